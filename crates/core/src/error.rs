@@ -1,0 +1,56 @@
+use std::time::Duration;
+
+/// Why a feed ended before its time, by what the reader of the feed can do about it.
+///
+/// A source classifies its failures once, here; nobody downstream looks at status codes. The text names the request
+/// and the reason the other side gave. It never holds an object's body or a credential.
+///
+/// What is wrong with *one object* is not an error of the feed: see [`Event::Rejected`](crate::Event::Rejected).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The version asked for cannot be served (any more, or yet): take a new snapshot.
+    #[error("the version is not available: {0}")]
+    Expired(String),
+    /// The source asks to be left alone for a while: wait, then ask for the same again.
+    #[error("throttled: {reason}")]
+    Throttled {
+        /// How long the source asked us to wait, if it said so.
+        after: Option<Duration>,
+        /// What the source said.
+        reason: String,
+    },
+    /// The source cannot be reached or cannot answer now: wait, then ask for the same again.
+    #[error("unavailable: {reason}")]
+    Unavailable {
+        /// Whether the source answered at all. If it keeps answering and keeps failing, asking for a snapshot
+        /// instead may help; if it cannot be reached, it does not.
+        answered: bool,
+        /// What happened.
+        reason: String,
+    },
+    /// The source refuses to show this to us: say so, keep asking, do not hold up anything else.
+    #[error("denied: {0}")]
+    Denied(String),
+    /// What we want to watch is not there yet, or is gone: say so, keep asking.
+    #[error("missing: {0}")]
+    Missing(String),
+    /// The request itself is wrong (a selector that does not parse, a verb that is not supported). Asking again is
+    /// of little use unless somebody changes the other side.
+    #[error("cannot be watched: {0}")]
+    Fatal(String),
+}
+
+impl Error {
+    /// A short stable word for metrics and conditions.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Expired(_) => "expired",
+            Self::Throttled { .. } => "throttled",
+            Self::Unavailable { .. } => "unavailable",
+            Self::Denied(_) => "denied",
+            Self::Missing(_) => "missing",
+            Self::Fatal(_) => "fatal",
+        }
+    }
+}

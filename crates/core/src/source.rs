@@ -1,0 +1,198 @@
+use std::fmt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::Stream;
+
+use crate::{Document, Error, Key, Order, Version};
+
+/// Anything whose objects can be watched: a kind in a Kubernetes API server, a directory, a table.
+///
+/// A source hands out [`Feed`]s. A feed opened with [`Start::Snapshot`] first delivers one complete keyed set and the
+/// version it stands for, then follows the source as its [`Capabilities::follow`] says. A feed opened with
+/// [`Start::Resume`] continues a log where another feed stopped.
+///
+/// # What a source promises
+///
+/// - **A snapshot is complete or it does not end.** [`Event::Complete`] comes only when every object that existed at
+///   that version was delivered (or was [rejected](Event::Rejected) with its key). A feed that fails in the middle of a
+///   snapshot implies nothing about objects it has not mentioned.
+/// - **Nothing falls between snapshot and follow-up.** What changed after the snapshot's version appears in the log;
+///   a source that works with hints subscribes before it takes the snapshot and takes another one after every
+///   resubscription. Hints are the source's own affair: they never leave it as state, only as a new snapshot.
+/// - **Log entries come in the order in which the changes happened**, each exactly once per feed. A resumed feed starts
+///   with the first change after the given version, or fails with [`Error::Expired`].
+/// - **Equal key, uid and version mean equal state.** A changed object has another version.
+/// - **One bad object does not end a feed.** It is reported as [`Event::Rejected`], the feed goes on.
+/// - **A feed ends after its first error.** A feed that ends without an error was closed in good order; if the source can
+///   resume, resuming is the way to go on.
+/// - **Dropping a feed releases everything behind it.** No task, connection or subscription outlives it.
+///
+/// # What it does not promise
+///
+/// No consistency across objects during a snapshot that is taken in pages, no delivery of intermediate states unless
+/// it follows by log, no comparison of versions unless it declares [`Order::Total`].
+///
+/// The suite in [`contract`](crate::contract) checks these promises for any source.
+pub trait Source: Send + Sync + 'static {
+    /// What is watched, in a user's words: for logs, metrics and error messages (`pods`, `routes.d`).
+    fn name(&self) -> &str;
+
+    /// What this source can do. Does not change over its life.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Opens a feed. Returns at once; all waiting and all failures are in the feed.
+    fn open(&self, start: Start) -> Feed;
+}
+
+/// A shared source is a source.
+impl<S: Source + ?Sized> Source for std::sync::Arc<S> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn open(&self, start: Start) -> Feed {
+        (**self).open(start)
+    }
+}
+
+/// What a [`Source`] delivers: lazy, owned, ends after its first error.
+pub type Feed = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
+
+/// Where a feed begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With a complete set.
+    Snapshot(Freshness),
+    /// After this position of the log. Only for sources whose [`Capabilities::follow`] is [`Follow::Log`].
+    Resume(Version),
+}
+
+/// How new a snapshot has to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// Whatever is cheapest for the source; may be old.
+    Any,
+    /// Not older than this version.
+    NotOlderThan(Version),
+    /// The newest committed state there is. What it says overrules everything that was known before.
+    Newest,
+}
+
+/// One item of a [`Feed`].
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A snapshot begins. A feed that was opened with [`Start::Snapshot`] begins with this; a source that follows by
+    /// hints or by polling inside its feed may begin another one at any time.
+    Begin,
+    /// An object of the snapshot that has begun.
+    Item(Document),
+    /// The snapshot is complete: what it did not mention is gone.
+    Complete(Version),
+    /// The log says that an object was created or changed.
+    Put {
+        /// The new state.
+        document: Document,
+        /// The log's position after this entry, if it moves.
+        position: Option<Version>,
+    },
+    /// The log says that an object is gone.
+    Delete {
+        /// The last state, as far as the log has it. The header's uid says which incarnation is gone.
+        document: Document,
+        /// The log's position after this entry, if it moves.
+        position: Option<Version>,
+    },
+    /// Nothing changed, but the log has reached this position.
+    Position(Version),
+    /// Something could not be understood; the feed goes on.
+    Rejected(Rejection),
+}
+
+/// One thing in a feed that could not be understood, with what is known of it and without its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Which object, if that much could be read. `None` means that any object may have been meant: what the feed
+    /// says is then no longer the whole truth, and the reader should take a new snapshot in due time.
+    pub key: Option<Key>,
+    /// The log's position after the rejected entry, if it could be read.
+    pub position: Option<Version>,
+    /// What was wrong.
+    pub reason: Reason,
+    /// More about it, for a person: where in the bytes, what was expected. Never the object's content.
+    pub detail: String,
+}
+
+/// Why something in a feed was rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Not well-formed: broken syntax, invalid UTF-8, nested too deeply, cut off.
+    Malformed,
+    /// Larger than the source accepts.
+    TooLarge,
+    /// An object of another kind than the one watched.
+    WrongKind,
+    /// An object without a name, or an entry without an object.
+    Nameless,
+    /// An entry of a type that is not known.
+    UnknownEntry,
+    /// Well-formed, but not what the reader's type expects.
+    Undecodable,
+    /// Another source of the same store has an object under this key.
+    Conflict,
+}
+
+impl Reason {
+    /// A short stable word for metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::TooLarge => "too_large",
+            Self::WrongKind => "wrong_kind",
+            Self::Nameless => "nameless",
+            Self::UnknownEntry => "unknown_entry",
+            Self::Undecodable => "undecodable",
+            Self::Conflict => "conflict",
+        }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.key {
+            Some(key) => write!(f, "{key}: {} ({})", self.reason.as_str(), self.detail),
+            None => write!(f, "an unknown object: {} ({})", self.reason.as_str(), self.detail),
+        }
+    }
+}
+
+/// What a [`Source`] can do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capabilities {
+    /// What its versions mean.
+    pub order: Order,
+    /// How it goes on after a snapshot.
+    pub follow: Follow,
+    /// If a snapshot drops more than this share of the objects known so far (or all of them), it has to be confirmed
+    /// by a second one before anything is deleted. `None` where the source can be trusted, as Kubernetes can; set
+    /// for directories that may not be mounted yet and HTTP services that answer errors with an empty list.
+    pub confirm_shrink: Option<f32>,
+    /// Whether the status of an object can be written back.
+    pub status_write_back: bool,
+}
+
+/// How a source goes on after a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follow {
+    /// It does not: the feed ends, and another snapshot is due after this time.
+    Poll(Duration),
+    /// It learns of changes in a lossy way and takes new snapshots in the same feed.
+    Hints,
+    /// It delivers an ordered log that can be resumed.
+    Log,
+}
