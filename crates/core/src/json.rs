@@ -54,7 +54,11 @@ impl<'a> Text<'a> {
     /// The string's value, or `None` if it is not valid Unicode.
     pub fn decode(&self) -> Option<Cow<'a, str>> {
         let raw = std::str::from_utf8(self.raw).ok()?;
-        if self.escaped { unescape(raw).map(Cow::Owned) } else { Some(Cow::Borrowed(raw)) }
+        if self.escaped {
+            unescape(raw).map(Cow::Owned)
+        } else {
+            Some(Cow::Borrowed(raw))
+        }
     }
 }
 
@@ -131,13 +135,21 @@ impl<'a> Cursor<'a> {
             match self.bytes.get(at) {
                 Some(b'"') => {
                     self.at = at + 1;
-                    return Ok(Text { raw: &self.bytes[start..at], escaped });
+                    return Ok(Text {
+                        raw: &self.bytes[start..at],
+                        escaped,
+                    });
                 }
                 Some(b'\\') => {
                     escaped = true;
                     at += escape_length(self.bytes, at)?;
                 }
-                Some(_) => return Err(SyntaxError::Unexpected { at, expected: "no control character in a string" }),
+                Some(_) => {
+                    return Err(SyntaxError::Unexpected {
+                        at,
+                        expected: "no control character in a string",
+                    });
+                }
                 None => return Err(SyntaxError::Truncated),
             }
         }
@@ -145,7 +157,11 @@ impl<'a> Cursor<'a> {
 
     /// Consumes a string, or any other value as `None`.
     pub fn string_or_other(&mut self) -> Result<Option<Text<'a>>, SyntaxError> {
-        if self.peek()? == b'"' { self.string().map(Some) } else { self.skip().map(|_| None) }
+        if self.peek()? == b'"' {
+            self.string().map(Some)
+        } else {
+            self.skip().map(|_| None)
+        }
     }
 
     /// Consumes any value and says where it stood.
@@ -235,7 +251,10 @@ impl<'a> Cursor<'a> {
 
     /// Consumes at least one digit.
     fn digits(&mut self) -> Result<usize, SyntaxError> {
-        let count = self.bytes[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let count = self.bytes[self.at..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
         self.at += count;
         match count {
             0 if self.at == self.bytes.len() => Err(SyntaxError::Truncated),
@@ -245,7 +264,10 @@ impl<'a> Cursor<'a> {
     }
 
     fn unexpected(&self, expected: &'static str) -> SyntaxError {
-        SyntaxError::Unexpected { at: self.at, expected }
+        SyntaxError::Unexpected {
+            at: self.at,
+            expected,
+        }
     }
 }
 
@@ -267,7 +289,10 @@ fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
         }
         at += 8;
     }
-    while bytes.get(at).is_some_and(|&byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
+    while bytes
+        .get(at)
+        .is_some_and(|&byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
+    {
         at += 1;
     }
     at
@@ -281,13 +306,21 @@ fn escape_length(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
             for at in at + 2..at + 6 {
                 match bytes.get(at) {
                     Some(byte) if byte.is_ascii_hexdigit() => {}
-                    Some(_) => return Err(SyntaxError::Unexpected { at, expected: "four hexadecimal digits" }),
+                    Some(_) => {
+                        return Err(SyntaxError::Unexpected {
+                            at,
+                            expected: "four hexadecimal digits",
+                        });
+                    }
                     None => return Err(SyntaxError::Truncated),
                 }
             }
             Ok(6)
         }
-        Some(_) => Err(SyntaxError::Unexpected { at: at + 1, expected: "an escape sequence" }),
+        Some(_) => Err(SyntaxError::Unexpected {
+            at: at + 1,
+            expected: "an escape sequence",
+        }),
         None => Err(SyntaxError::Truncated),
     }
 }
@@ -320,7 +353,10 @@ fn unescape_unicode(escape: &str) -> Option<(char, usize)> {
     if !(0xd800..0xdc00).contains(&high) {
         return Some((char::from_u32(high)?, 6));
     }
-    let low = escape.get(6..8).filter(|next| *next == "\\u").and_then(|_| unit(8))?;
+    let low = escape
+        .get(6..8)
+        .filter(|next| *next == "\\u")
+        .and_then(|_| unit(8))?;
     let low = (0xdc00..0xe000).contains(&low).then(|| low - 0xdc00)?;
     Some((char::from_u32(0x10000 + ((high - 0xd800) << 10) + low)?, 12))
 }
@@ -337,13 +373,41 @@ mod tests {
 
     #[test]
     fn accepts_what_is_json_and_refuses_what_is_not() {
-        for good in ["0", "-1.5e+3", "\"\\u00e9\\n\"", " [1, {\"a\": [] }, null] ", "{}", "true", "1E5", "\"\""] {
+        for good in [
+            "0",
+            "-1.5e+3",
+            "\"\\u00e9\\n\"",
+            " [1, {\"a\": [] }, null] ",
+            "{}",
+            "true",
+            "1E5",
+            "\"\"",
+        ] {
             assert!(accepts(good.as_bytes()), "{good}");
         }
-        for bad in
-            ["", "01", "1.", "-", "+1", "NaN", "tru", "nulL", "\"\n\"", "\"\\x\"", "\"\\u12g4\"", "[1,]", "{a:1}",
-             "{\"a\" 1}", "{\"a\":1,}", "[1 2]", "\"", "{}{}", "1e", ".5", "'a'"]
-        {
+        for bad in [
+            "",
+            "01",
+            "1.",
+            "-",
+            "+1",
+            "NaN",
+            "tru",
+            "nulL",
+            "\"\n\"",
+            "\"\\x\"",
+            "\"\\u12g4\"",
+            "[1,]",
+            "{a:1}",
+            "{\"a\" 1}",
+            "{\"a\":1,}",
+            "[1 2]",
+            "\"",
+            "{}{}",
+            "1e",
+            ".5",
+            "'a'",
+        ] {
             assert!(!accepts(bad.as_bytes()), "{bad}");
         }
     }

@@ -38,6 +38,12 @@ pub trait Source: Send + Sync + 'static {
     /// What is watched, in a user's words: for logs, metrics and error messages (`pods`, `routes.d`).
     fn name(&self) -> &str;
 
+    /// What exactly is watched: two sources with equal identities deliver the same objects in the same form, so that one
+    /// may stand in for the other. Default: the name.
+    fn identity(&self) -> String {
+        self.name().to_owned()
+    }
+
     /// What this source can do. Does not change over its life.
     fn capabilities(&self) -> Capabilities;
 
@@ -49,6 +55,10 @@ pub trait Source: Send + Sync + 'static {
 impl<S: Source + ?Sized> Source for std::sync::Arc<S> {
     fn name(&self) -> &str {
         (**self).name()
+    }
+
+    fn identity(&self) -> String {
+        (**self).identity()
     }
 
     fn capabilities(&self) -> Capabilities {

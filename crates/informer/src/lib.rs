@@ -1,1 +1,38 @@
-//! .
+//! A local, indexed, eventually consistent copy of anything that can be watched, and the news of every change of it.
+//!
+//! The way of a change: a [`Source`](watchkeeper_core::Source) delivers it to a reflector, which decides when to resume,
+//! when to take a new snapshot and how long to wait; the reflector writes it into the [`Store`]; the store shows it, in
+//! its objects and indexes, and then to every [`Subscription`].
+//!
+//! The crate does not know Kubernetes. It needs a tokio runtime for tasks and timers, and does no other I/O.
+
+mod backoff;
+mod codec;
+mod dictionary;
+mod index;
+mod informer;
+mod metadata;
+mod metrics;
+mod object;
+mod outbox;
+mod pending;
+mod plan;
+mod recent;
+mod reflector;
+mod set;
+mod shared;
+mod status;
+mod store;
+mod subscription;
+
+pub use backoff::Backoff;
+pub use codec::Policy;
+pub use index::{Index, IndexError};
+pub use informer::{Builder, Informer};
+pub use metadata::{Metadata, Owner};
+pub use metrics::Metrics;
+pub use object::{DecodeError, Object};
+pub use set::InformerSet;
+pub use status::{Phase, SourceId, SourceStatus};
+pub use store::{Readable, Store};
+pub use subscription::{Handler, Subscription};

@@ -1,0 +1,390 @@
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use watchkeeper_core::{Error, Freshness, Source};
+
+use crate::backoff::Backoff;
+use crate::codec::{Codec, Policy, Transform};
+use crate::metrics::Metrics;
+use crate::plan::Plan;
+use crate::reflector::{Reflector, Report};
+use crate::shared::Shared;
+use crate::status::{Phase, SourceId, SourceStatus};
+use crate::store::{Readable, Store};
+use crate::subscription::Subscription;
+
+/// A local copy of everything one or several sources have, kept up to date, shared by everyone who holds a handle.
+///
+/// An informer runs one reflector per source, in a task of its own, from the moment it is started. All handles (this one
+/// and its clones, [`Store`]s, [`Index`](crate::Index)es, [`Subscription`]s) keep it alive; when the last one is
+/// dropped, it stops by itself and frees everything.
+///
+/// With several sources, the store is their union: several namespaces, or a cluster and a directory. Each source may
+/// only say something about its own objects; a name that another source has already is rejected as a conflict. A
+/// source that fails keeps its objects as they were last seen and disturbs no other.
+///
+/// ```no_run
+/// # use watchkeeper_informer::{Informer, Policy};
+/// # use watchkeeper_core::Source;
+/// # #[derive(serde::Deserialize)] struct Route {}
+/// # async fn example(source: impl Source) {
+/// let routes = Informer::<Route>::builder().policy(Policy::Typed).start(source);
+/// routes.synced().await.expect("the request is sound");
+/// println!("{} routes", routes.store().len());
+/// let mut changes = routes.subscribe("log");
+/// while let Some(change) = changes.next().await {
+///     println!("{} {}", change.kind(), change.key);
+/// }
+/// # }
+/// ```
+pub struct Informer<K: Readable> {
+    pub(crate) inner: Arc<Inner<K>>,
+}
+
+pub(crate) struct Inner<K: Readable> {
+    pub(crate) shared: Arc<Shared<K>>,
+    reflectors: Mutex<Reflectors>,
+    status: Arc<watch::Sender<Vec<SourceStatus>>>,
+    runtime: Handle,
+    backoff: Backoff,
+    first: Freshness,
+    random: Mutex<fastrand::Rng>,
+}
+
+#[derive(Default)]
+struct Reflectors {
+    next: u64,
+    running: Vec<Running>,
+    stopped: bool,
+}
+
+struct Running {
+    id: SourceId,
+    part: u16,
+    task: JoinHandle<()>,
+}
+
+impl<K: Readable> Informer<K> {
+    /// Options, with their defaults.
+    pub fn builder() -> Builder<K> {
+        Builder::default()
+    }
+
+    /// The local copy.
+    pub fn store(&self) -> Store<K> {
+        Store {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+
+    /// Everything that is there, then every change. At any time, any number of subscribers; the name is for metrics.
+    pub fn subscribe(&self, name: &str) -> Subscription<K> {
+        Subscription::new(Arc::clone(&self.inner), name)
+    }
+
+    /// Resolves when every source has delivered its first complete snapshot; with an error if a source can never
+    /// do that as it was asked.
+    pub fn synced(&self) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        let mut status = self.inner.status.subscribe();
+        async move {
+            let mut failed = None;
+            let settled = status.wait_for(|sources| {
+                failed = sources.iter().find_map(|source| match &source.error {
+                    Some(error @ Error::Fatal(_)) if !source.synced => Some(error.clone()),
+                    _ => None,
+                });
+                failed.is_some() || !sources.is_empty() && sources.iter().all(|source| source.synced)
+            });
+            let settled = settled.await.is_ok();
+            match failed {
+                Some(error) => Err(error),
+                None if settled => Ok(()),
+                None => Err(Error::Unavailable {
+                    answered: false,
+                    reason: "the informer was stopped".into(),
+                }),
+            }
+        }
+    }
+
+    /// Whether every source has delivered its first complete snapshot.
+    pub fn is_synced(&self) -> bool {
+        self.inner.shared.is_synced()
+    }
+
+    /// How each source is doing.
+    pub fn status(&self) -> Vec<SourceStatus> {
+        self.inner.status.borrow().clone()
+    }
+
+    /// The same, with news of every change of it.
+    pub fn watch_status(&self) -> watch::Receiver<Vec<SourceStatus>> {
+        self.inner.status.subscribe()
+    }
+
+    /// Adds another source while the informer runs: another namespace, another cluster.
+    pub fn add_source<S: Source>(&self, source: S) -> SourceId {
+        let inner = &self.inner;
+        let mut reflectors = inner.reflectors.lock();
+        let id = SourceId(reflectors.next);
+        reflectors.next += 1;
+        if reflectors.stopped {
+            return id;
+        }
+        inner.status.send_modify(|sources| {
+            let name = source.name().to_owned();
+            sources.push(SourceStatus {
+                id,
+                name,
+                phase: Phase::Snapshot,
+                synced: false,
+                error: None,
+            });
+        });
+        let part = inner.shared.add_part();
+        let status = Arc::clone(&inner.status);
+        let capabilities = source.capabilities();
+        let seed = inner.random.lock().u64(..);
+        let reflector = Reflector {
+            plan: Plan::new(&capabilities, inner.backoff, inner.first.clone(), seed),
+            source,
+            capabilities,
+            shared: Arc::clone(&inner.shared),
+            part,
+            report: Box::new(move |report| {
+                status.send_if_modified(|sources| {
+                    sources
+                        .iter_mut()
+                        .find(|source| source.id == id)
+                        .is_some_and(|source| note(source, report))
+                });
+            }),
+        };
+        let task = inner.runtime.spawn(reflector.run());
+        reflectors.running.push(Running { id, part, task });
+        id
+    }
+
+    /// Stops one source and removes its objects; subscribers see them go. Nothing of it happens after this returns.
+    pub async fn remove_source(&self, id: SourceId) {
+        let removed = {
+            let mut reflectors = self.inner.reflectors.lock();
+            let at = reflectors.running.iter().position(|running| running.id == id);
+            at.map(|at| reflectors.running.remove(at))
+        };
+        if let Some(Running { part, task, .. }) = removed {
+            end(task).await;
+            self.inner
+                .status
+                .send_modify(|sources| sources.retain(|source| source.id != id));
+            self.inner.shared.remove_part(part);
+        }
+    }
+
+    /// Stops everything and waits until it has stopped. Subscriptions end; the store stays readable as it is.
+    pub async fn stop(&self) {
+        for running in self.inner.take_running() {
+            end(running.task).await;
+        }
+        self.inner.shared.close();
+    }
+}
+
+async fn end(task: JoinHandle<()>) {
+    task.abort();
+    // The only outcomes are that it was cancelled or that it panicked, and it is over either way.
+    let _ = task.await;
+}
+
+/// Takes a report over; says whether it was news.
+fn note(status: &mut SourceStatus, report: Report) -> bool {
+    let before = status.clone();
+    match report {
+        Report::Phase(phase) => status.phase = phase,
+        Report::Failed(error) => status.error = Some(error),
+        Report::Synced => {
+            status.phase = Phase::Following;
+            status.synced = true;
+            status.error = None;
+        }
+        Report::Alive => status.error = None,
+    }
+    *status != before
+}
+
+impl<K: Readable> Inner<K> {
+    fn take_running(&self) -> Vec<Running> {
+        let mut reflectors = self.reflectors.lock();
+        reflectors.stopped = true;
+        std::mem::take(&mut reflectors.running)
+    }
+}
+
+impl<K: Readable> Drop for Inner<K> {
+    fn drop(&mut self) {
+        self.take_running()
+            .iter()
+            .for_each(|running| running.task.abort());
+        self.shared.close();
+    }
+}
+
+impl<K: Readable> Clone for Informer<K> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<K: Readable> fmt::Debug for Informer<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Informer")
+            .field("name", &self.inner.shared.name)
+            .field("status", &self.status())
+            .finish()
+    }
+}
+
+/// Options of an [`Informer`].
+pub struct Builder<K> {
+    name: Option<String>,
+    policy: Policy,
+    check: bool,
+    recent: usize,
+    transform: Option<Transform<K>>,
+    backoff: Backoff,
+    first: Freshness,
+    metrics: Metrics,
+    seed: Option<u64>,
+}
+
+impl<K> Default for Builder<K> {
+    fn default() -> Self {
+        Self {
+            name: None,
+            policy: Policy::default(),
+            check: false,
+            recent: 64,
+            transform: None,
+            backoff: Backoff::default(),
+            first: Freshness::Any,
+            metrics: Metrics::default(),
+            seed: None,
+        }
+    }
+}
+
+impl<K: Readable> Builder<K> {
+    /// What the informer is called in logs and metrics. Default: the name of its first source.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// How objects are held. Default: [`Policy::Packed`].
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Decodes every object as it arrives, whatever the policy, so that one that cannot be decoded never replaces the last
+    /// state that could. Costs one decode per change. Default: off; a [`Policy::Typed`] store does it anyway.
+    #[must_use]
+    pub fn check(mut self, check: bool) -> Self {
+        self.check = check;
+        self
+    }
+
+    /// How many decoded values a packed store keeps. Default: 64.
+    #[must_use]
+    pub fn recent(mut self, values: usize) -> Self {
+        self.recent = values;
+        self
+    }
+
+    /// Changes every object before anyone sees it: exactly once for each state that is stored or reported as the last
+    /// one. What identifies the object is taken from the source and cannot be changed.
+    ///
+    /// A packed store has to decode and encode for this; to leave out fields,
+    /// [`Projection::drop`](watchkeeper_core::Projection::drop) in the source is far cheaper.
+    #[must_use]
+    pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self
+    where
+        K: Serialize,
+    {
+        self.transform = Some(Transform::new(transform));
+        self
+    }
+
+    /// How long to wait before a source that failed is asked again.
+    #[must_use]
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// How new the very first snapshot has to be. Default: [`Freshness::Any`], the cheapest for the source. Later ones
+    /// are never older than what was known.
+    #[must_use]
+    pub fn first_snapshot(mut self, freshness: Freshness) -> Self {
+        self.first = freshness;
+        self
+    }
+
+    /// Where to count. Default: nowhere.
+    #[must_use]
+    pub fn metrics(mut self, metrics: &Metrics) -> Self {
+        self.metrics = metrics.clone();
+        self
+    }
+
+    /// Makes the random part of every wait reproducible.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Starts the informer with its first source, on the current tokio runtime.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn start<S: Source>(self, source: S) -> Informer<K> {
+        let name = self.name.unwrap_or_else(|| source.name().to_owned());
+        let metrics = Arc::new(self.metrics.informer(&name));
+        let codec = Codec::new(
+            self.policy,
+            self.check,
+            self.transform,
+            self.recent,
+            Arc::clone(&metrics),
+        );
+        let inner = Inner {
+            shared: Arc::new(Shared::new(&name, Arc::new(codec), metrics)),
+            reflectors: Mutex::default(),
+            status: Arc::new(watch::Sender::new(Vec::new())),
+            runtime: Handle::current(),
+            backoff: self.backoff,
+            first: self.first,
+            random: Mutex::new(
+                self.seed
+                    .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
+            ),
+        };
+        let informer = Informer {
+            inner: Arc::new(inner),
+        };
+        informer.add_source(source);
+        informer
+    }
+}

@@ -1,0 +1,292 @@
+//! The shell around [`Plan`]: opens feeds, applies what they deliver, sleeps.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use futures_util::StreamExt;
+use tokio::time::{Instant, sleep, sleep_until};
+use watchkeeper_core::{Capabilities, Error, Event, Freshness, Order, Rejection, Source, Start, Version};
+
+use crate::dictionary::Dictionary;
+use crate::plan::{End, Ended, Plan};
+use crate::shared::{Origin, Shared, Write};
+use crate::status::Phase;
+use crate::store::Readable;
+
+/// Keeps one part of a store equal to one source, for as long as it is polled.
+pub(crate) struct Reflector<K: Readable, S> {
+    pub(crate) source: S,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) shared: Arc<Shared<K>>,
+    pub(crate) part: u16,
+    pub(crate) plan: Plan,
+    pub(crate) report: Box<dyn Fn(Report) + Send + Sync>,
+}
+
+/// What a reflector tells about itself.
+#[derive(Debug)]
+pub(crate) enum Report {
+    Phase(Phase),
+    /// A snapshot is complete.
+    Synced,
+    /// The feed delivers.
+    Alive,
+    Failed(Error),
+}
+
+/// Events that are ready are applied together, up to this many. Bounds what is in flight during a snapshot.
+const BATCH: usize = 64;
+
+/// What has been made of the feed that is open.
+struct Progress {
+    origin: Origin,
+    in_snapshot: bool,
+    /// When the log began.
+    following_since: Option<Instant>,
+    entries: u64,
+    /// Whether it was reported that the feed delivers.
+    alive: bool,
+    /// Something in the snapshot could not even be named.
+    lossy: bool,
+    writes: Vec<Write>,
+    position: Option<Version>,
+}
+
+impl<K: Readable, S: Source> Reflector<K, S> {
+    pub(crate) async fn run(mut self) {
+        let mut start = self.plan.start();
+        loop {
+            let ended = self.follow(start).await;
+            if let End::Failed(error) = &ended.end {
+                self.shared.metrics.error(error.class());
+                tracing::warn!(informer = %self.shared.name, source = self.source.name(), %error, "feed failed");
+                (self.report)(Report::Failed(error.clone()));
+            }
+            let next = self.plan.next(&ended, Instant::now());
+            if let Some(reason) = next.reason {
+                self.shared.metrics.resnapshot(reason);
+                tracing::debug!(informer = %self.shared.name, source = self.source.name(), reason, "new snapshot");
+            }
+            if !next.wait.is_zero() {
+                (self.report)(Report::Phase(Phase::Waiting));
+                sleep(next.wait).await;
+            }
+            start = next.start;
+        }
+    }
+
+    /// Opens a feed and stays with it to its end.
+    async fn follow(&mut self, start: Start) -> Ended {
+        let mut progress = self.open(&start);
+        let mut feed = self.source.open(start).ready_chunks(BATCH);
+        let end = loop {
+            let events = tokio::select! {
+                biased;
+                () = until(self.plan.leave_at()), if !progress.in_snapshot => break End::Left,
+                events = feed.next() => events,
+            };
+            let Some(events) = events else { break End::Closed };
+            if let ControlFlow::Break(error) = self.apply(&mut progress, events) {
+                break End::Failed(error);
+            }
+            self.learn_dictionary().await;
+            // A source that is always ready must not keep the thread to itself.
+            tokio::task::consume_budget().await;
+        };
+        Ended {
+            end,
+            following: progress.following_since.is_some(),
+            followed_for: progress
+                .following_since
+                .map(|since| since.elapsed())
+                .unwrap_or_default(),
+            entries: progress.entries,
+        }
+    }
+
+    fn open(&mut self, start: &Start) -> Progress {
+        let resumed = matches!(start, Start::Resume(_));
+        let metrics = &self.shared.metrics;
+        if resumed {
+            &metrics.resumes
+        } else {
+            &metrics.snapshots
+        }
+        .inc();
+        (self.report)(Report::Phase(if resumed {
+            Phase::Following
+        } else {
+            Phase::Snapshot
+        }));
+        Progress {
+            origin: Origin {
+                part: self.part,
+                order: self.capabilities.order,
+                overrules: *start == Start::Snapshot(Freshness::Newest),
+            },
+            in_snapshot: false,
+            following_since: resumed.then(Instant::now),
+            entries: 0,
+            alive: false,
+            lossy: false,
+            writes: Vec::new(),
+            position: None,
+        }
+    }
+
+    /// Applies what is ready as one batch, broken up only where a snapshot begins or ends.
+    fn apply(&mut self, progress: &mut Progress, events: Vec<Result<Event, Error>>) -> ControlFlow<Error> {
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        self.shared.metrics.last_event.set(now.as_secs_f64());
+        for event in events {
+            match event {
+                Ok(event) => self.take(progress, event)?,
+                Err(error) => {
+                    self.flush(progress);
+                    return ControlFlow::Break(error);
+                }
+            }
+        }
+        self.flush(progress);
+        if progress.following_since.is_some() && !std::mem::replace(&mut progress.alive, true) {
+            (self.report)(Report::Alive);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn take(&mut self, progress: &mut Progress, event: Event) -> ControlFlow<Error> {
+        match event {
+            Event::Begin => {
+                self.flush(progress);
+                self.shared.begin(self.part);
+                progress.in_snapshot = true;
+                progress.lossy = false;
+            }
+            Event::Item(document) => progress.writes.push(Write::List(document)),
+            Event::Complete(version) => return self.complete(progress, version),
+            Event::Put { document, position } => {
+                if self.advance(progress, position) {
+                    progress.writes.push(Write::Put(document));
+                }
+            }
+            Event::Delete { document, position } => {
+                if self.advance(progress, position) {
+                    progress.writes.push(Write::Delete(document));
+                }
+            }
+            Event::Position(position) => {
+                self.advance(progress, Some(position));
+            }
+            Event::Rejected(rejection) => {
+                reject(&self.shared, self.source.name(), &rejection);
+                match (&rejection.key, progress.in_snapshot) {
+                    (Some(key), true) => progress.writes.push(Write::Keep(key.clone())),
+                    (Some(_), false) => {
+                        self.advance(progress, rejection.position);
+                    }
+                    (None, true) => progress.lossy = true,
+                    (None, false) => self.plan.doubt(Instant::now()),
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Moves the position of the log; `false` if the entry was known already and is to be skipped.
+    fn advance(&mut self, progress: &mut Progress, position: Option<Version>) -> bool {
+        let Some(position) = position.filter(|position| !position.is_empty()) else {
+            return true;
+        };
+        let order = self.capabilities.order;
+        if !progress.in_snapshot
+            && self
+                .plan
+                .position()
+                .is_some_and(|known| is_replay(order, &position, known))
+        {
+            self.shared.metrics.unchanged.inc();
+            return false;
+        }
+        progress.entries += 1;
+        self.plan.reached(position.clone());
+        progress.position = Some(position);
+        true
+    }
+
+    fn complete(&mut self, progress: &mut Progress, version: Version) -> ControlFlow<Error> {
+        self.flush(progress);
+        let known = self.plan.position();
+        if !progress.origin.overrules
+            && known.is_some_and(|known| self.capabilities.order.is_older(&version, known))
+        {
+            return ControlFlow::Break(Error::Expired(format!(
+                "the snapshot is older ({version}) than what is known"
+            )));
+        }
+        let now = Instant::now();
+        let accepted = self.capabilities.confirm_shrink.is_none() || {
+            let (gone, held) = self.shared.shrinkage(self.part);
+            self.plan.accept_shrink(gone, held)
+        };
+        if !accepted {
+            tracing::warn!(
+                informer = %self.shared.name,
+                source = self.source.name(),
+                "the snapshot lacks most of what was known; nothing is deleted before a second one says the same"
+            );
+        }
+        self.shared
+            .complete(self.part, version.clone(), progress.lossy || !accepted);
+        self.plan.completed(version, progress.lossy, now);
+        progress.in_snapshot = false;
+        progress.origin.overrules = false;
+        progress.following_since = Some(now);
+        (self.report)(Report::Synced);
+        ControlFlow::Continue(())
+    }
+
+    fn flush(&mut self, progress: &mut Progress) {
+        let writes = std::mem::take(&mut progress.writes);
+        let (shared, source) = (&self.shared, &self.source);
+        let mut reject = |rejection| reject(shared, source.name(), &rejection);
+        self.shared
+            .apply(progress.origin, writes, progress.position.take(), &mut reject);
+    }
+
+    /// Learning takes a while; it is done aside, once.
+    async fn learn_dictionary(&self) {
+        let Some(samples) = self.shared.samples() else {
+            return;
+        };
+        let shared = Arc::clone(&self.shared);
+        let learned = tokio::task::spawn_blocking(move || match Dictionary::learn(&samples) {
+            Some(dictionary) => shared.compress_with(dictionary),
+            None => shared.codec.give_up_compression(),
+        });
+        // It fails only if the runtime shuts down, and then nobody needs it.
+        let _ = learned.await;
+    }
+}
+
+/// Whether a log entry at `position` was applied before: with a total order, the log only goes up.
+fn is_replay(order: Order, position: &Version, known: &Version) -> bool {
+    matches!(order, Order::Total)
+        && order
+            .compare(position, known)
+            .is_some_and(|compared| compared.is_le())
+}
+
+fn reject<K: Readable>(shared: &Shared<K>, source: &str, rejection: &Rejection) {
+    shared.metrics.rejected(rejection.reason.as_str());
+    tracing::warn!(informer = %shared.name, source, %rejection, "rejected");
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,74 @@
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use watchkeeper_core::Source;
+
+use crate::informer::{Builder, Informer, Inner};
+use crate::metrics::Metrics;
+use crate::store::Readable;
+
+/// The informers of a program: one for each type and each set of objects, shared by whoever asks for it.
+///
+/// Whoever asks first starts the informer; whoever asks later gets a handle to the same one. It stops when the last handle
+/// is dropped, and is started anew when it is asked for again. The set itself keeps nothing alive.
+#[derive(Clone, Default)]
+pub struct InformerSet {
+    known: Arc<Mutex<Known>>,
+    metrics: Metrics,
+}
+
+/// By type and by what the source watches.
+type Known = HashMap<(TypeId, String), Weak<dyn Any + Send + Sync>>;
+
+impl InformerSet {
+    /// An empty set, whose informers count in `metrics`.
+    pub fn new(metrics: &Metrics) -> Self {
+        Self {
+            known: Arc::default(),
+            metrics: metrics.clone(),
+        }
+    }
+
+    /// The informer for what the source watches, with default options.
+    pub fn informer<K: Readable>(&self, source: impl Source) -> Informer<K> {
+        self.informer_with(source, |builder| builder)
+    }
+
+    /// The informer for what the source [watches](Source::identity). The options count only for whoever asks first.
+    pub fn informer_with<K: Readable>(
+        &self,
+        source: impl Source,
+        options: impl FnOnce(Builder<K>) -> Builder<K>,
+    ) -> Informer<K> {
+        let mut known = self.known.lock();
+        let key = (TypeId::of::<K>(), source.identity());
+        let running = known
+            .get(&key)
+            .and_then(Weak::upgrade)
+            .and_then(|any| any.downcast::<Inner<K>>().ok());
+        if let Some(inner) = running {
+            return Informer { inner };
+        }
+        known.retain(|_, informer| informer.strong_count() > 0);
+        let informer = options(Informer::builder().metrics(&self.metrics)).start(source);
+        let any: Arc<dyn Any + Send + Sync> = Arc::clone(&informer.inner) as _;
+        known.insert(key, Arc::downgrade(&any));
+        informer
+    }
+
+    /// How many informers are running.
+    pub fn len(&self) -> usize {
+        self.known
+            .lock()
+            .values()
+            .filter(|informer| informer.strong_count() > 0)
+            .count()
+    }
+
+    /// Whether no informer is running.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

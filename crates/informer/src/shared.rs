@@ -1,0 +1,464 @@
+//! The writer's side of a store: batches in, one step each.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use hashbrown::HashSet;
+use parking_lot::{Mutex, RwLock};
+use watchkeeper_core::{Document, Header, Key, Order, Reason, Rejection, Version};
+
+use crate::codec::{Codec, Policy};
+use crate::dictionary::{Dictionary, SAMPLE_BYTES, SAMPLE_OBJECTS};
+use crate::index::Extract;
+use crate::metrics::InformerMetrics;
+use crate::object::{Object, same_incarnation, same_state};
+use crate::outbox::Outbox;
+use crate::store::{NamedExtract, Part, Readable, State};
+
+/// What an informer's handles and its reflectors share.
+pub(crate) struct Shared<K: Readable> {
+    pub(crate) name: Arc<str>,
+    pub(crate) state: RwLock<State<K>>,
+    pub(crate) codec: Arc<Codec<K>>,
+    pub(crate) metrics: Arc<InformerMetrics>,
+    /// Held for the length of a batch: whoever holds it is the one writer. Never taken while `state` is locked.
+    extracts: Mutex<Vec<NamedExtract<K>>>,
+    born: Instant,
+}
+
+/// One thing a source said about one object.
+pub(crate) enum Write {
+    /// The object is in the snapshot that is being taken.
+    List(Document),
+    /// The object is in the snapshot, but cannot be read: what is known of it stays.
+    Keep(Key),
+    /// The object was created or changed.
+    Put(Document),
+    /// The object is gone.
+    Delete(Document),
+}
+
+impl Write {
+    fn key(&self) -> &Key {
+        match self {
+            Self::List(document) | Self::Put(document) | Self::Delete(document) => &document.header.key,
+            Self::Keep(key) => key,
+        }
+    }
+}
+
+/// Who writes, and how far it is to be believed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) part: u16,
+    pub(crate) order: Order,
+    /// Whether older states are taken too: the source was asked for the newest there is.
+    pub(crate) overrules: bool,
+}
+
+/// A write that will change something, with everything computed that can be computed without the lock.
+enum Step<K> {
+    Put {
+        object: Object<K>,
+        epoch: u32,
+        values: Vec<Option<Box<dyn Any + Send>>>,
+    },
+    Delete {
+        slot: u32,
+        last: Option<Object<K>>,
+    },
+    Listed {
+        slot: u32,
+    },
+}
+
+impl<K: Readable> Shared<K> {
+    pub(crate) fn new(name: &str, codec: Arc<Codec<K>>, metrics: Arc<InformerMetrics>) -> Self {
+        Self {
+            name: name.into(),
+            state: RwLock::new(State::new()),
+            codec,
+            metrics,
+            extracts: Mutex::default(),
+            born: Instant::now(),
+        }
+    }
+
+    /// A new part of the store, for a new source.
+    pub(crate) fn add_part(&self) -> u16 {
+        let mut state = self.state.write();
+        let part = Part {
+            live: true,
+            ..Part::default()
+        };
+        match state.parts.iter().position(|part| !part.live) {
+            // The epoch goes on, so that nothing of the former part can look listed.
+            Some(at) => {
+                let epoch = state.parts[at].epoch;
+                state.parts[at] = Part { epoch, ..part };
+                at as u16
+            }
+            None => {
+                state.parts.push(part);
+                (state.parts.len() - 1) as u16
+            }
+        }
+    }
+
+    /// Removes a part with everything in it.
+    pub(crate) fn remove_part(&self, part: u16) {
+        let writer = self.extracts.lock();
+        let mut state = self.state.write();
+        state.parts[part as usize].epoch += 1;
+        self.remove_unlisted(&mut state, part);
+        state.parts[part as usize].live = false;
+        self.note_synced(&mut state);
+        self.publish(state);
+        drop(writer);
+    }
+
+    /// A snapshot begins.
+    pub(crate) fn begin(&self, part: u16) {
+        self.state.write().parts[part as usize].epoch += 1;
+    }
+
+    /// Applies a batch in one step (in several if one key occurs more than once) and moves the part's position.
+    /// What is rejected here goes to `reject`; the objects concerned keep their last good state.
+    pub(crate) fn apply(
+        &self,
+        origin: Origin,
+        writes: impl IntoIterator<Item = Write>,
+        position: Option<Version>,
+        reject: &mut dyn FnMut(Rejection),
+    ) {
+        let extracts = self.extracts.lock();
+        let mut steps = Vec::new();
+        let mut touched: HashSet<Key> = HashSet::new();
+        for write in writes {
+            if !touched.insert(write.key().clone()) {
+                self.commit(origin, std::mem::take(&mut steps), None);
+                touched.clear();
+                touched.insert(write.key().clone());
+            }
+            steps.extend(self.prepare(origin, write, &extracts, reject));
+        }
+        self.commit(origin, steps, position);
+    }
+
+    /// The snapshot is complete: what it did not list is gone. With `keep_unlisted`, it is only the position that moves.
+    pub(crate) fn complete(&self, part: u16, version: Version, keep_unlisted: bool) {
+        let writer = self.extracts.lock();
+        let mut state = self.state.write();
+        if !keep_unlisted {
+            self.remove_unlisted(&mut state, part);
+        }
+        let entry = &mut state.parts[part as usize];
+        entry.position = Some(version);
+        entry.synced = true;
+        self.note_synced(&mut state);
+        self.publish(state);
+        drop(writer);
+    }
+
+    /// Of how many objects of a part how many have not been listed by the newest snapshot.
+    pub(crate) fn shrinkage(&self, part: u16) -> (usize, usize) {
+        let state = self.state.read();
+        (state.unlisted(part).count(), state.count(part))
+    }
+
+    pub(crate) fn add_index(&self, name: &str, extract: Arc<dyn Extract<K>>) -> usize {
+        let mut extracts = self.extracts.lock();
+        let mut index = extract.empty();
+        let objects: Vec<_> = self
+            .state
+            .read()
+            .objects_from(0)
+            .map(|(slot, object)| (slot, object.clone()))
+            .collect();
+        for (slot, object) in objects {
+            index.set(slot, self.extract(name, &*extract, &object));
+        }
+        extracts.push(NamedExtract {
+            name: name.to_owned(),
+            extract,
+        });
+        self.state.write().add_index(index)
+    }
+
+    /// Attaches a subscriber; it will be shown everything that is there.
+    pub(crate) fn attach(&self, outbox: &Arc<Outbox<K>>) {
+        let mut state = self.state.write();
+        outbox.show_all(&state, true, self.stamp());
+        if is_synced(&state) {
+            outbox.initial_complete();
+        }
+        state.outboxes.push(Arc::clone(outbox));
+    }
+
+    pub(crate) fn detach(&self, outbox: &Arc<Outbox<K>>) {
+        self.state
+            .write()
+            .outboxes
+            .retain(|other| !Arc::ptr_eq(other, outbox));
+        outbox.close();
+    }
+
+    pub(crate) fn close(&self) {
+        let outboxes = std::mem::take(&mut self.state.write().outboxes);
+        outboxes.iter().for_each(|outbox| outbox.close());
+        self.metrics.clear();
+    }
+
+    pub(crate) fn is_synced(&self) -> bool {
+        is_synced(&self.state.read())
+    }
+
+    /// Milliseconds since the informer was made; wraps after seven weeks, which differences survive.
+    pub(crate) fn stamp(&self) -> u32 {
+        self.born.elapsed().as_millis() as u32
+    }
+
+    /// Decides what a write means for the store as it is, and does everything that needs no lock.
+    fn prepare(
+        &self,
+        origin: Origin,
+        write: Write,
+        extracts: &[NamedExtract<K>],
+        reject: &mut dyn FnMut(Rejection),
+    ) -> Option<Step<K>> {
+        let (known, epoch) = {
+            let state = self.state.read();
+            let known = state
+                .find(write.key())
+                .map(|(slot, object, part)| (slot, object.clone(), part));
+            (known, state.parts[origin.part as usize].epoch)
+        };
+        if let Some((_, _, owner)) = known
+            && owner != origin.part
+        {
+            let detail = format!("source {owner} of this store has an object of this name");
+            reject(Rejection {
+                key: Some(write.key().clone()),
+                position: None,
+                reason: Reason::Conflict,
+                detail,
+            });
+            return None;
+        }
+        let known = known.map(|(slot, object, _)| (slot, object));
+        match (write, known) {
+            (Write::Keep(_), known) => known.map(|(slot, _)| Step::Listed { slot }),
+            (Write::Delete(document), known) => self.prepare_delete(origin, document, known?),
+            (Write::List(document), Some((slot, old))) if !news(origin, &document.header, &old) => {
+                self.metrics.unchanged.inc();
+                drop(document);
+                Some(Step::Listed { slot })
+            }
+            (Write::Put(document), Some((_, old))) if !news(origin, &document.header, &old) => {
+                self.metrics.unchanged.inc();
+                drop(document);
+                None
+            }
+            (Write::List(mut document) | Write::Put(mut document), known) => {
+                if let Some((_, old)) = &known {
+                    // One text for all states of an object.
+                    document.header.key = old.key().clone();
+                }
+                let object = match self.codec.pack(document) {
+                    Ok(object) => object,
+                    Err(error) => {
+                        let (key, detail) = (Some(error.key), error.detail);
+                        reject(Rejection {
+                            key,
+                            position: None,
+                            reason: Reason::Undecodable,
+                            detail,
+                        });
+                        return known.map(|(slot, _)| Step::Listed { slot });
+                    }
+                };
+                let values = extracts
+                    .iter()
+                    .map(|index| self.extract(&index.name, &*index.extract, &object))
+                    .collect();
+                Some(Step::Put {
+                    object,
+                    epoch,
+                    values,
+                })
+            }
+        }
+    }
+
+    fn prepare_delete(&self, origin: Origin, document: Document, known: (u32, Object<K>)) -> Option<Step<K>> {
+        let (slot, old) = known;
+        let header = &document.header;
+        let another = !same_incarnation(header, &old.record().header);
+        let outdated = !origin.overrules && origin.order.is_older(&header.version, old.version());
+        if another || outdated {
+            self.metrics.unchanged.inc();
+            return None;
+        }
+        // A last state that cannot be decoded is worth less than the last one that could.
+        Some(Step::Delete {
+            slot,
+            last: self.codec.pack(document).ok(),
+        })
+    }
+
+    fn extract(
+        &self,
+        name: &str,
+        extract: &dyn Extract<K>,
+        object: &Object<K>,
+    ) -> Option<Box<dyn Any + Send>> {
+        match extract.extract(object) {
+            Ok(values) => Some(values),
+            Err(error) => {
+                self.metrics.index_failures.inc();
+                tracing::warn!(informer = %self.name, index = name, object = %object.key(), error, "not indexed");
+                None
+            }
+        }
+    }
+
+    fn commit(&self, origin: Origin, steps: Vec<Step<K>>, position: Option<Version>) {
+        if steps.is_empty() && position.is_none() {
+            return;
+        }
+        let stamp = self.stamp();
+        let mut state = self.state.write();
+        for step in steps {
+            match step {
+                Step::Listed { slot } => {
+                    let epoch = state.parts[origin.part as usize].epoch;
+                    state.listed(slot, epoch);
+                }
+                Step::Put {
+                    object,
+                    epoch,
+                    values,
+                } => {
+                    let new = object.clone();
+                    let old = state.put(object, origin.part, epoch, values);
+                    if old.is_some() {
+                        &self.metrics.modified
+                    } else {
+                        &self.metrics.added
+                    }
+                    .inc();
+                    state
+                        .outboxes
+                        .iter()
+                        .for_each(|outbox| outbox.put(&new, old.as_ref(), stamp));
+                }
+                Step::Delete { slot, last } => self.remove(&mut state, slot, last, stamp),
+            }
+        }
+        if let Some(position) = position {
+            state.parts[origin.part as usize].position = Some(position);
+        }
+        self.publish(state);
+    }
+
+    fn remove(&self, state: &mut State<K>, slot: u32, last: Option<Object<K>>, stamp: u32) {
+        let Some(removed) = state.remove(slot) else { return };
+        self.metrics.deleted.inc();
+        let last = last.unwrap_or(removed);
+        state
+            .outboxes
+            .iter()
+            .for_each(|outbox| outbox.delete(&last, stamp));
+    }
+
+    fn remove_unlisted(&self, state: &mut State<K>, part: u16) {
+        let stamp = self.stamp();
+        let gone: Vec<u32> = state.unlisted(part).collect();
+        for slot in gone {
+            self.remove(state, slot, None, stamp);
+        }
+    }
+
+    fn note_synced(&self, state: &mut State<K>) {
+        if is_synced(state) {
+            self.metrics.synced.set(1);
+            state.outboxes.iter().for_each(|outbox| outbox.initial_complete());
+        }
+    }
+
+    /// Lets go of the lock, then tells the subscribers.
+    fn publish(&self, state: parking_lot::RwLockWriteGuard<'_, State<K>>) {
+        self.metrics.objects.set(state.len() as i64);
+        self.metrics.bytes.set(state.bytes as i64);
+        let state = parking_lot::RwLockWriteGuard::downgrade(state);
+        state.outboxes.iter().for_each(|outbox| outbox.wake());
+    }
+
+    /// Samples to learn a dictionary from, if there are enough.
+    pub(crate) fn samples(&self) -> Option<Vec<Vec<u8>>> {
+        if !self.codec.wants_dictionary() {
+            return None;
+        }
+        let state = self.state.read();
+        if state.len() < SAMPLE_OBJECTS {
+            return None;
+        }
+        // Spread over the store: neighbours tend to be alike.
+        let stride = (state.len() / SAMPLE_OBJECTS).max(1);
+        let mut room = SAMPLE_BYTES;
+        let samples = state
+            .objects()
+            .step_by(stride)
+            .filter_map(|object| self.codec.json(object.record()));
+        let fitting = samples.map_while(|json| {
+            room = room.checked_sub(json.len())?;
+            Some(json.into_owned())
+        });
+        Some(fitting.collect())
+    }
+
+    /// From now on new objects are compressed; those that are there follow a few at a time.
+    pub(crate) fn compress_with(&self, dictionary: Dictionary) {
+        debug_assert_eq!(self.codec.policy, Policy::Compressed);
+        self.codec.install(dictionary);
+        let mut from = 0;
+        loop {
+            let _writer = self.extracts.lock();
+            let some: Vec<(u32, Object<K>)> = {
+                let state = self.state.read();
+                state
+                    .objects_from(from)
+                    .take(64)
+                    .map(|(slot, object)| (slot, object.clone()))
+                    .collect()
+            };
+            let Some((last, _)) = some.last() else { break };
+            from = last + 1;
+            let packed: Vec<_> = some
+                .iter()
+                .filter_map(|(slot, object)| Some((*slot, self.codec.repack(object)?)))
+                .collect();
+            let mut state = self.state.write();
+            packed
+                .into_iter()
+                .for_each(|(slot, object)| state.exchange(slot, object));
+            self.metrics.bytes.set(state.bytes as i64);
+        }
+    }
+}
+
+fn is_synced<K>(state: &State<K>) -> bool {
+    let mut live = state.parts.iter().filter(|part| part.live).peekable();
+    live.peek().is_some() && live.all(|part| part.synced)
+}
+
+/// Whether what a source says of an object is new to the store.
+fn news<K>(origin: Origin, said: &Header, known: &Object<K>) -> bool {
+    let held = &known.record().header;
+    if same_state(said, held) {
+        return false;
+    }
+    let outdated = same_incarnation(said, held) && origin.order.is_older(&said.version, &held.version);
+    origin.overrules || !outdated
+}

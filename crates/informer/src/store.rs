@@ -1,0 +1,356 @@
+use std::any::Any;
+use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use serde::de::DeserializeOwned;
+use watchkeeper_core::{Key, Uid, Version};
+
+use crate::index::{Entries, Extract, Extractor, Index, IndexError, Slots, UserIndex};
+use crate::informer::Inner;
+use crate::object::Object;
+use crate::outbox::Outbox;
+
+/// What a store can hold: anything that can be decoded and shared.
+pub trait Readable: DeserializeOwned + Send + Sync + 'static {}
+
+impl<T: DeserializeOwned + Send + Sync + 'static> Readable for T {}
+
+/// The local copy of what an informer watches: complete once the informer is synced, indexed, always readable.
+///
+/// A store has one writer, the informer. It writes in batches, and a reader sees all of a batch or nothing of it, in the
+/// objects and in every index alike. Reads do not copy objects, do not wait for the network, and cost what they
+/// return.
+///
+/// # What it does not promise
+///
+/// - It is behind the source by the time a change needs to arrive.
+/// - Across objects, it is a state the source really had only while changes arrive by log; during a new snapshot, objects
+///   are brought up to date one batch after the other. No object ever goes back to an older state, unless the source
+///   itself did.
+///
+/// A store is a handle; while any handle is alive, the informer goes on.
+pub struct Store<K: Readable> {
+    pub(crate) inner: Arc<Inner<K>>,
+}
+
+impl<K: Readable> Store<K> {
+    /// The object under a key.
+    pub fn get(&self, key: &Key) -> Option<Object<K>> {
+        self.read(|state| state.get(key).cloned())
+    }
+
+    /// Whether there is an object under a key.
+    pub fn contains(&self, key: &Key) -> bool {
+        self.read(|state| state.get(key).is_some())
+    }
+
+    /// All objects, in no particular order.
+    pub fn list(&self) -> Vec<Object<K>> {
+        self.read(|state| state.objects().cloned().collect())
+    }
+
+    /// All objects of a namespace, in no particular order.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Object<K>> {
+        self.read(|state| state.gather(state.namespaces.get(namespace)))
+    }
+
+    /// All objects that name this owner, in no particular order.
+    pub fn owned_by(&self, owner: &Uid) -> Vec<Object<K>> {
+        self.read(|state| state.gather(state.owners.get(owner)))
+    }
+
+    /// The namespaces in which there is an object.
+    pub fn namespaces(&self) -> Vec<String> {
+        self.read(|state| {
+            state
+                .namespaces
+                .keys()
+                .map(|name| String::from(&**name))
+                .collect()
+        })
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.read(|state| state.table.len())
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds an index, at any time. The function gives the values an object stands under; it is called once for each
+    /// state, outside the store's lock. If it fails or panics, the object is not in the index, and that is counted.
+    ///
+    /// Indexing by what is in the header ([`Object::owners`], [`Object::generation`], ...) or by
+    /// [`Object::metadata`] is cheap; [`Object::get`] decodes every object as it arrives.
+    pub fn index<V, I, F>(&self, name: &str, function: F) -> Index<K, V>
+    where
+        V: Hash + Eq + Clone + Send + Sync + 'static,
+        I: IntoIterator<Item = V>,
+        F: Fn(&Object<K>) -> Result<I, IndexError> + Send + Sync + 'static,
+    {
+        let at = self
+            .inner
+            .shared
+            .add_index(name, Arc::new(Extractor::new(function)));
+        Index {
+            store: self.clone(),
+            at,
+            value: PhantomData,
+        }
+    }
+
+    /// The version each of the informer's sources has reached, in the order in which they were added; `None` before
+    /// the first snapshot.
+    pub fn positions(&self) -> Vec<Option<Version>> {
+        self.read(|state| {
+            state
+                .parts
+                .iter()
+                .filter(|part| part.live)
+                .map(|part| part.position.clone())
+                .collect()
+        })
+    }
+
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&State<K>) -> T) -> T {
+        look(&self.inner.shared.state.read())
+    }
+}
+
+impl<K: Readable> Clone for Store<K> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+/// Everything that changes in one step: objects, indexes, and what waits for whom.
+pub(crate) struct State<K> {
+    /// Slot numbers by key. Slots hold the objects, so that indexes need four bytes for each entry.
+    table: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    slots: Vec<Slot<K>>,
+    free: Vec<u32>,
+    namespaces: Entries<Box<str>>,
+    owners: Entries<Uid>,
+    indexes: Vec<Box<dyn UserIndex>>,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) outboxes: Vec<Arc<Outbox<K>>>,
+    pub(crate) bytes: usize,
+}
+
+struct Slot<K> {
+    object: Option<Object<K>>,
+    /// The snapshot that listed it last.
+    epoch: u32,
+    /// The part it belongs to.
+    part: u16,
+}
+
+/// What one source contributes to a store.
+#[derive(Default)]
+pub(crate) struct Part {
+    pub(crate) live: bool,
+    pub(crate) synced: bool,
+    pub(crate) position: Option<Version>,
+    /// The number of the snapshot that is being taken, or was taken last.
+    pub(crate) epoch: u32,
+}
+
+impl<K> State<K> {
+    pub(crate) fn new() -> Self {
+        Self {
+            table: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            namespaces: Entries::default(),
+            owners: Entries::default(),
+            indexes: Vec::new(),
+            parts: Vec::new(),
+            outboxes: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<&Object<K>> {
+        self.object(self.slot(key)?)
+    }
+
+    /// The object under a key and the part it belongs to.
+    pub(crate) fn find(&self, key: &Key) -> Option<(u32, &Object<K>, u16)> {
+        let slot = self.slot(key)?;
+        Some((slot, self.object(slot)?, self.slots[slot as usize].part))
+    }
+
+    pub(crate) fn object(&self, slot: u32) -> Option<&Object<K>> {
+        self.slots.get(slot as usize)?.object.as_ref()
+    }
+
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &Object<K>> {
+        self.slots.iter().filter_map(|slot| slot.object.as_ref())
+    }
+
+    /// Slots and objects, from a slot on: for walks that let go of the lock in between.
+    pub(crate) fn objects_from(&self, from: u32) -> impl Iterator<Item = (u32, &Object<K>)> {
+        let slots = self.slots.get(from as usize..).unwrap_or_default();
+        (from..)
+            .zip(slots)
+            .filter_map(|(at, slot)| Some((at, slot.object.as_ref()?)))
+    }
+
+    /// Slots of a part that its newest snapshot has not listed.
+    pub(crate) fn unlisted(&self, part: u16) -> impl Iterator<Item = u32> + '_ {
+        let epoch = self.parts[part as usize].epoch;
+        (0..)
+            .zip(&self.slots)
+            .filter(move |(_, slot)| slot.part == part && slot.epoch != epoch)
+            .filter_map(|(at, slot): (u32, &Slot<K>)| slot.object.as_ref().map(|_| at))
+    }
+
+    pub(crate) fn count(&self, part: u16) -> usize {
+        self.slots
+            .iter()
+            .filter(|slot| slot.part == part && slot.object.is_some())
+            .count()
+    }
+
+    pub(crate) fn index<V: 'static>(&self, at: usize) -> Option<&Entries<V>> {
+        self.indexes.get(at)?.as_any().downcast_ref()
+    }
+
+    pub(crate) fn add_index(&mut self, index: Box<dyn UserIndex>) -> usize {
+        self.indexes.push(index);
+        self.indexes.len() - 1
+    }
+
+    pub(crate) fn listed(&mut self, slot: u32, epoch: u32) {
+        self.slots[slot as usize].epoch = epoch;
+    }
+
+    /// Puts an object, with its values for each user index, and gives the one that was there.
+    pub(crate) fn put(
+        &mut self,
+        object: Object<K>,
+        part: u16,
+        epoch: u32,
+        values: Vec<Option<Box<dyn Any + Send>>>,
+    ) -> Option<Object<K>> {
+        self.bytes += object.record().body.bytes();
+        let (slot, old) = match self.slot(object.key()) {
+            Some(slot) => (slot, self.slots[slot as usize].object.take()),
+            None => (self.free_slot(), None),
+        };
+        if let Some(old) = &old {
+            self.bytes -= old.record().body.bytes();
+            self.unindex_owners(slot, old, Some(&object));
+        } else {
+            if let Some(namespace) = object.key().namespace() {
+                self.namespaces.insert(namespace, slot, |name| name.into());
+            }
+            let hash = self.hasher.hash_one(object.key());
+            let Self {
+                table, slots, hasher, ..
+            } = self;
+            table.insert_unique(hash, slot, |&slot| hash_of(hasher, &slots[slot as usize]));
+        }
+        for owner in object.owners() {
+            self.owners.insert(owner, slot, Uid::clone);
+        }
+        for (index, values) in self.indexes.iter_mut().zip(values) {
+            index.set(slot, values);
+        }
+        self.slots[slot as usize] = Slot {
+            object: Some(object),
+            epoch,
+            part,
+        };
+        old
+    }
+
+    /// Exchanges an object for another form of the same state.
+    pub(crate) fn exchange(&mut self, slot: u32, object: Object<K>) {
+        if let Some(old) = self.slots[slot as usize].object.as_mut() {
+            self.bytes = self.bytes + object.record().body.bytes() - old.record().body.bytes();
+            *old = object;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<Object<K>> {
+        let hash = hash_of(&self.hasher, &self.slots[slot as usize]);
+        if let Ok(entry) = self.table.find_entry(hash, |&candidate| candidate == slot) {
+            entry.remove();
+        }
+        let object = self.slots[slot as usize].object.take()?;
+        self.bytes -= object.record().body.bytes();
+        if let Some(namespace) = object.key().namespace() {
+            self.namespaces.remove(namespace, slot);
+        }
+        self.unindex_owners(slot, &object, None);
+        for index in &mut self.indexes {
+            index.set(slot, None);
+        }
+        self.free.push(slot);
+        Some(object)
+    }
+
+    fn unindex_owners(&mut self, slot: u32, old: &Object<K>, new: Option<&Object<K>>) {
+        let kept = new.map_or(&[][..], Object::owners);
+        for owner in old.owners().iter().filter(|owner| !kept.contains(owner)) {
+            self.owners.remove(owner, slot);
+        }
+    }
+
+    fn gather(&self, slots: Option<&Slots>) -> Vec<Object<K>> {
+        slots.map_or_else(Vec::new, |slots| {
+            slots
+                .iter()
+                .filter_map(|slot| self.object(slot))
+                .cloned()
+                .collect()
+        })
+    }
+
+    fn slot(&self, key: &Key) -> Option<u32> {
+        let hash = self.hasher.hash_one(key);
+        self.table
+            .find(hash, |&slot| {
+                self.object(slot).is_some_and(|object| object.key() == key)
+            })
+            .copied()
+    }
+
+    fn free_slot(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                object: None,
+                epoch: 0,
+                part: 0,
+            });
+            (self.slots.len() - 1) as u32
+        })
+    }
+}
+
+/// The hash of an occupied slot.
+fn hash_of<K>(hasher: &DefaultHashBuilder, slot: &Slot<K>) -> u64 {
+    slot.object
+        .as_ref()
+        .map_or(0, |object| hasher.hash_one(object.key()))
+}
+
+/// A user's index function, with the name it is reported under.
+pub(crate) struct NamedExtract<K> {
+    pub(crate) name: String,
+    pub(crate) extract: Arc<dyn Extract<K>>,
+}

@@ -1,0 +1,178 @@
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+use watchkeeper_core::Change;
+
+use crate::informer::Inner;
+use crate::object::Object;
+use crate::outbox::Outbox;
+use crate::store::Readable;
+
+/// The changes of a store, as one subscriber sees them.
+///
+/// # What it promises
+///
+/// - For each key, the states come in order and end in the newest one. Every change is delivered after the store and all
+///   its indexes show it.
+/// - What was there before is delivered first, as additions with [`Cause::Initial`](watchkeeper_core::Cause::Initial), each
+///   object once. [`synced`](Self::synced) resolves when the subscriber has seen all of that.
+/// - Old and new state are both there. A delete carries the last state that is known, also if it was missed and only
+///   noticed by a later snapshot. A delete and a re-create are two changes.
+/// - A subscriber that is slow delays nobody. What waits for it is at most one entry per key; several changes of a key
+///   become one, from the state it saw last to the newest. A key that comes and goes unseen is not reported.
+///
+/// # What it does not promise
+///
+/// Not every state of an object, no order between objects, and not that `new` is still the newest state when it is
+/// looked at.
+///
+/// Dropping a subscription ends it. While it is alive, the informer goes on.
+pub struct Subscription<K: Readable> {
+    inner: Arc<Inner<K>>,
+    outbox: Arc<Outbox<K>>,
+    resync: Option<Resync>,
+}
+
+struct Resync {
+    every: Duration,
+    due: Instant,
+}
+
+impl<K: Readable> Subscription<K> {
+    pub(crate) fn new(inner: Arc<Inner<K>>, name: &str) -> Self {
+        let outbox = Arc::new(Outbox::new(inner.shared.metrics.subscriber(name)));
+        inner.shared.attach(&outbox);
+        Self {
+            inner,
+            outbox,
+            resync: None,
+        }
+    }
+
+    /// From now on, every object is shown again after each `period`, with
+    /// [`Cause::Resync`](watchkeeper_core::Cause::Resync), unless a change of it waits anyway. Local: nobody is asked.
+    #[must_use]
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.resync = Some(Resync {
+            every: period,
+            due: Instant::now() + period,
+        });
+        self
+    }
+
+    /// The next change; `None` when the informer was stopped. Cancel-safe: a change is taken or it is not.
+    pub async fn next(&mut self) -> Option<Change<Object<K>>> {
+        loop {
+            self.outbox.note_progress();
+            if let Some(change) = self.try_next() {
+                return Some(change);
+            }
+            if self.outbox.is_closed() {
+                return None;
+            }
+            tokio::select! {
+                biased;
+                () = self.outbox.woken() => {}
+                () = due(self.resync.as_ref()) => self.show_again(),
+            }
+        }
+    }
+
+    /// The next change, if there is one now.
+    pub fn try_next(&mut self) -> Option<Change<Object<K>>> {
+        let shared = &self.inner.shared;
+        let (change, stamp) = self.outbox.take(&shared.state.read())?;
+        let delay = shared.stamp().wrapping_sub(stamp);
+        self.outbox.metrics.delay.observe(f64::from(delay) / 1e3);
+        self.outbox.metrics.delivered.inc();
+        Some(change)
+    }
+
+    /// Resolves when this subscriber has seen everything that was there when it came (it has, when it asks for the next
+    /// change after the last of them), or when the informer is stopped: then the answer is `false`.
+    pub fn synced(&self) -> impl Future<Output = bool> + Send + 'static {
+        let mut synced = self.outbox.synced();
+        async move { synced.wait_for(|synced| *synced).await.is_ok() }
+    }
+
+    /// Calls a handler for every change, in a task of its own, one change after the other. A handler that panics is
+    /// counted and called again for the next change.
+    pub fn handle<F, R>(mut self, mut handler: F) -> Handler
+    where
+        F: FnMut(Change<Object<K>>) -> R + Send + 'static,
+        R: Future<Output = ()> + Send,
+    {
+        let (stop, mut stopped) = tokio::sync::watch::channel(false);
+        let synced = self.synced();
+        let task = tokio::spawn(async move {
+            loop {
+                // An error means that the handle was dropped, which stops as well.
+                let change = tokio::select! {
+                    biased;
+                    _ = stopped.wait_for(|stop| *stop) => break,
+                    change = self.next() => change,
+                };
+                let Some(change) = change else { break };
+                let key = change.key.clone();
+                let called = AssertUnwindSafe(async { handler(change).await });
+                if called.catch_unwind().await.is_err() {
+                    self.outbox.metrics.panics.inc();
+                    tracing::error!(informer = %self.inner.shared.name, object = %key, "handler panicked");
+                }
+            }
+        });
+        Handler {
+            stop,
+            task,
+            synced: synced.boxed().shared(),
+        }
+    }
+
+    fn show_again(&mut self) {
+        if let Some(resync) = &mut self.resync {
+            resync.due = Instant::now() + resync.every;
+            let shared = &self.inner.shared;
+            self.outbox.show_all(&shared.state.read(), false, shared.stamp());
+        }
+    }
+}
+
+impl<K: Readable> Drop for Subscription<K> {
+    fn drop(&mut self) {
+        self.inner.shared.detach(&self.outbox);
+    }
+}
+
+async fn due(resync: Option<&Resync>) {
+    match resync {
+        Some(resync) => sleep_until(resync.due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A handler that runs. Dropping it stops the handler without waiting for it.
+pub struct Handler {
+    stop: tokio::sync::watch::Sender<bool>,
+    task: JoinHandle<()>,
+    synced: futures_util::future::Shared<futures_util::future::BoxFuture<'static, bool>>,
+}
+
+impl Handler {
+    /// As [`Subscription::synced`]: all that was there has been handled.
+    pub async fn synced(&self) -> bool {
+        self.synced.clone().await
+    }
+
+    /// Stops the handler: lets the call that is running end, and makes no other. Must not be awaited by the handler
+    /// itself.
+    pub async fn stop(self) {
+        let _ = self.stop.send(true);
+        // A panic was caught inside; the task can only have ended or been cancelled with the runtime.
+        let _ = self.task.await;
+    }
+}
