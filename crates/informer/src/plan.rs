@@ -20,6 +20,8 @@ pub(crate) struct Plan {
     first: Freshness,
     /// How far the log has been followed; `None` before the first complete snapshot.
     position: Option<Version>,
+    /// When the last snapshot was completed.
+    completed: Option<Instant>,
     /// Only the newest state will do: the source could not serve the version it was asked for.
     newest: bool,
     /// Failures in a row in which the source did answer.
@@ -80,6 +82,7 @@ impl Plan {
             random: fastrand::Rng::with_seed(seed),
             first,
             position: None,
+            completed: None,
             newest: false,
             answered_failures: 0,
             doubt: None,
@@ -106,6 +109,7 @@ impl Plan {
     /// A snapshot is complete. `lossy` if something in it could not even be named.
     pub(crate) fn completed(&mut self, version: Version, lossy: bool, now: Instant) {
         self.reached(version);
+        self.completed = Some(now);
         self.newest = false;
         self.reason = None;
         self.doubt = None;
@@ -201,11 +205,17 @@ impl Plan {
                 Follow::Log | Follow::Hints if long_enough => Duration::ZERO,
                 Follow::Log | Follow::Hints => self.back_off(now),
             },
-            End::Failed(Error::Expired(_)) if ended.following && long_enough => Duration::ZERO,
+            End::Failed(Error::Expired(_)) if ended.following && !self.just_completed(now) => Duration::ZERO,
             End::Failed(Error::Expired(_)) if !ended.following && !self.newest => Duration::ZERO,
             End::Failed(Error::Throttled { after, .. }) => self.back_off(now).max(after.unwrap_or_default()),
             End::Closed | End::Failed(_) => self.back_off(now),
         }
+    }
+
+    /// A version that expires as soon as it was given would make snapshots go in circles.
+    fn just_completed(&self, now: Instant) -> bool {
+        self.completed
+            .is_some_and(|completed| now.saturating_duration_since(completed) < SHORT)
     }
 
     fn back_off(&mut self, now: Instant) -> Duration {
@@ -262,7 +272,10 @@ mod tests {
         assert_eq!(plan.start(), Start::Snapshot(Freshness::Any));
         plan.completed(Version::from(7), false, Instant::now());
         plan.reached(Version::from(9));
-        let next = plan.next(&ended(expired(), true, 60), Instant::now());
+        let next = plan.next(
+            &ended(expired(), true, 0),
+            Instant::now() + Duration::from_secs(60),
+        );
         assert_eq!(
             next.start,
             Start::Snapshot(Freshness::NotOlderThan(Version::from(9)))

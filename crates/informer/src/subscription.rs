@@ -69,6 +69,13 @@ impl<K: Readable> Subscription<K> {
     pub async fn next(&mut self) -> Option<Change<Object<K>>> {
         loop {
             self.outbox.note_progress();
+            if self
+                .resync
+                .as_ref()
+                .is_some_and(|resync| resync.due <= Instant::now())
+            {
+                self.show_again();
+            }
             if let Some(change) = self.try_next() {
                 return Some(change);
             }
@@ -78,7 +85,7 @@ impl<K: Readable> Subscription<K> {
             tokio::select! {
                 biased;
                 () = self.outbox.woken() => {}
-                () = due(self.resync.as_ref()) => self.show_again(),
+                () = due(self.resync.as_ref()) => {}
             }
         }
     }
