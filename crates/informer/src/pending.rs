@@ -274,3 +274,82 @@ fn entry<K>(entries: &VecDeque<Option<(Entry<K>, u32)>>, first: u64, number: u64
         None => unreachable!("a hole is not in the index"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde::de::IgnoredAny;
+    use watchkeeper_core::{Document, Projection};
+
+    use super::*;
+    use crate::codec::{Codec, Policy};
+    use crate::metrics::Metrics;
+
+    type Item = Object<IgnoredAny>;
+
+    fn codec() -> Arc<Codec<IgnoredAny>> {
+        Arc::new(Codec::new(Policy::Packed, false, None, 0, Arc::new(Metrics::default().informer("test"))))
+    }
+
+    fn object(codec: &Arc<Codec<IgnoredAny>>, name: usize, version: u64) -> Item {
+        let json = format!(r#"{{"metadata":{{"name":"n{name}","uid":"u","resourceVersion":"{version}"}}}}"#);
+        codec.pack(Document::read(json.as_bytes(), &Projection::default()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn keys_that_come_and_go_unseen_leave_nothing_behind() {
+        let codec = codec();
+        let mut pending = Pending::new();
+        let stays = object(&codec, 0, 1);
+        pending.put(&stays, None, 0);
+        for name in 1..10_000 {
+            let object = object(&codec, name, 1);
+            pending.put(&object, None, 0);
+            pending.delete(&object, 0);
+        }
+        assert_eq!(pending.len(), 1);
+        assert!(pending.entries.len() <= SPARE_HOLES + 3, "{} entries", pending.entries.len());
+        assert_eq!(pending.take(|_| Some(stays.clone())).unwrap().0.key, *stays.key());
+        assert!(pending.take(|_| None).is_none());
+    }
+
+    #[test]
+    fn closing_holes_does_not_move_the_end_of_what_is_initial() {
+        let codec = codec();
+        let mut pending = Pending::new();
+        let all: Vec<Item> = (0..1_000).map(|name| object(&codec, name, 1)).collect();
+        for object in &all[..500] {
+            pending.put(object, None, 0);
+        }
+        pending.initial_complete();
+        for object in &all[500..] {
+            pending.put(object, None, 0);
+        }
+        // Every tenth stays.
+        for (_, object) in all.iter().enumerate().filter(|(at, _)| at % 10 != 0) {
+            pending.delete(object, 0);
+        }
+        assert!(pending.entries.len() < 500);
+        let current = |key: &Key| all.iter().find(|object| object.key() == key).cloned();
+        let mut initial = 0;
+        while let Some((change, _)) = pending.take(current) {
+            assert_eq!(pending.initial_over(), initial >= 49, "after {initial}");
+            initial += usize::from(change.cause == Cause::Initial);
+        }
+        assert_eq!(initial, 50);
+    }
+
+    #[test]
+    fn memory_is_given_back_when_nothing_waits() {
+        let codec = codec();
+        let mut pending = Pending::new();
+        let all: Vec<Item> = (0..2_000).map(|name| object(&codec, name, 1)).collect();
+        for object in &all {
+            pending.put(object, None, 0);
+        }
+        while pending.take(|key| all.iter().find(|object| object.key() == key).cloned()).is_some() {}
+        pending.initial_over();
+        assert!(pending.entries.capacity() <= SPARE_HOLES && pending.by_key.capacity() <= SPARE_HOLES);
+    }
+}

@@ -1,0 +1,39 @@
+# The few commands of this repository. Each is one line of what CONTRIBUTING.md explains.
+
+CARGO ?= cargo
+
+.PHONY: all setup test lint fmt deny bench soak doc clean
+
+all: test lint
+
+setup: ## install what is missing
+	scripts/setup
+
+test: ## every test that CI runs
+	$(CARGO) test --workspace --all-features
+
+lint: ## formatting, clippy and documentation, warnings denied
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --quiet
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --offline check bans licenses sources; \
+	else echo "cargo-deny is not installed, licences are not checked (scripts/setup --deny)"; fi
+
+deny: ## licences, duplicates, sources and known advisories
+	scripts/setup --deny
+	$(CARGO) deny check
+
+bench: ## side by side with the peers; prints the table and writes bench/RESULTS.md
+	$(CARGO) run --profile bench -p watchkeeper-bench -- --write bench/RESULTS.md
+
+soak: ## the random tests, a hundred times as many
+	WATCHKEEPER_CASES=300000 $(CARGO) test --release --workspace --all-features
+
+doc: ## the API documentation
+	$(CARGO) doc --workspace --all-features --no-deps --open
+
+fmt:
+	$(CARGO) fmt --all
+
+clean:
+	$(CARGO) clean
