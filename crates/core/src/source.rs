@@ -15,8 +15,9 @@ use crate::{Document, Error, Key, Order, Version};
 /// # What a source promises
 ///
 /// - **A snapshot is complete or it does not end.** [`Event::Complete`] comes only when every object that existed at
-///   that version was delivered (or was [rejected](Event::Rejected) with its key). A feed that fails in the middle of a
-///   snapshot implies nothing about objects it has not mentioned.
+///   that version was delivered or [rejected](Event::Rejected). A rejection without a key says that something may be
+///   lacking, and the reader deletes nothing then. A feed that fails in the middle of a snapshot implies nothing about
+///   objects it has not mentioned.
 /// - **Nothing falls between snapshot and follow-up.** What changed after the snapshot's version appears in the log;
 ///   a source that works with hints subscribes before it takes the snapshot and takes another one after every
 ///   resubscription. Hints are the source's own affair: they never leave it as state, only as a new snapshot.

@@ -576,3 +576,67 @@ async fn every_end_of_a_feed_is_counted_by_its_class() {
         "{text}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_old_state_in_a_new_snapshot_does_not_replace_a_newer_one() {
+    let source = Memory::new();
+    source.put(&key("a"), 1);
+    source.put(&key("a"), 2);
+    let informer = informer(&source).await;
+    let uid = informer.store().get(&key("a")).unwrap().uid().cloned();
+    let mut old = document("a", "1", "1");
+    old.header.uid = uid;
+    source.inject(&Event::Begin);
+    source.inject(&Event::Item(old));
+    source.inject(&Event::Complete(Version::from(2)));
+    settle().await;
+    assert_equal_to_source(&informer, &source);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_delete_of_a_former_incarnation_does_not_touch_its_successor() {
+    let source = Memory::new();
+    source.put(&key("a"), 1);
+    let informer = informer(&source).await;
+    source.inject(&Event::Delete { document: document("a", "9", "1"), position: Some(Version::from(9)) });
+    settle().await;
+    assert_equal_to_source(&informer, &source);
+}
+
+/// One address, behind which another server stands after a while.
+#[derive(Clone)]
+struct Address(std::sync::Arc<std::sync::Mutex<Memory>>);
+
+impl Source for Address {
+    fn name(&self) -> &str {
+        "address"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.lock().unwrap().capabilities()
+    }
+
+    fn open(&self, start: Start) -> Feed {
+        self.0.lock().unwrap().open(start)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_restored_from_a_backup_is_believed_once_it_is_asked_for_the_newest_state() {
+    let (before, restored) = (Memory::new(), Memory::new());
+    (1..=50).for_each(|value| before.put(&key("a"), value));
+    before.put(&key("lost"), 1);
+    (1..=3).for_each(|value| restored.put(&key("a"), value));
+    let address = Address(std::sync::Arc::new(before.clone().into()));
+    let informer = Informer::<Thing>::builder().start(address.clone());
+    informer.synced().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    *address.0.lock().unwrap() = restored.clone();
+    before.close_feeds();
+    settle().await;
+    assert_eq!(restored.opened().last(), Some(&Start::Snapshot(Freshness::Newest)));
+    assert_equal_to_source(&informer, &restored);
+    restored.put(&key("a"), 4);
+    settle().await;
+    assert_equal_to_source(&informer, &restored);
+}
