@@ -24,7 +24,7 @@ deny: ## licences, duplicates, sources and known advisories
 	$(CARGO) deny check
 
 bench: ## side by side with the peers; prints the table and writes bench/RESULTS.md
-	$(CARGO) run --profile bench -p watchkeeper-bench -- --write bench/RESULTS.md
+	$(CARGO) run --release -p watchkeeper-bench -- --write bench/RESULTS.md
 
 soak: ## the random tests, a hundred times as many
 	WATCHKEEPER_CASES=300000 $(CARGO) test --release --workspace --all-features

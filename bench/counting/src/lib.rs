@@ -28,11 +28,7 @@ pub struct Counting {
 impl Counting {
     /// With all counters at zero.
     pub const fn new() -> Self {
-        Self {
-            in_use: AtomicUsize::new(0),
-            peak: AtomicUsize::new(0),
-            calls: AtomicUsize::new(0),
-        }
+        Self { in_use: AtomicUsize::new(0), peak: AtomicUsize::new(0), calls: AtomicUsize::new(0) }
     }
 
     /// Bytes asked for and not given back.

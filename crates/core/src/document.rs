@@ -94,19 +94,11 @@ impl Document {
         bytes: &[u8],
         projection: &Projection,
     ) -> Result<Self, Unreadable> {
-        let mut reader = Reader {
-            cursor,
-            projection,
-            found: Found::default(),
-            cuts: Vec::new(),
-        };
+        let mut reader = Reader { cursor, projection, found: Found::default(), cuts: Vec::new() };
         match reader.read(bytes) {
             Ok(document) => Ok(document),
             Err(error) => {
-                let known = Known {
-                    key: reader.found.key(),
-                    version: reader.found.version.take(),
-                };
+                let known = Known { key: reader.found.key(), version: reader.found.version.take() };
                 Err(Unreadable { error, known })
             }
         }
@@ -115,10 +107,7 @@ impl Document {
     /// What can be made out of the beginning of an object that is cut off.
     pub fn peek(prefix: &[u8], projection: &Projection) -> Known {
         match Self::read(prefix, projection) {
-            Ok(Self { header, .. }) => Known {
-                key: Some(header.key),
-                version: Some(header.version),
-            },
+            Ok(Self { header, .. }) => Known { key: Some(header.key), version: Some(header.version) },
             Err(unreadable) => unreadable.known,
         }
     }
@@ -148,9 +137,7 @@ struct Found {
 
 impl Found {
     fn key(&self) -> Option<Key> {
-        self.name
-            .as_deref()
-            .map(|name| Key::new(self.namespace.as_deref(), name))
+        self.name.as_deref().map(|name| Key::new(self.namespace.as_deref(), name))
     }
 }
 
@@ -175,13 +162,8 @@ impl Reader<'_, '_, '_> {
         std::str::from_utf8(object).map_err(|_| ReadError::Encoding)?;
         let key = self.found.key().ok_or(ReadError::Nameless)?;
         let found = std::mem::take(&mut self.found);
-        let (body, metadata) = assemble(
-            bytes,
-            span,
-            &self.cuts,
-            self.missing_kind(&found),
-            found.metadata.clone(),
-        );
+        let (body, metadata) =
+            assemble(bytes, span, &self.cuts, self.missing_kind(&found), found.metadata.clone());
         let header = Header {
             key,
             uid: found.uid,
@@ -190,21 +172,14 @@ impl Reader<'_, '_, '_> {
             deleting: found.deleting,
             owners: found.owners.into(),
         };
-        Ok(Document {
-            header,
-            body,
-            metadata,
-        })
+        Ok(Document { header, body, metadata })
     }
 
     fn missing_kind(&self, found: &Found) -> Option<&str> {
         if found.says_kind {
             return None;
         }
-        self.projection
-            .kind
-            .as_ref()
-            .and_then(|kind| kind.prefix.as_deref())
+        self.projection.kind.as_ref().and_then(|kind| kind.prefix.as_deref())
     }
 
     /// Walks the members of an object and decides for each whether its bytes stay.
@@ -296,12 +271,7 @@ impl Reader<'_, '_, '_> {
         match name.raw {
             b"name" => self.found.name = self.text()?.filter(|name| !name.is_empty()),
             b"namespace" => self.found.namespace = self.text()?,
-            b"uid" => {
-                self.found.uid = self
-                    .text()?
-                    .filter(|uid| !uid.is_empty())
-                    .map(|uid| Uid::from(&*uid))
-            }
+            b"uid" => self.found.uid = self.text()?.filter(|uid| !uid.is_empty()).map(|uid| Uid::from(&*uid)),
             b"resourceVersion" => self.found.version = self.text()?.map(|version| Version::from(&*version)),
             b"deletionTimestamp" => self.found.deleting = self.text()?.is_some(),
             b"generation" => self.found.generation = self.integer()?,
@@ -319,19 +289,13 @@ impl Reader<'_, '_, '_> {
     fn text(&mut self) -> Result<Option<String>, ReadError> {
         match self.cursor.string_or_other()? {
             None => Ok(None),
-            Some(text) => text
-                .decode()
-                .map(|text| Some(text.into_owned()))
-                .ok_or(ReadError::Encoding),
+            Some(text) => text.decode().map(|text| Some(text.into_owned())).ok_or(ReadError::Encoding),
         }
     }
 
     fn integer(&mut self) -> Result<i64, ReadError> {
         let number = self.cursor.raw()?;
-        Ok(std::str::from_utf8(number)
-            .ok()
-            .and_then(|number| number.parse().ok())
-            .unwrap_or(0))
+        Ok(std::str::from_utf8(number).ok().and_then(|number| number.parse().ok()).unwrap_or(0))
     }
 
     fn owners(&mut self) -> Result<(), ReadError> {
@@ -364,10 +328,7 @@ impl Reader<'_, '_, '_> {
     fn value(&mut self, node: &Node, depth: u32) -> Result<(), ReadError> {
         match self.cursor.peek()? {
             b'{' => self.object(Place::Elsewhere, Some(node)),
-            b'[' if depth == 0 => Err(SyntaxError::TooDeep {
-                at: self.cursor.position(),
-            }
-            .into()),
+            b'[' if depth == 0 => Err(SyntaxError::TooDeep { at: self.cursor.position() }.into()),
             b'[' => self.elements(|reader| reader.value(node, depth - 1)),
             _ => self.skip(),
         }
@@ -415,11 +376,7 @@ fn assemble(
     body.extend_from_slice(&bytes[from..span.end]);
 
     let moved = |at: usize| {
-        let before: usize = cuts
-            .iter()
-            .take_while(|cut| cut.end <= at)
-            .map(ExactSizeIterator::len)
-            .sum();
+        let before: usize = cuts.iter().take_while(|cut| cut.end <= at).map(ExactSizeIterator::len).sum();
         (at - span.start - before + prefix_len) as u32
     };
     let metadata = metadata.map_or(0..0, |metadata| moved(metadata.start)..moved(metadata.end));
@@ -444,24 +401,15 @@ mod tests {
         let header = &document.header;
         assert_eq!(header.key, Key::new(Some("shop"), "web-0"));
         assert_eq!(header.version, Version::from(512));
-        assert_eq!(
-            header.uid,
-            Some(Uid::from("0b6f5a3c-52a1-4a67-9c7b-0f5f6d2f8a10"))
-        );
+        assert_eq!(header.uid, Some(Uid::from("0b6f5a3c-52a1-4a67-9c7b-0f5f6d2f8a10")));
         assert_eq!((header.generation, header.deleting), (3, true));
         assert_eq!(*header.owners, [Uid::from("u-1"), Uid::from("u-2")]);
 
         let mut expected: Value = serde_json::from_str(POD).unwrap();
-        expected["metadata"]
-            .as_object_mut()
-            .unwrap()
-            .remove("managedFields");
+        expected["metadata"].as_object_mut().unwrap().remove("managedFields");
         assert_eq!(serde_json::from_slice::<Value>(&document.body).unwrap(), expected);
         let span = document.metadata.start as usize..document.metadata.end as usize;
-        assert_eq!(
-            serde_json::from_slice::<Value>(&document.body[span]).unwrap(),
-            expected["metadata"]
-        );
+        assert_eq!(serde_json::from_slice::<Value>(&document.body[span]).unwrap(), expected["metadata"]);
     }
 
     #[test]
@@ -490,10 +438,7 @@ mod tests {
         let known = Document::peek(&POD.as_bytes()[..cut], &Projection::default());
         assert_eq!(known.key, Some(Key::new(Some("shop"), "web-0")));
         assert_eq!(known.version, Some(Version::from(512)));
-        assert_eq!(
-            Document::peek(b"{\"meta", &Projection::default()),
-            Known::default()
-        );
+        assert_eq!(Document::peek(b"{\"meta", &Projection::default()), Known::default());
     }
 
     #[test]
@@ -504,25 +449,11 @@ mod tests {
             (b"{\"metadata\":[]}", ReadError::Nameless),
             (b"{\"metadata\":{\"name\":7}}", ReadError::Nameless),
             (b"{\"metadata\":{\"name\":\"\xff\"}}", ReadError::Encoding),
-            (
-                b"{\"metadata\":{\"name\":\"a\"},\"x\":\"\xc3\"}",
-                ReadError::Encoding,
-            ),
-            (
-                b"[]",
-                SyntaxError::Unexpected {
-                    at: 0,
-                    expected: "an object",
-                }
-                .into(),
-            ),
+            (b"{\"metadata\":{\"name\":\"a\"},\"x\":\"\xc3\"}", ReadError::Encoding),
+            (b"[]", SyntaxError::Unexpected { at: 0, expected: "an object" }.into()),
             (
                 b"{\"metadata\":{\"name\":\"a\"}}x",
-                SyntaxError::Unexpected {
-                    at: 25,
-                    expected: "the end",
-                }
-                .into(),
+                SyntaxError::Unexpected { at: 25, expected: "the end" }.into(),
             ),
         ] {
             let unreadable = Document::read(json, &Projection::default()).unwrap_err();
@@ -534,10 +465,7 @@ mod tests {
     fn depth_is_limited_on_the_way_to_a_dropped_field_too() {
         let json = format!(r#"{{"metadata":{{"name":"a"}},"a":{}"#, "[".repeat(1_000_000));
         let unreadable = Document::read(json.as_bytes(), &Projection::default().drop("/a/b")).unwrap_err();
-        assert!(matches!(
-            unreadable.error,
-            ReadError::Syntax(SyntaxError::TooDeep { .. })
-        ));
+        assert!(matches!(unreadable.error, ReadError::Syntax(SyntaxError::TooDeep { .. })));
     }
 
     #[test]

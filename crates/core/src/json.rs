@@ -54,11 +54,7 @@ impl<'a> Text<'a> {
     /// The string's value, or `None` if it is not valid Unicode.
     pub fn decode(&self) -> Option<Cow<'a, str>> {
         let raw = std::str::from_utf8(self.raw).ok()?;
-        if self.escaped {
-            unescape(raw).map(Cow::Owned)
-        } else {
-            Some(Cow::Borrowed(raw))
-        }
+        if self.escaped { unescape(raw).map(Cow::Owned) } else { Some(Cow::Borrowed(raw)) }
     }
 }
 
@@ -135,20 +131,14 @@ impl<'a> Cursor<'a> {
             match self.bytes.get(at) {
                 Some(b'"') => {
                     self.at = at + 1;
-                    return Ok(Text {
-                        raw: &self.bytes[start..at],
-                        escaped,
-                    });
+                    return Ok(Text { raw: &self.bytes[start..at], escaped });
                 }
                 Some(b'\\') => {
                     escaped = true;
                     at += escape_length(self.bytes, at)?;
                 }
                 Some(_) => {
-                    return Err(SyntaxError::Unexpected {
-                        at,
-                        expected: "no control character in a string",
-                    });
+                    return Err(SyntaxError::Unexpected { at, expected: "no control character in a string" });
                 }
                 None => return Err(SyntaxError::Truncated),
             }
@@ -157,11 +147,7 @@ impl<'a> Cursor<'a> {
 
     /// Consumes a string, or any other value as `None`.
     pub fn string_or_other(&mut self) -> Result<Option<Text<'a>>, SyntaxError> {
-        if self.peek()? == b'"' {
-            self.string().map(Some)
-        } else {
-            self.skip().map(|_| None)
-        }
+        if self.peek()? == b'"' { self.string().map(Some) } else { self.skip().map(|_| None) }
     }
 
     /// Consumes any value and says where it stood.
@@ -251,10 +237,7 @@ impl<'a> Cursor<'a> {
 
     /// Consumes at least one digit.
     fn digits(&mut self) -> Result<usize, SyntaxError> {
-        let count = self.bytes[self.at..]
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
+        let count = self.bytes[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.at += count;
         match count {
             0 if self.at == self.bytes.len() => Err(SyntaxError::Truncated),
@@ -264,10 +247,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn unexpected(&self, expected: &'static str) -> SyntaxError {
-        SyntaxError::Unexpected {
-            at: self.at,
-            expected,
-        }
+        SyntaxError::Unexpected { at: self.at, expected }
     }
 }
 
@@ -289,10 +269,7 @@ fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
         }
         at += 8;
     }
-    while bytes
-        .get(at)
-        .is_some_and(|&byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
-    {
+    while bytes.get(at).is_some_and(|&byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
         at += 1;
     }
     at
@@ -307,20 +284,14 @@ fn escape_length(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
                 match bytes.get(at) {
                     Some(byte) if byte.is_ascii_hexdigit() => {}
                     Some(_) => {
-                        return Err(SyntaxError::Unexpected {
-                            at,
-                            expected: "four hexadecimal digits",
-                        });
+                        return Err(SyntaxError::Unexpected { at, expected: "four hexadecimal digits" });
                     }
                     None => return Err(SyntaxError::Truncated),
                 }
             }
             Ok(6)
         }
-        Some(_) => Err(SyntaxError::Unexpected {
-            at: at + 1,
-            expected: "an escape sequence",
-        }),
+        Some(_) => Err(SyntaxError::Unexpected { at: at + 1, expected: "an escape sequence" }),
         None => Err(SyntaxError::Truncated),
     }
 }
@@ -353,10 +324,7 @@ fn unescape_unicode(escape: &str) -> Option<(char, usize)> {
     if !(0xd800..0xdc00).contains(&high) {
         return Some((char::from_u32(high)?, 6));
     }
-    let low = escape
-        .get(6..8)
-        .filter(|next| *next == "\\u")
-        .and_then(|_| unit(8))?;
+    let low = escape.get(6..8).filter(|next| *next == "\\u").and_then(|_| unit(8))?;
     let low = (0xdc00..0xe000).contains(&low).then(|| low - 0xdc00)?;
     Some((char::from_u32(0x10000 + ((high - 0xd800) << 10) + low)?, 12))
 }
@@ -373,16 +341,9 @@ mod tests {
 
     #[test]
     fn accepts_what_is_json_and_refuses_what_is_not() {
-        for good in [
-            "0",
-            "-1.5e+3",
-            "\"\\u00e9\\n\"",
-            " [1, {\"a\": [] }, null] ",
-            "{}",
-            "true",
-            "1E5",
-            "\"\"",
-        ] {
+        for good in
+            ["0", "-1.5e+3", "\"\\u00e9\\n\"", " [1, {\"a\": [] }, null] ", "{}", "true", "1E5", "\"\""]
+        {
             assert!(accepts(good.as_bytes()), "{good}");
         }
         for bad in [

@@ -34,15 +34,9 @@ impl Key {
                 text.push_str(namespace);
                 text.push('/');
                 text.push_str(name);
-                Self {
-                    text: text.into(),
-                    split: namespace.len() as u32,
-                }
+                Self { text: text.into(), split: namespace.len() as u32 }
             }
-            _ => Self {
-                text: name.into(),
-                split: NO_NAMESPACE,
-            },
+            _ => Self { text: name.into(), split: NO_NAMESPACE },
         }
     }
 
@@ -53,11 +47,7 @@ impl Key {
 
     /// The name within the namespace.
     pub fn name(&self) -> &str {
-        if self.split == NO_NAMESPACE {
-            &self.text
-        } else {
-            &self.text[self.split as usize + 1..]
-        }
+        if self.split == NO_NAMESPACE { &self.text } else { &self.text[self.split as usize + 1..] }
     }
 
     /// Heap bytes behind this key, shared by all its clones.
@@ -89,9 +79,7 @@ impl PartialOrd for Key {
 /// By namespace, then by name; objects without a namespace first.
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.namespace()
-            .cmp(&other.namespace())
-            .then_with(|| self.name().cmp(other.name()))
+        self.namespace().cmp(&other.namespace()).then_with(|| self.name().cmp(other.name()))
     }
 }
 

@@ -35,21 +35,14 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn child(&self, name: &[u8]) -> Option<&Self> {
-        self.children
-            .iter()
-            .find(|(child, _)| child.as_bytes() == name)
-            .map(|(_, node)| node)
+        self.children.iter().find(|(child, _)| child.as_bytes() == name).map(|(_, node)| node)
     }
 
     fn child_mut(&mut self, name: &str) -> &mut Self {
-        let at = self
-            .children
-            .iter()
-            .position(|(child, _)| **child == *name)
-            .unwrap_or_else(|| {
-                self.children.push((name.into(), Self::default()));
-                self.children.len() - 1
-            });
+        let at = self.children.iter().position(|(child, _)| **child == *name).unwrap_or_else(|| {
+            self.children.push((name.into(), Self::default()));
+            self.children.len() - 1
+        });
         &mut self.children[at].1
     }
 }
@@ -63,27 +56,17 @@ impl Default for Projection {
 impl Projection {
     /// Keeps all bytes.
     pub fn everything() -> Self {
-        Self {
-            root: Node::default(),
-            only_metadata: false,
-            kind: None,
-        }
+        Self { root: Node::default(), only_metadata: false, kind: None }
     }
 
     /// Drops a field, named by a JSON pointer. Lists on the way are passed through: `/spec/containers/env` drops `env`
     /// of every container. The empty pointer and `/metadata` itself are ignored.
     #[must_use]
     pub fn drop(mut self, pointer: &str) -> Self {
-        let names: Vec<String> = pointer
-            .split('/')
-            .skip(1)
-            .map(|name| name.replace("~1", "/").replace("~0", "~"))
-            .collect();
+        let names: Vec<String> =
+            pointer.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
         if !names.is_empty() && names != ["metadata"] {
-            names
-                .iter()
-                .fold(&mut self.root, |node, name| node.child_mut(name))
-                .dropped = true;
+            names.iter().fold(&mut self.root, |node, name| node.child_mut(name)).dropped = true;
         }
         self
     }
@@ -98,11 +81,7 @@ impl Projection {
     /// Refuses objects that say they are of another kind. Objects that do not say it pass.
     #[must_use]
     pub fn expect_kind(mut self, api_version: &str, kind: &str) -> Self {
-        self.kind = Some(Kind {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            prefix: None,
-        });
+        self.kind = Some(Kind { api_version: api_version.into(), kind: kind.into(), prefix: None });
         self
     }
 

@@ -28,11 +28,8 @@ fn parse_uuid(text: &[u8]) -> Option<[u8; 16]> {
     if text.len() != 36 || DASHES.iter().any(|&at| text[at] != b'-') {
         return None;
     }
-    let mut digits = text
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| !DASHES.contains(at))
-        .map(|(_, &digit)| match digit {
+    let mut digits =
+        text.iter().enumerate().filter(|(at, _)| !DASHES.contains(at)).map(|(_, &digit)| match digit {
             b'0'..=b'9' => Some(digit - b'0'),
             b'a'..=b'f' => Some(digit - b'a' + 10),
             _ => None,
@@ -87,13 +84,7 @@ mod tests {
 
     #[test]
     fn a_uuid_needs_no_allocation() {
-        assert!(matches!(
-            Uid::from("0b6f5a3c-52a1-4a67-9c7b-0f5f6d2f8a10").0,
-            Form::Uuid(_)
-        ));
-        assert!(matches!(
-            Uid::from("0B6F5A3C-52A1-4A67-9C7B-0F5F6D2F8A10").0,
-            Form::Text(_)
-        ));
+        assert!(matches!(Uid::from("0b6f5a3c-52a1-4a67-9c7b-0f5f6d2f8a10").0, Form::Uuid(_)));
+        assert!(matches!(Uid::from("0B6F5A3C-52A1-4A67-9C7B-0F5F6D2F8A10").0, Form::Text(_)));
     }
 }

@@ -40,11 +40,8 @@ impl Version {
 
 impl From<&str> for Version {
     fn from(text: &str) -> Self {
-        let canonical = text == "0"
-            || text
-                .bytes()
-                .next()
-                .is_some_and(|first| (b'1'..=b'9').contains(&first));
+        let canonical =
+            text == "0" || text.bytes().next().is_some_and(|first| (b'1'..=b'9').contains(&first));
         match text.parse() {
             Ok(number) if canonical => Self(Form::Number(number)),
             _ => Self(Form::Text(text.into())),
@@ -104,18 +101,9 @@ mod tests {
 
     #[test]
     fn text_survives_whatever_it_is() {
-        for text in [
-            "0",
-            "7",
-            "18446744073709551615",
-            "18446744073709551616",
-            "007",
-            "+7",
-            "-1",
-            "",
-            "7.0",
-            "lsn/1",
-        ] {
+        for text in
+            ["0", "7", "18446744073709551615", "18446744073709551616", "007", "+7", "-1", "", "7.0", "lsn/1"]
+        {
             assert_eq!(Version::from(text).to_string(), text);
         }
     }

@@ -8,11 +8,9 @@ use watchkeeper_core::{Capabilities, Event, Feed, Follow, Freshness, Source, Sta
 
 #[tokio::test]
 async fn the_reference_source_holds_the_contract_however_it_follows() {
-    for (follow, promises) in [
-        (Follow::Log, 6),
-        (Follow::Hints, 4),
-        (Follow::Poll(Duration::from_secs(1)), 4),
-    ] {
+    for (follow, promises) in
+        [(Follow::Log, 6), (Follow::Hints, 4), (Follow::Poll(Duration::from_secs(1)), 4)]
+    {
         let kept = check(&Memory::following(follow)).await.unwrap();
         assert_eq!(kept.len(), promises, "{follow:?}: {kept:?}");
     }
@@ -70,9 +68,9 @@ impl Source for Broken {
                     std::future::ready(!matches!(event, Ok(Event::Put { .. } | Event::Delete { .. })))
                 })
                 .boxed(),
-            Fault::GoesOnAfterAnError => feed
-                .flat_map(|event| futures_util::stream::iter(vec![event.clone(), event]))
-                .boxed(),
+            Fault::GoesOnAfterAnError => {
+                feed.flat_map(|event| futures_util::stream::iter(vec![event.clone(), event])).boxed()
+            }
             Fault::IgnoresThePosition => feed,
         }
     }
@@ -101,30 +99,12 @@ async fn the_suite_notices_what_is_broken() {
     for (fault, promise) in [
         (Fault::DropsAnItem, "a snapshot holds every object once"),
         (Fault::RepeatsAnItem, "a snapshot holds every object once"),
-        (
-            Fault::ForgetsTheLog,
-            "nothing falls between a snapshot and what follows it",
-        ),
-        (
-            Fault::IgnoresThePosition,
-            "a resumed feed delivers every change since, in order, once",
-        ),
+        (Fault::ForgetsTheLog, "nothing falls between a snapshot and what follows it"),
+        (Fault::IgnoresThePosition, "a resumed feed delivers every change since, in order, once"),
     ] {
-        let violation = check(&Broken {
-            memory: Memory::new(),
-            fault,
-        })
-        .await
-        .unwrap_err();
+        let violation = check(&Broken { memory: Memory::new(), fault }).await.unwrap_err();
         assert_eq!(violation.promise, promise, "{fault:?}");
     }
     // Doubling everything breaks an earlier promise, too; what matters is that it does not pass.
-    assert!(
-        check(&Broken {
-            memory: Memory::new(),
-            fault: Fault::GoesOnAfterAnError
-        })
-        .await
-        .is_err()
-    );
+    assert!(check(&Broken { memory: Memory::new(), fault: Fault::GoesOnAfterAnError }).await.is_err());
 }

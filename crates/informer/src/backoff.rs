@@ -36,19 +36,12 @@ pub(crate) struct Curve {
 
 impl Curve {
     pub(crate) fn new(backoff: Backoff) -> Self {
-        Self {
-            backoff,
-            next: backoff.base,
-            last: None,
-        }
+        Self { backoff, next: backoff.base, last: None }
     }
 
     /// The next wait, from `now` on.
     pub(crate) fn wait(&mut self, now: Instant, random: &mut fastrand::Rng) -> Duration {
-        if self
-            .last
-            .is_some_and(|last| now.saturating_duration_since(last) >= self.backoff.reset_after)
-        {
+        if self.last.is_some_and(|last| now.saturating_duration_since(last) >= self.backoff.reset_after) {
             self.next = self.backoff.base;
         }
         let wait = self.next.min(self.backoff.cap);
@@ -82,10 +75,7 @@ mod tests {
         let now = Instant::now();
         let mut waits: Vec<_> = (0..100)
             .map(|seed| {
-                Curve::new(Backoff::default())
-                    .wait(now, &mut fastrand::Rng::with_seed(seed))
-                    .as_millis()
-                    / 80
+                Curve::new(Backoff::default()).wait(now, &mut fastrand::Rng::with_seed(seed)).as_millis() / 80
             })
             .collect();
         waits.sort_unstable();

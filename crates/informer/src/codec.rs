@@ -70,10 +70,7 @@ pub(crate) struct Transform<K> {
 
 impl<K: Serialize> Transform<K> {
     pub(crate) fn new(change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
-        Self {
-            change: Box::new(change),
-            encode: serde_json::to_vec,
-        }
+        Self { change: Box::new(change), encode: serde_json::to_vec }
     }
 }
 
@@ -115,11 +112,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
 
     /// Makes an object of a document, as the policy says. This is the one place where a transform is applied.
     pub(crate) fn pack(self: &Arc<Self>, document: Document) -> Result<Object<K>, DecodeError> {
-        let Document {
-            header,
-            body,
-            metadata,
-        } = document;
+        let Document { header, body, metadata } = document;
         let body = match (self.policy, &self.transform) {
             (Policy::Typed, transform) => {
                 let mut value = self.decode(&header, &body)?;
@@ -161,10 +154,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
         body: &[u8],
         transform: &Transform<K>,
     ) -> Result<(Box<[u8]>, Range<u32>), DecodeError> {
-        let failed = |detail: String| DecodeError {
-            key: header.key.clone(),
-            detail,
-        };
+        let failed = |detail: String| DecodeError { key: header.key.clone(), detail };
         let mut value = self.decode(header, body)?;
         (transform.change)(&mut value);
         let json =
@@ -196,22 +186,15 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
         let json = self.json_of(record)?;
         let metadata = match &record.body {
             Body::Typed { .. } => &json[..],
-            Body::Plain { metadata, .. } | Body::Compressed { metadata, .. } => json
-                .get(metadata.start as usize..metadata.end as usize)
-                .unwrap_or_default(),
+            Body::Plain { metadata, .. } | Body::Compressed { metadata, .. } => {
+                json.get(metadata.start as usize..metadata.end as usize).unwrap_or_default()
+            }
         };
-        decode(metadata).map_err(|detail| DecodeError {
-            key: record.header.key.clone(),
-            detail,
-        })
+        decode(metadata).map_err(|detail| DecodeError { key: record.header.key.clone(), detail })
     }
 
     pub(crate) fn json<'r>(&self, record: &'r Record<K>) -> Option<Cow<'r, [u8]>> {
-        if matches!(record.body, Body::Typed { .. }) {
-            None
-        } else {
-            self.json_of(record).ok()
-        }
+        if matches!(record.body, Body::Typed { .. }) { None } else { self.json_of(record).ok() }
     }
 
     /// The bytes of the whole object; of a typed one, those of its metadata.
@@ -219,21 +202,12 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
         match &record.body {
             Body::Typed { metadata, .. } => Ok(Cow::Borrowed(metadata)),
             Body::Plain { json, .. } => Ok(Cow::Borrowed(json)),
-            Body::Compressed {
-                bytes,
-                json_bytes,
-                dictionary,
-                ..
-            } => dictionary
-                .decompress(bytes, *json_bytes as usize)
-                .map(Cow::Owned)
-                .map_err(|_| {
+            Body::Compressed { bytes, json_bytes, dictionary, .. } => {
+                dictionary.decompress(bytes, *json_bytes as usize).map(Cow::Owned).map_err(|_| {
                     self.metrics.decode_failures.inc();
-                    DecodeError {
-                        key: record.header.key.clone(),
-                        detail: "cannot be decompressed".into(),
-                    }
-                }),
+                    DecodeError { key: record.header.key.clone(), detail: "cannot be decompressed".into() }
+                })
+            }
         }
     }
 
@@ -241,10 +215,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
         self.metrics.decodes.inc();
         decode(json).map_err(|detail| {
             self.metrics.decode_failures.inc();
-            DecodeError {
-                key: header.key.clone(),
-                detail,
-            }
+            DecodeError { key: header.key.clone(), detail }
         })
     }
 
@@ -289,9 +260,7 @@ fn compress<K>(body: &Body<K>, dictionary: &Arc<Dictionary>) -> Option<Body<K>> 
 
 fn only_metadata(body: &[u8], metadata: &Range<u32>) -> (Box<[u8]>, Range<u32>) {
     const OPEN: &[u8] = br#"{"metadata":"#;
-    let metadata = body
-        .get(metadata.start as usize..metadata.end as usize)
-        .unwrap_or(b"{}");
+    let metadata = body.get(metadata.start as usize..metadata.end as usize).unwrap_or(b"{}");
     let json = [OPEN, metadata, b"}"].concat().into_boxed_slice();
     (json, OPEN.len() as u32..(OPEN.len() + metadata.len()) as u32)
 }
@@ -304,11 +273,7 @@ fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
             serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_slice(json));
         match tracked {
             Ok(_) => "characters after the end".to_owned(),
-            Err(error) => format!(
-                "{}: {}",
-                error.path(),
-                without_content(&error.inner().to_string())
-            ),
+            Err(error) => format!("{}: {}", error.path(), without_content(&error.inner().to_string())),
         }
     })
 }
@@ -348,19 +313,10 @@ mod tests {
     #[test]
     fn a_decode_error_names_the_field_and_hides_the_value() {
         for (json, expected) in [
-            (
-                r#"{"spec":{"replicas":"hunter2"}}"#,
-                "spec.replicas: expected u32",
-            ),
-            (
-                r#"{"spec":{"replicas":1,"mode":"hunter2"}}"#,
-                "spec.mode: expected `Fast`",
-            ),
+            (r#"{"spec":{"replicas":"hunter2"}}"#, "spec.replicas: expected u32"),
+            (r#"{"spec":{"replicas":1,"mode":"hunter2"}}"#, "spec.mode: expected `Fast`"),
             (r#"{"spec":{"replicas":1}}"#, "spec: missing field `mode`"),
-            (
-                r#"{"spec":"hunter2, expected nothing"}"#,
-                "spec: expected struct Spec",
-            ),
+            (r#"{"spec":"hunter2, expected nothing"}"#, "spec: expected struct Spec"),
         ] {
             let detail = decode::<Sample>(json.as_bytes()).unwrap_err();
             assert!(detail.starts_with(expected), "{detail}");

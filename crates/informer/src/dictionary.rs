@@ -26,11 +26,7 @@ impl Dictionary {
         let size = DICTIONARY_BYTES.min(samples.iter().map(Vec::len).sum::<usize>() / 8);
         let bytes = zstd::dict::from_samples(samples, size).ok()?.into_boxed_slice();
         let compressor = Mutex::new(Compressor::with_dictionary(LEVEL, &bytes).ok()?);
-        Some(Self {
-            bytes,
-            compressor,
-            decompressors: Mutex::default(),
-        })
+        Some(Self { bytes, compressor, decompressors: Mutex::default() })
     }
 
     /// The compressed bytes, unless that would not save anything worth the trouble.
@@ -67,12 +63,7 @@ mod tests {
         for n in 0..2_000 {
             let json = sample(n);
             let compressed = dictionary.compress(&json).unwrap();
-            assert!(
-                compressed.len() * 4 < json.len(),
-                "{} of {}",
-                compressed.len(),
-                json.len()
-            );
+            assert!(compressed.len() * 4 < json.len(), "{} of {}", compressed.len(), json.len());
             assert_eq!(dictionary.decompress(&compressed, json.len()).unwrap(), json);
         }
     }

@@ -32,11 +32,7 @@ impl<K: Readable, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
         self.store.read(|state| {
             let slots = state.index::<V>(self.at).and_then(|entries| entries.get(value));
             slots.map_or_else(Vec::new, |slots| {
-                slots
-                    .iter()
-                    .filter_map(|slot| state.object(slot))
-                    .cloned()
-                    .collect()
+                slots.iter().filter_map(|slot| state.object(slot)).cloned().collect()
             })
         })
     }
@@ -47,10 +43,7 @@ impl<K: Readable, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
         V: Borrow<Q>,
     {
         self.store.read(|state| {
-            state
-                .index::<V>(self.at)
-                .and_then(|entries| entries.get(value))
-                .map_or(0, Slots::len)
+            state.index::<V>(self.at).and_then(|entries| entries.get(value)).map_or(0, Slots::len)
         })
     }
 
@@ -59,18 +52,13 @@ impl<K: Readable, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
     where
         V: Clone,
     {
-        self.store
-            .read(|state| state.index::<V>(self.at).map(Entries::values).unwrap_or_default())
+        self.store.read(|state| state.index::<V>(self.at).map(Entries::values).unwrap_or_default())
     }
 }
 
 impl<K: Readable, V> Clone for Index<K, V> {
     fn clone(&self) -> Self {
-        Self {
-            store: self.store.clone(),
-            at: self.at,
-            value: PhantomData,
-        }
+        Self { store: self.store.clone(), at: self.at, value: PhantomData }
     }
 }
 
@@ -193,10 +181,7 @@ pub(crate) struct Extractor<F, V> {
 
 impl<F, V> Extractor<F, V> {
     pub(crate) fn new(function: F) -> Self {
-        Self {
-            function,
-            value: PhantomData,
-        }
+        Self { function, value: PhantomData }
     }
 }
 
@@ -216,10 +201,7 @@ where
     }
 
     fn empty(&self) -> Box<dyn UserIndex> {
-        Box::new(Typed::<V> {
-            entries: Entries::default(),
-            by_slot: HashMap::new(),
-        })
+        Box::new(Typed::<V> { entries: Entries::default(), by_slot: HashMap::new() })
     }
 }
 

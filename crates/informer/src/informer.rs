@@ -78,9 +78,7 @@ impl<K: Readable> Informer<K> {
 
     /// The local copy.
     pub fn store(&self) -> Store<K> {
-        Store {
-            inner: Arc::clone(&self.inner),
-        }
+        Store { inner: Arc::clone(&self.inner) }
     }
 
     /// Everything that is there, then every change. At any time, any number of subscribers; the name is for metrics.
@@ -105,10 +103,9 @@ impl<K: Readable> Informer<K> {
             match failed {
                 Some(error) => Err(error),
                 None if settled => Ok(()),
-                None => Err(Error::Unavailable {
-                    answered: false,
-                    reason: "the informer was stopped".into(),
-                }),
+                None => {
+                    Err(Error::Unavailable { answered: false, reason: "the informer was stopped".into() })
+                }
             }
         }
     }
@@ -139,13 +136,7 @@ impl<K: Readable> Informer<K> {
         }
         inner.status.send_modify(|sources| {
             let name = source.name().to_owned();
-            sources.push(SourceStatus {
-                id,
-                name,
-                phase: Phase::Snapshot,
-                synced: false,
-                error: None,
-            });
+            sources.push(SourceStatus { id, name, phase: Phase::Snapshot, synced: false, error: None });
         });
         let part = inner.shared.add_part();
         let status = Arc::clone(&inner.status);
@@ -180,9 +171,7 @@ impl<K: Readable> Informer<K> {
         };
         if let Some(Running { part, task, .. }) = removed {
             end(task).await;
-            self.inner
-                .status
-                .send_modify(|sources| sources.retain(|source| source.id != id));
+            self.inner.status.send_modify(|sources| sources.retain(|source| source.id != id));
             self.inner.shared.remove_part(part);
         }
     }
@@ -228,18 +217,14 @@ impl<K: Readable> Inner<K> {
 
 impl<K: Readable> Drop for Inner<K> {
     fn drop(&mut self) {
-        self.take_running()
-            .iter()
-            .for_each(|running| running.task.abort());
+        self.take_running().iter().for_each(|running| running.task.abort());
         self.shared.close();
     }
 }
 
 impl<K: Readable> Clone for Informer<K> {
     fn clone(&self) -> Self {
-        Self {
-            inner: Arc::clone(&self.inner),
-        }
+        Self { inner: Arc::clone(&self.inner) }
     }
 }
 
@@ -271,7 +256,7 @@ impl<K> Default for Builder<K> {
             name: None,
             policy: Policy::default(),
             check: false,
-            recent: 64,
+            recent: 16,
             transform: None,
             backoff: Backoff::default(),
             first: Freshness::Any,
@@ -304,7 +289,8 @@ impl<K: Readable> Builder<K> {
         self
     }
 
-    /// How many decoded values a packed store keeps. Default: 64.
+    /// How many decoded values a packed store keeps. Default: 16, which is enough for several readers of one change to
+    /// share a decode.
     #[must_use]
     pub fn recent(mut self, values: usize) -> Self {
         self.recent = values;
@@ -362,13 +348,7 @@ impl<K: Readable> Builder<K> {
     pub fn start<S: Source>(self, source: S) -> Informer<K> {
         let name = self.name.unwrap_or_else(|| source.name().to_owned());
         let metrics = Arc::new(self.metrics.informer(&name));
-        let codec = Codec::new(
-            self.policy,
-            self.check,
-            self.transform,
-            self.recent,
-            Arc::clone(&metrics),
-        );
+        let codec = Codec::new(self.policy, self.check, self.transform, self.recent, Arc::clone(&metrics));
         let inner = Inner {
             shared: Arc::new(Shared::new(&name, Arc::new(codec), metrics)),
             reflectors: Mutex::default(),
@@ -376,14 +356,9 @@ impl<K: Readable> Builder<K> {
             runtime: Handle::current(),
             backoff: self.backoff,
             first: self.first,
-            random: Mutex::new(
-                self.seed
-                    .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
-            ),
+            random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
         };
-        let informer = Informer {
-            inner: Arc::new(inner),
-        };
+        let informer = Informer { inner: Arc::new(inner) };
         informer.add_source(source);
         informer
     }

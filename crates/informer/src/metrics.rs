@@ -83,9 +83,7 @@ type Delay = Histogram;
 
 /// From a tenth of a millisecond, which a healthy subscriber stays below, to a minute.
 fn delay_histogram() -> Delay {
-    Histogram::new([
-        0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0,
-    ])
+    Histogram::new([0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0])
 }
 
 /// Metrics that are counted and shown to nobody.
@@ -121,34 +119,14 @@ impl Metrics {
         let metrics = Self::default();
         let informer = registry.sub_registry_with_prefix("watchkeeper_informer");
         informer.register("objects", "Objects in the store", metrics.objects.clone());
-        informer.register(
-            "bytes",
-            "Bytes of object bodies in the store",
-            metrics.bytes.clone(),
-        );
-        informer.register(
-            "synced",
-            "1 once every source has delivered a snapshot",
-            metrics.synced.clone(),
-        );
+        informer.register("bytes", "Bytes of object bodies in the store", metrics.bytes.clone());
+        informer.register("synced", "1 once every source has delivered a snapshot", metrics.synced.clone());
         informer.register("snapshots", "Snapshots asked for", metrics.snapshots.clone());
         informer.register("resumes", "Logs resumed", metrics.resumes.clone());
-        informer.register(
-            "resnapshots",
-            "Snapshots after the first, by reason",
-            metrics.resnapshots.clone(),
-        );
+        informer.register("resnapshots", "Snapshots after the first, by reason", metrics.resnapshots.clone());
         informer.register("changes", "Changes applied to the store", metrics.changes.clone());
-        informer.register(
-            "unchanged",
-            "Objects received that were known already",
-            metrics.unchanged.clone(),
-        );
-        informer.register(
-            "rejected",
-            "Objects that could not be understood",
-            metrics.rejected.clone(),
-        );
+        informer.register("unchanged", "Objects received that were known already", metrics.unchanged.clone());
+        informer.register("rejected", "Objects that could not be understood", metrics.rejected.clone());
         informer.register("errors", "Feeds that failed, by class", metrics.errors.clone());
         informer.register_with_unit(
             "last_event_timestamp",
@@ -162,23 +140,11 @@ impl Metrics {
             "Object bodies that could not be decoded",
             metrics.decode_failures.clone(),
         );
-        informer.register(
-            "index_failures",
-            "Index functions that failed",
-            metrics.index_failures.clone(),
-        );
+        informer.register("index_failures", "Index functions that failed", metrics.index_failures.clone());
         let subscriber = registry.sub_registry_with_prefix("watchkeeper_subscriber");
-        subscriber.register(
-            "pending",
-            "Keys with a change not yet taken",
-            metrics.pending.clone(),
-        );
+        subscriber.register("pending", "Keys with a change not yet taken", metrics.pending.clone());
         subscriber.register("delivered", "Changes taken", metrics.delivered.clone());
-        subscriber.register(
-            "coalesced",
-            "Changes that joined a waiting one",
-            metrics.coalesced.clone(),
-        );
+        subscriber.register("coalesced", "Changes that joined a waiting one", metrics.coalesced.clone());
         subscriber.register_with_unit(
             "delay",
             "From a change in the store to its delivery",
@@ -191,15 +157,9 @@ impl Metrics {
 
     pub(crate) fn informer(&self, name: &str) -> InformerMetrics {
         let informer: Arc<str> = name.into();
-        let label = InformerLabel {
-            informer: Arc::clone(&informer),
-        };
-        let changes = |kind| {
-            self.changes.get_or_create_owned(&KindLabel {
-                informer: Arc::clone(&informer),
-                kind,
-            })
-        };
+        let label = InformerLabel { informer: Arc::clone(&informer) };
+        let changes =
+            |kind| self.changes.get_or_create_owned(&KindLabel { informer: Arc::clone(&informer), kind });
         InformerMetrics {
             objects: self.objects.get_or_create_owned(&label),
             bytes: self.bytes.get_or_create_owned(&label),
@@ -250,33 +210,21 @@ impl InformerMetrics {
 
     pub(crate) fn resnapshot(&self, reason: &'static str) {
         let informer = Arc::clone(&self.label.informer);
-        self.all
-            .resnapshots
-            .get_or_create(&ReasonLabel { informer, reason })
-            .inc();
+        self.all.resnapshots.get_or_create(&ReasonLabel { informer, reason }).inc();
     }
 
     pub(crate) fn rejected(&self, reason: &'static str) {
         let informer = Arc::clone(&self.label.informer);
-        self.all
-            .rejected
-            .get_or_create(&ReasonLabel { informer, reason })
-            .inc();
+        self.all.rejected.get_or_create(&ReasonLabel { informer, reason }).inc();
     }
 
     pub(crate) fn error(&self, class: &'static str) {
         let informer = Arc::clone(&self.label.informer);
-        self.all
-            .errors
-            .get_or_create(&ClassLabel { informer, class })
-            .inc();
+        self.all.errors.get_or_create(&ClassLabel { informer, class }).inc();
     }
 
     pub(crate) fn subscriber(&self, name: &str) -> SubscriberMetrics {
-        let label = SubscriberLabel {
-            informer: Arc::clone(&self.label.informer),
-            subscriber: name.into(),
-        };
+        let label = SubscriberLabel { informer: Arc::clone(&self.label.informer), subscriber: name.into() };
         SubscriberMetrics {
             pending: self.all.pending.get_or_create_owned(&label),
             delivered: self.all.delivered.get_or_create_owned(&label),

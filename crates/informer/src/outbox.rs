@@ -76,8 +76,7 @@ impl<K> Outbox<K> {
         };
         self.metrics.pending.set(waiting as i64);
         if over {
-            self.synced
-                .send_if_modified(|synced| !std::mem::replace(synced, true));
+            self.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
         }
     }
 

@@ -170,13 +170,8 @@ impl<K> Pending<K> {
 
     fn find(&mut self, key: &Key) -> Option<&mut Entry<K>> {
         let hash = self.hash(key);
-        let at = *self.by_key.find(hash, |&number| {
-            entry(&self.entries, self.first, number).key() == key
-        })?;
-        self.entries
-            .get_mut((at - self.first) as usize)?
-            .as_mut()
-            .map(|(entry, _)| entry)
+        let at = *self.by_key.find(hash, |&number| entry(&self.entries, self.first, number).key() == key)?;
+        self.entries.get_mut((at - self.first) as usize)?.as_mut().map(|(entry, _)| entry)
     }
 
     fn push(&mut self, new: Entry<K>, stamp: u32) {
@@ -195,16 +190,8 @@ impl<K> Pending<K> {
     }
 
     fn index(&mut self, hash: u64, number: u64) {
-        let Self {
-            entries,
-            first,
-            by_key,
-            hasher,
-            ..
-        } = self;
-        by_key.insert_unique(hash, number, |&number| {
-            hasher.hash_one(entry(entries, *first, number).key())
-        });
+        let Self { entries, first, by_key, hasher, .. } = self;
+        by_key.insert_unique(hash, number, |&number| hasher.hash_one(entry(entries, *first, number).key()));
     }
 
     fn pop(&mut self) -> Option<(Entry<K>, u32)> {
@@ -225,9 +212,7 @@ impl<K> Pending<K> {
         let hash = self.hash(key);
         let found = self
             .by_key
-            .find_entry(hash, |&number| {
-                entry(&self.entries, self.first, number).key() == key
-            })
+            .find_entry(hash, |&number| entry(&self.entries, self.first, number).key() == key)
             .ok()?;
         Some(found.remove().0)
     }
@@ -253,11 +238,7 @@ impl<K> Pending<K> {
             let kept = self.entries.iter().take(initial).flatten().count();
             self.initial = Initial::Before(self.first + kept as u64);
         }
-        self.entries = std::mem::take(&mut self.entries)
-            .into_iter()
-            .flatten()
-            .map(Some)
-            .collect();
+        self.entries = std::mem::take(&mut self.entries).into_iter().flatten().map(Some).collect();
         self.by_key.clear();
         for at in 0..self.entries.len() {
             let number = self.first + at as u64;

@@ -214,8 +214,7 @@ impl Plan {
 
     /// A version that expires as soon as it was given would make snapshots go in circles.
     fn just_completed(&self, now: Instant) -> bool {
-        self.completed
-            .is_some_and(|completed| now.saturating_duration_since(completed) < SHORT)
+        self.completed.is_some_and(|completed| now.saturating_duration_since(completed) < SHORT)
     }
 
     fn back_off(&mut self, now: Instant) -> Duration {
@@ -245,12 +244,7 @@ mod tests {
     }
 
     fn ended(end: End, following: bool, seconds: u64) -> Ended {
-        Ended {
-            end,
-            following,
-            followed_for: Duration::from_secs(seconds),
-            entries: 0,
-        }
+        Ended { end, following, followed_for: Duration::from_secs(seconds), entries: 0 }
     }
 
     fn expired() -> End {
@@ -258,10 +252,7 @@ mod tests {
     }
 
     fn unavailable(answered: bool) -> End {
-        End::Failed(Error::Unavailable {
-            answered,
-            reason: "down".into(),
-        })
+        End::Failed(Error::Unavailable { answered, reason: "down".into() })
     }
 
     const BASE: Duration = Duration::from_millis(800);
@@ -272,14 +263,8 @@ mod tests {
         assert_eq!(plan.start(), Start::Snapshot(Freshness::Any));
         plan.completed(Version::from(7), false, Instant::now());
         plan.reached(Version::from(9));
-        let next = plan.next(
-            &ended(expired(), true, 0),
-            Instant::now() + Duration::from_secs(60),
-        );
-        assert_eq!(
-            next.start,
-            Start::Snapshot(Freshness::NotOlderThan(Version::from(9)))
-        );
+        let next = plan.next(&ended(expired(), true, 0), Instant::now() + Duration::from_secs(60));
+        assert_eq!(next.start, Start::Snapshot(Freshness::NotOlderThan(Version::from(9))));
         assert_eq!((next.wait, next.reason), (Duration::ZERO, Some("expired")));
     }
 
@@ -287,32 +272,19 @@ mod tests {
     fn an_expired_snapshot_is_asked_for_without_a_version_once_at_once() {
         let mut plan = plan();
         let next = plan.next(&ended(expired(), false, 0), Instant::now());
-        assert_eq!(
-            (next.wait, next.start),
-            (Duration::ZERO, Start::Snapshot(Freshness::Newest))
-        );
+        assert_eq!((next.wait, next.start), (Duration::ZERO, Start::Snapshot(Freshness::Newest)));
         let next = plan.next(&ended(expired(), false, 0), Instant::now());
         assert_eq!(next.start, Start::Snapshot(Freshness::Newest));
         assert!(next.wait >= BASE);
         plan.completed(Version::from(7), false, Instant::now());
         let next = plan.next(&ended(expired(), true, 60), Instant::now());
-        assert_eq!(
-            next.start,
-            Start::Snapshot(Freshness::NotOlderThan(Version::from(7)))
-        );
+        assert_eq!(next.start, Start::Snapshot(Freshness::NotOlderThan(Version::from(7))));
     }
 
     #[test]
     fn a_clean_close_resumes_at_once() {
         let next = synced().next(&ended(End::Closed, true, 300), Instant::now());
-        assert_eq!(
-            next,
-            Next {
-                wait: Duration::ZERO,
-                start: Start::Resume(Version::from(7)),
-                reason: None
-            }
-        );
+        assert_eq!(next, Next { wait: Duration::ZERO, start: Start::Resume(Version::from(7)), reason: None });
     }
 
     #[test]
@@ -338,58 +310,28 @@ mod tests {
     #[test]
     fn a_source_that_keeps_failing_is_asked_for_a_snapshot_instead() {
         let mut plan = synced();
-        let starts: Vec<_> = (0..5)
-            .map(|_| {
-                plan.next(&ended(unavailable(true), true, 0), Instant::now())
-                    .start
-            })
-            .collect();
-        assert!(
-            starts[..4]
-                .iter()
-                .all(|start| *start == Start::Resume(Version::from(7)))
-        );
-        assert_eq!(
-            starts[4],
-            Start::Snapshot(Freshness::NotOlderThan(Version::from(7)))
-        );
+        let starts: Vec<_> =
+            (0..5).map(|_| plan.next(&ended(unavailable(true), true, 0), Instant::now()).start).collect();
+        assert!(starts[..4].iter().all(|start| *start == Start::Resume(Version::from(7))));
+        assert_eq!(starts[4], Start::Snapshot(Freshness::NotOlderThan(Version::from(7))));
     }
 
     #[test]
     fn throttling_waits_as_long_as_asked_and_repeats_the_same() {
-        let throttled = || {
-            End::Failed(Error::Throttled {
-                after: Some(Duration::from_secs(90)),
-                reason: "".into(),
-            })
-        };
+        let throttled =
+            || End::Failed(Error::Throttled { after: Some(Duration::from_secs(90)), reason: "".into() });
         let next = synced().next(&ended(throttled(), true, 0), Instant::now());
-        assert_eq!(
-            (next.wait, next.start),
-            (Duration::from_secs(90), Start::Resume(Version::from(7)))
-        );
+        assert_eq!((next.wait, next.start), (Duration::from_secs(90), Start::Resume(Version::from(7))));
         let next = plan().next(&ended(throttled(), false, 0), Instant::now());
-        assert_eq!(
-            (next.wait, next.start),
-            (Duration::from_secs(90), Start::Snapshot(Freshness::Any))
-        );
+        assert_eq!((next.wait, next.start), (Duration::from_secs(90), Start::Snapshot(Freshness::Any)));
     }
 
     #[test]
     fn what_is_denied_is_asked_for_again_and_what_is_missing_is_listed_anew() {
-        let next = synced().next(
-            &ended(End::Failed(Error::Denied("no".into())), true, 0),
-            Instant::now(),
-        );
+        let next = synced().next(&ended(End::Failed(Error::Denied("no".into())), true, 0), Instant::now());
         assert_eq!(next.start, Start::Resume(Version::from(7)));
-        let next = synced().next(
-            &ended(End::Failed(Error::Missing("no".into())), true, 0),
-            Instant::now(),
-        );
-        assert_eq!(
-            next.start,
-            Start::Snapshot(Freshness::NotOlderThan(Version::from(7)))
-        );
+        let next = synced().next(&ended(End::Failed(Error::Missing("no".into())), true, 0), Instant::now());
+        assert_eq!(next.start, Start::Snapshot(Freshness::NotOlderThan(Version::from(7))));
         assert!(next.wait >= BASE);
     }
 
@@ -397,10 +339,7 @@ mod tests {
     fn a_snapshot_cut_short_starts_over() {
         let mut plan = synced();
         let next = plan.next(&ended(unavailable(true), false, 0), Instant::now());
-        assert_eq!(
-            next.start,
-            Start::Snapshot(Freshness::NotOlderThan(Version::from(7)))
-        );
+        assert_eq!(next.start, Start::Snapshot(Freshness::NotOlderThan(Version::from(7))));
         assert!(next.wait >= BASE);
         let next = plan.next(&ended(End::Closed, false, 0), Instant::now());
         assert!(next.wait >= BASE);
@@ -435,9 +374,6 @@ mod tests {
         assert!(plan.accept_shrink(6, 10), "the second one says the same");
         assert!(!plan.accept_shrink(1, 1), "the last object");
         assert!(plan.accept_shrink(0, 1), "a false alarm");
-        assert!(
-            !plan.accept_shrink(1, 1),
-            "and the next alarm is a first one again"
-        );
+        assert!(!plan.accept_shrink(1, 1), "and the next alarm is a first one again");
     }
 }

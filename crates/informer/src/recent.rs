@@ -20,25 +20,19 @@ struct Decoded<K> {
 
 impl<K> Recent<K> {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self {
-            places: (0..capacity).map(|_| Mutex::new(None)).collect(),
-        }
+        Self { places: (0..capacity).map(|_| Mutex::new(None)).collect() }
     }
 
     pub(crate) fn get(&self, record: &Arc<Record<K>>) -> Option<Arc<K>> {
         let place = self.place(record)?.lock();
-        let decoded = place
-            .as_ref()
-            .filter(|decoded| std::ptr::eq(decoded.record.as_ptr(), Arc::as_ptr(record)))?;
+        let decoded =
+            place.as_ref().filter(|decoded| std::ptr::eq(decoded.record.as_ptr(), Arc::as_ptr(record)))?;
         Some(Arc::clone(&decoded.value))
     }
 
     pub(crate) fn put(&self, record: &Arc<Record<K>>, value: &Arc<K>) {
         if let Some(place) = self.place(record) {
-            let decoded = Decoded {
-                record: Arc::downgrade(record),
-                value: Arc::clone(value),
-            };
+            let decoded = Decoded { record: Arc::downgrade(record), value: Arc::clone(value) };
             // The former value is dropped after the lock is released.
             let _former = place.lock().replace(decoded);
         }

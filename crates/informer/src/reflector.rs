@@ -97,10 +97,7 @@ impl<K: Readable, S: Source> Reflector<K, S> {
         Ended {
             end,
             following: progress.following_since.is_some(),
-            followed_for: progress
-                .following_since
-                .map(|since| since.elapsed())
-                .unwrap_or_default(),
+            followed_for: progress.following_since.map(|since| since.elapsed()).unwrap_or_default(),
             entries: progress.entries,
         }
     }
@@ -108,17 +105,8 @@ impl<K: Readable, S: Source> Reflector<K, S> {
     fn open(&mut self, start: &Start) -> Progress {
         let resumed = matches!(start, Start::Resume(_));
         let metrics = &self.shared.metrics;
-        if resumed {
-            &metrics.resumes
-        } else {
-            &metrics.snapshots
-        }
-        .inc();
-        (self.report)(Report::Phase(if resumed {
-            Phase::Following
-        } else {
-            Phase::Snapshot
-        }));
+        if resumed { &metrics.resumes } else { &metrics.snapshots }.inc();
+        (self.report)(Report::Phase(if resumed { Phase::Following } else { Phase::Snapshot }));
         Progress {
             origin: Origin {
                 part: self.part,
@@ -137,9 +125,7 @@ impl<K: Readable, S: Source> Reflector<K, S> {
 
     /// Applies what is ready as one batch, broken up only where a snapshot begins or ends.
     fn apply(&mut self, progress: &mut Progress, events: Vec<Result<Event, Error>>) -> ControlFlow<Error> {
-        let now = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.shared.metrics.last_event.set(now.as_secs_f64());
         for event in events {
             match event {
@@ -202,10 +188,7 @@ impl<K: Readable, S: Source> Reflector<K, S> {
         };
         let order = self.capabilities.order;
         if !progress.in_snapshot
-            && self
-                .plan
-                .position()
-                .is_some_and(|known| is_replay(order, &position, known))
+            && self.plan.position().is_some_and(|known| is_replay(order, &position, known))
         {
             self.shared.metrics.unchanged.inc();
             return false;
@@ -238,8 +221,7 @@ impl<K: Readable, S: Source> Reflector<K, S> {
                 "the snapshot lacks most of what was known; nothing is deleted before a second one says the same"
             );
         }
-        self.shared
-            .complete(self.part, version.clone(), progress.lossy || !accepted);
+        self.shared.complete(self.part, version.clone(), progress.lossy || !accepted);
         self.plan.completed(version, progress.lossy, now);
         progress.in_snapshot = false;
         progress.origin.overrules = false;
@@ -252,8 +234,7 @@ impl<K: Readable, S: Source> Reflector<K, S> {
         let writes = std::mem::take(&mut progress.writes);
         let (shared, source) = (&self.shared, &self.source);
         let mut reject = |rejection| reject(shared, source.name(), &rejection);
-        self.shared
-            .apply(progress.origin, writes, progress.position.take(), &mut reject);
+        self.shared.apply(progress.origin, writes, progress.position.take(), &mut reject);
     }
 
     /// Learning takes a while; it is done aside, once.
@@ -273,10 +254,7 @@ impl<K: Readable, S: Source> Reflector<K, S> {
 
 /// Whether a log entry at `position` was applied before: with a total order, the log only goes up.
 fn is_replay(order: Order, position: &Version, known: &Version) -> bool {
-    matches!(order, Order::Total)
-        && order
-            .compare(position, known)
-            .is_some_and(|compared| compared.is_le())
+    matches!(order, Order::Total) && order.compare(position, known).is_some_and(|compared| compared.is_le())
 }
 
 fn reject<K: Readable>(shared: &Shared<K>, source: &str, rejection: &Rejection) {

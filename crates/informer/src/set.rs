@@ -25,10 +25,7 @@ type Known = HashMap<(TypeId, String), Weak<dyn Any + Send + Sync>>;
 impl InformerSet {
     /// An empty set, whose informers count in `metrics`.
     pub fn new(metrics: &Metrics) -> Self {
-        Self {
-            known: Arc::default(),
-            metrics: metrics.clone(),
-        }
+        Self { known: Arc::default(), metrics: metrics.clone() }
     }
 
     /// The informer for what the source watches, with default options.
@@ -44,10 +41,7 @@ impl InformerSet {
     ) -> Informer<K> {
         let mut known = self.known.lock();
         let key = (TypeId::of::<K>(), source.identity());
-        let running = known
-            .get(&key)
-            .and_then(Weak::upgrade)
-            .and_then(|any| any.downcast::<Inner<K>>().ok());
+        let running = known.get(&key).and_then(Weak::upgrade).and_then(|any| any.downcast::<Inner<K>>().ok());
         if let Some(inner) = running {
             return Informer { inner };
         }
@@ -60,11 +54,7 @@ impl InformerSet {
 
     /// How many informers are running.
     pub fn len(&self) -> usize {
-        self.known
-            .lock()
-            .values()
-            .filter(|informer| informer.strong_count() > 0)
-            .count()
+        self.known.lock().values().filter(|informer| informer.strong_count() > 0).count()
     }
 
     /// Whether no informer is running.

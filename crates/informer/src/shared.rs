@@ -59,18 +59,9 @@ pub(crate) struct Origin {
 
 /// A write that will change something, with everything computed that can be computed without the lock.
 enum Step<K> {
-    Put {
-        object: Object<K>,
-        epoch: u32,
-        values: Vec<Option<Box<dyn Any + Send>>>,
-    },
-    Delete {
-        slot: u32,
-        last: Option<Object<K>>,
-    },
-    Listed {
-        slot: u32,
-    },
+    Put { object: Object<K>, epoch: u32, values: Vec<Option<Box<dyn Any + Send>>> },
+    Delete { slot: u32, last: Option<Object<K>> },
+    Listed { slot: u32 },
 }
 
 impl<K: Readable> Shared<K> {
@@ -88,10 +79,7 @@ impl<K: Readable> Shared<K> {
     /// A new part of the store, for a new source.
     pub(crate) fn add_part(&self) -> u16 {
         let mut state = self.state.write();
-        let part = Part {
-            live: true,
-            ..Part::default()
-        };
+        let part = Part { live: true, ..Part::default() };
         match state.parts.iter().position(|part| !part.live) {
             // The epoch goes on, so that nothing of the former part can look listed.
             Some(at) => {
@@ -170,19 +158,12 @@ impl<K: Readable> Shared<K> {
     pub(crate) fn add_index(&self, name: &str, extract: Arc<dyn Extract<K>>) -> usize {
         let mut extracts = self.extracts.lock();
         let mut index = extract.empty();
-        let objects: Vec<_> = self
-            .state
-            .read()
-            .objects_from(0)
-            .map(|(slot, object)| (slot, object.clone()))
-            .collect();
+        let objects: Vec<_> =
+            self.state.read().objects_from(0).map(|(slot, object)| (slot, object.clone())).collect();
         for (slot, object) in objects {
             index.set(slot, self.extract(name, &*extract, &object));
         }
-        extracts.push(NamedExtract {
-            name: name.to_owned(),
-            extract,
-        });
+        extracts.push(NamedExtract { name: name.to_owned(), extract });
         self.state.write().add_index(index)
     }
 
@@ -197,10 +178,7 @@ impl<K: Readable> Shared<K> {
     }
 
     pub(crate) fn detach(&self, outbox: &Arc<Outbox<K>>) {
-        self.state
-            .write()
-            .outboxes
-            .retain(|other| !Arc::ptr_eq(other, outbox));
+        self.state.write().outboxes.retain(|other| !Arc::ptr_eq(other, outbox));
         outbox.close();
     }
 
@@ -229,9 +207,7 @@ impl<K: Readable> Shared<K> {
     ) -> Option<Step<K>> {
         let (known, epoch) = {
             let state = self.state.read();
-            let known = state
-                .find(write.key())
-                .map(|(slot, object, part)| (slot, object.clone(), part));
+            let known = state.find(write.key()).map(|(slot, object, part)| (slot, object.clone(), part));
             (known, state.parts[origin.part as usize].epoch)
         };
         if let Some((_, _, owner)) = known
@@ -269,12 +245,7 @@ impl<K: Readable> Shared<K> {
                     Ok(object) => object,
                     Err(error) => {
                         let (key, detail) = (Some(error.key), error.detail);
-                        reject(Rejection {
-                            key,
-                            position: None,
-                            reason: Reason::Undecodable,
-                            detail,
-                        });
+                        reject(Rejection { key, position: None, reason: Reason::Undecodable, detail });
                         return known.map(|(slot, _)| Step::Listed { slot });
                     }
                 };
@@ -282,11 +253,7 @@ impl<K: Readable> Shared<K> {
                     .iter()
                     .map(|index| self.extract(&index.name, &*index.extract, &object))
                     .collect();
-                Some(Step::Put {
-                    object,
-                    epoch,
-                    values,
-                })
+                Some(Step::Put { object, epoch, values })
             }
         }
     }
@@ -301,10 +268,7 @@ impl<K: Readable> Shared<K> {
             return None;
         }
         // A last state that cannot be decoded is worth less than the last one that could.
-        Some(Step::Delete {
-            slot,
-            last: self.codec.pack(document).ok(),
-        })
+        Some(Step::Delete { slot, last: self.codec.pack(document).ok() })
     }
 
     fn extract(
@@ -335,23 +299,11 @@ impl<K: Readable> Shared<K> {
                     let epoch = state.parts[origin.part as usize].epoch;
                     state.listed(slot, epoch);
                 }
-                Step::Put {
-                    object,
-                    epoch,
-                    values,
-                } => {
+                Step::Put { object, epoch, values } => {
                     let new = object.clone();
                     let old = state.put(object, origin.part, epoch, values);
-                    if old.is_some() {
-                        &self.metrics.modified
-                    } else {
-                        &self.metrics.added
-                    }
-                    .inc();
-                    state
-                        .outboxes
-                        .iter()
-                        .for_each(|outbox| outbox.put(&new, old.as_ref(), stamp));
+                    if old.is_some() { &self.metrics.modified } else { &self.metrics.added }.inc();
+                    state.outboxes.iter().for_each(|outbox| outbox.put(&new, old.as_ref(), stamp));
                 }
                 Step::Delete { slot, last } => self.remove(&mut state, slot, last, stamp),
             }
@@ -366,10 +318,7 @@ impl<K: Readable> Shared<K> {
         let Some(removed) = state.remove(slot) else { return };
         self.metrics.deleted.inc();
         let last = last.unwrap_or(removed);
-        state
-            .outboxes
-            .iter()
-            .for_each(|outbox| outbox.delete(&last, stamp));
+        state.outboxes.iter().for_each(|outbox| outbox.delete(&last, stamp));
     }
 
     fn remove_unlisted(&self, state: &mut State<K>, part: u16) {
@@ -407,10 +356,7 @@ impl<K: Readable> Shared<K> {
         // Spread over the store: neighbours tend to be alike.
         let stride = (state.len() / SAMPLE_OBJECTS).max(1);
         let mut room = SAMPLE_BYTES;
-        let samples = state
-            .objects()
-            .step_by(stride)
-            .filter_map(|object| self.codec.json(object.record()));
+        let samples = state.objects().step_by(stride).filter_map(|object| self.codec.json(object.record()));
         let fitting = samples.map_while(|json| {
             room = room.checked_sub(json.len())?;
             Some(json.into_owned())
@@ -427,22 +373,14 @@ impl<K: Readable> Shared<K> {
             let _writer = self.extracts.lock();
             let some: Vec<(u32, Object<K>)> = {
                 let state = self.state.read();
-                state
-                    .objects_from(from)
-                    .take(64)
-                    .map(|(slot, object)| (slot, object.clone()))
-                    .collect()
+                state.objects_from(from).take(64).map(|(slot, object)| (slot, object.clone())).collect()
             };
             let Some((last, _)) = some.last() else { break };
             from = last + 1;
-            let packed: Vec<_> = some
-                .iter()
-                .filter_map(|(slot, object)| Some((*slot, self.codec.repack(object)?)))
-                .collect();
+            let packed: Vec<_> =
+                some.iter().filter_map(|(slot, object)| Some((*slot, self.codec.repack(object)?))).collect();
             let mut state = self.state.write();
-            packed
-                .into_iter()
-                .for_each(|(slot, object)| state.exchange(slot, object));
+            packed.into_iter().for_each(|(slot, object)| state.exchange(slot, object));
             self.metrics.bytes.set(state.bytes as i64);
         }
     }

@@ -63,13 +63,7 @@ impl<K: Readable> Store<K> {
 
     /// The namespaces in which there is an object.
     pub fn namespaces(&self) -> Vec<String> {
-        self.read(|state| {
-            state
-                .namespaces
-                .keys()
-                .map(|name| String::from(&**name))
-                .collect()
-        })
+        self.read(|state| state.namespaces.keys().map(|name| String::from(&**name)).collect())
     }
 
     /// How many objects there are.
@@ -93,27 +87,15 @@ impl<K: Readable> Store<K> {
         I: IntoIterator<Item = V>,
         F: Fn(&Object<K>) -> Result<I, IndexError> + Send + Sync + 'static,
     {
-        let at = self
-            .inner
-            .shared
-            .add_index(name, Arc::new(Extractor::new(function)));
-        Index {
-            store: self.clone(),
-            at,
-            value: PhantomData,
-        }
+        let at = self.inner.shared.add_index(name, Arc::new(Extractor::new(function)));
+        Index { store: self.clone(), at, value: PhantomData }
     }
 
     /// The version each of the informer's sources has reached, in the order in which they were added; `None` before
     /// the first snapshot.
     pub fn positions(&self) -> Vec<Option<Version>> {
         self.read(|state| {
-            state
-                .parts
-                .iter()
-                .filter(|part| part.live)
-                .map(|part| part.position.clone())
-                .collect()
+            state.parts.iter().filter(|part| part.live).map(|part| part.position.clone()).collect()
         })
     }
 
@@ -124,9 +106,7 @@ impl<K: Readable> Store<K> {
 
 impl<K: Readable> Clone for Store<K> {
     fn clone(&self) -> Self {
-        Self {
-            inner: Arc::clone(&self.inner),
-        }
+        Self { inner: Arc::clone(&self.inner) }
     }
 }
 
@@ -204,9 +184,7 @@ impl<K> State<K> {
     /// Slots and objects, from a slot on: for walks that let go of the lock in between.
     pub(crate) fn objects_from(&self, from: u32) -> impl Iterator<Item = (u32, &Object<K>)> {
         let slots = self.slots.get(from as usize..).unwrap_or_default();
-        (from..)
-            .zip(slots)
-            .filter_map(|(at, slot)| Some((at, slot.object.as_ref()?)))
+        (from..).zip(slots).filter_map(|(at, slot)| Some((at, slot.object.as_ref()?)))
     }
 
     /// Slots of a part that its newest snapshot has not listed.
@@ -219,10 +197,7 @@ impl<K> State<K> {
     }
 
     pub(crate) fn count(&self, part: u16) -> usize {
-        self.slots
-            .iter()
-            .filter(|slot| slot.part == part && slot.object.is_some())
-            .count()
+        self.slots.iter().filter(|slot| slot.part == part && slot.object.is_some()).count()
     }
 
     pub(crate) fn index<V: 'static>(&self, at: usize) -> Option<&Entries<V>> {
@@ -259,9 +234,7 @@ impl<K> State<K> {
                 self.namespaces.insert(namespace, slot, |name| name.into());
             }
             let hash = self.hasher.hash_one(object.key());
-            let Self {
-                table, slots, hasher, ..
-            } = self;
+            let Self { table, slots, hasher, .. } = self;
             table.insert_unique(hash, slot, |&slot| hash_of(hasher, &slots[slot as usize]));
         }
         for owner in object.owners() {
@@ -270,11 +243,7 @@ impl<K> State<K> {
         for (index, values) in self.indexes.iter_mut().zip(values) {
             index.set(slot, values);
         }
-        self.slots[slot as usize] = Slot {
-            object: Some(object),
-            epoch,
-            part,
-        };
+        self.slots[slot as usize] = Slot { object: Some(object), epoch, part };
         old
     }
 
@@ -313,30 +282,18 @@ impl<K> State<K> {
 
     fn gather(&self, slots: Option<&Slots>) -> Vec<Object<K>> {
         slots.map_or_else(Vec::new, |slots| {
-            slots
-                .iter()
-                .filter_map(|slot| self.object(slot))
-                .cloned()
-                .collect()
+            slots.iter().filter_map(|slot| self.object(slot)).cloned().collect()
         })
     }
 
     fn slot(&self, key: &Key) -> Option<u32> {
         let hash = self.hasher.hash_one(key);
-        self.table
-            .find(hash, |&slot| {
-                self.object(slot).is_some_and(|object| object.key() == key)
-            })
-            .copied()
+        self.table.find(hash, |&slot| self.object(slot).is_some_and(|object| object.key() == key)).copied()
     }
 
     fn free_slot(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                object: None,
-                epoch: 0,
-                part: 0,
-            });
+            self.slots.push(Slot { object: None, epoch: 0, part: 0 });
             (self.slots.len() - 1) as u32
         })
     }
@@ -344,9 +301,7 @@ impl<K> State<K> {
 
 /// The hash of an occupied slot.
 fn hash_of<K>(hasher: &DefaultHashBuilder, slot: &Slot<K>) -> u64 {
-    slot.object
-        .as_ref()
-        .map_or(0, |object| hasher.hash_one(object.key()))
+    slot.object.as_ref().map_or(0, |object| hasher.hash_one(object.key()))
 }
 
 /// A user's index function, with the name it is reported under.

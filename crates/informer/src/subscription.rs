@@ -47,21 +47,14 @@ impl<K: Readable> Subscription<K> {
     pub(crate) fn new(inner: Arc<Inner<K>>, name: &str) -> Self {
         let outbox = Arc::new(Outbox::new(inner.shared.metrics.subscriber(name)));
         inner.shared.attach(&outbox);
-        Self {
-            inner,
-            outbox,
-            resync: None,
-        }
+        Self { inner, outbox, resync: None }
     }
 
     /// From now on, every object is shown again after each `period`, with
     /// [`Cause::Resync`](watchkeeper_core::Cause::Resync), unless a change of it waits anyway. Local: nobody is asked.
     #[must_use]
     pub fn resync(mut self, period: Duration) -> Self {
-        self.resync = Some(Resync {
-            every: period,
-            due: Instant::now() + period,
-        });
+        self.resync = Some(Resync { every: period, due: Instant::now() + period });
         self
     }
 
@@ -69,11 +62,7 @@ impl<K: Readable> Subscription<K> {
     pub async fn next(&mut self) -> Option<Change<Object<K>>> {
         loop {
             self.outbox.note_progress();
-            if self
-                .resync
-                .as_ref()
-                .is_some_and(|resync| resync.due <= Instant::now())
-            {
+            if self.resync.as_ref().is_some_and(|resync| resync.due <= Instant::now()) {
                 self.show_again();
             }
             if let Some(change) = self.try_next() {
@@ -133,11 +122,7 @@ impl<K: Readable> Subscription<K> {
                 }
             }
         });
-        Handler {
-            stop,
-            task,
-            synced: synced.boxed().shared(),
-        }
+        Handler { stop, task, synced: synced.boxed().shared() }
     }
 
     fn show_again(&mut self) {

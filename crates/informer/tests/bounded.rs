@@ -68,13 +68,7 @@ impl Source for Flood {
             let position = Some(document.header.version.clone());
             Event::Put { document, position }
         }));
-        Box::pin(
-            snapshot
-                .chain(wait)
-                .chain(changes)
-                .chain(stream::pending())
-                .map(Ok),
-        )
+        Box::pin(snapshot.chain(wait).chain(changes).chain(stream::pending()).map(Ok))
     }
 }
 
@@ -90,10 +84,7 @@ async fn a_million_changes_with_a_slow_subscriber_stay_bounded_and_delay_nobody(
         .map(|n| {
             let newest = Arc::clone(&newest);
             informer.subscribe(&format!("quick-{n}")).handle(move |change| {
-                newest[n].store(
-                    change.newest().unwrap().version().number().unwrap(),
-                    Ordering::Relaxed,
-                );
+                newest[n].store(change.newest().unwrap().version().number().unwrap(), Ordering::Relaxed);
                 async {}
             })
         })
@@ -115,10 +106,7 @@ async fn a_million_changes_with_a_slow_subscriber_stay_bounded_and_delay_nobody(
     let last = OBJECTS + CHANGES;
     let mut furthest_behind = 0;
     while newest.iter().any(|newest| newest.load(Ordering::Relaxed) < last) {
-        let written = informer.store().positions()[0]
-            .as_ref()
-            .and_then(Version::number)
-            .unwrap();
+        let written = informer.store().positions()[0].as_ref().and_then(Version::number).unwrap();
         for newest in newest.iter() {
             let seen = newest.load(Ordering::Relaxed).max(OBJECTS);
             furthest_behind = furthest_behind.max(written.saturating_sub(seen));
@@ -131,11 +119,7 @@ async fn a_million_changes_with_a_slow_subscriber_stay_bounded_and_delay_nobody(
     }
     let peak = MEMORY.peak();
     let ratio = peak as f64 / steady as f64;
-    println!(
-        "steady {} MB, peak {} MB, ratio {ratio:.2}",
-        steady >> 20,
-        peak >> 20
-    );
+    println!("steady {} MB, peak {} MB, ratio {ratio:.2}", steady >> 20, peak >> 20);
     println!(
         "meanwhile the slow one took {slow_changes}, and the others were never more than {furthest_behind} behind"
     );
@@ -156,14 +140,8 @@ async fn a_million_changes_with_a_slow_subscriber_stay_bounded_and_delay_nobody(
     assert_eq!(store.len(), OBJECTS as usize);
     for object in store.list() {
         assert_eq!(seen[object.key()], object.version().number().unwrap());
-        assert!(
-            object.version().number().unwrap() > CHANGES,
-            "one of the last changes"
-        );
+        assert!(object.version().number().unwrap() > CHANGES, "one of the last changes");
     }
     let object = store.list().pop().unwrap();
-    assert_eq!(
-        object.get().unwrap().value + 1,
-        object.version().number().unwrap()
-    );
+    assert_eq!(object.get().unwrap().value + 1, object.version().number().unwrap());
 }

@@ -14,10 +14,7 @@ use watchkeeper_core::{
 use watchkeeper_informer::{Informer, Phase, Policy};
 
 fn unavailable(answered: bool) -> Error {
-    Error::Unavailable {
-        answered,
-        reason: "down".into(),
-    }
+    Error::Unavailable { answered, reason: "down".into() }
 }
 
 fn document(name: &str, version: &str, value: &str) -> Document {
@@ -39,10 +36,7 @@ async fn the_first_snapshot_may_be_cached_and_a_later_one_is_not_older_than_what
     settle().await;
     let opened = source.opened();
     assert_eq!(opened[0], Start::Snapshot(Freshness::Any));
-    assert_eq!(
-        opened[1],
-        Start::Snapshot(Freshness::NotOlderThan(Version::from(2)))
-    );
+    assert_eq!(opened[1], Start::Snapshot(Freshness::NotOlderThan(Version::from(2))));
     assert_eq!(opened.len(), 2);
     assert_equal_to_source(&informer, &source);
 }
@@ -76,10 +70,7 @@ async fn throttling_is_obeyed_and_leads_to_no_snapshot() {
     let source = Memory::new();
     let informer = informer(&source).await;
     advance(Duration::from_secs(10)).await;
-    source.cut_feeds(&Error::Throttled {
-        after: Some(Duration::from_secs(90)),
-        reason: "slow down".into(),
-    });
+    source.cut_feeds(&Error::Throttled { after: Some(Duration::from_secs(90)), reason: "slow down".into() });
     settle().await;
     source.put(&key("a"), 1);
     tokio::time::sleep(Duration::from_secs(89)).await;
@@ -105,11 +96,7 @@ async fn a_source_out_of_reach_for_minutes_is_resumed_without_a_snapshot() {
     while informer.store().get(&key("b")).is_none() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    assert!(
-        began.elapsed() > Duration::from_secs(150),
-        "{:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() > Duration::from_secs(150), "{:?}", began.elapsed());
     assert_eq!(snapshots(&source), 1);
     assert_equal_to_source(&informer, &source);
 }
@@ -201,10 +188,7 @@ async fn what_vanished_while_disconnected_is_reported_with_its_last_state() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     let mut lines = drain(&mut changes).await;
     lines.sort();
-    assert_eq!(
-        lines,
-        ["+new=5", "+reborn=40", "-goes=2", "-reborn=4", "~moves=3>30"]
-    );
+    assert_eq!(lines, ["+new=5", "+reborn=40", "-goes=2", "-reborn=4", "~moves=3>30"]);
     assert_equal_to_source(&informer, &source);
 }
 
@@ -225,10 +209,7 @@ async fn a_new_snapshot_of_the_same_states_is_silent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_is_denied_or_missing_says_so_disturbs_nobody_and_recovers() {
-    for error in [
-        Error::Denied("pods is forbidden".into()),
-        Error::Missing("no such kind".into()),
-    ] {
+    for error in [Error::Denied("pods is forbidden".into()), Error::Missing("no such kind".into())] {
         let (good, bad) = (Memory::new(), Memory::new());
         good.put(&key("a"), 1);
         bad.put(&Key::new(Some("other"), "b"), 1);
@@ -269,10 +250,7 @@ async fn a_request_that_can_never_work_is_told_to_whoever_waits_for_it() {
     let source = Memory::new();
     source.refuse_next(Error::Fatal("unable to parse the selector".into()));
     let informer = Informer::<Thing>::builder().start(source.clone());
-    assert_eq!(
-        informer.synced().await,
-        Err(Error::Fatal("unable to parse the selector".into()))
-    );
+    assert_eq!(informer.synced().await, Err(Error::Fatal("unable to parse the selector".into())));
     // Somebody may mend the other side.
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(informer.is_synced());
@@ -291,27 +269,15 @@ async fn the_state_never_goes_back() {
     tokio::time::sleep(Duration::from_secs(2)).await;
 
     // Another server that is behind: replayed entries and an old snapshot.
-    source.inject(&Event::Put {
-        document: document("a", "1", "1"),
-        position: Some(Version::from(1)),
-    });
-    source.inject(&Event::Put {
-        document: document("gone", "3", "1"),
-        position: Some(Version::from(3)),
-    });
-    source.inject(&Event::Delete {
-        document: document("a", "1", "1"),
-        position: Some(Version::from(1)),
-    });
+    source.inject(&Event::Put { document: document("a", "1", "1"), position: Some(Version::from(1)) });
+    source.inject(&Event::Put { document: document("gone", "3", "1"), position: Some(Version::from(3)) });
+    source.inject(&Event::Delete { document: document("a", "1", "1"), position: Some(Version::from(1)) });
     source.inject(&Event::Begin);
     source.inject(&Event::Complete(Version::from(2)));
     assert!(drain(&mut changes).await.is_empty());
     // The old snapshot was refused; what it did not list is still there, and the newest one was asked for.
     assert_equal_to_source(&informer, &source);
-    assert_eq!(
-        source.opened().last(),
-        Some(&Start::Snapshot(Freshness::NotOlderThan(Version::from(4))))
-    );
+    assert_eq!(source.opened().last(), Some(&Start::Snapshot(Freshness::NotOlderThan(Version::from(4)))));
 }
 
 /// Versions that are not numbers.
@@ -323,10 +289,7 @@ impl Source for Opaque {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            order: Order::Opaque,
-            ..self.0.capabilities()
-        }
+        Capabilities { order: Order::Opaque, ..self.0.capabilities() }
     }
 
     fn open(&self, start: Start) -> Feed {
@@ -341,14 +304,8 @@ async fn where_versions_cannot_be_compared_the_last_word_counts() {
     let informer = Informer::<Thing>::builder().start(Opaque(source.clone()));
     informer.synced().await.unwrap();
     let position = Some(Version::from("0000001"));
-    source.inject(&Event::Put {
-        document: document("b", "x-9", "9"),
-        position,
-    });
-    source.inject(&Event::Put {
-        document: document("b", "x-1", "1"),
-        position: None,
-    });
+    source.inject(&Event::Put { document: document("b", "x-9", "9"), position });
+    source.inject(&Event::Put { document: document("b", "x-1", "1"), position: None });
     settle().await;
     assert_eq!(value(&informer.store().get(&key("b")).unwrap()), 1);
 }
@@ -360,11 +317,8 @@ async fn a_bad_object_is_counted_and_keeps_its_last_good_state() {
         let metrics = watchkeeper_informer::Metrics::register(&mut registry);
         let source = Memory::new();
         source.put(&key("a"), 1);
-        let informer = Informer::<Thing>::builder()
-            .policy(policy)
-            .check(true)
-            .metrics(&metrics)
-            .start(source.clone());
+        let informer =
+            Informer::<Thing>::builder().policy(policy).check(true).metrics(&metrics).start(source.clone());
         informer.synced().await.unwrap();
         source.put_json(&key("a"), None, r#""spec":{"value":"hunter2"}"#);
         source.put_json(&key("b"), None, r#""spec":{}"#);
@@ -393,10 +347,7 @@ async fn a_bad_object_held_packed_is_an_error_for_whoever_reads_it() {
     source.put_json(&key("a"), None, r#""spec":{"value":"hunter2"}"#);
     let informer = informer(&source).await;
     let error = informer.store().get(&key("a")).unwrap().get().unwrap_err();
-    assert!(
-        error.to_string().starts_with("shop/a: spec.value: expected u64"),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("shop/a: spec.value: expected u64"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -405,12 +356,8 @@ async fn a_loss_that_cannot_be_named_is_made_up_for() {
     source.put(&key("a"), 1);
     let informer = informer(&source).await;
     // An entry arrives as garbage: nobody can say which object it was about.
-    let rejection = Rejection {
-        key: None,
-        position: None,
-        reason: Reason::Malformed,
-        detail: "cut off".into(),
-    };
+    let rejection =
+        Rejection { key: None, position: None, reason: Reason::Malformed, detail: "cut off".into() };
     source.inject(&Event::Rejected(rejection.clone()));
     settle().await;
     source.rewrite(|source| source.put(&key("a"), 2));
@@ -448,11 +395,7 @@ impl Source for Garbled {
         use futures_util::StreamExt;
         use std::sync::atomic::Ordering::Relaxed;
         let feed = self.memory.open(start);
-        if self
-            .left
-            .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1))
-            .is_err()
-        {
+        if self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_err() {
             return feed;
         }
         feed.map(|event| match event {
@@ -473,10 +416,7 @@ async fn a_snapshot_with_garbage_in_it_deletes_nothing_and_is_taken_again() {
     let memory = Memory::new();
     memory.put(&key("a"), 1);
     let informer = informer(&memory).await;
-    let garbled = Garbled {
-        memory: Memory::new(),
-        left: 3.into(),
-    };
+    let garbled = Garbled { memory: Memory::new(), left: 3.into() };
     garbled.memory.put(&Key::new(None, "b"), 1);
     let truth = garbled.memory.clone();
     informer.add_source(garbled);
@@ -541,14 +481,8 @@ async fn every_end_of_a_feed_is_counted_by_its_class() {
     let source = Memory::new();
     source.put(&key("a"), 1);
     source.refuse_next(unavailable(false));
-    source.refuse_next(Error::Throttled {
-        after: None,
-        reason: "busy".into(),
-    });
-    let informer = Informer::<Thing>::builder()
-        .name("things")
-        .metrics(&metrics)
-        .start(source.clone());
+    source.refuse_next(Error::Throttled { after: None, reason: "busy".into() });
+    let informer = Informer::<Thing>::builder().name("things").metrics(&metrics).start(source.clone());
     informer.synced().await.unwrap();
     source.rewrite(|source| source.put(&key("a"), 2));
     tokio::time::sleep(Duration::from_secs(10)).await;
@@ -571,10 +505,7 @@ async fn every_end_of_a_feed_is_counted_by_its_class() {
     informer.stop().await;
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-    assert!(
-        text.contains(r#"watchkeeper_informer_objects{informer="things"} 0"#),
-        "{text}"
-    );
+    assert!(text.contains(r#"watchkeeper_informer_objects{informer="things"} 0"#), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -639,4 +570,20 @@ async fn a_source_restored_from_a_backup_is_believed_once_it_is_asked_for_the_ne
     restored.put(&key("a"), 4);
     settle().await;
     assert_equal_to_source(&informer, &restored);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_a_snapshot_names_but_cannot_show_is_kept() {
+    let source = Memory::new();
+    source.put(&key("a"), 1);
+    source.put(&key("b"), 1);
+    let informer = informer(&source).await;
+    let rejection =
+        Rejection { key: Some(key("a")), position: None, reason: Reason::TooLarge, detail: "9 MiB".into() };
+    source.inject(&Event::Begin);
+    source.inject(&Event::Rejected(rejection));
+    source.inject(&Event::Complete(Version::from(2)));
+    settle().await;
+    assert_eq!(informer.store().list().len(), 1, "b was not listed");
+    assert_eq!(value(&informer.store().get(&key("a")).unwrap()), 1);
 }

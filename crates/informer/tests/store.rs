@@ -51,9 +51,7 @@ async fn an_index_can_be_added_at_any_time_and_follows_every_change() {
     (0..100).for_each(|n| source.put(&key(&format!("n{n}")), n));
     let informer = informer(&source).await;
     let store = informer.store();
-    let by_remainder = store.index("remainder", |thing: &Object<Thing>| {
-        Ok([thing.get()?.spec.value % 10])
-    });
+    let by_remainder = store.index("remainder", |thing: &Object<Thing>| Ok([thing.get()?.spec.value % 10]));
     assert_eq!(by_remainder.get(&3).len(), 10);
     assert_eq!(by_remainder.count(&3), 10);
     source.put(&key("n3"), 4);
@@ -66,15 +64,9 @@ async fn an_index_can_be_added_at_any_time_and_follows_every_change() {
     values.sort_unstable();
     assert_eq!(values, (0..10).collect::<Vec<_>>());
     // Several values for one object, and none.
-    let by_digit = store.index("digit", |thing: &Object<Thing>| {
-        Ok(thing.get()?.spec.value.to_string().into_bytes())
-    });
-    assert!(
-        by_digit
-            .get(&b'9')
-            .iter()
-            .all(|thing| value(thing).to_string().contains('9'))
-    );
+    let by_digit =
+        store.index("digit", |thing: &Object<Thing>| Ok(thing.get()?.spec.value.to_string().into_bytes()));
+    assert!(by_digit.get(&b'9').iter().all(|thing| value(thing).to_string().contains('9')));
     assert_eq!(by_digit.count(&b'x'), 0);
 }
 
@@ -84,9 +76,7 @@ async fn an_index_function_that_fails_or_panics_leaves_out_the_object_and_nothin
     let metrics = Metrics::register(&mut registry);
     let source = Memory::new();
     (0..3).for_each(|n| source.put(&key(&format!("n{n}")), n));
-    let informer = Informer::<Thing>::builder()
-        .metrics(&metrics)
-        .start(source.clone());
+    let informer = Informer::<Thing>::builder().metrics(&metrics).start(source.clone());
     informer.synced().await.unwrap();
     let store = informer.store();
     let index = store.index("picky", |thing: &Object<Thing>| match thing.get()?.spec.value {
@@ -102,10 +92,7 @@ async fn an_index_function_that_fails_or_panics_leaves_out_the_object_and_nothin
     assert_eq!(store.len(), 3);
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-    assert!(
-        text.contains(r#"watchkeeper_informer_index_failures_total{informer="memory"} 3"#),
-        "{text}"
-    );
+    assert!(text.contains(r#"watchkeeper_informer_index_failures_total{informer="memory"} 3"#), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,20 +114,12 @@ async fn at_every_notification_store_and_indexes_show_the_change() {
         while let Some(change) = changes.try_next() {
             let held = store.get(&change.key);
             if let Some(old) = change.old.as_ref().filter(|_| change.new.is_none()) {
-                assert!(
-                    held.as_ref().is_none_or(|held| !held.is_same_incarnation(old)),
-                    "{}",
-                    line(&change)
-                );
+                assert!(held.as_ref().is_none_or(|held| !held.is_same_incarnation(old)), "{}", line(&change));
             }
             if let Some(new) = &change.new {
                 assert_eq!(held.as_ref().map(Object::version), Some(new.version()));
                 let found = by_value.get(&value(new));
-                assert!(
-                    found.iter().any(|object| object.key() == new.key()),
-                    "{}",
-                    line(&change)
-                );
+                assert!(found.iter().any(|object| object.key() == new.key()), "{}", line(&change));
             }
         }
     }
@@ -159,10 +138,7 @@ async fn however_objects_are_held_they_read_the_same() {
     for policy in [Policy::Packed, Policy::Compressed, Policy::Typed] {
         let mut registry = prometheus_client::registry::Registry::default();
         let metrics = Metrics::register(&mut registry);
-        let informer = Informer::<Thing>::builder()
-            .policy(policy)
-            .metrics(&metrics)
-            .start(source.clone());
+        let informer = Informer::<Thing>::builder().policy(policy).metrics(&metrics).start(source.clone());
         informer.synced().await.unwrap();
         source.put(&key("n0"), 0);
         settle().await;
@@ -178,11 +154,7 @@ async fn however_objects_are_held_they_read_the_same() {
             .lines()
             .find_map(|line| line.strip_prefix(r#"watchkeeper_informer_bytes{informer="memory"} "#));
         let held: usize = held.unwrap().parse().unwrap();
-        let json: usize = source
-            .documents()
-            .iter()
-            .map(|document| document.body.len())
-            .sum();
+        let json: usize = source.documents().iter().map(|document| document.body.len()).sum();
         match policy {
             Policy::Compressed => assert!(held * 3 < json, "{held} of {json} bytes"),
             _ => assert_eq!(held, json),
@@ -201,14 +173,8 @@ async fn metadata_is_all_a_metadata_store_holds() {
         name: String,
     }
     let source = Memory::new();
-    source.put_json(
-        &key("a"),
-        None,
-        &format!(r#""spec":{{"value":1,"note":"{}"}}"#, "x".repeat(10_000)),
-    );
-    let informer = Informer::<Named>::builder()
-        .policy(Policy::Metadata)
-        .start(source.clone());
+    source.put_json(&key("a"), None, &format!(r#""spec":{{"value":1,"note":"{}"}}"#, "x".repeat(10_000)));
+    let informer = Informer::<Named>::builder().policy(Policy::Metadata).start(source.clone());
     informer.synced().await.unwrap();
     let object = informer.store().get(&key("a")).unwrap();
     assert_eq!(object.get().unwrap().metadata.name, "a");
@@ -221,10 +187,7 @@ async fn several_readers_of_one_state_share_one_decode() {
     let source = Memory::new();
     source.put(&key("a"), 1);
     let informer = informer(&source).await;
-    let (left, right) = (
-        informer.store().get(&key("a")).unwrap(),
-        informer.store().get(&key("a")).unwrap(),
-    );
+    let (left, right) = (informer.store().get(&key("a")).unwrap(), informer.store().get(&key("a")).unwrap());
     assert!(Arc::ptr_eq(&left.get().unwrap(), &right.get().unwrap()));
     source.put(&key("a"), 2);
     settle().await;
@@ -259,11 +222,7 @@ async fn a_transform_is_applied_exactly_once() {
         assert_eq!(calls.load(Ordering::Relaxed), 7);
         source.rewrite(|_| {});
         tokio::time::sleep(Duration::from_secs(5)).await;
-        assert_eq!(
-            calls.load(Ordering::Relaxed),
-            7,
-            "what has not changed is not transformed again"
-        );
+        assert_eq!(calls.load(Ordering::Relaxed), 7, "what has not changed is not transformed again");
     }
 }
 

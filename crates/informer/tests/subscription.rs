@@ -58,11 +58,7 @@ async fn being_synced_is_each_subscribers_own_affair() {
     settle().await;
     assert!(!synced.is_finished(), "the last one may still be worked on");
     // What is initial can also go away unseen.
-    assert!(
-        tokio::time::timeout(Duration::ZERO, changes.next())
-            .await
-            .is_err()
-    );
+    assert!(tokio::time::timeout(Duration::ZERO, changes.next()).await.is_err());
     assert!(synced.await.unwrap());
 
     let mut changes = informer.subscribe("another");
@@ -124,10 +120,7 @@ async fn delete_and_recreate_are_two_changes_however_late_they_are_seen() {
     let gone = changes.next().await.unwrap();
     assert_eq!(line(&gone), "-a=4");
     source.delete(&key("a"));
-    assert!(
-        drain(&mut changes).await.is_empty(),
-        "the second one was never seen"
-    );
+    assert!(drain(&mut changes).await.is_empty(), "the second one was never seen");
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,20 +137,11 @@ async fn an_object_that_leaves_and_comes_back_as_the_same_is_one_change() {
         Document::read(json.as_bytes(), &Projection::default()).unwrap()
     };
     // It leaves the selector: the last state that matched, at the version in which it left.
-    source.inject(&Event::Delete {
-        document: state(2, 1),
-        position: Some(Version::from(2)),
-    });
+    source.inject(&Event::Delete { document: state(2, 1), position: Some(Version::from(2)) });
     settle().await;
-    source.inject(&Event::Put {
-        document: state(3, 3),
-        position: Some(Version::from(3)),
-    });
+    source.inject(&Event::Put { document: state(3, 3), position: Some(Version::from(3)) });
     assert_eq!(drain(&mut changes).await, ["~a=1>3"]);
-    source.inject(&Event::Delete {
-        document: state(4, 3),
-        position: Some(Version::from(4)),
-    });
+    source.inject(&Event::Delete { document: state(4, 3), position: Some(Version::from(4)) });
     assert_eq!(drain(&mut changes).await, ["-a=3"]);
 }
 
@@ -171,10 +155,7 @@ async fn a_resync_shows_everything_again_and_asks_nobody() {
     drain(&mut changes).await;
     drain(&mut quiet).await;
     for _ in 0..3 {
-        let change = tokio::time::timeout(Duration::from_secs(61), changes.next())
-            .await
-            .unwrap()
-            .unwrap();
+        let change = tokio::time::timeout(Duration::from_secs(61), changes.next()).await.unwrap().unwrap();
         assert_eq!(line(&change), "=~a=1>1");
     }
     // A real change is not doubled by a resync that falls due while it waits.
@@ -191,9 +172,7 @@ async fn a_handler_that_panics_is_counted_and_goes_on() {
     let metrics = watchkeeper_informer::Metrics::register(&mut registry);
     let source = Memory::new();
     (0..10).for_each(|n| source.put(&key(&format!("n{n}")), n));
-    let informer = Informer::<Thing>::builder()
-        .metrics(&metrics)
-        .start(source.clone());
+    let informer = Informer::<Thing>::builder().metrics(&metrics).start(source.clone());
     let handled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&handled);
     let handler = informer.subscribe("shaky").handle(move |change| {
@@ -232,10 +211,7 @@ async fn stopping_a_handler_waits_for_the_call_that_runs_and_makes_no_other() {
     });
     tokio::time::sleep(Duration::from_secs(15)).await;
     handler.stop().await;
-    assert_eq!(
-        (begun.load(Ordering::Relaxed), done.load(Ordering::Relaxed)),
-        (2, 2)
-    );
+    assert_eq!((begun.load(Ordering::Relaxed), done.load(Ordering::Relaxed)), (2, 2));
     source.put(&key("n0"), 100);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(begun.load(Ordering::Relaxed), 2);
@@ -281,11 +257,7 @@ async fn when_the_last_handle_is_dropped_everything_is_released() {
     drop(changes);
     source.put(&key("a"), 2);
     settle().await;
-    assert_eq!(
-        value(&store.get(&key("a")).unwrap()),
-        2,
-        "a store keeps its informer"
-    );
+    assert_eq!(value(&store.get(&key("a")).unwrap()), 2, "a store keeps its informer");
     drop(store);
     settle().await;
     assert_eq!(source.open_feeds(), 0);
@@ -309,22 +281,14 @@ struct Witness {
 impl Witness {
     fn see(&mut self, change: &Change<Object<Thing>>) -> Result<(), TestCaseError> {
         let name = change.key.name().to_owned();
-        let state = |object: &Object<Thing>| {
-            (
-                object.uid().unwrap().to_string(),
-                object.version().number().unwrap(),
-            )
-        };
+        let state =
+            |object: &Object<Thing>| (object.uid().unwrap().to_string(), object.version().number().unwrap());
         let (old, new) = (change.old.as_ref().map(state), change.new.as_ref().map(state));
         let known = self.known.get(&name).cloned();
         match (&old, &new) {
             (None, Some(_)) => prop_assert_eq!(&known, &None, "an addition of what is known"),
             (Some(old), Some(new)) => {
-                prop_assert_eq!(
-                    Some(&old.0),
-                    known.as_ref().map(|known| &known.0),
-                    "of another incarnation"
-                );
+                prop_assert_eq!(Some(&old.0), known.as_ref().map(|known| &known.0), "of another incarnation");
                 prop_assert_eq!(&old.0, &new.0);
                 prop_assert!(known.unwrap().1 <= old.1 && old.1 < new.1, "states out of order");
             }
@@ -390,18 +354,11 @@ async fn play(acts: Vec<Act>) -> Result<(), TestCaseError> {
             Act::Settle => settle().await,
             Act::Rewrite(changes) => source.rewrite(|source| {
                 for (n, put) in changes {
-                    if put {
-                        source.put(&name(n), 2)
-                    } else {
-                        source.delete(&name(n))
-                    }
+                    if put { source.put(&name(n), 2) } else { source.delete(&name(n)) }
                 }
             }),
             Act::Close => source.close_feeds(),
-            Act::Cut => source.cut_feeds(&Error::Unavailable {
-                answered: true,
-                reason: "cut".into(),
-            }),
+            Act::Cut => source.cut_feeds(&Error::Unavailable { answered: true, reason: "cut".into() }),
             Act::Subscribe => subscribers.push((informer.subscribe("late"), Witness::default())),
             Act::Take(who, many) => {
                 let count = subscribers.len().max(1);

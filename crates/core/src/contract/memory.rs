@@ -78,10 +78,7 @@ impl Memory {
             feeds: Vec::new(),
             opened: Vec::new(),
         };
-        Self {
-            state: Arc::new(Mutex::new(state)),
-            capabilities,
-        }
+        Self { state: Arc::new(Mutex::new(state)), capabilities }
     }
 
     /// Creates or changes an object.
@@ -95,12 +92,7 @@ impl Memory {
         state.revision += 1;
         let revision = state.revision;
         let uid = state.objects.get(key).map_or(revision, |(stored, _)| stored.uid);
-        let stored = Stored {
-            key: key.clone(),
-            uid,
-            owner: owner.map(Into::into),
-            rest: members.into(),
-        };
+        let stored = Stored { key: key.clone(), uid, owner: owner.map(Into::into), rest: members.into() };
         state.objects.insert(key.clone(), (stored.clone(), revision));
         self.record(&mut state, false, stored);
     }
@@ -170,11 +162,7 @@ impl Memory {
 
     /// What there is, as it would be delivered.
     pub fn documents(&self) -> Vec<Document> {
-        self.lock()
-            .objects
-            .values()
-            .map(|(stored, revision)| stored.document(*revision))
-            .collect()
+        self.lock().objects.values().map(|(stored, revision)| stored.document(*revision)).collect()
     }
 
     /// The current revision.
@@ -194,10 +182,9 @@ impl Memory {
         for feed in feeds {
             match self.capabilities.follow {
                 Follow::Log => push(&feed, Some(Ok(entry(revision, deleted, &stored))), false),
-                Follow::Hints => state
-                    .snapshot()
-                    .into_iter()
-                    .for_each(|event| push(&feed, Some(Ok(event)), false)),
+                Follow::Hints => {
+                    state.snapshot().into_iter().for_each(|event| push(&feed, Some(Ok(event)), false))
+                }
                 Follow::Poll(_) => {}
             }
         }
@@ -206,10 +193,7 @@ impl Memory {
 
 impl State {
     fn snapshot(&self) -> Vec<Event> {
-        let items = self
-            .objects
-            .values()
-            .map(|(stored, revision)| Event::Item(stored.document(*revision)));
+        let items = self.objects.values().map(|(stored, revision)| Event::Item(stored.document(*revision)));
         let end = Event::Complete(Version::from(self.revision));
         std::iter::once(Event::Begin).chain(items).chain([end]).collect()
     }
@@ -248,11 +232,7 @@ impl Source for Memory {
         let mut state = self.lock();
         state.opened.push(start.clone());
         let mut channel = Channel::default();
-        match state
-            .refusals
-            .pop_front()
-            .map_or_else(|| state.begin(&start), Err)
-        {
+        match state.refusals.pop_front().map_or_else(|| state.begin(&start), Err) {
             Ok(events) => {
                 channel.queue.extend(events.into_iter().map(Ok));
                 channel.closed = matches!(self.capabilities.follow, Follow::Poll(_));
@@ -305,11 +285,7 @@ fn push(channel: &Mutex<Channel>, event: Option<Result<Event, Error>>, close: bo
 
 fn entry(revision: u64, deleted: bool, stored: &Stored) -> Event {
     let (document, position) = (stored.document(revision), Some(Version::from(revision)));
-    if deleted {
-        Event::Delete { document, position }
-    } else {
-        Event::Put { document, position }
-    }
+    if deleted { Event::Delete { document, position } } else { Event::Put { document, position } }
 }
 
 impl Stored {
@@ -321,11 +297,7 @@ impl Stored {
         if let Some(owner) = &self.owner {
             let _ = write!(json, r#","ownerReferences":[{{"uid":"{owner}"}}]"#);
         }
-        let _ = write!(
-            json,
-            r#","uid":"u-{}","resourceVersion":"{revision}"}},{}}}"#,
-            self.uid, self.rest
-        );
+        let _ = write!(json, r#","uid":"u-{}","resourceVersion":"{revision}"}},{}}}"#, self.uid, self.rest);
         match Document::read(json.as_bytes(), &Projection::default()) {
             Ok(document) => document,
             Err(error) => unreachable!("the test gave members that are not JSON: {error}"),

@@ -48,11 +48,7 @@ type Seen = BTreeMap<String, (Option<Uid>, Version)>;
 pub async fn check<W: World>(world: &W) -> Result<Vec<&'static str>, Violation> {
     let source = world.source();
     let capabilities = source.capabilities();
-    let suite = Suite {
-        world,
-        source,
-        capabilities,
-    };
+    let suite = Suite { world, source, capabilities };
     let mut kept = Vec::new();
     kept.extend(suite.snapshots_are_complete().await?);
     kept.extend(suite.versions_tell_states_apart().await?);
@@ -89,18 +85,12 @@ impl<W: World, S: Source> Suite<'_, W, S> {
         let before = self.snapshot(PROMISE).await?;
         let again = self.snapshot(PROMISE).await?;
         if before != again {
-            return violated(
-                PROMISE,
-                format!("nothing changed, yet {before:?} became {again:?}"),
-            );
+            return violated(PROMISE, format!("nothing changed, yet {before:?} became {again:?}"));
         }
         self.world.put("b", 20).await;
         let after = self.snapshot(PROMISE).await?;
         if after["a"] != before["a"] {
-            return violated(
-                PROMISE,
-                "an object that was not touched has another version".into(),
-            );
+            return violated(PROMISE, "an object that was not touched has another version".into());
         }
         if after["b"].1 == before["b"].1 {
             return violated(PROMISE, "an object that was changed has the same version".into());
@@ -146,9 +136,8 @@ impl<W: World, S: Source> Suite<'_, W, S> {
 
     async fn resuming_continues_where_a_feed_stopped(&self) -> Kept {
         const PROMISE: &str = "a resumed feed delivers every change since, in order, once";
-        let (_, position) = self
-            .read_snapshot(PROMISE, &mut self.source.open(Start::Snapshot(Freshness::Newest)))
-            .await?;
+        let (_, position) =
+            self.read_snapshot(PROMISE, &mut self.source.open(Start::Snapshot(Freshness::Newest))).await?;
         self.world.put("e", 1).await;
         self.world.put("e", 2).await;
         self.world.delete("b").await;
@@ -183,9 +172,8 @@ impl<W: World, S: Source> Suite<'_, W, S> {
 
     async fn an_expired_position_is_refused(&self) -> Kept {
         const PROMISE: &str = "a position that is gone is refused as expired, and the feed is over";
-        let (_, position) = self
-            .read_snapshot(PROMISE, &mut self.source.open(Start::Snapshot(Freshness::Newest)))
-            .await?;
+        let (_, position) =
+            self.read_snapshot(PROMISE, &mut self.source.open(Start::Snapshot(Freshness::Newest))).await?;
         self.world.put("f", 1).await;
         if !self.world.expire().await {
             return Ok(None);
@@ -245,11 +233,7 @@ impl<W: World, S: Source> Suite<'_, W, S> {
 
     fn expect(&self, promise: &'static str, seen: &Seen, names: &[&str]) -> Result<(), Violation> {
         let seen: Vec<&str> = seen.keys().map(String::as_str).collect();
-        if seen == names {
-            Ok(())
-        } else {
-            violated(promise, format!("expected {names:?}, got {seen:?}"))
-        }
+        if seen == names { Ok(()) } else { violated(promise, format!("expected {names:?}, got {seen:?}")) }
     }
 }
 

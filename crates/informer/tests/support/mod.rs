@@ -85,9 +85,5 @@ pub fn assert_equal_to_source(informer: &Informer<Thing>, source: &Memory) {
 }
 
 pub fn snapshots(source: &Memory) -> usize {
-    source
-        .opened()
-        .iter()
-        .filter(|start| matches!(start, Start::Snapshot(_)))
-        .count()
+    source.opened().iter().filter(|start| matches!(start, Start::Snapshot(_))).count()
 }
