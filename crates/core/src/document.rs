@@ -1,3 +1,4 @@
+use std::fmt::Write;
 use std::ops::Range;
 
 use crate::json::{Cursor, MAX_DEPTH, SyntaxError, Text};
@@ -98,7 +99,7 @@ impl Document {
         match reader.read(bytes) {
             Ok(document) => Ok(document),
             Err(error) => {
-                let known = Known { key: reader.found.key(), version: reader.found.version.take() };
+                let known = Known { key: reader.found.certain_key(), version: reader.found.version.take() };
                 Err(Unreadable { error, known })
             }
         }
@@ -132,10 +133,16 @@ struct Found {
     deleting: bool,
     owners: Vec<Uid>,
     metadata: Option<Range<usize>>,
+    says_api_version: bool,
     says_kind: bool,
 }
 
 impl Found {
+    /// The key, if what was not read cannot change it.
+    fn certain_key(&self) -> Option<Key> {
+        self.key().filter(|_| self.namespace.is_some() || self.metadata.is_some())
+    }
+
     fn key(&self) -> Option<Key> {
         self.name.as_deref().map(|name| Key::new(self.namespace.as_deref(), name))
     }
@@ -163,7 +170,7 @@ impl Reader<'_, '_, '_> {
         let key = self.found.key().ok_or(ReadError::Nameless)?;
         let found = std::mem::take(&mut self.found);
         let (body, metadata) =
-            assemble(bytes, span, &self.cuts, self.missing_kind(&found), found.metadata.clone());
+            assemble(bytes, span, &self.cuts, self.missing_kind(&found).as_deref(), found.metadata.clone());
         let header = Header {
             key,
             uid: found.uid,
@@ -175,11 +182,17 @@ impl Reader<'_, '_, '_> {
         Ok(Document { header, body, metadata })
     }
 
-    fn missing_kind(&self, found: &Found) -> Option<&str> {
-        if found.says_kind {
-            return None;
+    /// The members that say the kind, as far as they are missing and wanted.
+    fn missing_kind(&self, found: &Found) -> Option<String> {
+        let kind = self.projection.kind.as_ref().filter(|kind| kind.complete)?;
+        let mut members = String::new();
+        if !found.says_api_version {
+            let _ = write!(members, r#""apiVersion":"{}","#, kind.api_version);
         }
-        self.projection.kind.as_ref().and_then(|kind| kind.prefix.as_deref())
+        if !found.says_kind {
+            let _ = write!(members, r#""kind":"{}","#, kind.kind);
+        }
+        (!members.is_empty()).then_some(members)
     }
 
     /// Walks the members of an object and decides for each whether its bytes stay.
@@ -239,7 +252,10 @@ impl Reader<'_, '_, '_> {
 
     fn top_member(&mut self, name: Text<'_>, node: Option<&Node>) -> Result<bool, ReadError> {
         match name.raw {
-            b"apiVersion" => self.check_kind(|kind| &kind.api_version)?,
+            b"apiVersion" => {
+                self.found.says_api_version = true;
+                self.check_kind(|kind| &kind.api_version)?;
+            }
             b"kind" => {
                 self.found.says_kind = true;
                 self.check_kind(|kind| &kind.kind)?;
@@ -360,13 +376,12 @@ fn assemble(
     metadata: Option<Range<usize>>,
 ) -> (Box<[u8]>, Range<u32>) {
     let cut: usize = cuts.iter().map(ExactSizeIterator::len).sum();
-    let prefix_len = prefix.map_or(0, |prefix| prefix.len() + 1);
+    let prefix_len = prefix.map_or(0, str::len);
     let mut body = Vec::with_capacity(span.len() - cut + prefix_len);
     let mut from = span.start;
     if let Some(prefix) = prefix {
         body.push(b'{');
         body.extend_from_slice(prefix.as_bytes());
-        body.push(b',');
         from += 1;
     }
     for cut in cuts {
@@ -423,6 +438,10 @@ mod tests {
         );
         let span = document.metadata.start as usize..document.metadata.end as usize;
         assert_eq!(&document.body[span], br#"{"name":"a"}"#);
+
+        let json = br#"{"apiVersion":"v1","metadata":{"name":"a"}}"#;
+        let document = Document::read(json, &Projection::default().complete_kind("v1", "ConfigMap")).unwrap();
+        assert_eq!(&*document.body, br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}"#);
     }
 
     #[test]
@@ -434,6 +453,9 @@ mod tests {
 
     #[test]
     fn what_is_known_of_a_broken_object_is_told() {
+        let cut = POD.find("\"namespace\"").unwrap();
+        let known = Document::peek(&POD.as_bytes()[..cut], &Projection::default());
+        assert_eq!(known.key, None, "it may have a namespace yet");
         let cut = POD.find("generation").unwrap();
         let known = Document::peek(&POD.as_bytes()[..cut], &Projection::default());
         assert_eq!(known.key, Some(Key::new(Some("shop"), "web-0")));

@@ -22,8 +22,8 @@ pub struct Projection {
 pub(crate) struct Kind {
     pub(crate) api_version: Box<str>,
     pub(crate) kind: Box<str>,
-    /// What to put behind the opening brace of an object that does not say its kind.
-    pub(crate) prefix: Option<Box<str>>,
+    /// Whether to write it into objects that do not say it.
+    pub(crate) complete: bool,
 }
 
 /// A place in an object: what is dropped here, and what is of interest below. Lists are transparent.
@@ -81,7 +81,7 @@ impl Projection {
     /// Refuses objects that say they are of another kind. Objects that do not say it pass.
     #[must_use]
     pub fn expect_kind(mut self, api_version: &str, kind: &str) -> Self {
-        self.kind = Some(Kind { api_version: api_version.into(), kind: kind.into(), prefix: None });
+        self.kind = Some(Kind { api_version: api_version.into(), kind: kind.into(), complete: false });
         self
     }
 
@@ -91,7 +91,7 @@ impl Projection {
     pub fn complete_kind(self, api_version: &str, kind: &str) -> Self {
         let mut projection = self.expect_kind(api_version, kind);
         if let Some(expected) = &mut projection.kind {
-            expected.prefix = Some(format!(r#""apiVersion":"{api_version}","kind":"{kind}""#).into());
+            expected.complete = true;
         }
         projection
     }

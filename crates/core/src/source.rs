@@ -159,6 +159,15 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether the object itself is to blame, so that a new snapshot would have to reject it again. Otherwise what was
+    /// said got lost on the way.
+    pub fn lies_in_the_object(self) -> bool {
+        match self {
+            Self::TooLarge | Self::Undecodable | Self::Conflict => true,
+            Self::Malformed | Self::WrongKind | Self::Nameless | Self::UnknownEntry => false,
+        }
+    }
+
     /// A short stable word for metrics and logs.
     pub fn as_str(self) -> &'static str {
         match self {

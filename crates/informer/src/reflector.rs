@@ -170,11 +170,11 @@ impl<K: Readable, S: Source> Reflector<K, S> {
                 reject(&self.shared, self.source.name(), &rejection);
                 match (&rejection.key, progress.in_snapshot) {
                     (Some(key), true) => progress.writes.push(Write::Keep(key.clone())),
-                    (Some(_), false) => {
+                    (Some(_), false) if rejection.reason.lies_in_the_object() => {
                         self.advance(progress, rejection.position);
                     }
                     (None, true) => progress.lossy = true,
-                    (None, false) => self.plan.doubt(Instant::now()),
+                    (_, false) => self.plan.doubt(Instant::now()),
                 }
             }
         }

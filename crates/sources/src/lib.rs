@@ -1,1 +1,6 @@
-//! .
+//! Sources: where the objects come from that Watchkeeper watches.
+//!
+//! Each module is one implementation of [`watchkeeper_core::Source`] and stands behind a feature of its own name.
+
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;

@@ -1,0 +1,107 @@
+//! What is watched and how, and what the server has shown of itself.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube_client::Client;
+use tokio::time::Instant;
+use watchkeeper_core::{Error, Freshness, Projection};
+
+use super::kinds::Kinds;
+use super::page::Pages;
+use super::request::Target;
+
+/// The page size of client-go: a compromise that servers are tuned for.
+const PAGE_SIZE: u32 = 500;
+
+/// After this time a server that refused to stream a list is asked again: servers get upgraded.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(600);
+
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) client: Client,
+    pub(super) name: String,
+    pub(super) target: Target,
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    pub(super) managed_fields: bool,
+    pub(super) dropped: Vec<String>,
+    pub(super) streaming: bool,
+    pub(super) page_size: Option<u32>,
+    pub(super) max_object_bytes: usize,
+    pub(super) learned: Arc<Learned>,
+}
+
+/// What the server has shown of itself in earlier feeds.
+#[derive(Debug, Default)]
+pub(super) struct Learned {
+    refused_to_stream: Mutex<Option<Instant>>,
+    pages_any_version: AtomicBool,
+}
+
+impl Learned {
+    /// A list at any version came in pages: this server has no watch cache to spare.
+    pub(super) fn pages_any_version(&self) {
+        self.pages_any_version.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Settings {
+    /// Everything that decides what is delivered, as text.
+    pub(super) fn identity(&self) -> String {
+        let Self { target, managed_fields, dropped, max_object_bytes, .. } = self;
+        format!("{target:?} {managed_fields} {dropped:?} {max_object_bytes}")
+    }
+
+    /// Whether to ask for the next list as a stream.
+    pub(super) fn streams_lists(&self) -> bool {
+        let refused = self.learned.refused_to_stream.lock().unwrap_or_else(PoisonError::into_inner);
+        self.streaming && refused.is_none_or(|at| at.elapsed() >= ASK_AGAIN_AFTER)
+    }
+
+    /// A streamed list was refused. If it was because of what we asked for, we do not ask for it again soon.
+    pub(super) fn streaming_failed(&self, error: &Error) {
+        tracing::debug!(source = self.name, %error, "streamed list refused, paging instead");
+        if matches!(error, Error::Fatal(_)) {
+            let mut refused = self.learned.refused_to_stream.lock().unwrap_or_else(PoisonError::into_inner);
+            *refused = Some(Instant::now());
+        }
+    }
+
+    /// A list to be taken in pages, or in one if that is better.
+    pub(super) fn pages(&self, freshness: Freshness) -> Pages {
+        let limit = self.page_limit(&freshness);
+        Pages::new(freshness, limit)
+    }
+
+    /// How many items a page of a list may have; `None` for all.
+    ///
+    /// A list at a given version is served from memory only if it is not paged, so it is not, unless the server
+    /// has shown that it has no such memory or the size was set on purpose.
+    fn page_limit(&self, freshness: &Freshness) -> Option<u32> {
+        let from_memory = match freshness {
+            Freshness::NotOlderThan(version) => !version.is_empty() && version.number() != Some(0),
+            Freshness::Any | Freshness::Newest => false,
+        };
+        match self.page_size {
+            Some(size) => (size > 0).then_some(size),
+            None if from_memory && !self.learned.pages_any_version.load(Ordering::Relaxed) => None,
+            None => Some(PAGE_SIZE),
+        }
+    }
+
+    /// What is kept of the objects.
+    pub(super) fn kinds(&self) -> Kinds {
+        let everything = if self.managed_fields { Projection::everything() } else { Projection::default() };
+        let projection = self.dropped.iter().fold(everything, |projection, pointer| projection.drop(pointer));
+        if !self.target.metadata_only {
+            return Kinds::one(projection.complete_kind(&self.api_version, &self.kind));
+        }
+        let projection = projection.metadata_only();
+        Kinds::either(
+            projection.clone().expect_kind("meta.k8s.io/v1", "PartialObjectMetadata"),
+            projection.complete_kind(&self.api_version, &self.kind),
+        )
+    }
+}
