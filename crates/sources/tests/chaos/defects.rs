@@ -56,6 +56,7 @@ async fn a_watch_refused_with_410_leads_to_a_new_list() {
     informer.synced().await.unwrap();
     truth.refuse_next(Refusal::Status(410));
     truth.trouble(&Trouble::Cut);
+    until("the watch is cut", || server.verbs().len() > 1).await;
     truth.put("b", DATA);
     until("b is there", || len(&informer) == 2).await;
     let verbs = server.verbs();
