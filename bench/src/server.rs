@@ -24,6 +24,8 @@ const PAGE: usize = 500;
 /// The version of the list; entries follow.
 pub const LIST_VERSION: u64 = 1_000_000;
 
+type Answer = Response<StreamBody<stream::BoxStream<'static, Result<Frame<Bytes>, Infallible>>>>;
+
 /// What the server has to say.
 pub struct Fixture {
     sample: Sample,
@@ -112,7 +114,7 @@ impl Fixture {
         request: &Request<Body>,
         go: watch::Receiver<bool>,
         expired: &AtomicBool,
-    ) -> Response<StreamBody<stream::BoxStream<'static, Result<Frame<Bytes>, Infallible>>>> {
+    ) -> Answer {
         let query = request.uri().query().unwrap_or_default();
         let parameter = |name: &str| {
             query

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -118,15 +119,15 @@ impl Document {
 struct Reader<'c, 'a, 'p> {
     cursor: &'c mut Cursor<'a>,
     projection: &'p Projection,
-    found: Found,
+    found: Found<'a>,
     /// Ascending, not overlapping.
     cuts: Vec<Range<usize>>,
 }
 
 #[derive(Default)]
-struct Found {
-    name: Option<String>,
-    namespace: Option<String>,
+struct Found<'a> {
+    name: Option<Cow<'a, str>>,
+    namespace: Option<Cow<'a, str>>,
     uid: Option<Uid>,
     version: Option<Version>,
     generation: i64,
@@ -137,7 +138,7 @@ struct Found {
     says_kind: bool,
 }
 
-impl Found {
+impl Found<'_> {
     /// The key, if what was not read cannot change it.
     fn certain_key(&self) -> Option<Key> {
         self.key().filter(|_| self.namespace.is_some() || self.metadata.is_some())
@@ -156,7 +157,7 @@ enum Place {
     Elsewhere,
 }
 
-impl Reader<'_, '_, '_> {
+impl<'a> Reader<'_, 'a, '_> {
     fn read(&mut self, bytes: &[u8]) -> Result<Document, ReadError> {
         self.cursor.peek()?;
         let start = self.cursor.position();
@@ -183,7 +184,7 @@ impl Reader<'_, '_, '_> {
     }
 
     /// The members that say the kind, as far as they are missing and wanted.
-    fn missing_kind(&self, found: &Found) -> Option<String> {
+    fn missing_kind(&self, found: &Found<'_>) -> Option<String> {
         let kind = self.projection.kind.as_ref().filter(|kind| kind.complete)?;
         let mut members = String::new();
         if !found.says_api_version {
@@ -302,10 +303,10 @@ impl Reader<'_, '_, '_> {
         Ok(())
     }
 
-    fn text(&mut self) -> Result<Option<String>, ReadError> {
+    fn text(&mut self) -> Result<Option<Cow<'a, str>>, ReadError> {
         match self.cursor.string_or_other()? {
             None => Ok(None),
-            Some(text) => text.decode().map(|text| Some(text.into_owned())).ok_or(ReadError::Encoding),
+            Some(text) => text.decode().map(Some).ok_or(ReadError::Encoding),
         }
     }
 

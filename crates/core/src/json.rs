@@ -72,7 +72,8 @@ impl<'a> Cursor<'a> {
     /// Skips white space and shows the byte that begins the next token.
     pub fn peek(&mut self) -> Result<u8, SyntaxError> {
         while let Some(&byte) = self.bytes.get(self.at) {
-            if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            // Nearly always the first question is enough: servers write no white space.
+            if byte > b' ' || !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
                 return Ok(byte);
             }
             self.at += 1;

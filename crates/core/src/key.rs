@@ -30,11 +30,7 @@ impl Key {
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         match namespace {
             Some(namespace) if !namespace.is_empty() => {
-                let mut text = String::with_capacity(namespace.len() + 1 + name.len());
-                text.push_str(namespace);
-                text.push('/');
-                text.push_str(name);
-                Self { text: text.into(), split: namespace.len() as u32 }
+                Self { text: join(namespace, name), split: namespace.len() as u32 }
             }
             _ => Self { text: name.into(), split: NO_NAMESPACE },
         }
@@ -54,6 +50,22 @@ impl Key {
     pub fn heap_bytes(&self) -> usize {
         self.text.len() + 2 * size_of::<usize>()
     }
+}
+
+/// `namespace/name` in one allocation, as long as it is no longer than names are.
+fn join(namespace: &str, name: &str) -> Arc<str> {
+    let mut buffer = [0; 320];
+    let length = namespace.len() + 1 + name.len();
+    if let Some(text) = buffer.get_mut(..length) {
+        let (left, right) = text.split_at_mut(namespace.len());
+        left.copy_from_slice(namespace.as_bytes());
+        right[0] = b'/';
+        right[1..].copy_from_slice(name.as_bytes());
+        if let Ok(text) = std::str::from_utf8(text) {
+            return text.into();
+        }
+    }
+    format!("{namespace}/{name}").into()
 }
 
 impl PartialEq for Key {

@@ -1,5 +1,7 @@
 //! A hundred thousand objects, a million changes, and a subscriber that cannot keep up.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,7 @@
 //! How the informer gets along with a source that fails, closes, forgets and lies.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 mod support;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! The store: lookups, indexes, the forms in which objects are held, several sources, shared informers.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 mod support;
 
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! What a subscriber sees: in order, complete, bounded.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 mod support;
 
 use std::collections::BTreeMap;

@@ -183,7 +183,7 @@ impl Memory {
             match self.capabilities.follow {
                 Follow::Log => push(&feed, Some(Ok(entry(revision, deleted, &stored))), false),
                 Follow::Hints => {
-                    state.snapshot().into_iter().for_each(|event| push(&feed, Some(Ok(event)), false))
+                    state.snapshot().into_iter().for_each(|event| push(&feed, Some(Ok(event)), false));
                 }
                 Follow::Poll(_) => {}
             }

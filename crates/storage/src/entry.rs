@@ -1,0 +1,27 @@
+use std::fmt;
+
+use bytes::Bytes;
+
+/// A point in the history of a storage: the number of commits that had changed something by then.
+pub type Revision = u64;
+
+/// What is stored under a key, as one commit left it. Shared, never changed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The key, a path such as `/registry/example.com/widgets/default/a`.
+    pub key: Box<str>,
+    /// The value. Opaque.
+    pub value: Bytes,
+    /// The revision that brought the key into being. A delete ends that life; a later put begins another.
+    pub created: Revision,
+    /// The revision that wrote this value.
+    pub modified: Revision,
+}
+
+/// The value's length stands for the value, which may be a secret.
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, value, created, modified } = self;
+        write!(f, "{key}@{created}..{modified} ({} bytes)", value.len())
+    }
+}

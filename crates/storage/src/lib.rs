@@ -1,0 +1,61 @@
+//! The versioned store under the API server: an ordered map with one global revision, snapshots of the recent past,
+//! and watches.
+//!
+//! - [`Storage`] is the contract. Backends: [`Memory`] lives as long as the process, [`Embedded`] in a directory.
+//! - [`Commit`] is a change with its preconditions, [`Range`] a stretch of keys, [`Watch`] a stream of [`Event`]s.
+//! - [`Error`] says what went wrong by what can be done about it, [`Options`] what can be chosen.
+//!
+//! ```
+//! use futures_util::StreamExt;
+//! use watchkeeper_storage::{Commit, Error, Memory, Options, Range, Storage, Update};
+//!
+//! # futures_executor::block_on(async {
+//! let storage = Memory::new(Options::default());
+//! let created = storage.commit(Commit::new().absent("/pods/a").put("/pods/a", "one")).await?;
+//! storage.commit(Commit::new().unchanged("/pods/a", created.revision).put("/pods/a", "two")).await?;
+//!
+//! let before = storage.range(Range::prefix("/pods/").at(created.revision)).await?;
+//! assert_eq!(before.entries[0].value, "one");
+//!
+//! let mut watch = storage.watch("/pods/", created.revision).await?;
+//! let Some(Ok(Update::Event(event))) = watch.next().await else { panic!() };
+//! assert_eq!(event.entry().unwrap().value, "two");
+//! assert_eq!(event.previous().unwrap().value, "one");
+//! # Ok::<(), Error>(())
+//! # }).unwrap();
+//! ```
+//!
+//! What the backends in this process share, from the inside out: a `Tree` is the state at a revision, a `History` the
+//! events of the window, a `Hub` knows who watches what, the `Engine` puts them behind one lock. Trees and history are
+//! pure. Nothing here knows a runtime; the embedded backend owns two threads and waits for them.
+
+mod commit;
+#[cfg(feature = "contract")]
+pub mod contract;
+mod embedded;
+mod engine;
+mod entry;
+mod error;
+mod event;
+mod follower;
+mod history;
+mod hub;
+mod memory;
+mod options;
+mod range;
+mod stats;
+mod storage;
+mod tree;
+mod watch;
+
+pub use commit::{Commit, Committed, MAX_COMMIT_BYTES};
+pub use embedded::Embedded;
+pub use entry::{Entry, Revision};
+pub use error::Error;
+pub use event::{Change, Event};
+pub use memory::Memory;
+pub use options::{Clock, Durability, Limits, Options, Window};
+pub use range::{Page, Range};
+pub use stats::Stats;
+pub use storage::{Answer, Found, Storage};
+pub use watch::{Update, Watch, Watching};

@@ -1,0 +1,94 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How much of the past a storage keeps. Whichever limit is reached first, the oldest revisions are forgotten.
+///
+/// Limits are applied when something is committed: a storage that nobody writes to forgets nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// At most so many revisions.
+    pub revisions: u64,
+    /// None longer ago than this.
+    pub age: Duration,
+    /// At most so many bytes of keys and values that are no longer current.
+    pub bytes: usize,
+}
+
+/// A little more than the five minutes that etcd gives to Kubernetes, in at most 64 MiB.
+impl Default for Window {
+    fn default() -> Self {
+        Self { revisions: 100_000, age: Duration::from_secs(330), bytes: 64 << 20 }
+    }
+}
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Once it is on the disk: survives the death of the process, of the operating system and of the power supply.
+    #[default]
+    Sync,
+    /// Once the operating system has it: survives the death of the process, but if the machine goes down, the last
+    /// commits may be lost (a suffix of the history, never something from its middle).
+    Relaxed,
+}
+
+/// What can be chosen about a storage.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// How much of the past is kept.
+    pub window: Window,
+    /// When a commit is acknowledged. Without meaning for a storage in memory.
+    pub durability: Durability,
+    /// What time it is.
+    pub clock: Clock,
+    /// How large logs grow, and how far watchers may fall behind in memory.
+    pub limits: Limits,
+}
+
+/// Sizes with defaults that fit most uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A watcher has at most so many events waiting in memory; those beyond are read from the window when it comes
+    /// to them.
+    pub watch_buffer: usize,
+    /// A file of the log is closed once it is larger than this.
+    pub segment_bytes: u64,
+    /// A checkpoint is made once the log is larger than this and larger than the last checkpoint.
+    pub log_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { watch_buffer: 256, segment_bytes: 16 << 20, log_bytes: 32 << 20 }
+    }
+}
+
+/// A monotonic clock: the time since some fixed moment.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> Duration + Send + Sync>);
+
+impl Clock {
+    /// A clock that says what this function says.
+    pub fn new(now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        (self.0)()
+    }
+}
+
+/// The clock of this machine.
+impl Default for Clock {
+    fn default() -> Self {
+        let start = Instant::now();
+        Self::new(move || start.elapsed())
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}

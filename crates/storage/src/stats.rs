@@ -1,0 +1,28 @@
+use crate::Revision;
+
+/// What a storage has done and holds, for metrics. Counters start at zero when it is opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// The newest revision.
+    pub revision: Revision,
+    /// The oldest revision that can be asked for.
+    pub oldest: Revision,
+    /// Keys that exist.
+    pub entries: usize,
+    /// Events kept for watchers that begin in the past.
+    pub events: usize,
+    /// Open watches.
+    pub watchers: usize,
+    /// Commits that became a revision.
+    pub commits: u64,
+    /// Times the log was synced to the disk on behalf of commits. Fewer than commits: they share.
+    pub syncs: u64,
+    /// Bytes in the log that no checkpoint covers yet.
+    pub log_bytes: u64,
+    /// Checkpoints made.
+    pub checkpoints: u64,
+    /// Checkpoints that failed; the log grows until one succeeds.
+    pub checkpoint_failures: u64,
+    /// Why no commits are accepted, if so.
+    pub halted: Option<String>,
+}

@@ -1,0 +1,311 @@
+//! Threads read and write at once; afterwards there must be one order of everything that explains all answers.
+//!
+//! A commit says its revision, a read the revision it stands for: so the order is given, and what is left to check is
+//! that it agrees with real time (what had returned before something else was called comes first), and that every
+//! answer is what replaying the commits in that order gives.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+
+use futures_executor::block_on;
+use futures_util::StreamExt;
+use watchkeeper_storage::{
+    Commit, Embedded, Error, Limits, Memory, Options, Range, Revision, Storage, Update,
+};
+
+const THREADS: u64 = 6;
+const KEYS: u64 = 3;
+
+/// One call, with the moments before it was made and after it returned on a clock that all threads share.
+#[derive(Debug)]
+struct Call {
+    called: u64,
+    returned: u64,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    /// Wrote values; which revision the key of the precondition was seen at before.
+    Committed {
+        writes: Vec<(String, u64)>,
+        expected: Option<(String, Option<Revision>)>,
+        revision: Revision,
+    },
+    /// A precondition did not hold: what was there instead, when.
+    Refused {
+        key: String,
+        found: Option<(Revision, u64)>,
+        revision: Revision,
+    },
+    Read {
+        key: String,
+        found: Option<(Revision, u64)>,
+        revision: Revision,
+    },
+    Listed {
+        found: BTreeMap<String, (Revision, u64)>,
+        revision: Revision,
+    },
+}
+
+impl What {
+    fn revision(&self) -> Revision {
+        match self {
+            Self::Committed { revision, .. }
+            | Self::Refused { revision, .. }
+            | Self::Read { revision, .. }
+            | Self::Listed { revision, .. } => *revision,
+        }
+    }
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    String::from_utf8_lossy(bytes).parse().unwrap()
+}
+
+fn found(entry: &watchkeeper_storage::Entry) -> (Revision, u64) {
+    (entry.modified, number(&entry.value))
+}
+
+/// What one thread does, so many times.
+fn act(storage: &dyn Storage, clock: &AtomicU64, thread: u64, calls: u64, seed: u64) -> Vec<Call> {
+    let mut random = fastrand::Rng::with_seed(seed * 1000 + thread);
+    let mut history = Vec::new();
+    let mut seen: BTreeMap<String, Option<Revision>> = BTreeMap::new();
+    for call in 0..calls {
+        let key = format!("/{}", random.u64(..KEYS));
+        let value = thread * calls + call;
+        let called = clock.fetch_add(1, SeqCst);
+        let what = match random.u32(..4) {
+            0 => {
+                let answer = block_on(storage.get(&key, None)).unwrap();
+                seen.insert(key.clone(), answer.entry.as_ref().map(|entry| entry.modified));
+                What::Read { key, found: answer.entry.as_deref().map(found), revision: answer.revision }
+            }
+            1 => {
+                let page = block_on(storage.range(Range::prefix("/"))).unwrap();
+                let found = page.entries.iter().map(|entry| (entry.key.to_string(), found(entry))).collect();
+                What::Listed { found, revision: page.revision }
+            }
+            _ => {
+                let other = format!("/{}", random.u64(..KEYS));
+                let mut commit = Commit::new().put(&*key, value.to_string());
+                let mut writes = vec![(key.clone(), value)];
+                if other != key && random.bool() {
+                    commit = commit.put(&*other, value.to_string());
+                    writes.push((other, value));
+                }
+                let expected = seen.get(&key).copied();
+                commit = match expected {
+                    Some(Some(modified)) => commit.unchanged(&*key, modified),
+                    Some(None) => commit.absent(&*key),
+                    None => commit,
+                };
+                match block_on(storage.commit(commit)) {
+                    Ok(committed) => What::Committed {
+                        writes,
+                        expected: expected.map(|expected| (key, expected)),
+                        revision: committed.revision,
+                    },
+                    Err(Error::Conflict { key, current, revision }) => {
+                        seen.insert(key.clone(), current.as_ref().map(|entry| entry.modified));
+                        What::Refused { key, found: current.as_deref().map(found), revision }
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        };
+        let returned = clock.fetch_add(1, SeqCst);
+        history.push(Call { called, returned, what });
+    }
+    history
+}
+
+/// Says what is wrong with a history, if anything is.
+fn explain(mut history: Vec<Call>) -> Result<u64, String> {
+    // Within a revision the commit comes first, then the reads that saw it.
+    history.sort_by_key(|call| (call.what.revision(), !matches!(call.what, What::Committed { .. })));
+    let mut state: BTreeMap<String, (Revision, u64)> = BTreeMap::new();
+    let mut current = 0;
+    for call in &history {
+        match &call.what {
+            What::Committed { writes, expected, revision } => {
+                if *revision != current + 1 {
+                    return Err(format!("revision {revision} after {current}"));
+                }
+                current = *revision;
+                if let Some((key, expected)) = expected
+                    && state.get(key).map(|found| found.0) != *expected
+                {
+                    return Err(format!("{call:?} should have been refused"));
+                }
+                state.extend(writes.iter().map(|(key, value)| (key.clone(), (*revision, *value))));
+            }
+            What::Refused { key, found, .. } | What::Read { key, found, .. } => {
+                if state.get(key) != found.as_ref() {
+                    return Err(format!("{call:?}, but there was {:?}", state.get(key)));
+                }
+            }
+            What::Listed { found, .. } => {
+                if state != *found {
+                    return Err(format!("{call:?}, but there was {state:?}"));
+                }
+            }
+        }
+        if call.what.revision() != current {
+            return Err(format!("{call:?} stands for a revision that nobody committed"));
+        }
+    }
+    real_time(&history)?;
+    Ok(current)
+}
+
+/// Nothing may stand for an earlier revision than something that had returned before it was called, and a commit must be
+/// after everything that had.
+fn real_time(history: &[Call]) -> Result<(), String> {
+    let mut by_return: Vec<&Call> = history.iter().collect();
+    by_return.sort_by_key(|call| call.returned);
+    let mut by_call: Vec<&Call> = history.iter().collect();
+    by_call.sort_by_key(|call| call.called);
+    let mut returned = by_return.into_iter().peekable();
+    let mut newest = 0;
+    for call in by_call {
+        while let Some(earlier) = returned.next_if(|earlier| earlier.returned < call.called) {
+            newest = newest.max(earlier.what.revision());
+        }
+        let too_old = match call.what {
+            What::Committed { revision, .. } => revision <= newest,
+            _ => call.what.revision() < newest,
+        };
+        if too_old {
+            return Err(format!("{call:?} came after revision {newest} was known"));
+        }
+    }
+    Ok(())
+}
+
+/// Runs all threads, and watchers that come and go; gives the number of revisions.
+fn run(storage: Arc<dyn Storage>, calls: u64, seed: u64) -> u64 {
+    let clock = AtomicU64::new(0);
+    let done = AtomicU64::new(0);
+    let (history, told) = thread::scope(|scope| {
+        let acting: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let (storage, clock) = (&*storage, &clock);
+                scope.spawn(move || act(storage, clock, thread, calls, seed))
+            })
+            .collect();
+        let watching: Vec<_> = (0..2).map(|_| scope.spawn(|| watch(&*storage, &done))).collect();
+        let history: Vec<Call> = acting.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        done.store(storage.stats().revision, SeqCst);
+        // Wakes watchers that wait for more than there was.
+        block_on(storage.commit(Commit::new().put("/end", "0"))).unwrap();
+        let told: Vec<_> = watching.into_iter().map(|thread| thread.join().unwrap()).collect();
+        (history, told)
+    });
+    let mut expected: Vec<(Revision, String, u64)> = Vec::new();
+    for call in &history {
+        if let What::Committed { writes, revision, .. } = &call.what {
+            expected.extend(writes.iter().map(|(key, value)| (*revision, key.clone(), *value)));
+        }
+    }
+    expected.sort_by_key(|(revision, ..)| *revision);
+    for told in told {
+        assert_eq!(told, expected);
+    }
+    explain(history).unwrap_or_else(|problem| panic!("seed {seed}: {problem}"))
+}
+
+/// Watches from the beginning, with a new watch every few events, until everything has been told.
+fn watch(storage: &dyn Storage, done: &AtomicU64) -> Vec<(Revision, String, u64)> {
+    let mut told: Vec<(Revision, String, u64)> = Vec::new();
+    loop {
+        let after = told.last().map_or(0, |(revision, ..)| *revision);
+        let mut watch = block_on(storage.watch("/", after)).unwrap();
+        let (mut fresh, mut progress) = (0, 0);
+        loop {
+            watch.request_progress();
+            let event = match block_on(watch.next()) {
+                Some(Ok(Update::Event(event))) => event,
+                Some(Ok(Update::Progress(revision))) => {
+                    progress = revision;
+                    // Comes again at once when asked again: others get a turn.
+                    thread::yield_now();
+                    continue;
+                }
+                other => panic!("{other:?}"),
+            };
+            assert!(event.revision > progress, "{event:?} after everything up to {progress} was told");
+            if event.key() == "/end" {
+                return told;
+            }
+            // Goes on with a new watch only between revisions.
+            if fresh >= 10 && told.last().is_some_and(|(last, ..)| *last < event.revision) {
+                break;
+            }
+            let value = event.entry().map(|entry| number(&entry.value)).unwrap();
+            told.push((event.revision, event.key().to_owned(), value));
+            fresh += 1;
+            let end = done.load(SeqCst);
+            assert!(end == 0 || event.revision <= end);
+        }
+    }
+}
+
+#[test]
+fn concurrent_calls_to_memory_have_one_explanation() {
+    for seed in 0..10 {
+        let options =
+            Options { limits: Limits { watch_buffer: 4, ..Limits::default() }, ..Options::default() };
+        assert!(run(Arc::new(Memory::new(options)), 400, seed) > 100);
+    }
+}
+
+#[test]
+fn concurrent_calls_to_an_embedded_storage_have_one_explanation() {
+    for seed in 0..4 {
+        let directory = tempfile::tempdir().unwrap();
+        let limits = Limits { watch_buffer: 4, segment_bytes: 1_000, log_bytes: 3_000 };
+        let options = Options { limits, ..Options::default() };
+        let storage = Arc::new(Embedded::open(directory.path(), options).unwrap());
+        let commits = run(Arc::clone(&storage) as Arc<dyn Storage>, 150, seed);
+        let stats = storage.stats();
+        assert_eq!(stats.commits, commits + 1);
+        assert!(stats.syncs < stats.commits, "no commits shared a sync: {stats:?}");
+        // Checkpoints are made on the side: one that has begun may need a moment.
+        while storage.stats().checkpoints == 0 {
+            block_on(storage.commit(Commit::new().put("/more", "1"))).unwrap();
+        }
+    }
+}
+
+#[test]
+fn histories_without_an_explanation_are_noticed() {
+    let commit = |called, returned, key: &str, value, revision| Call {
+        called,
+        returned,
+        what: What::Committed { writes: vec![(key.to_owned(), value)], expected: None, revision },
+    };
+    let read = |called, returned, found, revision| Call {
+        called,
+        returned,
+        what: What::Read { key: "/0".into(), found, revision },
+    };
+    let good = || vec![commit(0, 3, "/0", 7, 1), commit(1, 2, "/1", 8, 2), read(4, 5, Some((1, 7)), 2)];
+    assert_eq!(explain(good()), Ok(2));
+    for (bad, problem) in [
+        (commit(6, 7, "/1", 9, 4), "revision 4 after 2"),
+        (read(6, 7, Some((1, 7)), 1), "was known"),
+        (read(6, 7, None, 2), "but there was"),
+        (read(6, 7, Some((1, 7)), 3), "nobody committed"),
+    ] {
+        let history = good().into_iter().chain([bad]).collect();
+        let explained = explain(history).unwrap_err();
+        assert!(explained.contains(problem), "{explained}");
+    }
+}
