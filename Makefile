@@ -16,7 +16,7 @@ lint: ## formatting, clippy and documentation, warnings denied
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --quiet
-	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --offline check bans licenses sources; \
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --log-level error check bans licenses sources; \
 	else echo "cargo-deny is not installed, licences are not checked (scripts/setup --deny)"; fi
 
 deny: ## licences, duplicates, sources and known advisories
@@ -27,7 +27,8 @@ bench: ## side by side with the peers; prints the table and writes bench/RESULTS
 	$(CARGO) run --release -p watchkeeper-bench -- --write bench/RESULTS.md
 
 soak: ## the random tests, a hundred times as many
-	WATCHKEEPER_CASES=300000 $(CARGO) test --release --workspace --all-features
+	WATCHKEEPER_CASES=300000 WATCHKEEPER_SCHEDULES=3000000 WATCHKEEPER_INTERLEAVINGS=300000 \
+	STORAGE_CASES=200000 $(CARGO) test --release --workspace --all-features
 
 doc: ## the API documentation
 	$(CARGO) doc --workspace --all-features --no-deps --open
