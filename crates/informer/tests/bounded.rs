@@ -146,4 +146,16 @@ async fn a_million_changes_with_a_slow_subscriber_stay_bounded_and_delay_nobody(
     }
     let object = store.list().pop().unwrap();
     assert_eq!(object.get().unwrap().value + 1, object.version().number().unwrap());
+
+    // And when the last handle goes, so does the memory.
+    for handler in quick {
+        handler.stop().await;
+    }
+    drop((slow, seen, object, store, informer));
+    let freed = tokio::time::timeout(Duration::from_secs(10), async {
+        while MEMORY.in_use() > steady / 10 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    assert!(freed.await.is_ok(), "{} of {steady} bytes are still in use", MEMORY.in_use());
 }

@@ -1,0 +1,52 @@
+/// Why something given to this crate could not be used, by what the API server answers.
+///
+/// An object that breaks its schema is not an error of this kind: that is a list of [`FieldError`](crate::FieldError)s.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are not JSON, or not YAML: a bad request.
+    #[error("{0}")]
+    Syntax(String),
+    /// Nested deeper than [`MAX_DEPTH`](crate::json::MAX_DEPTH): a bad request.
+    #[error("exceeded max depth")]
+    TooDeep,
+    /// A keyword of an OpenAPI schema has a value of the wrong type: a bad request.
+    #[error("{at}: expected {expected}")]
+    Schema {
+        /// Which keyword, as a path into the schema.
+        at: String,
+        /// What would have been right.
+        expected: &'static str,
+    },
+    /// `metadata` cannot be read as the metadata of an object: a bad request at the root, an invalid field in an
+    /// embedded object.
+    #[error("{message}")]
+    Metadata {
+        /// Where, as a printed [`Path`](crate::Path).
+        at: String,
+        /// What Go's decoder would say.
+        message: String,
+    },
+    /// The body is not a patch of its kind: a bad request.
+    #[error("{0}")]
+    NotAPatch(String),
+    /// More operations than [`MAX_OPERATIONS`](crate::patch::MAX_OPERATIONS): request entity too large.
+    #[error(
+        "The allowed maximum operations in a JSON patch is {}, got {operations}",
+        crate::patch::MAX_OPERATIONS
+    )]
+    TooManyOperations {
+        /// How many there were.
+        operations: usize,
+    },
+    /// The patch does not fit the object: unprocessable. kube-apiserver hides this text from its clients and says `the
+    /// server rejected our request due to an error in our request`.
+    #[error("{0}")]
+    PatchDoesNotApply(String),
+    /// A `test` operation found another value: unprocessable, the object has changed in the meantime.
+    #[error("testing value {path} failed: test failed")]
+    TestFailed {
+        /// The JSON pointer tested.
+        path: String,
+    },
+}

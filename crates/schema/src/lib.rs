@@ -1,0 +1,51 @@
+//! Schemas of custom resources: what an object of a kind may be, and what becomes of one that is sent.
+//!
+//! Everything here is a pure function over [`serde_json::Value`]; there is no I/O. It behaves as kube-apiserver does, down
+//! to the words of its errors, because clients and tests read them. The way of an object through this crate:
+//!
+//! 1. [`json::decode`] or [`yaml::decode`]: bytes to a value, with what strict field validation objects to;
+//! 2. [`Schema::coerce`]: unknown fields and nulls that may not be go away, `metadata` is read;
+//! 3. [`Schema::default`]: missing fields are filled in;
+//! 4. [`Schema::validate`] or [`Schema::validate_update`]: a list of [`FieldError`]s, of which [`invalid_message`] makes the
+//!    message of a `Status`.
+//!
+//! [`Schema::check`] says whether a schema may be part of a CustomResourceDefinition. [`patch`] makes the next object of one
+//! and a patch.
+//!
+//! No input makes this crate panic, and none makes it use memory or time out of proportion to its own size and that of
+//! the schema.
+
+mod bounded;
+mod check;
+mod default;
+mod error;
+mod field_error;
+mod format;
+mod go_text;
+pub mod json;
+pub mod metadata;
+pub mod patch;
+mod path;
+mod pattern;
+mod prune;
+mod schema;
+mod validate;
+pub mod yaml;
+
+#[cfg(test)]
+mod arbitrary;
+#[cfg(test)]
+mod properties;
+
+pub use error::Error;
+pub use field_error::{FieldError, Reason, invalid_message};
+pub use path::Path;
+pub use prune::{strict_message, unknown_field};
+pub use schema::{PlacedRule, Rule, Schema};
+
+/// How many cases a property test runs: `normal`, unless `WATCHKEEPER_CASES` says otherwise.
+#[cfg(test)]
+fn cases(normal: u32) -> u32 {
+    let asked = std::env::var("WATCHKEEPER_CASES").ok();
+    asked.and_then(|cases| cases.parse().ok()).unwrap_or(normal)
+}

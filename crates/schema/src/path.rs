@@ -1,0 +1,170 @@
+use std::fmt;
+use std::sync::Arc;
+
+/// Where a field is, printed as Kubernetes prints it: `spec.containers[0].name`, `spec.labels[app]`.
+///
+/// A name follows a dot, an index or a map key stands in brackets; nothing is quoted or escaped, so two different
+/// places can print alike (`a.b` as one name or as two). The path of the whole object prints as `<nil>`, which is
+/// what clients of kube-apiserver see there.
+///
+/// ```
+/// use watchkeeper_schema::Path;
+/// let path = Path::root().child("spec").child("ports").index(2).child("name");
+/// assert_eq!(path.to_string(), "spec.ports[2].name");
+/// assert_eq!(Path::root().child("labels").key("app").to_string(), "labels[app]");
+/// assert_eq!(Path::root().to_string(), "<nil>");
+/// ```
+///
+/// A path shares its beginning with the path it was made from, so going down a tree costs one small step each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    last: Option<Arc<Step>>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Step {
+    before: Path,
+    place: Place,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    Child(Box<str>),
+    Index(usize),
+    Key(Box<str>),
+}
+
+impl Path {
+    /// The whole object.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// The field `name` of what this path leads to.
+    pub fn child(&self, name: &str) -> Self {
+        self.step(Place::Child(name.into()))
+    }
+
+    /// The element of an array.
+    pub fn index(&self, index: usize) -> Self {
+        self.step(Place::Index(index))
+    }
+
+    /// The entry of a map.
+    pub fn key(&self, key: &str) -> Self {
+        self.step(Place::Key(key.into()))
+    }
+
+    /// Whether this is the whole object.
+    pub fn is_root(&self) -> bool {
+        self.last.is_none()
+    }
+
+    fn step(&self, place: Place) -> Self {
+        Self { last: Some(Arc::new(Step { before: self.clone(), place })) }
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(step) = &self.last else {
+            return Ok(());
+        };
+        step.before.write(f)?;
+        match &step.place {
+            Place::Child(name) if step.before.is_root() => f.write_str(name),
+            Place::Child(name) => write!(f, ".{name}"),
+            Place::Index(index) => write!(f, "[{index}]"),
+            Place::Key(key) => write!(f, "[{key}]"),
+        }
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_root() { f.write_str("<nil>") } else { self.write(f) }
+    }
+}
+
+/// A path that is written down only when somebody asks: a list on the stack, from the leaf to the root.
+///
+/// Walking a valid object then costs no allocation for the places it passes.
+#[derive(Clone, Copy)]
+pub(crate) enum Trail<'a> {
+    /// Where the walk began.
+    Start,
+    /// A field the schema names.
+    Property(&'a Trail<'a>, &'a str),
+    /// A field that falls under `additionalProperties`.
+    Entry(&'a Trail<'a>, &'a str),
+    /// An element of an array.
+    Item(&'a Trail<'a>, usize),
+}
+
+impl<'a> Trail<'a> {
+    /// As a [`Path`] below `base`: entries of maps in brackets.
+    pub(crate) fn path(&self, base: &Path) -> Path {
+        match self {
+            Self::Start => base.clone(),
+            Self::Property(parent, name) => parent.path(base).child(name),
+            Self::Entry(parent, key) => parent.path(base).key(key),
+            Self::Item(parent, index) => parent.path(base).index(*index),
+        }
+    }
+
+    /// As the value validator names places in its sentences: dots everywhere, an entry of the root with a dot in
+    /// front.
+    pub(crate) fn name(&self) -> String {
+        let mut out = String::new();
+        self.write_name(&mut out);
+        out
+    }
+
+    fn write_name(&self, out: &mut String) {
+        match self {
+            Self::Start => {}
+            Self::Property(parent, name) => {
+                parent.write_name(out);
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+            }
+            Self::Entry(parent, key) => {
+                parent.write_name(out);
+                out.push('.');
+                out.push_str(key);
+            }
+            Self::Item(parent, index) => {
+                parent.write_name(out);
+                out.push_str(&format!("[{index}]"));
+            }
+        }
+    }
+
+    /// As the pruner names unknown fields: dots everywhere.
+    pub(crate) fn dotted(&self, field: &str) -> String {
+        Trail::Property(self, field).name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_dots_and_keys_stand_in_brackets() {
+        let spec = Path::root().child("spec");
+        assert_eq!(spec.child("map").key("a.b/c").to_string(), "spec.map[a.b/c]");
+        assert_eq!(spec.child("list").index(3).child("name").to_string(), "spec.list[3].name");
+        assert_eq!(Path::root().key("x").child("y").to_string(), "[x].y");
+    }
+
+    #[test]
+    fn the_validator_writes_map_entries_with_a_dot_even_at_the_root() {
+        let spec = Trail::Property(&Trail::Start, "spec");
+        let entry = Trail::Entry(&spec, "k");
+        let item = Trail::Item(&entry, 0);
+        assert_eq!(item.name(), "spec.k[0]");
+        assert_eq!(item.path(&Path::root()).to_string(), "spec[k][0]");
+        assert_eq!(Trail::Entry(&Trail::Start, "k").name(), ".k");
+    }
+}

@@ -1,0 +1,236 @@
+//! YAML to values, as kube-apiserver reads it: the first document, as YAML 1.1 through the eyes of Go, then as JSON.
+//!
+//! - `yes`, `no`, `on`, `off`, `y` and `n` are booleans, `010` is eight, `1_000` is a thousand.
+//! - A float without a fraction becomes an integer on the way through JSON.
+//! - Keys that are numbers or booleans become texts; a null key is an error.
+//! - `<<` merges. What aliases repeat is limited, so that no small document becomes a large one.
+
+mod scalar;
+
+use crate::Error;
+use crate::go_text;
+use crate::json::{Decoded, MAX_DEPTH, nests_within};
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+use scalar::Scalar;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// How many bytes of JSON aliases may add up to.
+const MAX_ALIASED: usize = 4 << 20;
+
+/// How many strictness complaints are kept of one document.
+const MAX_COMPLAINTS: usize = 100;
+
+/// Decodes the first document; an empty one is null.
+///
+/// A key given twice keeps its last value; all such keys make one complaint, worded as Go words it.
+///
+/// ```
+/// use serde_json::json;
+/// use watchkeeper_schema::yaml;
+/// let decoded = yaml::decode(b"spec:\n  enabled: yes\n  size: 1.0\n")?;
+/// assert_eq!(decoded.value, json!({"spec": {"enabled": true, "size": 1}}));
+/// # Ok::<(), watchkeeper_schema::Error>(())
+/// ```
+pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
+    let text = std::str::from_utf8(bytes).map_err(|_| syntax("invalid Unicode"))?;
+    if text.chars().any(|char| char.is_control() && !matches!(char, '\t' | '\n' | '\r' | '\u{85}')) {
+        return Err(syntax("control characters are not allowed"));
+    }
+    let mut decoder = Decoder {
+        events: Parser::new_from_str(text),
+        anchors: HashMap::new(),
+        aliased: 0,
+        duplicates: Vec::new(),
+    };
+    let value = decoder.document()?;
+    let complaints = match decoder.duplicates.as_slice() {
+        [] => Vec::new(),
+        lines => vec![format!("yaml: unmarshal errors:\n  {}", lines.join("\n  "))],
+    };
+    Ok(Decoded { value, complaints })
+}
+
+fn syntax(reason: impl std::fmt::Display) -> Error {
+    Error::Syntax(format!("error converting YAML to JSON: yaml: {reason}"))
+}
+
+struct Decoder<'a> {
+    events: Parser<'a, StrInput<'a>>,
+    anchors: HashMap<usize, Value>,
+    aliased: usize,
+    duplicates: Vec<String>,
+}
+
+impl<'a> Decoder<'a> {
+    fn next(&mut self) -> Result<(Event<'a>, usize), Error> {
+        match self.events.next() {
+            Some(Ok((event, span))) => Ok((event, line(&span))),
+            Some(Err(error)) => Err(scan_error(&error)),
+            None => Err(syntax("unexpected end of stream")),
+        }
+    }
+
+    fn document(&mut self) -> Result<Value, Error> {
+        loop {
+            match self.next()? {
+                (Event::StreamStart | Event::Nothing, _) => {}
+                (Event::DocumentStart(_), _) => {
+                    let (event, _) = self.next()?;
+                    return self.value(event, MAX_DEPTH);
+                }
+                _ => return Ok(Value::Null),
+            }
+        }
+    }
+
+    fn value(&mut self, event: Event<'a>, depth: usize) -> Result<Value, Error> {
+        let (value, anchor) = match event {
+            Event::Scalar(text, style, anchor, tag) => (scalar(&text, style, tag)?.into_value()?, anchor),
+            Event::SequenceStart(anchor, _) => {
+                let depth = depth.checked_sub(1).ok_or(Error::TooDeep)?;
+                (self.sequence(depth)?, anchor)
+            }
+            Event::MappingStart(anchor, _) => {
+                let depth = depth.checked_sub(1).ok_or(Error::TooDeep)?;
+                (self.mapping(depth)?, anchor)
+            }
+            Event::Alias(anchor) => return self.alias(anchor, depth),
+            Event::DocumentEnd => (Value::Null, 0),
+            _ => return Err(syntax("did not find expected node content")),
+        };
+        if anchor > 0 {
+            self.repeat(&value)?;
+            self.anchors.insert(anchor, value.clone());
+        }
+        Ok(value)
+    }
+
+    fn alias(&mut self, anchor: usize, depth: usize) -> Result<Value, Error> {
+        // An anchor is known once its value is complete, so no value can contain itself.
+        let Some(value) = self.anchors.get(&anchor) else {
+            return Err(syntax("anchor value contains itself"));
+        };
+        if !nests_within(value, depth, &mut usize::MAX.clone()) {
+            return Err(Error::TooDeep);
+        }
+        let value = value.clone();
+        self.repeat(&value)?;
+        Ok(value)
+    }
+
+    /// Counts a value that is about to be there once more.
+    fn repeat(&mut self, value: &Value) -> Result<(), Error> {
+        self.aliased += weight(value);
+        if self.aliased > MAX_ALIASED {
+            return Err(syntax("document contains excessive aliasing"));
+        }
+        Ok(())
+    }
+
+    fn sequence(&mut self, depth: usize) -> Result<Value, Error> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Ok(Value::Array(items)),
+                (event, _) => items.push(self.value(event, depth)?),
+            }
+        }
+    }
+
+    fn mapping(&mut self, depth: usize) -> Result<Value, Error> {
+        let mut fields = Map::new();
+        loop {
+            let key = match self.next()?.0 {
+                Event::MappingEnd => return Ok(Value::Object(fields)),
+                Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<" => Key::Merge,
+                Event::Scalar(text, style, anchor, tag) => {
+                    if anchor > 0 {
+                        self.anchors.insert(anchor, Value::String(text.to_string()));
+                    }
+                    Key::Field(scalar(&text, style, tag)?.into_key()?)
+                }
+                Event::Alias(anchor) => match self.alias(anchor, depth)? {
+                    Value::String(name) => Key::Field((name.clone(), go_text::quote(&name))),
+                    other => Key::Field((go_text::json(&other), go_text::json(&other))),
+                },
+                _ => return Err(syntax("invalid map key")),
+            };
+            let (event, line) = self.next()?;
+            let value = self.value(event, depth)?;
+            match key {
+                Key::Merge => merge(&mut fields, value)?,
+                Key::Field((name, shown)) => {
+                    if fields.contains_key(&name) && self.duplicates.len() < MAX_COMPLAINTS {
+                        self.duplicates.push(format!("line {line}: key {shown} already set in map"));
+                    }
+                    fields.insert(name, value);
+                }
+            }
+        }
+    }
+}
+
+enum Key {
+    Merge,
+    /// The name, and how Go shows it.
+    Field((String, String)),
+}
+
+/// Sets the fields of a mapping, or of several with the first in front.
+fn merge(fields: &mut Map<String, Value>, from: Value) -> Result<(), Error> {
+    match from {
+        Value::Object(merged) => fields.extend(merged),
+        Value::Array(several) => {
+            for merged in several.into_iter().rev() {
+                let Value::Object(merged) = merged else {
+                    return Err(syntax("map merge requires map or sequence of maps as the value"));
+                };
+                fields.extend(merged);
+            }
+        }
+        _ => return Err(syntax("map merge requires map or sequence of maps as the value")),
+    }
+    Ok(())
+}
+
+/// About how many bytes a value takes.
+fn weight(value: &Value) -> usize {
+    const NODE: usize = 32;
+    NODE + match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, field)| name.len() + weight(field)).sum(),
+        _ => 0,
+    }
+}
+
+fn scalar<'a>(text: &'a str, style: ScalarStyle, tag: Option<Cow<'_, Tag>>) -> Result<Scalar<'a>, Error> {
+    let tag = tag.filter(|tag| tag.is_yaml_core_schema());
+    let tag = tag.as_ref().map(|tag| tag.suffix.as_str());
+    match (tag, style) {
+        (Some("str"), _) => Ok(Scalar::Text(text)),
+        (Some("binary"), _) => Err(syntax("!!binary is not supported")),
+        (None, style) if style != ScalarStyle::Plain => Ok(Scalar::Text(text)),
+        (tag, _) => {
+            let resolved = Scalar::resolve(text);
+            match tag.filter(|tag| !resolved.is(tag)) {
+                None => Ok(resolved),
+                Some("float") if resolved.is("int") => Ok(resolved),
+                Some(tag) => Err(syntax(format!("cannot decode !!{} `{text}` as a !!{tag}", resolved.tag()))),
+            }
+        }
+    }
+}
+
+fn line(span: &Span) -> usize {
+    span.start.line()
+}
+
+fn scan_error(error: &ScanError) -> Error {
+    syntax(format!("line {}: {}", error.marker().line(), error.info()))
+}
+
+#[cfg(test)]
+mod tests;
