@@ -1,10 +1,11 @@
 //! The shell around [`Plan`]: opens feeds, applies what they deliver, sleeps.
 
 use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, sleep, sleep_until};
 use watchkeeper_core::{Capabilities, Error, Event, Freshness, Order, Rejection, Source, Start, Version};
 
@@ -57,7 +58,8 @@ impl<K: Readable, S: Source> Reflector<K, S> {
     pub(crate) async fn run(mut self) {
         let mut start = self.plan.start();
         loop {
-            let ended = self.follow(start).await;
+            let ended =
+                AssertUnwindSafe(self.follow(start)).catch_unwind().await.unwrap_or_else(|_| panicked());
             if let End::Failed(error) = &ended.end {
                 self.shared.metrics.error(error.class());
                 tracing::warn!(informer = %self.shared.name, source = self.source.name(), %error, "feed failed");
@@ -250,6 +252,12 @@ impl<K: Readable, S: Source> Reflector<K, S> {
         // It fails only if the runtime shuts down, and then nobody needs it.
         let _ = learned.await;
     }
+}
+
+/// A source that panics has failed like any other, and what it had in hand is lost.
+fn panicked() -> Ended {
+    let error = Error::Unavailable { answered: true, reason: "the source panicked".into() };
+    Ended { end: End::Failed(error), following: false, followed_for: Duration::ZERO, entries: 0 }
 }
 
 /// Whether a log entry at `position` was applied before: with a total order, the log only goes up.

@@ -1,6 +1,7 @@
 //! The writer's side of a store: batches in, one step each.
 
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use crate::codec::{Codec, Policy};
 use crate::dictionary::{Dictionary, SAMPLE_BYTES, SAMPLE_OBJECTS};
 use crate::index::Extract;
 use crate::metrics::InformerMetrics;
-use crate::object::{Object, same_incarnation, same_state};
+use crate::object::{DecodeError, Object, same_incarnation, same_state};
 use crate::outbox::Outbox;
 use crate::store::{NamedExtract, Part, Readable, State};
 
@@ -241,7 +242,7 @@ impl<K: Readable> Shared<K> {
                     // One text for all states of an object.
                     document.header.key = old.key().clone();
                 }
-                let object = match self.codec.pack(document) {
+                let object = match self.pack(document) {
                     Ok(object) => object,
                     Err(error) => {
                         let (key, detail) = (Some(error.key), error.detail);
@@ -268,7 +269,15 @@ impl<K: Readable> Shared<K> {
             return None;
         }
         // A last state that cannot be decoded is worth less than the last one that could.
-        Some(Step::Delete { slot, last: self.codec.pack(document).ok() })
+        Some(Step::Delete { slot, last: self.pack(document).ok() })
+    }
+
+    /// Makes an object of a document. Decoding and transforming are the user's code, which may panic.
+    fn pack(&self, document: Document) -> Result<Object<K>, DecodeError> {
+        let key = document.header.key.clone();
+        catch_unwind(AssertUnwindSafe(|| self.codec.pack(document))).unwrap_or_else(|_| {
+            Err(DecodeError { key, detail: "decoding or transforming it panicked".into() })
+        })
     }
 
     fn extract(

@@ -589,3 +589,47 @@ async fn an_object_that_a_snapshot_names_but_cannot_show_is_kept() {
     assert_eq!(informer.store().list().len(), 1, "b was not listed");
     assert_eq!(value(&informer.store().get(&key("a")).unwrap()), 1);
 }
+
+/// Panics when it is opened for the second time, and in the middle of its third feed.
+struct Shaky {
+    memory: Memory,
+    opened: std::sync::atomic::AtomicUsize,
+}
+
+impl Source for Shaky {
+    fn name(&self) -> &str {
+        "shaky"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.memory.capabilities()
+    }
+
+    fn open(&self, start: Start) -> Feed {
+        use futures_util::StreamExt;
+        let feed = self.memory.open(start);
+        match self.opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            1 => panic!("this was not to happen"),
+            2 => feed.inspect(|event| assert!(!matches!(event, Ok(Event::Item(_))), "nor was this")).boxed(),
+            _ => feed,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_panics_has_failed_and_is_asked_again() {
+    let memory = Memory::new();
+    memory.put(&key("a"), 1);
+    let informer = Informer::<Thing>::builder().start(Shaky { memory: memory.clone(), opened: 0.into() });
+    informer.synced().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    memory.rewrite(|memory| {
+        memory.put(&key("a"), 2);
+        memory.put(&key("b"), 1);
+    });
+    settle().await;
+    assert!(matches!(informer.status()[0].error, Some(Error::Unavailable { .. })), "{:?}", informer.status());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_equal_to_source(&informer, &memory);
+    assert_eq!(informer.status()[0].error, None);
+}

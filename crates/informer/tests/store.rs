@@ -315,3 +315,22 @@ async fn a_store_of_a_source_without_uids_and_versions_follows_it_all_the_same()
     tokio::time::sleep(Duration::from_secs(11)).await;
     assert_eq!(value(&informer.store().get(&key("a")).unwrap()), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_transform_that_panics_costs_the_object_it_panics_at() {
+    for policy in [Policy::Packed, Policy::Typed] {
+        let source = Memory::new();
+        (0..5).for_each(|n| source.put(&key(&format!("n{n}")), n));
+        let informer = Informer::<Thing>::builder()
+            .policy(policy)
+            .transform(|thing: &mut Thing| assert_ne!(thing.spec.value, 3, "not three"))
+            .start(source.clone());
+        informer.synced().await.unwrap();
+        assert_eq!(informer.store().len(), 4);
+        source.put(&key("n3"), 30);
+        source.put(&key("n4"), 3);
+        settle().await;
+        assert_eq!(value(&informer.store().get(&key("n3")).unwrap()), 30);
+        assert_eq!(value(&informer.store().get(&key("n4")).unwrap()), 4, "the last good state");
+    }
+}

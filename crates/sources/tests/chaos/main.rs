@@ -11,6 +11,7 @@ mod truth;
 
 mod contract;
 mod defects;
+mod kinds;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -210,7 +210,8 @@ impl Truth {
         let metadata = format!(r#""metadata":{{"resourceVersion":"{}"{next}}}"#, state.revision);
         let items = format!(r#""items":[{}]"#, items.join(","));
         // Both orders are JSON.
-        let (first, second) = if request.number.is_multiple_of(2) { (metadata, items) } else { (items, metadata) };
+        let (first, second) =
+            if request.number.is_multiple_of(2) { (metadata, items) } else { (items, metadata) };
         Ok(format!(r#"{{"kind":"ConfigMapList","apiVersion":"v1",{first},{second}}}"#).into_bytes())
     }
 
