@@ -34,14 +34,22 @@ impl<K> Outbox<K> {
 
     /// An object was put. Called with the store locked for writing.
     pub(crate) fn put(&self, new: &Object<K>, old: Option<&Object<K>>, stamp: u32) {
-        if self.pending.lock().put(new, old, stamp) {
-            self.metrics.coalesced.inc();
-        }
+        let mut pending = self.pending.lock();
+        let joined = pending.put(new, old, stamp);
+        self.count(&pending, joined);
     }
 
     /// An object is gone. Called with the store locked for writing.
     pub(crate) fn delete(&self, last: &Object<K>, stamp: u32) {
-        if self.pending.lock().delete(last, stamp) {
+        let mut pending = self.pending.lock();
+        let joined = pending.delete(last, stamp);
+        self.count(&pending, joined);
+    }
+
+    /// Counted by the writer: a subscriber that has stalled does not count itself.
+    fn count(&self, pending: &Pending<K>, joined: bool) {
+        self.metrics.pending.set(pending.len() as i64);
+        if joined {
             self.metrics.coalesced.inc();
         }
     }
@@ -56,6 +64,7 @@ impl<K> Outbox<K> {
                 pending.show_again(object, stamp);
             }
         }
+        self.metrics.pending.set(pending.len() as i64);
     }
 
     /// All of the first snapshot is in the store.
@@ -92,6 +101,7 @@ impl<K> Outbox<K> {
     /// Nothing will come any more.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
+        self.metrics.pending.set(0);
         self.wake.notify_one();
     }
 

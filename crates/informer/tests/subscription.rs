@@ -235,6 +235,29 @@ async fn a_slow_subscriber_delays_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_waits_for_a_subscriber_that_has_stalled_is_shown() {
+    let mut registry = prometheus_client::registry::Registry::default();
+    let metrics = watchkeeper_informer::Metrics::register(&mut registry);
+    let source = Memory::new();
+    let informer = Informer::<Thing>::builder().metrics(&metrics).start(source.clone());
+    informer.synced().await.unwrap();
+    let stalled = informer.subscribe("stalled");
+    for value in 0..10 {
+        (0..5).for_each(|n| source.put(&key(&format!("n{n}")), value));
+    }
+    settle().await;
+    let shows = |line: &str| {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        assert!(text.contains(line), "{text}");
+    };
+    shows(r#"watchkeeper_subscriber_pending{informer="memory",subscriber="stalled"} 5"#);
+    shows(r#"watchkeeper_subscriber_coalesced_total{informer="memory",subscriber="stalled"} 45"#);
+    drop(stalled);
+    shows(r#"watchkeeper_subscriber_pending{informer="memory",subscriber="stalled"} 0"#);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_delivery_of_a_stopped_informer_ends() {
     let source = Memory::new();
     source.put(&key("a"), 1);
