@@ -8,7 +8,7 @@
 //! - [`Change`]: an old and a new state;
 //! - [`Source`]: anything that can be watched, with its [`Capabilities`] and classified [`Error`]s.
 //!
-//! With the feature `contract` it also has the [`contract`](crate::contract) of a source as a runnable suite and
+//! With the feature `contract` it also has the [`contract`] of a source as a runnable suite and
 //! a reference source in memory that holds it.
 
 mod change;
