@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 use watchkeeper_core::{Document, Header, Key, Order, Reason, Rejection, Version};
 
@@ -123,13 +122,15 @@ impl<K: Readable> Shared<K> {
     ) {
         let extracts = self.extracts.lock();
         let mut steps = Vec::new();
-        let mut touched: HashSet<Key> = HashSet::new();
+        // The hashes of the keys so far; two keys with one hash break the batch up, too, which does no harm.
+        let mut touched: Vec<u32> = Vec::new();
         for write in writes {
-            if !touched.insert(write.key().clone()) {
+            let hash = self.state.read().hash(write.key());
+            if touched.contains(&hash) {
                 self.commit(origin, std::mem::take(&mut steps), None);
                 touched.clear();
-                touched.insert(write.key().clone());
             }
+            touched.push(hash);
             steps.extend(self.prepare(origin, write, &extracts, reject));
         }
         self.commit(origin, steps, position);

@@ -112,8 +112,8 @@ impl<K: Readable> Clone for Store<K> {
 
 /// Everything that changes in one step: objects, indexes, and what waits for whom.
 pub(crate) struct State<K> {
-    /// Slot numbers by key. Slots hold the objects, so that indexes need four bytes for each entry.
-    table: HashTable<u32>,
+    /// Slots by key. Slots hold the objects, so that indexes need four bytes for each entry.
+    table: HashTable<Place>,
     hasher: DefaultHashBuilder,
     slots: Vec<Slot<K>>,
     free: Vec<u32>,
@@ -123,6 +123,13 @@ pub(crate) struct State<K> {
     pub(crate) parts: Vec<Part>,
     pub(crate) outboxes: Vec<Arc<Outbox<K>>>,
     pub(crate) bytes: usize,
+}
+
+/// Where a key is. The hash is kept, so that growing the table need not look at every key again.
+#[derive(Clone, Copy)]
+struct Place {
+    hash: u32,
+    slot: u32,
 }
 
 struct Slot<K> {
@@ -233,9 +240,8 @@ impl<K> State<K> {
             if let Some(namespace) = object.key().namespace() {
                 self.namespaces.insert(namespace, slot, |name| name.into());
             }
-            let hash = self.hasher.hash_one(object.key());
-            let Self { table, slots, hasher, .. } = self;
-            table.insert_unique(hash, slot, |&slot| hash_of(hasher, &slots[slot as usize]));
+            let hash = self.hash(object.key());
+            self.table.insert_unique(spread(hash), Place { hash, slot }, |place| spread(place.hash));
         }
         for owner in object.owners() {
             self.owners.insert(owner, slot, Uid::clone);
@@ -256,11 +262,11 @@ impl<K> State<K> {
     }
 
     pub(crate) fn remove(&mut self, slot: u32) -> Option<Object<K>> {
-        let hash = hash_of(&self.hasher, &self.slots[slot as usize]);
-        if let Ok(entry) = self.table.find_entry(hash, |&candidate| candidate == slot) {
+        let object = self.slots[slot as usize].object.take()?;
+        let hash = self.hash(object.key());
+        if let Ok(entry) = self.table.find_entry(spread(hash), |place| place.slot == slot) {
             entry.remove();
         }
-        let object = self.slots[slot as usize].object.take()?;
         self.bytes -= object.record().body.bytes();
         if let Some(namespace) = object.key().namespace() {
             self.namespaces.remove(namespace, slot);
@@ -287,8 +293,16 @@ impl<K> State<K> {
     }
 
     fn slot(&self, key: &Key) -> Option<u32> {
-        let hash = self.hasher.hash_one(key);
-        self.table.find(hash, |&slot| self.object(slot).is_some_and(|object| object.key() == key)).copied()
+        let hash = self.hash(key);
+        let is_it = |place: &Place| {
+            place.hash == hash && self.object(place.slot).is_some_and(|object| object.key() == key)
+        };
+        self.table.find(spread(hash), is_it).map(|place| place.slot)
+    }
+
+    /// The hash of a key in this store.
+    pub(crate) fn hash(&self, key: &Key) -> u32 {
+        self.hasher.hash_one(key) as u32
     }
 
     fn free_slot(&mut self) -> u32 {
@@ -299,9 +313,9 @@ impl<K> State<K> {
     }
 }
 
-/// The hash of an occupied slot.
-fn hash_of<K>(hasher: &DefaultHashBuilder, slot: &Slot<K>) -> u64 {
-    slot.object.as_ref().map_or(0, |object| hasher.hash_one(object.key()))
+/// A hash as the table wants it: with something in the upper bits, too.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// A user's index function, with the name it is reported under.
