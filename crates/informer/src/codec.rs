@@ -142,6 +142,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
             self.decode(header, &json)?;
         }
         let body = Body::Plain { json, metadata };
+        if self.policy != Policy::Compressed {
+            return Ok(body);
+        }
         Ok(match &*self.dictionary.read() {
             Learned::Dictionary(dictionary) => compress(&body, dictionary).unwrap_or(body),
             Learned::NotYet | Learned::Nothing => body,

@@ -1,10 +1,12 @@
 //! The writer's side of a store: batches in, one step each.
 
 use std::any::Any;
+use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
+use hashbrown::DefaultHashBuilder;
 use parking_lot::{Mutex, RwLock};
 use watchkeeper_core::{Document, Header, Key, Order, Reason, Rejection, Version};
 
@@ -24,6 +26,7 @@ pub(crate) struct Shared<K: Readable> {
     pub(crate) metrics: Arc<InformerMetrics>,
     /// Held for the length of a batch: whoever holds it is the one writer. Never taken while `state` is locked.
     extracts: Mutex<Vec<NamedExtract<K>>>,
+    hasher: DefaultHashBuilder,
     born: Instant,
 }
 
@@ -72,6 +75,7 @@ impl<K: Readable> Shared<K> {
             codec,
             metrics,
             extracts: Mutex::default(),
+            hasher: DefaultHashBuilder::default(),
             born: Instant::now(),
         }
     }
@@ -125,7 +129,7 @@ impl<K: Readable> Shared<K> {
         // The hashes of the keys so far; two keys with one hash break the batch up, too, which does no harm.
         let mut touched: Vec<u32> = Vec::new();
         for write in writes {
-            let hash = self.state.read().hash(write.key());
+            let hash = self.hasher.hash_one(write.key()) as u32;
             if touched.contains(&hash) {
                 self.commit(origin, std::mem::take(&mut steps), None);
                 touched.clear();

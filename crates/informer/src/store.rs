@@ -300,8 +300,7 @@ impl<K> State<K> {
         self.table.find(spread(hash), is_it).map(|place| place.slot)
     }
 
-    /// The hash of a key in this store.
-    pub(crate) fn hash(&self, key: &Key) -> u32 {
+    fn hash(&self, key: &Key) -> u32 {
         self.hasher.hash_one(key) as u32
     }
 
