@@ -63,6 +63,11 @@ impl Range {
         self
     }
 
+    /// The revision it is read at, if not the current one.
+    pub fn revision(&self) -> Option<Revision> {
+        self.at
+    }
+
     /// At most so many entries.
     #[must_use]
     pub fn limit(mut self, limit: usize) -> Self {

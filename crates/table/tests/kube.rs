@@ -1,0 +1,136 @@
+//! What Kubernetes 1.36.3 says, case by case.
+//!
+//! Every expectation in `data/` is what the code of Kubernetes answered when it was given the case. A case is one line of
+//! JSON. Ages are counted up to the beginning of 2026.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+use watchkeeper_table::{Include, JsonPath, Printer, Table, duration};
+
+fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600)
+}
+
+/// Runs every case of a file and shows all that fail, not only the first.
+fn run(cases: &str, at_least: usize, mut check: impl FnMut(&Value) -> Result<(), String>) {
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for line in cases.lines() {
+        if let Err(failure) = check(&serde_json::from_str(line).unwrap()) {
+            failures.push(failure);
+        }
+        count += 1;
+    }
+    assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n"));
+    assert!(count >= at_least, "only {count} cases");
+}
+
+fn same(what: &dyn std::fmt::Display, ours: &Value, theirs: &Value) -> Result<(), String> {
+    if ours == theirs { Ok(()) } else { Err(format!("{what}\n  ours   {ours}\n  theirs {theirs}")) }
+}
+
+/// Numbers without the difference between `3` and `3.0`, which Go does not write.
+fn plain_numbers(cells: &Value) -> Value {
+    match cells {
+        Value::Array(cells) => cells.iter().map(plain_numbers).collect(),
+        Value::Number(number) => number.as_f64().into(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn paths_lead_where_they_lead_in_kubernetes() {
+    let mut shared = Value::Null;
+    run(include_str!("data/jsonpath.jsonl"), 250, |case| {
+        let Some(path) = case["path"].as_str() else {
+            shared = case["document"].clone();
+            return Ok(());
+        };
+        let parsed = JsonPath::parse(path);
+        if path.starts_with('{') {
+            // Braces are part of the path only where a template is expected.
+            assert!(parsed.is_ok());
+            return Ok(());
+        }
+        if let Some(error) = case["error"].as_str() {
+            return match parsed {
+                Ok(parsed) => Err(format!("{path}: accepted as {parsed:?}, should be {error}")),
+                Err(_) => Ok(()),
+            };
+        }
+        let parsed = parsed.map_err(|error| format!("{path}: {error}"))?;
+        let document = case.get("document").unwrap_or(&shared);
+        let mut ours: Vec<&Value> = parsed.find(document);
+        assert_eq!(parsed.first(document), ours.first().copied(), "{path}");
+        let mut theirs: Vec<&Value> = case["found"].as_array().unwrap().iter().collect();
+        if path.contains(".*") || path.contains("..") {
+            // There the order is random.
+            ours.sort_by_key(|value| value.to_string());
+            theirs.sort_by_key(|value| value.to_string());
+        }
+        same(&path, &plain_numbers(&json!(ours)), &plain_numbers(&json!(theirs)))
+    });
+}
+
+#[test]
+fn durations_are_as_long_as_in_kubernetes() {
+    run(include_str!("data/duration.jsonl"), 100, |case| {
+        let Ok(seconds) = u64::try_from(case["seconds"].as_i64().unwrap()) else {
+            return Ok(());
+        };
+        let length = Duration::from_secs(seconds);
+        let ours = json!([duration::human(length), duration::human_short(length)]);
+        same(&seconds, &ours, &json!([case["human"], case["short"]]))
+    });
+}
+
+#[test]
+fn custom_columns_show_what_they_show_in_kubernetes() {
+    run(include_str!("data/custom.jsonl"), 11, |case| {
+        let columns = case["columns"].as_array().unwrap();
+        let printer = Printer::custom(columns);
+        if case["error"] == true {
+            return if printer.is_err() { Ok(()) } else { Err(format!("accepted {columns:?}")) };
+        }
+        let printer = printer.map_err(|error| error.to_string())?;
+        if let Some(definitions) = case["definitions"].as_array() {
+            same(&"definitions", &printer.columns()[1..].into(), &json!(definitions))?;
+        }
+        let ours = printer.cells(&case["object"], now());
+        let theirs = case["cells"].as_array().unwrap();
+        for ((ours, theirs), column) in ours.iter().zip(theirs).skip(1).zip(columns) {
+            same(column, &plain_numbers(ours), &plain_numbers(theirs))?;
+        }
+        same(&"count", &ours.len().into(), &theirs.len().into())
+    });
+}
+
+#[test]
+fn built_in_kinds_show_what_they_show_in_kubernetes() {
+    let mut kinds = BTreeMap::new();
+    run(include_str!("data/builtin.jsonl"), 240, |case| {
+        let (group, kind) = (case["group"].as_str().unwrap(), case["kind"].as_str().unwrap());
+        *kinds.entry(format!("{kind}.{group}")).or_insert(0) += 1;
+        let printer = Printer::builtin(group, "v1", kind).ok_or_else(|| format!("no printer of {kind}"))?;
+        let columns: Vec<Value> = printer.columns();
+        let columns =
+            columns.iter().map(|c| json!([c["name"], c["type"], c["format"], c["priority"]])).collect();
+        same(&kind, &columns, &case["columns"])?;
+        let object = &case["object"];
+        let table = Table {
+            printer,
+            objects: std::slice::from_ref(object),
+            metadata: &Value::Null,
+            include: Include::None,
+            headers: true,
+            now: now(),
+        };
+        let row = &serde_json::to_value(table).unwrap()["rows"][0];
+        same(&object, &row["cells"], &case["cells"])?;
+        same(&object, &row["conditions"][0]["reason"], &case["completed"])
+    });
+    assert!(kinds.len() >= 45, "only {} kinds", kinds.len());
+}
