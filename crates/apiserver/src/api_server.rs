@@ -1,0 +1,42 @@
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use watchkeeper_storage::Storage;
+
+use crate::front::{Identity, Request, Response, Service};
+use crate::server::{Error, Options, Server};
+
+/// A Kubernetes API over a [`Storage`].
+///
+/// The server is a function from requests to responses ([`Service`]) and needs no socket. It keeps no state but what can be
+/// made again from the storage: any number of them may run over one.
+///
+/// It owns a few tasks that do what kube-controller-manager does elsewhere: they empty namespaces and definitions that are
+/// deleted, and collect what has lost its owner. [`stop`](Self::stop) ends them and waits for them; dropping the server ends
+/// them without waiting.
+pub struct ApiServer(Arc<Server>);
+
+impl ApiServer {
+    /// Starts a server: reads the definitions of custom resources and makes sure that the namespaces exist which
+    /// clients rely on. Needs a tokio runtime.
+    pub async fn start(storage: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
+        Server::start(storage, options).await.map(Self)
+    }
+
+    /// Ends all watches and the server's own tasks, and waits for the latter. Requests are still answered.
+    pub async fn stop(&self) {
+        self.0.stop().await;
+    }
+}
+
+impl Service for ApiServer {
+    fn call(&self, request: Request, identity: Identity) -> BoxFuture<'static, Response> {
+        Box::pin(Arc::clone(&self.0).answer(request, identity))
+    }
+}
+
+impl Drop for ApiServer {
+    fn drop(&mut self) {
+        self.0.begin_to_stop();
+    }
+}

@@ -1,0 +1,203 @@
+//! What is served, as clients ask for it: `/api`, `/apis`, and all of it at once.
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use serde_json::{Value, json};
+
+use crate::registry::{Group, GroupVersion, Registry};
+use crate::resource::{Nature, Resource, api_version};
+
+/// `GET /api`.
+pub(crate) fn core_versions(registry: &Registry, address: &str) -> Value {
+    let versions: Vec<&str> =
+        registry.group("").into_iter().flat_map(|group| &group.versions).map(|version| version.version.as_str()).collect();
+    json!({
+        "kind": "APIVersions",
+        "versions": versions,
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+    })
+}
+
+/// `GET /apis`.
+pub(crate) fn groups(registry: &Registry) -> Value {
+    let groups: Vec<Value> = registry.groups.iter().filter(|group| !group.name.is_empty()).map(summary).collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// `GET /apis/GROUP`.
+pub(crate) fn group(group: &Group) -> Value {
+    let mut value = summary(group);
+    value["kind"] = "APIGroup".into();
+    value["apiVersion"] = "v1".into();
+    value
+}
+
+fn summary(group: &Group) -> Value {
+    let version = |version: &GroupVersion| {
+        json!({"groupVersion": api_version(&group.name, &version.version), "version": version.version})
+    };
+    let versions: Vec<Value> = group.versions.iter().map(version).collect();
+    json!({"name": group.name, "versions": versions, "preferredVersion": versions.first()})
+}
+
+/// `GET /api/v1`, `GET /apis/GROUP/VERSION`.
+pub(crate) fn resources(group: &str, version: &GroupVersion) -> Value {
+    let resources: Vec<Value> = version.resources.iter().flat_map(|resource| entries(resource)).collect();
+    json!({
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": api_version(group, &version.version),
+        "resources": resources,
+    })
+}
+
+/// A resource and its subresources, as the list of a version has them.
+fn entries(resource: &Resource) -> Vec<Value> {
+    let mut entry = json!({
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": resource.verbs(),
+    });
+    if !resource.short_names.is_empty() {
+        entry["shortNames"] = resource.short_names.clone().into();
+    }
+    if !resource.categories.is_empty() {
+        entry["categories"] = resource.categories.clone().into();
+    }
+    if resource.is_stored() {
+        entry["storageVersionHash"] = storage_version_hash(resource).into();
+    }
+    let mut entries = vec![entry];
+    entries.extend(subresources(resource).into_iter().map(|sub| {
+        let mut entry = json!({
+            "name": format!("{}/{}", resource.plural, sub.name),
+            "singularName": "",
+            "namespaced": resource.namespaced,
+            "kind": sub.kind,
+            "verbs": sub.verbs,
+        });
+        if sub.foreign {
+            entry["group"] = sub.group.into();
+            entry["version"] = sub.version.into();
+        }
+        entry
+    }));
+    entries
+}
+
+/// `GET /api` or `GET /apis` by a client that wants everything in one answer.
+pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
+    let groups = registry.groups.iter().filter(|group| group.name.is_empty() == core);
+    let items: Vec<Value> = groups
+        .map(|group| {
+            let versions: Vec<Value> = group.versions.iter().map(|version| aggregated_version(group, version)).collect();
+            let metadata = if core { json!({"creationTimestamp": null}) } else { json!({"name": group.name, "creationTimestamp": null}) };
+            json!({"metadata": metadata, "versions": versions})
+        })
+        .collect();
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+fn aggregated_version(group: &Group, version: &GroupVersion) -> Value {
+    let resources: Vec<Value> =
+        version.resources.iter().map(|resource| aggregated_resource(group, version, resource)).collect();
+    json!({"version": version.version, "resources": resources, "freshness": "Current"})
+}
+
+fn aggregated_resource(group: &Group, version: &GroupVersion, resource: &Resource) -> Value {
+    let mut entry = json!({
+        "resource": resource.plural,
+        "responseKind": {"group": group.name, "version": version.version, "kind": resource.kind},
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular,
+        "verbs": resource.verbs(),
+    });
+    if !resource.short_names.is_empty() {
+        entry["shortNames"] = resource.short_names.clone().into();
+    }
+    if !resource.categories.is_empty() {
+        entry["categories"] = resource.categories.clone().into();
+    }
+    let subresources: Vec<Value> = subresources(resource)
+        .into_iter()
+        .map(|sub| {
+            json!({
+                "subresource": sub.name,
+                "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind},
+                "verbs": sub.verbs,
+            })
+        })
+        .collect();
+    if !subresources.is_empty() {
+        entry["subresources"] = subresources.into();
+    }
+    entry
+}
+
+struct Subresource<'a> {
+    name: &'a str,
+    group: &'a str,
+    version: &'a str,
+    kind: &'a str,
+    verbs: &'a [&'a str],
+    /// Whether it speaks another group or version than its resource.
+    foreign: bool,
+}
+
+fn subresources(resource: &Resource) -> Vec<Subresource<'_>> {
+    match &resource.nature {
+        Nature::Builtin(kind) => kind
+            .subresources
+            .iter()
+            .map(|sub| Subresource {
+                name: sub.name,
+                group: sub.speaks.map_or(kind.group, |speaks| speaks.group),
+                version: sub.speaks.map_or(kind.version, |speaks| speaks.version),
+                kind: sub.speaks.map_or(kind.kind, |speaks| speaks.kind),
+                verbs: sub.verbs,
+                foreign: sub.speaks.is_some_and(|speaks| speaks.group != kind.group || speaks.version != kind.version),
+            })
+            .collect(),
+        Nature::Custom(installed, index) => {
+            let version = &installed.definition.versions[*index];
+            let verbs = &["get", "patch", "update"];
+            let status = version.status.then_some(Subresource {
+                name: "status",
+                group: &resource.group,
+                version: &resource.version,
+                kind: &resource.kind,
+                verbs,
+                foreign: false,
+            });
+            let scale = version.scale.is_some().then_some(Subresource {
+                name: "scale",
+                group: "autoscaling",
+                version: "v1",
+                kind: "Scale",
+                verbs,
+                foreign: true,
+            });
+            status.into_iter().chain(scale).collect()
+        }
+    }
+}
+
+/// Tells clients whether two servers store a resource as the same version. Any stable text does.
+fn storage_version_hash(resource: &Resource) -> String {
+    let text = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    BASE64_STANDARD.encode(hash.to_be_bytes())
+}
+
+impl Resource {
+    /// What can be done with objects of this resource.
+    pub(crate) fn verbs(&self) -> &'static [&'static str] {
+        match &self.nature {
+            Nature::Builtin(kind) => kind.verbs.names(),
+            Nature::Custom(installed, _) => installed.definition.verbs(),
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! From requests to what is done about them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method};
+
+use crate::failure::Failure;
+use crate::filter::Filter;
+use crate::front::{Body, BodyError, Identity, MAX_REQUEST_BYTES, Request, Response};
+use crate::render::Shape;
+use crate::reply::Reply;
+use crate::request::media::{self, Accepted, PatchFormat};
+use crate::request::delete_options::DeleteOptions;
+use crate::request::list_options::ListOptions;
+use crate::request::path::{Prefix, ResourceTarget, Target};
+use crate::request::query::Query;
+use crate::request::write_options::WriteOptions;
+use crate::resource::Resource;
+use crate::server::Server;
+use crate::write::{Incoming, Manner, Part, Patch, Place, ScaleChange, Written};
+use crate::{discovery, health, openapi};
+
+/// A request, read as far as every handler needs it.
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: Query,
+    pub(crate) identity: Identity,
+    pub(crate) pretty: bool,
+    body: Bytes,
+}
+
+impl Call {
+    fn new(parts: Parts, identity: Identity) -> Self {
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let pretty = media::pretty(&parts.headers, &query);
+        Self {
+            method: parts.method,
+            path: parts.uri.path().to_owned(),
+            headers: parts.headers,
+            query,
+            identity,
+            pretty,
+            body: Bytes::new(),
+        }
+    }
+
+    fn delete_options(&self) -> Result<DeleteOptions, Failure> {
+        if self.body.is_empty() {
+            return Ok(DeleteOptions::read(&self.query, None)?);
+        }
+        let options = crate::write::decode(&self.body, media::body_format(&self.headers)?)?;
+        Ok(DeleteOptions::read(&self.query, Some(&options))?)
+    }
+
+    fn user_agent(&self) -> &str {
+        self.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    fn manner(&self, options: &WriteOptions) -> Manner {
+        let agent = self.user_agent().split('/').next().unwrap_or_default();
+        let manager = if options.field_manager.is_empty() { agent } else { &options.field_manager };
+        Manner {
+            dry_run: options.dry_run,
+            manager: manager.chars().take(128).collect(),
+            field_validation: options.field_validation,
+        }
+    }
+}
+
+impl Server {
+    /// Answers a request.
+    pub(crate) async fn answer(self: Arc<Self>, request: Request, identity: Identity) -> Response {
+        let started = std::time::Instant::now();
+        let (parts, body) = request.into_parts();
+        let call = Call::new(parts, identity);
+        let (audit, pretty) = (call.headers.get("audit-id").cloned(), call.pretty);
+        let verb = verb(&call);
+        let reply = match self.read_and_route(call, body).await {
+            Ok(reply) => reply,
+            Err(failure) => Reply::failure(&failure),
+        };
+        self.metrics.answered(verb, reply.code(), started.elapsed());
+        reply.into_response(audit, pretty)
+    }
+
+    /// Reads the body of a request, once it is known that its sender may send it.
+    async fn read_and_route(self: &Arc<Self>, mut call: Call, body: Body) -> Result<Reply, Failure> {
+        let target = Target::parse(&call.path)?;
+        self.authorize(&call, &target)?;
+        if !matches!(call.method, Method::GET | Method::HEAD) {
+            call.body = body.read(MAX_REQUEST_BYTES).await.map_err(|error| match error {
+                BodyError::TooLarge { limit } => Failure::too_large(&format!("limit is {limit}")),
+                error => Failure::bad_request(format!("the body could not be read: {error}")),
+            })?;
+        }
+        self.route(call, target).await
+    }
+
+    async fn route(self: &Arc<Self>, call: Call, target: Target) -> Result<Reply, Failure> {
+        if let Target::Resource(target) = target {
+            return self.resource(call, target).await;
+        }
+        if !matches!(call.method, Method::GET | Method::HEAD) {
+            return Err(Failure::unknown_method());
+        }
+        let registry = self.registry();
+        match target {
+            Target::Core | Target::Groups => {
+                let core = target == Target::Core;
+                if media::wants_aggregated_discovery(&call.headers) {
+                    return Ok(self.discovered(&call, core));
+                }
+                let address = call.headers.get(http::header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+                let value = if core { discovery::core_versions(&registry, address) } else { discovery::groups(&registry) };
+                Ok(Reply::json(200, &value))
+            }
+            Target::Group(group) => match registry.group(&group).filter(|group| !group.name.is_empty()) {
+                Some(group) => Ok(Reply::json(200, &discovery::group(group))),
+                None => Ok(Reply::no_such_page()),
+            },
+            Target::Version { group, version } => {
+                let found = registry.group(&group).and_then(|group| {
+                    let version = group.versions.iter().find(|found| found.version == version)?;
+                    Some(discovery::resources(&group.name, version))
+                });
+                Ok(found.map_or_else(Reply::no_such_page, |list| Reply::json(200, &list)))
+            }
+            Target::Root => Ok(Reply::json(200, &health::paths(&registry))),
+            Target::Other(path) => match path.strip_prefix("/openapi/") {
+                Some(document) => openapi::answer(self, &call, document),
+                None => Ok(health::answer(self, &call, &path)),
+            },
+            Target::Resource(_) => unreachable!("handled above"),
+        }
+    }
+
+    /// Everything that is served, in one answer that clients keep.
+    fn discovered(&self, call: &Call, core: bool) -> Reply {
+        let value = discovery::aggregated(&self.registry(), core);
+        let mut reply = Reply::json(200, &value).typed("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+        reply.tag(&call.headers);
+        reply.header("vary", "Accept")
+    }
+
+    /// Refuses what somebody without credentials may not see.
+    fn authorize(&self, call: &Call, target: &Target) -> Result<(), Failure> {
+        if call.identity.user != crate::front::ANONYMOUS {
+            return Ok(());
+        }
+        match target {
+            Target::Other(path) if health::is_public(path) => Ok(()),
+            Target::Resource(target) => Err(crate::denial::resource(&call.identity, &call.method, target, &call.query)),
+            _ => Err(crate::denial::path(&call.identity, &call.method, &call.path)),
+        }
+    }
+
+    async fn resource(self: &Arc<Self>, call: Call, target: ResourceTarget) -> Result<Reply, Failure> {
+        let Some(resource) = self.registry().find(&target.group, &target.version, &target.resource) else {
+            return Ok(Reply::no_such_page());
+        };
+        // A namespace is not in a namespace, though its path looks like that.
+        let namespace = target.namespace.filter(|_| resource.namespaced || !resource.is_core("namespaces"));
+        let misplaced = match (&namespace, &target.name) {
+            (Some(_), _) => !resource.namespaced,
+            (None, Some(_)) => resource.namespaced,
+            (None, None) => false,
+        };
+        if misplaced || target.prefix == Some(Prefix::Proxy) || target.rest.is_some() {
+            return Ok(Reply::no_such_page());
+        }
+        let watching = target.prefix == Some(Prefix::Watch);
+        let reply = match (target.name, target.subresource) {
+            (None, _) => self.collection(&call, &resource, namespace, watching).await,
+            (Some(name), None) if watching => {
+                let name = Some(name);
+                self.watched(&call, &resource, namespace.as_deref(), name.as_deref()).await
+            }
+            (Some(name), None) => {
+                let place = Place { resource: Arc::clone(&resource), namespace, name };
+                self.object(&call, &place).await
+            }
+            (Some(name), Some(subresource)) => {
+                if !resource.has_subresource(&subresource) {
+                    return Ok(Reply::no_such_page());
+                }
+                let place = Place { resource: Arc::clone(&resource), namespace, name };
+                self.subresource(&call, &place, &subresource).await
+            }
+        }?;
+        let deprecated = resource.custom_version().and_then(|(_, version)| version.warning.clone());
+        Ok(deprecated.into_iter().fold(reply, |reply, warning| reply.warning(&warning)))
+    }
+
+    async fn collection(
+        self: &Arc<Self>,
+        call: &Call,
+        resource: &Arc<Resource>,
+        namespace: Option<String>,
+        watching: bool,
+    ) -> Result<Reply, Failure> {
+        match call.method {
+            Method::GET | Method::HEAD if !resource.is_stored() => Err(Failure::unknown_method()),
+            Method::GET | Method::HEAD => {
+                if watching || call.query.flag("watch").unwrap_or_default() {
+                    return self.watched(call, resource, namespace.as_deref(), None).await;
+                }
+                let options = ListOptions::from_query(&call.query)?;
+                let accepted = accepted(call)?;
+                let filter = Filter::new(resource, &options)?;
+                let listed = self.list(resource, namespace.as_deref(), &filter, &options).await?;
+                let shape = shape(&accepted, &call.query)?;
+                Ok(Reply::new(200, listed.body(Arc::clone(resource), shape)?).format(accepted.format))
+            }
+            Method::POST => self.posted(call, resource, namespace).await,
+            Method::DELETE if resource.verbs().contains(&"deletecollection") => {
+                let options = call.delete_options()?;
+                let list = ListOptions::from_query(&call.query)?;
+                let filter = Filter::new(resource, &list)?;
+                let accepted = accepted(call)?;
+                let listed = self.delete_collection(resource, namespace.as_deref(), &filter, &list, &options).await?;
+                let shape = shape(&accepted, &call.query)?;
+                Ok(Reply::new(200, listed.body(Arc::clone(resource), shape)?).format(accepted.format))
+            }
+            _ => Err(Failure::unknown_method()),
+        }
+    }
+
+    async fn posted(
+        self: &Arc<Self>,
+        call: &Call,
+        resource: &Arc<Resource>,
+        namespace: Option<String>,
+    ) -> Result<Reply, Failure> {
+        if resource.namespaced && namespace.is_none() {
+            return Err(Failure::unknown_method());
+        }
+        let options = WriteOptions::of_create(&call.query)?;
+        let accepted = accepted(call)?;
+        let format = media::body_format(&call.headers)?;
+        let manner = call.manner(&options);
+        let incoming = Incoming::read(resource, &call.body, format, &manner)?;
+        if !resource.is_stored() {
+            return crate::reviews::answer(self, call, resource, incoming.object);
+        }
+        let place = Place { resource: Arc::clone(resource), namespace, name: String::new() };
+        let written = self.create(&place, incoming, &manner).await?;
+        self.written(call, resource, written, &accepted)
+    }
+
+    async fn object(self: &Arc<Self>, call: &Call, place: &Place) -> Result<Reply, Failure> {
+        let resource = &place.resource;
+        if !resource.is_stored() {
+            return Err(Failure::unknown_method());
+        }
+        match call.method {
+            Method::GET | Method::HEAD => self.got(call, place).await,
+            Method::PUT => self.put(call, place, Part::Main).await,
+            Method::PATCH => self.patched(call, place, Part::Main).await,
+            Method::DELETE => {
+                let options = call.delete_options()?;
+                let accepted = accepted(call)?;
+                let (object, is_object) = self.delete(place, &options).await?.answer(resource);
+                if !is_object {
+                    return Ok(Reply::json(200, &object).format(accepted.format));
+                }
+                let shape = shape(&accepted, &call.query)?;
+                Ok(Reply::json(200, &shape.of_one(resource, object)).format(accepted.format))
+            }
+            _ => Err(Failure::unknown_method()),
+        }
+    }
+
+    async fn got(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+        let resource = &place.resource;
+        let accepted = accepted(call)?;
+        let not_older = crate::list::revision(call.query.get("resourceVersion").unwrap_or_default())?;
+        let entry = self.get(resource, place.namespace.as_deref(), &place.name, not_older).await?;
+        let shape = shape(&accepted, &call.query)?;
+        if shape == Shape::Object {
+            let mut json = Vec::with_capacity(entry.value.len() + 64);
+            resource.write_json(&entry, entry.modified, &mut json)?;
+            json.push(b'\n');
+            return Ok(Reply::new(200, json).format(accepted.format));
+        }
+        Ok(Reply::json(200, &shape.of_one(resource, resource.read(&entry)?)).format(accepted.format))
+    }
+
+    async fn put(&self, call: &Call, place: &Place, part: Part) -> Result<Reply, Failure> {
+        let options = WriteOptions::of_update(&call.query)?;
+        let accepted = accepted(call)?;
+        let format = media::body_format(&call.headers)?;
+        let manner = call.manner(&options);
+        let incoming = Incoming::read(&place.resource, &call.body, format, &manner)?;
+        let written = self.update(place, part, incoming, &manner).await?;
+        self.written(call, &place.resource, written, &accepted)
+    }
+
+    async fn patched(&self, call: &Call, place: &Place, part: Part) -> Result<Reply, Failure> {
+        let format = media::patch_format(&call.headers, place.resource.builtin_kind().is_some())?;
+        let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
+        let accepted = accepted(call)?;
+        let manner = call.manner(&options);
+        let patch = Patch::read(&call.body, format)?;
+        let written = self.patch(place, part, &patch, &manner).await?;
+        self.written(call, &place.resource, written, &accepted)
+    }
+
+    async fn subresource(self: &Arc<Self>, call: &Call, place: &Place, name: &str) -> Result<Reply, Failure> {
+        if name == "scale" {
+            return self.scaled(call, place).await;
+        }
+        let Some(part) = Part::of(name) else {
+            return Err(crate::denial::no_node(place, name));
+        };
+        match call.method {
+            Method::GET | Method::HEAD if part != Part::Finalize => self.got(call, place).await,
+            Method::PUT => self.put(call, place, part).await,
+            Method::PATCH if part != Part::Finalize => self.patched(call, place, part).await,
+            _ => Err(Failure::unknown_method()),
+        }
+    }
+
+    async fn scaled(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+        let resource = &place.resource;
+        let accepted = accepted(call)?;
+        let (change, options) = match call.method {
+            Method::GET | Method::HEAD => {
+                let entry = self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
+                return Ok(Reply::json(200, &resource.scale(&resource.read(&entry)?)?).format(accepted.format));
+            }
+            Method::PUT => {
+                let options = WriteOptions::of_update(&call.query)?;
+                let format = media::body_format(&call.headers)?;
+                        (ScaleChange::Replace(crate::write::decode(&call.body, format)?), options)
+            }
+            Method::PATCH => {
+                let format = media::patch_format(&call.headers, false)?;
+                let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
+                        (ScaleChange::Patch(Patch::read(&call.body, format)?), options)
+            }
+            _ => return Err(Failure::unknown_method()),
+        };
+        let written = self.rescale(place, &change, &call.manner(&options)).await?;
+        Ok(Reply::json(200, &written.object).format(accepted.format))
+    }
+
+    async fn watched(
+        &self,
+        call: &Call,
+        resource: &Arc<Resource>,
+        namespace: Option<&str>,
+        name: Option<&str>,
+    ) -> Result<Reply, Failure> {
+        let options = ListOptions::from_query(&call.query)?;
+        let accepted = media::accept_stream(&call.headers)?;
+        let filter = Filter::new(resource, &options)?.restricted_to(name);
+        let shape = shape(&accepted, &call.query)?;
+        let watcher = self.watch(resource, namespace, filter, shape, &options).await?;
+        let guard = self.metrics.watch();
+        let stream = futures_util::StreamExt::map(watcher.into_stream(), move |bytes| {
+            let _ = &guard;
+            bytes
+        });
+        Ok(Reply::new(200, Body::stream(stream)))
+    }
+
+    fn written(
+        &self,
+        call: &Call,
+        resource: &Resource,
+        written: Written,
+        accepted: &Accepted,
+    ) -> Result<Reply, Failure> {
+        let shape = shape(accepted, &call.query)?;
+        let code = if written.created { 201 } else { 200 };
+        let reply = Reply::json(code, &shape.of_one(resource, written.object)).format(accepted.format);
+        Ok(written.warnings.iter().fold(reply, |reply, warning| reply.warning(warning)))
+    }
+}
+
+/// What a request does, for those who count.
+fn verb(call: &Call) -> &'static str {
+    match call.method {
+        Method::GET | Method::HEAD if call.query.flag("watch").unwrap_or_default() => "WATCH",
+        Method::GET | Method::HEAD => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        _ => "other",
+    }
+}
+
+/// In which form the client wants to have its answer.
+fn accepted(call: &Call) -> Result<Accepted, Failure> {
+    Ok(media::accept(&call.headers)?)
+}
+
+/// What the client wants to see in place of objects.
+fn shape(accepted: &Accepted, query: &Query) -> Result<Shape, Failure> {
+    Shape::new(accepted, query)
+}
+

@@ -1,0 +1,276 @@
+//! What a client is told when something cannot be done.
+
+use serde_json::{Map, Value, json};
+use watchkeeper_schema::{FieldError, invalid_message};
+
+use crate::request::rejected::Rejected;
+
+/// A request that failed, as the `Status` object that says so.
+///
+/// Clients decide by the code and the reason, print the message word for word, and look for causes by field: all of it
+/// is interface, and is as kube-apiserver has it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) code: u16,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    details: Option<Box<Details>>,
+    /// A token to go on with, for lists whose snapshot has been forgotten.
+    pub(crate) token: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Details {
+    name: String,
+    group: String,
+    kind: String,
+    uid: String,
+    causes: Vec<Cause>,
+    retry_after: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cause {
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) field: String,
+}
+
+/// What a failure is about: a resource by its group and plural, or a kind by its group and name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) name: &'a str,
+}
+
+impl std::fmt::Display for Subject<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.group {
+            "" => f.write_str(self.name),
+            group => write!(f, "{}.{group}", self.name),
+        }
+    }
+}
+
+impl Failure {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: None, token: None }
+    }
+
+    fn about(mut self, subject: Subject<'_>, name: &str) -> Self {
+        let details = self.details.get_or_insert_default();
+        details.group = subject.group.into();
+        details.kind = subject.name.into();
+        details.name = name.into();
+        self
+    }
+
+    /// Tells the client when to try again.
+    #[must_use]
+    pub(crate) fn retry_after(mut self, seconds: u32) -> Self {
+        self.details.get_or_insert_default().retry_after = seconds;
+        self
+    }
+
+    /// Adds what exactly was wrong.
+    #[must_use]
+    pub(crate) fn cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Self {
+        let cause = Cause { reason: reason.into(), message: message.into(), field: field.into() };
+        self.details.get_or_insert_default().causes.push(cause);
+        self
+    }
+
+    pub(crate) fn not_found(resource: Subject<'_>, name: &str) -> Self {
+        Self::new(404, "NotFound", format!("{resource} {name:?} not found")).about(resource, name)
+    }
+
+    /// The path leads to something known, but nothing is served there.
+    pub(crate) fn no_such_path() -> Self {
+        Self::new(404, "NotFound", "the server could not find the requested resource").about(Subject { group: "", name: "" }, "")
+    }
+
+    pub(crate) fn already_exists(resource: Subject<'_>, name: &str) -> Self {
+        Self::new(409, "AlreadyExists", format!("{resource} {name:?} already exists")).about(resource, name)
+    }
+
+    /// The server picked names, and all of them were taken.
+    pub(crate) fn no_unique_name(resource: Subject<'_>, name: &str) -> Self {
+        let message = format!(
+            "{resource} {name:?} already exists, the server was not able to generate a unique name for the object"
+        );
+        Self::new(409, "AlreadyExists", message).about(resource, name).retry_after(1)
+    }
+
+    pub(crate) fn conflict(subject: Subject<'_>, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {subject} {name:?}: {why}");
+        Self::new(409, "Conflict", message).about(subject, name)
+    }
+
+    /// The version sent is not the newest one.
+    pub(crate) fn modified(resource: Subject<'_>, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(resource, name, why)
+    }
+
+    pub(crate) fn forbidden(resource: Subject<'_>, name: &str, why: &str) -> Self {
+        let message = match (resource.name, name) {
+            ("", _) => format!("forbidden: {why}"),
+            (_, "") => format!("{resource} is forbidden: {why}"),
+            _ => format!("{resource} {name:?} is forbidden: {why}"),
+        };
+        Self::new(403, "Forbidden", message).about(resource, name)
+    }
+
+    pub(crate) fn invalid(kind: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
+        let message = invalid_message(kind.group, kind.name, name, errors);
+        errors.iter().fold(Self::new(422, "Invalid", message).about(kind, name), |failure, error| {
+            failure.cause(error.reason.cause(), error.body(), &error.field)
+        })
+    }
+
+    /// A patch that does not fit the object; the text says nothing about it, as in kube-apiserver.
+    pub(crate) fn unprocessable() -> Self {
+        let message = "the server rejected our request due to an error in our request";
+        Self::new(422, "Invalid", message).about(Subject { group: "", name: "" }, "")
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    pub(crate) fn method_not_allowed(resource: Subject<'_>, action: &str) -> Self {
+        let message = format!("{action} is not supported on resources of kind {:?}", resource.to_string());
+        Self::new(405, "MethodNotAllowed", message).about(resource, "")
+    }
+
+    /// A method that no path like this has.
+    pub(crate) fn unknown_method() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message).about(Subject { group: "", name: "" }, "")
+    }
+
+    pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
+        Self::new(406, "NotAcceptable", message)
+    }
+
+    pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    pub(crate) fn too_large(message: &str) -> Self {
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {message}"))
+    }
+
+    /// The version asked for has been forgotten.
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// The version asked for has not happened yet, and did not within the time a client is made to wait.
+    pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        Self::new(504, "Timeout", message)
+            .retry_after(1)
+            .cause("ResourceVersionTooLarge", "Too large resource version", "")
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::new(500, "InternalError", format!("Internal error occurred: {message}")).cause("", message, "")
+    }
+
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(503, "ServiceUnavailable", message).retry_after(1)
+    }
+
+    /// Sets the id of the object the failure is about.
+    #[must_use]
+    pub(crate) fn uid(mut self, uid: &str) -> Self {
+        self.details.get_or_insert_default().uid = uid.into();
+        self
+    }
+
+    /// The `Status` object.
+    pub(crate) fn status(&self) -> Value {
+        let mut metadata = Map::new();
+        if let Some(token) = &self.token {
+            metadata.insert("continue".into(), token.as_str().into());
+        }
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": metadata,
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        });
+        if let Some(details) = &self.details {
+            status["details"] = details.value();
+        }
+        status
+    }
+
+    /// How long the client is asked to wait.
+    pub(crate) fn retry_after_seconds(&self) -> Option<u32> {
+        self.details.as_ref().map(|details| details.retry_after).filter(|seconds| *seconds > 0)
+    }
+}
+
+/// Requests that cannot be understood.
+impl From<Rejected> for Failure {
+    fn from(rejected: Rejected) -> Self {
+        let failure = Self::new(rejected.code(), rejected.reason(), rejected.message());
+        match rejected {
+            Rejected::Invalid { kind, name, errors } => {
+                Self::invalid(Subject { group: "meta.k8s.io", name: kind }, &name, &errors)
+            }
+            Rejected::Internal(message) => Self::internal(message),
+            _ => failure,
+        }
+    }
+}
+
+impl Details {
+    fn value(&self) -> Value {
+        let mut fields = Map::new();
+        for (name, text) in
+            [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)]
+        {
+            if !text.is_empty() {
+                fields.insert(name.into(), text.as_str().into());
+            }
+        }
+        if !self.causes.is_empty() {
+            fields.insert("causes".into(), self.causes.iter().map(Cause::value).collect());
+        }
+        if self.retry_after > 0 {
+            fields.insert("retryAfterSeconds".into(), self.retry_after.into());
+        }
+        Value::Object(fields)
+    }
+}
+
+impl Cause {
+    fn value(&self) -> Value {
+        let mut fields = Map::new();
+        for (name, text) in [("reason", &self.reason), ("message", &self.message), ("field", &self.field)] {
+            if !text.is_empty() {
+                fields.insert(name.into(), text.as_str().into());
+            }
+        }
+        Value::Object(fields)
+    }
+}
+
+/// The `Status` of something that is gone for good.
+pub(crate) fn deleted(resource: Subject<'_>, name: &str, uid: &str) -> Value {
+    let details = Details {
+        name: name.into(),
+        group: resource.group.into(),
+        kind: resource.name.into(),
+        uid: uid.into(),
+        ..Details::default()
+    };
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details.value()})
+}

@@ -1,0 +1,110 @@
+//! Which objects a client wants to see.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use watchkeeper_storage::Entry;
+
+use crate::failure::Failure;
+use crate::record::Record;
+use crate::request::field_selector::FieldSelector;
+use crate::request::label_selector::LabelSelector;
+use crate::request::list_options::ListOptions;
+use crate::resource::Resource;
+
+/// A label selector and a field selector.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    labels: LabelSelector,
+    fields: FieldSelector,
+    /// The name in the path of a watch.
+    only: Option<String>,
+}
+
+/// What is read of an object to judge its labels.
+#[derive(Deserialize)]
+struct Head {
+    metadata: Labels,
+}
+
+#[derive(Deserialize)]
+struct Labels {
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+}
+
+impl Filter {
+    /// Refuses fields that cannot be selected by.
+    pub(crate) fn new(resource: &Resource, options: &ListOptions) -> Result<Self, Failure> {
+        let fields = options.field_selector.clone();
+        if let Some(term) = fields.terms().iter().find(|term| !resource.can_select(&term.field)) {
+            let message = match resource.builtin_kind() {
+                Some(kind) => kind.unsupported_field(&term.field),
+                None => format!("field label not supported: {}", term.field),
+            };
+            return Err(Failure::bad_request(message));
+        }
+        Ok(Self { labels: options.label_selector.clone(), fields, only: None })
+    }
+
+    /// Only the object of this name.
+    #[must_use]
+    pub(crate) fn restricted_to(self, name: Option<&str>) -> Self {
+        Self { only: name.map(str::to_owned).or(self.only), ..self }
+    }
+
+    /// Whether everything matches.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_everything() && self.fields.is_everything() && self.only.is_none()
+    }
+
+    /// The only name that can match, if there is one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.only.as_deref().or_else(|| self.fields.required("metadata.name"))
+    }
+
+    pub(crate) fn matches(&self, resource: &Resource, entry: &Entry) -> Result<bool, Failure> {
+        let (namespace, name) = resource.split_key(&entry.key);
+        if self.only.as_ref().is_some_and(|only| only != name) {
+            return Ok(false);
+        }
+        if !self.fields.is_everything() && !self.matches_fields(resource, entry, namespace, name)? {
+            return Ok(false);
+        }
+        if self.labels.is_everything() {
+            return Ok(true);
+        }
+        let record = Record::read(entry).map_err(|error| Failure::internal(error.to_string()))?;
+        let head: Head =
+            serde_json::from_slice(&record.json()).map_err(|error| Failure::internal(error.to_string()))?;
+        Ok(self.labels.matches_pairs(|key| head.metadata.labels.get(key).map(String::as_str)))
+    }
+
+    fn matches_fields(
+        &self,
+        resource: &Resource,
+        entry: &Entry,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<bool, Failure> {
+        let mut object: Option<Value> = None;
+        for term in self.fields.terms() {
+            let found = match term.field.as_str() {
+                "metadata.name" => name.to_owned(),
+                "metadata.namespace" => namespace.unwrap_or_default().to_owned(),
+                field => {
+                    let object = match &mut object {
+                        Some(object) => object,
+                        none => none.insert(resource.read(entry)?),
+                    };
+                    resource.selected(object, field).unwrap_or_default()
+                }
+            };
+            if (found == term.value) != term.is_equal {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,59 @@
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use super::{ClientCertificate, Identity};
+
+/// What a client shows to say who it is. Neither part appears in its `Debug` output.
+pub struct Presented<'a> {
+    /// The token of an `Authorization: Bearer` header.
+    pub token: Option<&'a [u8]>,
+    /// The certificate of the connection. It was issued by our authority, and the client has its key.
+    pub certificate: Option<&'a ClientCertificate>,
+}
+
+/// One way to find out who sends a request.
+///
+/// Authenticators are asked in order; the first that knows the client decides. A client that shows a token which none
+/// of them knows is turned away, one that shows nothing is anonymous.
+pub trait Authenticator: Send + Sync + 'static {
+    /// Who this is, if this authenticator can tell.
+    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> BoxFuture<'a, Option<Identity>>;
+}
+
+/// The client showed a token that nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unauthorized;
+
+pub(super) async fn identify(
+    authenticators: &[Box<dyn Authenticator>],
+    presented: Presented<'_>,
+) -> Result<Identity, Unauthorized> {
+    for authenticator in authenticators {
+        if let Some(identity) = authenticator.authenticate(&presented).await {
+            return Ok(identity.authenticated());
+        }
+    }
+    if presented.token.is_some() { Err(Unauthorized) } else { Ok(Identity::anonymous()) }
+}
+
+/// The bearer token among these headers. Other schemes, and a `Bearer` with nothing behind it, count as no token at
+/// all, as in kube-apiserver.
+pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(AUTHORIZATION)?.as_bytes().trim_ascii();
+    let mut words = value.split(|byte| *byte == b' ');
+    let scheme = words.next()?;
+    let token = words.next()?;
+    (scheme.eq_ignore_ascii_case(b"bearer") && !token.is_empty()).then_some(token)
+}
+
+impl fmt::Debug for Presented<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Presented")
+            .field("token", &self.token.is_some())
+            .field("certificate", &self.certificate.is_some())
+            .finish()
+    }
+}

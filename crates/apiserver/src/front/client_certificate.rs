@@ -1,0 +1,68 @@
+use std::fmt::{self, Write};
+
+use futures_util::future::BoxFuture;
+use ring::digest::{SHA256, digest};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::{Authenticator, Identity, Presented};
+
+/// Where kube-apiserver looks for the uid of a user in the subject of a certificate.
+const UID: &str = "1.3.6.1.4.1.57683.2";
+/// Under this key an identity says which credential it was shown.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// The certificate that a client showed when it connected, after it was verified.
+pub struct ClientCertificate {
+    identity: Option<Identity>,
+}
+
+impl ClientCertificate {
+    /// Reads a certificate. Verifying it is not its business.
+    pub(super) fn read(certificate: &[u8]) -> Self {
+        Self { identity: identity(certificate) }
+    }
+}
+
+/// The user is the common name, the groups are the organizations. A certificate without a common name is nobody's.
+fn identity(certificate: &[u8]) -> Option<Identity> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let subject = parsed.subject();
+    // Of several, the last: as Go reads it.
+    let user = subject.iter_common_name().last()?.as_str().ok()?;
+    if user.is_empty() {
+        return None;
+    }
+    let groups = subject.iter_organization().filter_map(|group| group.as_str().ok());
+    let mut identity = Identity::new(user, groups);
+    let mut uids = subject.iter_attributes().filter(|attribute| attribute.attr_type().to_id_string() == UID);
+    if let Some(uid) = uids.next() {
+        // One that is empty or said twice makes the certificate worthless.
+        identity.uid = uid.as_str().ok().filter(|uid| !uid.is_empty())?.to_owned();
+        if uids.next().is_some() {
+            return None;
+        }
+    }
+    let mut id = String::from("X509SHA256=");
+    for byte in digest(&SHA256, certificate).as_ref() {
+        let _ = write!(id, "{byte:02x}"); // writing to a string does not fail
+    }
+    identity.extra.insert(CREDENTIAL_ID.into(), vec![id]);
+    Some(identity)
+}
+
+/// Believes the certificates of clients: the common name is the user, the organizations are the groups.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClientCertificates;
+
+impl Authenticator for ClientCertificates {
+    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> BoxFuture<'a, Option<Identity>> {
+        Box::pin(async move { presented.certificate?.identity.clone() })
+    }
+}
+
+impl fmt::Debug for ClientCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = self.identity.as_ref().map(|identity| &identity.user);
+        f.debug_struct("ClientCertificate").field("user", &user).finish()
+    }
+}

@@ -1,0 +1,191 @@
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::task::TaskTracker;
+
+use super::ClientCertificate;
+use super::exchange::{Peer, Shared, exchange};
+use super::running::Running;
+
+/// From connecting to the end of the TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// HTTP/1: from the end of one request, or from connecting, to the last header of the next. Longer than most clients
+/// keep a connection that they do not use, so that it is them who close it.
+const NEXT_REQUEST: Duration = Duration::from_secs(100);
+/// HTTP/2: a connection on which nothing has run for this long, looked at that often, is closed.
+const IDLE: Duration = Duration::from_secs(60);
+/// HTTP/2: how often, and for how long, a client is asked whether it is there.
+const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
+/// After an answer that came before the end of its request, how long and how much the client may go on sending.
+/// Closing on unread bytes makes a reset, and clients that get one may never see the answer.
+const LINGER: (Duration, usize) = (Duration::from_secs(1), 8 << 20);
+/// How long saying goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// All headers of a request. What fits is decided by the path: the longest that can be parsed has 64 KiB.
+const HEADER_BYTES: usize = 128 << 10;
+/// One client has all of its watches on one connection.
+const STREAMS: u32 = 10_000;
+/// How much a client may send ahead of what is read, for one request and for all of a connection. One whole body, and
+/// a few of them. What we send is limited by the windows of the client.
+const WINDOWS: (u32, u32) = (1 << 20, 8 << 20);
+/// How much of a response waits in memory for a client that does not read, per stream.
+const SEND_BUFFER: usize = 256 << 10;
+
+/// Serves one connection until it ends: by the client, by a failure, or because of the shutdown.
+pub(super) async fn serve(
+    socket: TcpStream,
+    tls: Option<TlsAcceptor>,
+    shared: Arc<Shared>,
+    streams: TaskTracker,
+) {
+    if let Err(error) = tune(&socket) {
+        tracing::debug!(%error, "the client is gone before it was served");
+        return;
+    }
+    let peer = |certificate| {
+        let (running, left_unread) = (Running::default(), Arc::new(AtomicBool::new(false)));
+        Arc::new(Peer { shared: Arc::clone(&shared), certificate, running, left_unread })
+    };
+    let Some(tls) = tls else { return http1(socket, peer(None)).await };
+    let handshake = tokio::select! {
+        handshake = timeout(HANDSHAKE, tls.accept(socket)) => handshake,
+        () = shared.shutdown.begun() => return,
+    };
+    let stream = match handshake {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
+        Err(_) => return tracing::debug!("a TLS handshake took too long"),
+    };
+    let session = stream.get_ref().1;
+    let certificate = session.peer_certificates().and_then(<[_]>::first);
+    let peer = peer(certificate.map(|certificate| ClientCertificate::read(certificate)));
+    match session.alpn_protocol() {
+        Some(b"h2") => http2(stream, peer, streams).await,
+        _ => http1(stream, peer).await,
+    }
+}
+
+/// Small writes leave at once; a client whose machine vanished is noticed within two minutes.
+fn tune(socket: &TcpStream) -> std::io::Result<()> {
+    socket.set_nodelay(true)?;
+    let socket = SockRef::from(socket);
+    let keepalive =
+        TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15));
+    socket.set_tcp_keepalive(&keepalive)?;
+    // Also for one that is there but has stopped reading: what it holds up is memory.
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(Duration::from_secs(120)))?;
+    Ok(())
+}
+
+async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, peer: Arc<Peer>) {
+    let service = service_fn({
+        let peer = Arc::clone(&peer);
+        move |request| Box::pin(exchange(Arc::clone(&peer), request))
+    });
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(NEXT_REQUEST)
+        .max_header_size(HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut closing = false;
+    let ended = loop {
+        tokio::select! {
+            ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break ended,
+            () = peer.shared.shutdown.begun(), if !closing => {
+                closing = true;
+                std::pin::Pin::new(&mut connection).graceful_shutdown();
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection failed");
+    }
+    let mut stream = connection.into_parts().io.into_inner();
+    let goodbye = timeout(GOODBYE, stream.shutdown()).await;
+    if matches!(goodbye, Ok(Ok(()))) && peer.left_unread.load(Ordering::Relaxed) {
+        let _ = timeout(LINGER.0, discard(&mut stream)).await; // either way it is closed now
+    }
+}
+
+async fn discard(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<()> {
+    let mut buffer = vec![0; 16 << 10];
+    let mut left = LINGER.1;
+    while left > 0 {
+        match stream.read(&mut buffer).await? {
+            0 => break,
+            count => left = left.saturating_sub(count),
+        }
+    }
+    Ok(())
+}
+
+async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    peer: Arc<Peer>,
+    streams: TaskTracker,
+) {
+    let service = service_fn({
+        let peer = Arc::clone(&peer);
+        move |request| exchange(Arc::clone(&peer), request)
+    });
+    let connection = http2::Builder::new(Streams(streams))
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING.0)
+        .keep_alive_timeout(PING.1)
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEADER_BYTES as u32)
+        .initial_stream_window_size(WINDOWS.0)
+        .initial_connection_window_size(WINDOWS.1)
+        .max_send_buf_size(SEND_BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let mut closing = false;
+    let mut seen = 0;
+    let ended = loop {
+        tokio::select! {
+            ended = connection.as_mut() => break ended,
+            () = peer.shared.shutdown.begun(), if !closing => {
+                closing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = tokio::time::sleep(IDLE) => {
+                // Who has not sent a single request, or none since we looked last, is told to go; who does not go
+                // even then, because it never said it was there, is left.
+                let begun = peer.running.begun();
+                if peer.running.is_idle() && begun == seen {
+                    if closing || begun == 0 {
+                        return;
+                    }
+                    closing = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                seen = begun;
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection failed");
+    }
+}
+
+/// Runs the requests of an HTTP/2 connection as tasks that can be waited for.
+#[derive(Clone)]
+struct Streams(TaskTracker);
+
+impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams {
+    fn execute(&self, stream: F) {
+        self.0.spawn(stream);
+    }
+}

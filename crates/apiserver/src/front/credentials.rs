@@ -1,0 +1,194 @@
+use std::fmt::{self, Write};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ring::rand::{SecureRandom, SystemRandom};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use time::{Duration, OffsetDateTime};
+
+use super::authority::{Authority, Key, Purpose};
+use super::{Error, pem, private_file};
+
+/// An authority with less than this left is replaced when it is loaded.
+const RENEW_BEFORE: Duration = Duration::days(30);
+
+/// The secrets of a server: its certificate authority, its own key, and the token of its administrator.
+///
+/// With a directory they outlive the process, and so does every kubeconfig that was made from them. The files are for
+/// their owner only (mode 0600, in a directory of mode 0700) and are replaced as a whole:
+///
+/// - `ca.crt`, `ca.key`: the authority. Its certificate is good for ten years; in the last month it is renewed for the same
+///   key, with a warning: kubeconfigs have to be written anew within that month.
+/// - `server.key`: the key of the server. Its certificate is not kept: it is issued at every start, for the names that the
+///   server has then, and again while it runs, long before it ends.
+/// - `admin.token`: the bearer token of the user `admin` in the group `system:masters`.
+///
+/// A file that is missing is made anew, except `ca.key` where `ca.crt` is there. A file that cannot be read, or does not
+/// belong to the others, is an error that names it, and nothing is replaced.
+#[derive(Clone)]
+pub struct Credentials {
+    pub(super) authority: Arc<Authority>,
+    pub(super) server_key: Arc<Key>,
+    admin_token: Arc<str>,
+}
+
+/// A certificate for a client, with its key, both in PEM.
+#[derive(Clone)]
+pub struct IssuedCertificate {
+    /// The certificate.
+    pub certificate: String,
+    /// The key, in PKCS #8. A secret.
+    pub key: String,
+}
+
+impl Credentials {
+    /// The credentials in a directory, which are made if they are not there. Without a directory they are made for
+    /// this process alone.
+    pub fn load_or_create(directory: Option<&Path>) -> Result<Self, Error> {
+        let now = OffsetDateTime::now_utc();
+        let Some(directory) = directory else {
+            let authority = Authority::with_key(Key::generate()?, now)?;
+            return Ok(Self::assemble(authority, Key::generate()?, new_token()?));
+        };
+        private_file::create_directory(directory).map_err(|error| wrong(directory, error))?;
+        let files = Files(directory);
+        let authority = files.authority(now)?;
+        let server_key = files.key_or_new("server.key")?;
+        Ok(Self::assemble(authority, server_key, files.token()?))
+    }
+
+    fn assemble(authority: Authority, server_key: Key, token: String) -> Self {
+        let (authority, server_key) = (Arc::new(authority), Arc::new(server_key));
+        Self { authority, server_key, admin_token: token.into() }
+    }
+
+    /// The certificate of the authority in PEM: what clients have to trust.
+    pub fn authority_certificate(&self) -> String {
+        pem::certificate(&self.authority.certificate)
+    }
+
+    /// The token of the administrator. A secret.
+    pub fn admin_token(&self) -> &str {
+        &self.admin_token
+    }
+
+    /// Issues a certificate by which a client is this user in these groups, for a year.
+    pub fn issue_client(&self, user: &str, groups: &[String]) -> Result<IssuedCertificate, Error> {
+        for name in groups.iter().map(String::as_str).chain([user]) {
+            let reason = match name {
+                "" => "it is empty",
+                _ if name.chars().any(char::is_control) => "it has control characters",
+                _ => continue,
+            };
+            return Err(Error::Name { name: name.into(), reason });
+        }
+        let key = Key::generate()?;
+        let now = OffsetDateTime::now_utc();
+        let certificate = self.authority.issue(&key, (user, groups), &Purpose::Client, now)?;
+        Ok(IssuedCertificate { certificate: pem::certificate(&certificate), key: pem::key(&key.pkcs8) })
+    }
+}
+
+/// The files of a directory, and errors that name them.
+struct Files<'a>(&'a Path);
+
+impl Files<'_> {
+    fn authority(&self, now: OffsetDateTime) -> Result<Authority, Error> {
+        let certificate = self.read("ca.crt")?;
+        if certificate.is_some() && self.read("ca.key")?.is_none() {
+            return Err(wrong(&self.path("ca.key"), "is missing, but ca.crt is there"));
+        }
+        // The key is written first and stays for good: a crash at any point leaves something to go on from.
+        let key = self.key_or_new("ca.key")?;
+        let Some(certificate) = certificate else { return self.new_authority(key, now) };
+        let certificate = CertificateDer::from_pem_slice(&certificate)
+            .map_err(|_| wrong(&self.path("ca.crt"), "holds no certificate in PEM"))?;
+        let authority =
+            Authority::restore(certificate, key).map_err(|reason| wrong(&self.path("ca.crt"), reason))?;
+        if authority.end - now > RENEW_BEFORE {
+            return Ok(authority);
+        }
+        tracing::warn!(end = %authority.end, "the certificate of the authority is renewed: write kubeconfigs anew");
+        self.new_authority(authority.key, now)
+    }
+
+    fn new_authority(&self, key: Key, now: OffsetDateTime) -> Result<Authority, Error> {
+        let authority = Authority::with_key(key, now)?;
+        self.write("ca.crt", &pem::certificate(&authority.certificate))?;
+        Ok(authority)
+    }
+
+    fn key_or_new(&self, name: &str) -> Result<Key, Error> {
+        let Some(text) = self.read(name)? else {
+            let key = Key::generate()?;
+            self.write(name, &pem::key(&key.pkcs8))?;
+            return Ok(key);
+        };
+        let pkcs8 = PrivatePkcs8KeyDer::from_pem_slice(&text)
+            .map_err(|_| wrong(&self.path(name), "holds no PKCS #8 key in PEM"))?;
+        Key::from_pkcs8(pkcs8).map_err(|reason| wrong(&self.path(name), reason))
+    }
+
+    fn token(&self) -> Result<String, Error> {
+        let Some(bytes) = self.read("admin.token")? else {
+            let token = new_token()?;
+            self.write("admin.token", &format!("{token}\n"))?;
+            return Ok(token);
+        };
+        let token = String::from_utf8(bytes).unwrap_or_default();
+        let token = token.trim();
+        // Less could be guessed, and anything else does not fit into a header.
+        if token.len() < 16 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let reason = "a token has at least 16 characters, all of them visible ASCII";
+            return Err(wrong(&self.path("admin.token"), reason));
+        }
+        Ok(token.to_owned())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        match fs::read(self.path(name)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(wrong(&self.path(name), error)),
+        }
+    }
+
+    fn write(&self, name: &str, content: &str) -> Result<(), Error> {
+        let file = self.path(name);
+        private_file::write(&file, content.as_bytes()).map_err(|error| wrong(&file, error))
+    }
+}
+
+fn wrong(file: &Path, reason: impl fmt::Display) -> Error {
+    Error::Credentials { file: file.into(), reason: reason.to_string() }
+}
+
+/// 256 random bits, as hexadecimal digits.
+fn new_token() -> Result<String, Error> {
+    let mut bytes = [0; 32];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Error::Cryptography("the system gave no random numbers".into()))?;
+    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}"); // writing to a string does not fail
+        text
+    }))
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials")
+    }
+}
+
+impl fmt::Debug for IssuedCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IssuedCertificate")
+    }
+}

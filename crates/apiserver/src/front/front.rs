@@ -1,0 +1,183 @@
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::task::TaskTracker;
+
+use super::exchange::Shared;
+use super::{Authenticator, Credentials, Error, Service, Shutdown, connection, tls};
+
+/// After an accept that failed because something ran out: how long to wait for it to come back.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Where a front listens, and whom it believes.
+pub struct Options {
+    /// The address for HTTPS. Port 0 lets the system choose one.
+    pub https: SocketAddr,
+    /// The address for HTTP/1.1 without TLS, if any. Only a loopback address is taken.
+    pub http: Option<SocketAddr>,
+    /// Names and addresses that clients may use beyond the usual ones: `localhost`, the loopback addresses, `kubernetes`
+    /// with its longer forms, and the address of `https`.
+    pub names: Vec<String>,
+    /// The ways to find out who asks, in order.
+    pub authenticators: Vec<Box<dyn Authenticator>>,
+}
+
+/// The listeners of a server: takes bytes from sockets, makes requests with an identity of them, has a [`Service`] answer,
+/// and sends the answers back.
+///
+/// # What it promises
+///
+/// - HTTPS with HTTP/2 and HTTP/1.1. Every request reaches the service with the [`Identity`](super::Identity) of whoever
+///   sent it; one with a token that nobody knows is answered with 401 here and never does.
+/// - Bytes of a streamed answer leave as soon as there are no more to be had.
+/// - A connection cannot harm others: garbage, a handshake or a request that never ends, a client that vanishes or stops
+///   reading all end in that connection being closed, in bounded time and with bounded memory. A panic of the service
+///   is an answer with code 500.
+/// - After [`shutdown`](Self::shutdown), nothing of it runs any more. Dropping it closes everything at once.
+///
+/// # What it does not promise
+///
+/// - A limit to the number of connections, other than that of the operating system; when that is reached, those that are
+///   open go on, and others wait.
+/// - A limit to the time that the service takes.
+pub struct Front {
+    https: SocketAddr,
+    http: Option<SocketAddr>,
+    shared: Arc<Shared>,
+    listeners: Vec<JoinHandle<()>>,
+    streams: TaskTracker,
+}
+
+/// How a shutdown went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// All requests were answered to the end.
+    Clean,
+    /// When the time was over, something was still running and was cut off.
+    CutOff,
+}
+
+impl Front {
+    /// Listens. Needs a tokio runtime with time and I/O.
+    pub async fn start(
+        options: Options,
+        credentials: &Credentials,
+        service: Arc<dyn Service>,
+    ) -> Result<Self, Error> {
+        if let Some(address) = options.http.filter(|address| !address.ip().is_loopback()) {
+            return Err(Error::NotLoopback { address });
+        }
+        let mut names = options.names;
+        if !options.https.ip().is_unspecified() {
+            names.push(options.https.ip().to_string());
+        }
+        let tls = TlsAcceptor::from(Arc::new(tls::server_config(credentials, &names)?));
+        let (https_listener, https) = listen(options.https).await?;
+        let http = match options.http {
+            Some(address) => Some(listen(address).await?),
+            None => None,
+        };
+        let (authenticators, shutdown) = (options.authenticators, Shutdown::new());
+        let shared = Arc::new(Shared { service, authenticators, shutdown });
+        let streams = TaskTracker::new();
+        let accept =
+            |listener, tls| tokio::spawn(accept(listener, tls, Arc::clone(&shared), streams.clone()));
+        let mut listeners = vec![accept(https_listener, Some(tls))];
+        let http = http.map(|(listener, address)| {
+            listeners.push(accept(listener, None));
+            address
+        });
+        Ok(Self { https, http, shared, listeners, streams })
+    }
+
+    /// The address for HTTPS, with the port that was chosen.
+    pub fn https_address(&self) -> SocketAddr {
+        self.https
+    }
+
+    /// The address for plain HTTP, if that was asked for.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http
+    }
+
+    /// Stops: takes no more connections, tells clients to send no more requests, and has streams end; then waits for the
+    /// requests that run, at most for `patience`. What is left is cut off.
+    pub async fn shutdown(mut self, patience: Duration) -> Drained {
+        let deadline = Instant::now() + patience;
+        self.shared.shutdown.begin();
+        self.streams.close();
+        let mut drained = Drained::Clean;
+        for mut listener in std::mem::take(&mut self.listeners) {
+            match timeout_at(deadline, &mut listener).await {
+                Ok(ended) => report(ended),
+                Err(_) => {
+                    drained = Drained::CutOff;
+                    listener.abort();
+                    let _ = listener.await; // was told to end, and has
+                }
+            }
+        }
+        // They end with their connections.
+        self.streams.wait().await;
+        drained
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        for listener in &self.listeners {
+            listener.abort();
+        }
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    let failed = |error: std::io::Error| Error::Listen { address, reason: error.to_string() };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
+/// Takes connections until the shutdown begins, then waits for them to end. It owns them: when it is aborted, so are
+/// they.
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Arc<Shared>, streams: TaskTracker) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = shared.shutdown.begun() => break,
+            Some(ended) = connections.join_next() => report(ended),
+            accepted = listener.accept() => match accepted {
+                Ok((socket, _)) => {
+                    let (tls, shared) = (tls.clone(), Arc::clone(&shared));
+                    connections.spawn(connection::serve(socket, tls, shared, streams.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    while let Some(ended) = connections.join_next().await {
+        report(ended);
+    }
+}
+
+fn report(ended: Result<(), JoinError>) {
+    if ended.is_err_and(|error| error.is_panic()) {
+        tracing::error!("a connection was ended by a panic");
+    }
+}
+
+impl fmt::Debug for Front {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Front").field("https", &self.https).field("http", &self.http).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+use super::*;
+
+const BOTH: [&str; 2] = ["http/1.1", "h2"];
+
+#[tokio::test]
+async fn headers_and_the_first_piece_of_a_stream_leave_at_once() {
+    let server = Server::start().await;
+    for alpn in BOTH {
+        let response = server.client(alpn).await.get("/watch", None).await;
+        let mut body = response.into_body();
+        let piece = tokio::time::timeout(PATIENCE, body.frame()).await.unwrap().unwrap().unwrap();
+        assert_eq!(piece.into_data().unwrap(), "first\n", "{alpn}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_ends_its_stream() {
+    let server = Server::start().await;
+    for alpn in BOTH {
+        let mut client = server.client(alpn).await;
+        let mut body = client.get("/watch", None).await.into_body();
+        body.frame().await.unwrap().unwrap();
+        assert_eq!(server.example.open.load(Ordering::SeqCst), 1);
+        drop((body, client));
+        until(|| server.example.open.load(Ordering::SeqCst) == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_three_mebibytes_is_read_and_one_byte_more_is_answered_with_413() {
+    let server = Server::start().await;
+    for alpn in BOTH {
+        for (size, code, answer) in
+            [(MAX_REQUEST_BYTES, 200, "3145728"), (MAX_REQUEST_BYTES + 1, 413, "too large")]
+        {
+            let request = http::Request::post("https://localhost/read").header("host", "localhost");
+            let request = request.body(Full::from(vec![b'x'; size])).unwrap();
+            let response = server.client(alpn).await.send(request).await.unwrap();
+            assert_eq!((response.status().as_u16(), text(response).await.as_str()), (code, answer), "{alpn}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_a_length_is_answered_with_413_when_the_limit_is_reached() {
+    let endless = stream::iter((0..1_000_000).map(|_| Bytes::from(vec![0; 1000])));
+    let read = Body::stream(endless).read(10_000).await;
+    assert_eq!(read, Err(BodyError::TooLarge { limit: 10_000 }));
+    let pieces = Body::stream(stream::iter(["", "one ", "two ", "", "three"].map(Bytes::from)));
+    assert_eq!(pieces.read(13).await.unwrap(), "one two three");
+    assert_eq!(Body::whole("four").read(3).await, Err(BodyError::TooLarge { limit: 3 }));
+    assert_eq!(Body::empty().read(0).await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn sixty_megabytes_arrive_whole() {
+    let server = Server::start().await;
+    for alpn in BOTH {
+        let response = server.client(alpn).await.get("/large", None).await;
+        assert_eq!(text(response).await.len(), 960 * (64 << 10), "{alpn}");
+    }
+}
+
+#[tokio::test]
+async fn two_thousand_watches_share_one_connection() {
+    let server = Server::start().await;
+    let mut client = server.client("h2").await;
+    let mut bodies = Vec::new();
+    for _ in 0..2_000 {
+        bodies.push(client.get("/watch", None).await.into_body());
+    }
+    for body in &mut bodies {
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "first\n");
+    }
+    assert_eq!(server.example.open.load(Ordering::SeqCst), 2_000);
+    drop(bodies);
+    until(|| server.example.open.load(Ordering::SeqCst) == 0).await;
+}
+
+#[tokio::test]
+async fn a_panic_is_an_answer_and_the_connection_lives_on() {
+    let server = Server::start().await;
+    for alpn in BOTH {
+        let mut client = server.client(alpn).await;
+        let response = client.get("/panic", None).await;
+        assert_eq!(response.status(), 500);
+        assert!(text(response).await.contains(r#""reason":"InternalError""#));
+        assert_eq!(client.get("/whoami", None).await.status(), 200);
+        until(|| server.example.open.load(Ordering::SeqCst) == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn plain_http_is_served_on_loopback_and_refused_elsewhere() {
+    let server = Server::start().await;
+    let socket = TcpStream::connect(server.front.http_address().unwrap()).await.unwrap();
+    let mut client = Client::over(socket, "http/1.1").await;
+    let token = format!("Bearer {}", server.credentials.admin_token());
+    assert!(text(client.get("/whoami", Some(&token)).await).await.starts_with("admin "));
+
+    let options = Options {
+        https: "127.0.0.1:0".parse().unwrap(),
+        http: Some("0.0.0.0:0".parse().unwrap()),
+        names: vec![],
+        authenticators: vec![],
+    };
+    let service = Arc::new(super::Shared(Arc::default()));
+    let error = Front::start(options, &server.credentials, service).await.unwrap_err().to_string();
+    assert!(error.contains("only served on loopback addresses, not on 0.0.0.0:0"), "{error}");
+}
+
+#[tokio::test]
+async fn an_address_in_use_is_an_error_that_names_it() {
+    let server = Server::start().await;
+    let https = server.front.https_address();
+    let options = Options { https, http: None, names: vec![], authenticators: vec![] };
+    let service = Arc::new(super::Shared(Arc::default()));
+    let error = Front::start(options, &server.credentials, service).await.unwrap_err().to_string();
+    assert!(error.starts_with(&format!("cannot listen on {https}: Address already in use")), "{error}");
+}
+
+#[tokio::test]
+async fn a_service_answers_without_any_socket() {
+    let service = super::Shared(Arc::default());
+    let request = http::Request::get("/whoami").body(Body::empty()).unwrap();
+    let response = service.call(request, Identity::admin()).await;
+    let body = response.into_body().read(1000).await.unwrap();
+    assert_eq!(body, "admin  system:masters|system:authenticated false");
+}

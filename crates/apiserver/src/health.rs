@@ -1,0 +1,126 @@
+//! Whether the server is well, and which version it is.
+
+use serde_json::{Value, json};
+
+use crate::dispatch::Call;
+use crate::registry::Registry;
+use crate::reply::Reply;
+use crate::resource::api_version;
+use crate::server::Server;
+
+/// The version of Kubernetes whose API this is.
+const MINOR: &str = "36";
+
+/// What is looked at. Clients ask for some of these by name.
+const CHECKS: [&str; 5] =
+    ["ping", "log", "etcd", "poststarthook/start-apiextensions-controllers", "poststarthook/crd-informer-synced"];
+
+/// Whether a path is open to everybody.
+pub(crate) fn is_public(path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    path == "/version" || ["/healthz", "/livez", "/readyz"].iter().any(|health| {
+        path.strip_prefix(health).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
+/// `GET /`.
+pub(crate) fn paths(registry: &Registry) -> Value {
+    let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
+    for group in &registry.groups {
+        let root = if group.name.is_empty() { "/api".to_owned() } else { format!("/apis/{}", group.name) };
+        if !group.name.is_empty() {
+            paths.push(root);
+        }
+        for version in &group.versions {
+            let below = if group.name.is_empty() { "/api/" } else { "/apis/" };
+            paths.push(format!("{below}{}", api_version(&group.name, &version.version)));
+        }
+    }
+    paths.extend(["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.sort();
+    json!({"paths": paths})
+}
+
+/// Answers `/version`, `/metrics` and the questions after its health.
+pub(crate) fn answer(server: &Server, call: &Call, path: &str) -> Reply {
+    match path.trim_end_matches('/') {
+        "/version" => Reply::json(200, &version()),
+        "/metrics" => Reply::text(200, server.metrics.text(&server.storage.stats()))
+            .typed("application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        path => {
+            let Some((health, check)) = split(path) else { return Reply::no_such_page() };
+            checks(server, health, check, call.query.get("verbose").is_some())
+        }
+    }
+}
+
+/// `/livez/etcd` as `livez` and `etcd`.
+fn split(path: &str) -> Option<(&str, Option<&str>)> {
+    let path = path.strip_prefix('/')?;
+    let (health, check) = match path.split_once('/') {
+        Some((health, check)) => (health, Some(check)),
+        None => (path, None),
+    };
+    matches!(health, "healthz" | "livez" | "readyz").then_some((health, check))
+}
+
+fn checks(server: &Server, health: &str, check: Option<&str>, verbose: bool) -> Reply {
+    let halted = server.storage.stats().halted;
+    let ready = health == "readyz";
+    let stopping = ready && server.is_stopping();
+    let failed = |name: &str| match name {
+        "etcd" => halted.is_some(),
+        "shutdown" => stopping,
+        _ => false,
+    };
+    if let Some(name) = check {
+        return match CHECKS.contains(&name) || (ready && name == "shutdown") {
+            true if failed(name) => Reply::text(500, "internal server error: not healthy\n"),
+            true => Reply::text(200, "ok"),
+            false => Reply::no_such_page(),
+        };
+    }
+    let names = CHECKS.iter().copied().chain(ready.then_some("shutdown"));
+    let mut lines = String::new();
+    let mut is_well = true;
+    for name in names {
+        if failed(name) {
+            is_well = false;
+            lines.push_str(&format!("[-]{name} failed: reason withheld\n"));
+        } else {
+            lines.push_str(&format!("[+]{name} ok\n"));
+        }
+    }
+    match (is_well, verbose) {
+        (true, false) => Reply::text(200, "ok"),
+        (true, true) => Reply::text(200, format!("{lines}{health} check passed\n")),
+        (false, _) => Reply::text(500, format!("{lines}{health} check failed\n")),
+    }
+}
+
+/// The version of the server, as it calls itself.
+pub(crate) fn release() -> String {
+    format!("v1.{MINOR}.0+watchkeeper.{}", env!("CARGO_PKG_VERSION"))
+}
+
+fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": MINOR,
+        "emulationMajor": "1",
+        "emulationMinor": MINOR,
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35",
+        "gitVersion": release(),
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        }),
+    })
+}

@@ -1,0 +1,47 @@
+//! An API server that any Kubernetes client takes for the real one.
+//!
+//! [`ApiServer`] answers requests over a [`Storage`](watchkeeper_storage::Storage); [`front`] puts it on sockets, with TLS,
+//! certificates and tokens. The way of a request through this crate:
+//!
+//! 1. `front`: bytes to a request, and who sent it;
+//! 2. `request`: what the path, the query and the headers ask for;
+//! 3. `dispatch`: which resource (`registry`, `discovery`), and what is to be done;
+//! 4. `list` and `watch` read, `write` changes: through the rules of the `resource`, which come from the table of built-in
+//!    kinds or from a `definition`;
+//! 5. `record`: objects are stored as the bytes that are served, so lists are concatenations and a change is encoded once
+//!    for all watchers;
+//! 6. `render`, `reply`: objects, tables or metadata, and back to HTTP.
+//!
+//! `lifecycle` is what happens without a request.
+
+mod api_server;
+mod definition;
+mod denial;
+mod discovery;
+mod dispatch;
+mod failure;
+mod filter;
+pub mod front;
+mod health;
+mod lifecycle;
+mod list;
+mod managed;
+mod meta;
+mod metrics;
+mod openapi;
+mod random;
+mod record;
+mod registry;
+mod render;
+mod reply;
+mod request;
+mod resource;
+mod reviews;
+mod server;
+mod time;
+mod watch;
+mod write;
+
+pub use api_server::ApiServer;
+pub use server::{Error, Options};
+pub use time::Clock;

@@ -1,0 +1,151 @@
+//! Objects go away with their owners.
+//!
+//! What kube-controller-manager's garbage collector does, in process and without polling: every change to any object goes by
+//! here, and who owns what is kept in a [`Graph`]. Whatever may have to be done about an object is done on what is stored at
+//! that moment, so it does not matter in which order things are noticed, or how often.
+//!
+//! - An object all of whose owners are gone is deleted. Owners that are gone are taken off an object that has others.
+//! - An owner that is deleted in the foreground waits until those of its dependents are gone that say they block it.
+//! - An owner that is deleted with its dependents orphaned waits until none of them names it any more.
+
+mod graph;
+mod judge;
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use watchkeeper_storage::{Error, Event, Range, Storage, Update};
+
+use crate::resource::ROOT;
+use crate::server::Server;
+use graph::{Facts, Graph};
+
+/// How many objects are looked at together; their commits share syncs.
+const TOGETHER: usize = 64;
+
+/// How long to wait before trying again what failed.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Runs until it is dropped.
+pub(super) async fn run(server: Arc<Server>) {
+    loop {
+        match collect(&server).await {
+            Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
+            Err(Error::Closed) => return,
+            Err(error) => tracing::warn!(%error, "collecting garbage failed"),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Looks at everything, and then at everything that changes.
+async fn collect(server: &Server) -> Result<(), Error> {
+    let mut work = Work::default();
+    let page = server.storage.range(Range::prefix(ROOT)).await?;
+    for entry in &page.entries {
+        work.see(&entry.key, Facts::read(entry));
+    }
+    let mut watch = server.storage.watch(ROOT, page.revision).await?;
+    drop(page);
+    let mut running = FuturesUnordered::new();
+    loop {
+        // Whoever acts must know of everything that happened before.
+        while let Some(update) = watch.next().now_or_never() {
+            work.take(update.ok_or(Error::Closed)??);
+        }
+        while running.len() < TOGETHER
+            && let Some(key) = work.next()
+        {
+            let dependents = work.graph.dependents_of(&key);
+            running.push(async move {
+                let outcome = judge::judge(server, &key, &dependents).await;
+                (key, outcome)
+            });
+        }
+        tokio::select! {
+            Some((key, outcome)) = running.next(), if !running.is_empty() => {
+                if let Err(failure) = outcome {
+                    tracing::warn!(%key, failure = %failure.message, "an object could not be collected");
+                    work.later(key);
+                }
+            }
+            update = watch.next() => work.take(update.ok_or(Error::Closed)??),
+            () = tokio::time::sleep(PAUSE), if work.has_failed() => work.retry(),
+        }
+    }
+}
+
+/// Which objects have to be looked at.
+#[derive(Default)]
+struct Work {
+    graph: Graph,
+    queue: VecDeque<Box<str>>,
+    queued: HashSet<Box<str>>,
+    failed: HashSet<Box<str>>,
+}
+
+impl Work {
+    fn take(&mut self, update: Update) {
+        if let Update::Event(event) = update {
+            self.changed(&event);
+        }
+    }
+
+    fn changed(&mut self, event: &Event) {
+        match event.entry() {
+            Some(entry) => self.see(event.key(), Facts::read(entry)),
+            None => self.gone(event.key(), event.previous().and_then(|entry| Facts::read(entry))),
+        }
+    }
+
+    /// Takes in what an object says of its owners.
+    fn see(&mut self, key: &str, facts: Option<Facts>) {
+        let Some(facts) = facts else { return };
+        let waits = facts.waits_for_dependents();
+        let owners_changed = self.graph.put(key, &facts);
+        if waits || (owners_changed && !facts.owners.is_empty()) {
+            self.add(key);
+        }
+    }
+
+    /// An object is gone: its dependents have lost an owner, and an owner of it may have waited for that.
+    fn gone(&mut self, key: &str, last: Option<Facts>) {
+        let Some(last) = last else { return };
+        for dependent in self.graph.dependents(&last.uid) {
+            self.add(&dependent);
+        }
+        for owner in self.graph.remove(key, &last) {
+            self.add(&owner);
+        }
+    }
+
+    fn add(&mut self, key: &str) {
+        if self.queued.insert(key.into()) {
+            self.queue.push_back(key.into());
+        }
+    }
+
+    fn next(&mut self) -> Option<Box<str>> {
+        let key = self.queue.pop_front()?;
+        self.queued.remove(&key);
+        Some(key)
+    }
+
+    fn later(&mut self, key: Box<str>) {
+        self.failed.insert(key);
+    }
+
+    fn has_failed(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
+    fn retry(&mut self) {
+        for key in std::mem::take(&mut self.failed) {
+            self.add(&key);
+        }
+    }
+}
+

@@ -1,0 +1,147 @@
+//! What has to be done about an object.
+
+use serde_json::Value;
+
+use super::graph::{Facts, OwnerReference};
+use crate::failure::Failure;
+use crate::meta;
+use crate::request::delete_options::{DeleteOptions, Propagation};
+use crate::server::Server;
+use crate::write::{FOREGROUND, ORPHAN, Part, Place};
+
+/// What an owner is to one of its dependents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// It is there, and stays as far as one can know.
+    Solid,
+    /// It waits for the dependent to be deleted.
+    Waiting,
+    /// It is gone, or was never there.
+    Gone,
+}
+
+/// Does what has to be done about an object now. `dependents` are the keys of its dependents, if it waits for them.
+pub(super) async fn judge(server: &Server, key: &str, dependents: &[Box<str>]) -> Result<(), Failure> {
+    let Some((place, facts)) = look(server, key).await? else { return Ok(()) };
+    if facts.waits_for_dependents() {
+        return finish(server, &place, &facts, dependents).await;
+    }
+    if facts.owners.is_empty() || facts.is_deleting {
+        return Ok(());
+    }
+    let mut owners = Vec::new();
+    for owner in &facts.owners {
+        owners.push((owner, classify(server, &place, owner).await?));
+    }
+    let has = |what| owners.iter().any(|(_, owner)| *owner == what);
+    if has(Owner::Solid) {
+        let lost = owners.iter().filter(|(_, owner)| *owner != Owner::Solid).map(|(owner, _)| owner.uid.as_str());
+        return disown(server, &place, &lost.collect::<Vec<_>>()).await;
+    }
+    let propagation_policy = if facts.finalizers.iter().any(|name| name == ORPHAN) {
+        Propagation::Orphan
+    } else if has(Owner::Waiting) || facts.finalizers.iter().any(|name| name == FOREGROUND) {
+        // What waits for this object waits for what depends on it too.
+        Propagation::Foreground
+    } else {
+        Propagation::Background
+    };
+    let options = DeleteOptions {
+        propagation_policy: Some(propagation_policy),
+        uid: Some(facts.uid),
+        ..DeleteOptions::default()
+    };
+    match server.delete_internal(&place, &options).await {
+        // It was made anew meanwhile, which will be looked at by itself.
+        Err(failure) if failure.reason == "Conflict" => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// The object under a key.
+async fn look(server: &Server, key: &str) -> Result<Option<(Place, Facts)>, Failure> {
+    let Some(resource) = server.registry().of_key(key) else { return Ok(None) };
+    let Some(entry) = server.storage.get(key, None).await?.entry else { return Ok(None) };
+    let Some(facts) = Facts::read(&entry) else { return Ok(None) };
+    let (namespace, name) = resource.split_key(key);
+    let place = Place { namespace: namespace.map(str::to_owned), name: name.to_owned(), resource };
+    Ok(Some((place, facts)))
+}
+
+async fn classify(server: &Server, dependent: &Place, owner: &OwnerReference) -> Result<Owner, Failure> {
+    let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
+    // Owners of a kind that is not served here may be there without being seen.
+    let Some(resource) = server.registry().find_kind(group, version, &owner.kind) else { return Ok(Owner::Solid) };
+    let namespace = match (resource.namespaced, &dependent.namespace) {
+        (false, _) => None,
+        (true, Some(namespace)) => Some(namespace.as_str()),
+        // An object outside of namespaces cannot depend on one inside; kube-controller-manager lets it be.
+        (true, None) => return Ok(Owner::Solid),
+    };
+    let key = resource.key(namespace, &owner.name);
+    let Some(entry) = server.storage.get(&key, None).await?.entry else { return Ok(Owner::Gone) };
+    match Facts::read(&entry) {
+        Some(found) if found.uid != owner.uid => Ok(Owner::Gone),
+        Some(found) if found.is_deleted_in_foreground() => Ok(Owner::Waiting),
+        _ => Ok(Owner::Solid),
+    }
+}
+
+/// Brings an owner that waits for its dependents nearer to its end.
+async fn finish(server: &Server, place: &Place, facts: &Facts, dependents: &[Box<str>]) -> Result<(), Failure> {
+    let orphans = facts.finalizers.iter().any(|name| name == ORPHAN);
+    let mut is_blocked = false;
+    for key in dependents {
+        let Some((dependent, found)) = look(server, key).await? else { continue };
+        let Some(reference) = found.owners.iter().find(|owner| owner.uid == facts.uid) else { continue };
+        if orphans {
+            disown(server, &dependent, &[&facts.uid]).await?;
+        } else if reference.block_owner_deletion {
+            is_blocked = true;
+            if !found.is_deleting {
+                Box::pin(judge(server, key, &[])).await?;
+                // Objects that nothing holds are gone at once.
+                is_blocked = is_blocked && look(server, key).await?.is_some_and(|(_, now)| now.uid == found.uid);
+            }
+        }
+    }
+    if is_blocked && !still_blocked(server, facts, dependents).await? {
+        is_blocked = false;
+    }
+    match (orphans, is_blocked) {
+        (true, _) => server.remove_finalizer(place, ORPHAN).await,
+        (false, true) => Ok(()),
+        (false, false) => server.remove_finalizer(place, FOREGROUND).await,
+    }
+}
+
+/// Whether a dependent that blocks its owner is still there.
+async fn still_blocked(server: &Server, facts: &Facts, dependents: &[Box<str>]) -> Result<bool, Failure> {
+    for key in dependents {
+        if let Some((_, found)) = look(server, key).await?
+            && found.owners.iter().any(|owner| owner.uid == facts.uid && owner.block_owner_deletion)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Takes owners off an object.
+async fn disown(server: &Server, place: &Place, uids: &[&str]) -> Result<(), Failure> {
+    if uids.is_empty() {
+        return Ok(());
+    }
+    let change = |object: &mut Value| {
+        let references = meta::get(object, "ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
+        let is_kept = |reference: &Value| reference["uid"].as_str().is_none_or(|uid| !uids.contains(&uid));
+        let kept: Vec<Value> = references.into_iter().filter(is_kept).collect();
+        if kept.is_empty() {
+            meta::remove(object, "ownerReferences");
+        } else {
+            meta::set(object, "ownerReferences", kept);
+        }
+    };
+    server.modify_internal(place, Part::Main, change).await
+}
+

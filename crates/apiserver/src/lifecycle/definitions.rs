@@ -1,0 +1,144 @@
+//! Definitions of custom resources: following them, and emptying those that are deleted.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
+
+use crate::definition::Definition;
+use crate::definition::deletion::{self, Cleanup};
+use crate::failure::Failure;
+use crate::registry::Installed;
+use crate::resource::{Resource, prefix};
+use crate::server::Server;
+use crate::write::{Part, Place};
+
+const GROUP: &str = "apiextensions.k8s.io";
+const PLURAL: &str = "customresourcedefinitions";
+
+/// How long to wait before trying again what failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Takes in all definitions. Returns the revision they are of.
+pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
+    let page = server.storage.range(Range::prefix(&prefix(GROUP, PLURAL))).await?;
+    let installed = page.entries.iter().filter_map(|entry| install(server, entry));
+    let installed: BTreeMap<String, Arc<Installed>> =
+        installed.map(|installed| (installed.definition.name.clone(), Arc::new(installed))).collect();
+    server.registrar.replace(installed, page.revision);
+    Ok(page.revision)
+}
+
+/// Keeps the registry equal to what is stored.
+pub(super) async fn follow(server: Arc<Server>) {
+    loop {
+        match follow_once(&server).await {
+            Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
+            Err(Error::Closed) => return,
+            Err(error) => {
+                tracing::warn!(%error, "following the definitions of custom resources failed");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn follow_once(server: &Server) -> Result<(), Error> {
+    let revision = load(server).await?;
+    let mut watch = server.storage.watch(&prefix(GROUP, PLURAL), revision).await?;
+    while let Some(update) = watch.next().await {
+        let Update::Event(event) = update? else { continue };
+        let name = event.key().rsplit('/').next().unwrap_or_default().to_owned();
+        let installed = event.entry().and_then(|entry| install(server, entry));
+        server.registrar.set(&name, installed, event.revision);
+    }
+    Ok(())
+}
+
+fn install(server: &Server, entry: &Entry) -> Option<Installed> {
+    let definitions = server.registry().find(GROUP, "v1", PLURAL)?;
+    let object = match definitions.read(entry) {
+        Ok(object) => object,
+        Err(error) => {
+            tracing::error!(%error, "a definition is not served");
+            return None;
+        }
+    };
+    match Definition::read(&object) {
+        Ok(definition) => Some(Installed { definition, key: entry.key.to_string(), revision: entry.modified }),
+        Err(error) => {
+            tracing::error!(key = %entry.key, %error, "a definition is not served");
+            None
+        }
+    }
+}
+
+/// Empties the definitions that are to be deleted, and gives names that became free to those who wait for them.
+pub(super) async fn clean(server: Arc<Server>) {
+    let mut changes = server.registrar.changes();
+    let mut cleaning: HashSet<String> = HashSet::new();
+    loop {
+        let registry = server.registry();
+        let terminating = registry.definitions.values().filter(|installed| installed.definition.terminating);
+        let terminating: Vec<_> = terminating.cloned().collect();
+        cleaning.retain(|uid| terminating.iter().any(|installed| installed.definition.uid == *uid));
+        for installed in terminating {
+            if cleaning.insert(installed.definition.uid.clone()) {
+                let task = clean_one(Arc::clone(&server), installed);
+                server.spawn(Box::pin(task));
+            }
+        }
+        for installed in registry.definitions.values() {
+            let definition = &installed.definition;
+            if definition.terminating || definition.names_accepted {
+                continue;
+            }
+            // Which names are free is judged with every write, even one that changes nothing else.
+            if let Err(failure) = touch(&server, &definition.name).await {
+                tracing::warn!(definition = %definition.name, failure = %failure.message, "its names could not be judged");
+            }
+        }
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Deletes the objects of a definition, and then what holds the definition.
+async fn clean_one(server: Arc<Server>, installed: Arc<Installed>) {
+    let definition = &installed.definition;
+    let Some(index) = definition.versions.iter().position(|version| version.storage) else { return };
+    let resource = Arc::new(Resource::custom(&installed, index));
+    loop {
+        match super::namespaces::empty(&server, &resource, None).await {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(failure) => {
+                tracing::warn!(definition = %definition.name, failure = %failure.message, "objects could not be deleted");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+    while let Err(failure) = finish(&server, &definition.name).await {
+        tracing::warn!(definition = %definition.name, failure = %failure.message, "the definition could not be released");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn touch(server: &Server, name: &str) -> Result<(), Failure> {
+    let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(()) };
+    let place = Place { resource, namespace: None, name: name.to_owned() };
+    server.modify_internal(&place, Part::Main, |_| ()).await
+}
+
+/// Says that no object is left, which lets the definition go.
+async fn finish(server: &Server, name: &str) -> Result<(), Failure> {
+    let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(()) };
+    let now = server.options.clock.stamp();
+    let place = Place { resource, namespace: None, name: name.to_owned() };
+    // What says so stands in the status, what holds the definition in its metadata.
+    let next = |object: &mut serde_json::Value| deletion::progress(object, &Cleanup::Done, &now);
+    server.modify_internal(&place, Part::Main, next).await
+}

@@ -1,0 +1,85 @@
+//! What some kinds need besides what all of them do.
+
+use serde_json::Value;
+use tokio::sync::MutexGuard;
+use watchkeeper_storage::Revision;
+
+use crate::definition::{self, Names};
+use crate::failure::Failure;
+use crate::meta;
+use crate::resource::Resource;
+use crate::server::Server;
+use crate::write::{Part, Place};
+
+/// The namespaces that cannot be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
+
+/// The right to write a definition, so that two of them do not take the same name.
+pub(crate) type Turn<'a> = MutexGuard<'a, ()>;
+
+impl Server {
+    /// Before an object is made.
+    pub(crate) async fn before_create(
+        &self,
+        resource: &Resource,
+        object: &mut Value,
+    ) -> Result<Option<Turn<'_>>, Failure> {
+        if !resource.is_definitions() {
+            return Ok(None);
+        }
+        let turn = self.definitions.lock().await;
+        self.judge_names(object);
+        Ok(Some(turn))
+    }
+
+    /// Before an object is replaced.
+    pub(crate) async fn before_update(
+        &self,
+        resource: &Resource,
+        _part: Part,
+        new: &mut Value,
+        _old: &Value,
+    ) -> Result<Option<Turn<'_>>, Failure> {
+        if !resource.is_definitions() {
+            return Ok(None);
+        }
+        let turn = self.definitions.lock().await;
+        self.judge_names(new);
+        Ok(Some(turn))
+    }
+
+    /// Says in the status of a definition which of its names it gets.
+    pub(super) fn judge_names(&self, object: &mut Value) -> bool {
+        let registry = self.registry();
+        let group = object["spec"]["group"].as_str().unwrap_or_default().to_owned();
+        let name = meta::name(object).to_owned();
+        let builtin = watchkeeper_kinds::all().iter().filter(|kind| kind.group == group).map(|kind| Names {
+            plural: kind.plural.into(),
+            singular: kind.singular.into(),
+            kind: kind.kind.into(),
+            list_kind: kind.list_kind(),
+            short_names: kind.short_names.iter().map(|name| (*name).to_owned()).collect(),
+            categories: Vec::new(),
+        });
+        let custom = registry.definitions.values().map(|installed| &installed.definition);
+        let custom = custom.filter(|other| other.group == group && other.name != name).map(|other| other.names.clone());
+        let others: Vec<Names> = builtin.chain(custom).collect();
+        definition::conditions(object, &others, &self.options.clock.stamp())
+    }
+
+    /// Before an object is deleted.
+    pub(crate) fn before_delete(&self, place: &Place, _object: &Value) -> Result<(), Failure> {
+        if place.resource.is_core("namespaces") && IMMORTAL.contains(&place.name.as_str()) {
+            let why = "this namespace may not be deleted";
+            return Err(Failure::forbidden(place.resource.subject(), &place.name, why));
+        }
+        Ok(())
+    }
+
+    /// After something was written: a definition is in force before its writer hears of it.
+    pub(crate) async fn after_write(&self, resource: &Resource, revision: Revision) {
+        if resource.is_definitions() {
+            self.registrar.reach(revision).await;
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Namespaces that are deleted are emptied.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use watchkeeper_storage::{Entry, Error, Range, Storage, Update};
+
+use crate::failure::Failure;
+use crate::meta;
+use crate::request::delete_options::{DeleteOptions, Propagation};
+use crate::resource::{ROOT, Resource, prefix};
+use crate::server::Server;
+use crate::write::{Part, Place};
+
+/// How long to wait before trying again what failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Follows the namespaces.
+pub(super) async fn run(server: Arc<Server>) {
+    let cleaning = Arc::new(parking_lot::Mutex::new(HashSet::new()));
+    loop {
+        match follow(&server, &cleaning).await {
+            Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
+            Err(Error::Closed) => return,
+            Err(error) => {
+                tracing::warn!(%error, "following the namespaces failed");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+type Cleaning = Arc<parking_lot::Mutex<HashSet<String>>>;
+
+async fn follow(server: &Arc<Server>, cleaning: &Cleaning) -> Result<(), Error> {
+    let prefix = prefix("", "namespaces");
+    let page = server.storage.range(Range::prefix(&prefix)).await?;
+    for entry in &page.entries {
+        consider(server, cleaning, entry);
+    }
+    let mut watch = server.storage.watch(&prefix, page.revision).await?;
+    while let Some(update) = watch.next().await {
+        if let Update::Event(event) = update?
+            && let Some(entry) = event.entry()
+        {
+            consider(server, cleaning, entry);
+        }
+    }
+    Ok(())
+}
+
+/// Begins to empty a namespace that is to be deleted.
+fn consider(server: &Arc<Server>, cleaning: &Cleaning, entry: &Entry) {
+    let Some(namespaces) = server.registry().find("", "v1", "namespaces") else { return };
+    let Ok(object) = namespaces.read(entry) else { return };
+    if !meta::is_deleting(&object) || !cleaning.lock().insert(meta::uid(&object).to_owned()) {
+        return;
+    }
+    let (server, cleaning) = (Arc::clone(server), Arc::clone(cleaning));
+    let place = Place { resource: namespaces, namespace: None, name: meta::name(&object).to_owned() };
+    let uid = meta::uid(&object).to_owned();
+    let task = {
+        let server = Arc::clone(&server);
+        async move {
+            while let Err(failure) = clean(&server, &place).await {
+                tracing::warn!(namespace = %place.name, failure = %failure.message, "a namespace could not be emptied");
+                tokio::time::sleep(PAUSE).await;
+            }
+            cleaning.lock().remove(&uid);
+        }
+    };
+    server.spawn(Box::pin(task));
+}
+
+/// Deletes everything in a namespace, and then what holds the namespace.
+async fn clean(server: &Server, place: &Place) -> Result<(), Failure> {
+    loop {
+        let before = server.storage.stats().revision;
+        let mut left = 0;
+        for resource in server.registry().stored().iter().filter(|resource| resource.namespaced) {
+            left += delete_all(server, resource, Some(&place.name)).await?;
+        }
+        if left == 0 {
+            break;
+        }
+        changed(server, before).await?;
+    }
+    release(server, place).await
+}
+
+/// Waits for any change after a revision.
+async fn changed(server: &Server, revision: u64) -> Result<(), Error> {
+    let mut watch = server.storage.watch(ROOT, revision).await?;
+    // A finalizer may be removed as part of anything; whatever happened, it is worth another look, but not at once.
+    let _ = watch.next().await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    Ok(())
+}
+
+/// Takes what holds a namespace off it.
+async fn release(server: &Server, place: &Place) -> Result<(), Failure> {
+    let next = |object: &mut serde_json::Value| {
+        if let Some(spec) = object.get_mut("spec") {
+            spec["finalizers"] = serde_json::json!([]);
+        }
+    };
+    server.modify_internal(place, Part::Finalize, next).await
+}
+
+/// Deletes the objects of a resource, and waits for a change if some are left. Returns how many were left.
+pub(super) async fn empty(
+    server: &Server,
+    resource: &Arc<Resource>,
+    namespace: Option<&str>,
+) -> Result<usize, Failure> {
+    let before = server.storage.stats().revision;
+    let left = delete_all(server, resource, namespace).await?;
+    if left > 0 {
+        let mut watch = server.storage.watch(&resource.prefix_in(namespace), before).await?;
+        let _ = watch.next().await;
+    }
+    Ok(left)
+}
+
+/// Asks for every object of a resource to be deleted. Returns how many are left, held by something.
+async fn delete_all(server: &Server, resource: &Arc<Resource>, namespace: Option<&str>) -> Result<usize, Failure> {
+    let range = || Range::prefix(&resource.prefix_in(namespace));
+    let options = DeleteOptions {
+        propagation_policy: Some(Propagation::Background),
+        grace_period_seconds: Some(0),
+        ..DeleteOptions::default()
+    };
+    let page = server.storage.range(range()).await?;
+    for entry in &page.entries {
+        let (namespace, name) = resource.split_key(&entry.key);
+        let place = Place {
+            resource: Arc::clone(resource),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        };
+        server.delete_internal(&place, &options).await?;
+    }
+    if page.entries.is_empty() {
+        return Ok(0);
+    }
+    Ok(server.storage.range(range()).await?.entries.len())
+}

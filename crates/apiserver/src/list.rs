@@ -1,0 +1,332 @@
+//! Reading objects: one, or many.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use serde_json::{Map, Value};
+use watchkeeper_schema::{FieldError, Path};
+use watchkeeper_storage::{Entry, Error, Range, Revision, Storage};
+
+use crate::failure::Failure;
+use crate::filter::Filter;
+use crate::render::Shape;
+use crate::front::Body;
+use crate::request::continue_token::Token;
+use crate::request::list_options::{ListOptions, VersionMatch};
+use crate::resource::{ROOT, Resource, Unreadable};
+use crate::server::Server;
+use crate::watch::{Asked, From, Watcher};
+
+/// How long a client that asks for a version to come is made to wait.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How many bytes of a long list are put together to be sent at once.
+const CHUNK: usize = 128 << 10;
+
+/// How many entries are looked at in one go when not all of them may match.
+const STRIDE: usize = 10_000;
+
+/// A page of a list.
+pub(crate) struct Listed {
+    pub(crate) entries: Vec<Arc<Entry>>,
+    pub(crate) revision: Revision,
+    token: Option<String>,
+    remaining: Option<usize>,
+}
+
+impl Server {
+    /// Reads an object, at least as new as a version.
+    pub(crate) async fn get(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        not_older_than: Option<Revision>,
+    ) -> Result<Arc<Entry>, Failure> {
+        if let Some(revision) = not_older_than.filter(|revision| *revision > 0) {
+            self.wait_for(revision).await?;
+        }
+        let found = self.storage.get(&resource.key(namespace, name), None).await?;
+        found.entry.ok_or_else(|| Failure::not_found(resource.subject(), name))
+    }
+
+    /// Waits until the storage has come to a revision, but not for long.
+    async fn wait_for(&self, revision: Revision) -> Result<(), Failure> {
+        let current = self.storage.stats().revision;
+        if current >= revision {
+            return Ok(());
+        }
+        let coming = async {
+            let Ok(mut watch) = self.storage.watch(ROOT, current).await else { return };
+            while let Some(Ok(update)) = watch.next().await {
+                if let watchkeeper_storage::Update::Event(event) = update
+                    && event.revision >= revision
+                {
+                    return;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(PATIENCE, coming).await;
+        match self.storage.stats().revision {
+            current if current >= revision => Ok(()),
+            current => Err(Failure::version_too_large(revision, current)),
+        }
+    }
+
+    /// Reads a page of a list.
+    pub(crate) async fn list(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        filter: &Filter,
+        options: &ListOptions,
+    ) -> Result<Listed, Failure> {
+        let prefix = resource.prefix_in(namespace);
+        let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0);
+        let mut range = Range::prefix(&prefix);
+        let token = options.continuation()?;
+        if let Some(token) = &token {
+            range = range.after(&format!("{prefix}{}", token.after));
+            if let Some(revision) = token.revision {
+                range = range.at(revision);
+            }
+        } else if let Some(revision) = revision(&options.resource_version)?.filter(|revision| *revision > 0) {
+            self.wait_for(revision).await?;
+            let exact = match options.resource_version_match {
+                Some(how) => how == VersionMatch::Exact,
+                None => limit.is_some(),
+            };
+            if exact {
+                range = range.at(revision);
+            }
+        }
+        match self.page(resource, &prefix, range, filter, limit).await {
+            Err(PageError::Storage(Error::Compacted { oldest })) => Err(expired(options, token, oldest)),
+            Err(PageError::Storage(error)) => Err(error.into()),
+            Err(PageError::Failure(failure)) => Err(failure),
+            Ok(listed) => Ok(listed),
+        }
+    }
+
+    async fn page(
+        &self,
+        resource: &Resource,
+        prefix: &str,
+        range: Range,
+        filter: &Filter,
+        limit: Option<usize>,
+    ) -> Result<Listed, PageError> {
+        // Where only one object can match, the others need not be looked at.
+        if let Some(key) = filter.name().and_then(|name| resource.only_key(prefix, name)) {
+            let found = self.storage.get(&key, range.revision()).await?;
+            let matching = found.entry.into_iter().map(|entry| Ok((filter.matches(resource, &entry)?, entry)));
+            let matching = matching.collect::<Result<Vec<_>, Failure>>()?;
+            let entries = matching.into_iter().filter(|(matches, _)| *matches).map(|(_, entry)| entry).collect();
+            return Ok(Listed { entries, revision: found.revision, token: None, remaining: None });
+        }
+        if filter.is_empty() {
+            let range = match limit {
+                Some(limit) => range.limit(limit),
+                None => range,
+            };
+            let page = self.storage.range(range).await?;
+            let token = page.more.then(|| token(prefix, page.entries.last(), page.revision));
+            return Ok(Listed { entries: page.entries, revision: page.revision, token, remaining: page.remaining });
+        }
+        let (mut entries, mut next) = (Vec::new(), range.limit(STRIDE));
+        loop {
+            let page = self.storage.range(next.clone()).await?;
+            let last = page.entries.last().cloned();
+            for entry in page.entries {
+                if !filter.matches(resource, &entry)? {
+                    continue;
+                }
+                if limit == Some(entries.len()) {
+                    let token = Some(token(prefix, entries.last(), page.revision));
+                    return Ok(Listed { entries, revision: page.revision, token, remaining: None });
+                }
+                entries.push(entry);
+            }
+            match last.filter(|_| page.more) {
+                Some(last) => next = next.after(&last.key).at(page.revision),
+                None => return Ok(Listed { entries, revision: page.revision, token: None, remaining: None }),
+            }
+        }
+    }
+
+    /// Starts a watch.
+    pub(crate) async fn watch(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: Option<&str>,
+        filter: Filter,
+        shape: Shape,
+        options: &ListOptions,
+    ) -> Result<Watcher, Failure> {
+        let from = match revision(&options.resource_version)?.filter(|revision| *revision > 0) {
+            Some(revision) if options.send_initial_events != Some(true) => {
+                self.wait_for(revision).await?;
+                From::Revision(revision)
+            }
+            asked => {
+                if let Some(revision) = asked {
+                    self.wait_for(revision).await?;
+                }
+                let wanted = options.send_initial_events != Some(false);
+                let limit = if wanted { None } else { Some(0) };
+                let prefix = resource.prefix_in(namespace);
+                let listed = match self.page(resource, &prefix, Range::prefix(&prefix), &filter, limit).await {
+                    Ok(listed) => listed,
+                    Err(PageError::Storage(error)) => return Err(error.into()),
+                    Err(PageError::Failure(failure)) => return Err(failure),
+                };
+                let marked = options.send_initial_events == Some(true) && options.allow_watch_bookmarks;
+                From::State { objects: VecDeque::from(listed.entries), at: listed.revision, marked }
+            }
+        };
+        let prefix = match filter.name().filter(|_| namespace.is_some() || !resource.namespaced) {
+            Some(name) => resource.key(namespace, name),
+            None => resource.prefix_in(namespace),
+        };
+        let lasting = match options.timeout_seconds.and_then(|seconds| u64::try_from(seconds).ok()) {
+            Some(seconds) => Duration::from_secs(seconds),
+            // Not all at once: those who reconnect after an hour would do so together.
+            None => Duration::from_secs(fastrand::u64(1_800..3_600)),
+        };
+        let asked = Asked {
+            resource: Arc::clone(resource),
+            prefix,
+            filter,
+            shape,
+            bookmarks: options.allow_watch_bookmarks,
+            lasting,
+        };
+        Watcher::start(&*self.storage, asked, from, self.stopping()).await
+    }
+}
+
+/// The revision that a version stands for; `None` if it is not given.
+pub(crate) fn revision(version: &str) -> Result<Option<Revision>, Failure> {
+    if version.is_empty() {
+        return Ok(None);
+    }
+    version.parse().map(Some).map_err(|_| {
+        let at = Path::root().child("resourceVersion");
+        let error = FieldError::invalid(&at, version, format!("strconv.ParseUint: parsing {version:?}: invalid syntax"));
+        Failure::internal(error.to_string())
+    })
+}
+
+/// What keeps a page from being read.
+enum PageError {
+    Storage(Error),
+    Failure(Failure),
+}
+
+impl std::convert::From<Error> for PageError {
+    fn from(error: Error) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl std::convert::From<Failure> for PageError {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+/// The token that leads to what comes after an entry.
+fn token(prefix: &str, last: Option<&Arc<Entry>>, revision: Revision) -> String {
+    let after = last.and_then(|entry| entry.key.strip_prefix(prefix)).unwrap_or_default();
+    Token { after: after.into(), revision: Some(revision) }.encode()
+}
+
+/// The answer to a client whose list has been forgotten, with a token to go on in the present.
+fn expired(options: &ListOptions, token: Option<Token>, oldest: Revision) -> Failure {
+    let Some(token) = token else {
+        let asked = &options.resource_version;
+        return Failure::expired(format!("The resourceVersion for the provided list is too old: {asked} ({oldest})."));
+    };
+    let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+        without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. \
+        Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted \
+        between the time the first chunk was returned and now may show up in the list.";
+    let mut failure = Failure::expired(message);
+    failure.token = Some(Token { revision: None, ..token }.encode());
+    failure
+}
+
+impl Listed {
+    fn metadata(&self) -> Value {
+        let mut metadata = Map::new();
+        metadata.insert("resourceVersion".into(), self.revision.to_string().into());
+        if let Some(token) = &self.token {
+            metadata.insert("continue".into(), token.as_str().into());
+            if let Some(remaining) = self.remaining {
+                metadata.insert("remainingItemCount".into(), remaining.into());
+            }
+        }
+        metadata.into()
+    }
+
+    /// The list as it is sent. Objects are copied from where they are stored as the client takes them.
+    pub(crate) fn body(self, resource: Arc<Resource>, shape: Shape) -> Result<Body, Failure> {
+        let metadata = self.metadata();
+        if shape != Shape::Object {
+            let items = self.entries.iter().map(|entry| resource.read(entry)).collect::<Result<Vec<_>, _>>()?;
+            return Ok(Body::whole(shape.of_list(&resource, &items, &metadata)));
+        }
+        let mut head = format!(r#"{{"kind":"{}","apiVersion":"{}","metadata":"#, resource.list_kind, resource.api_version);
+        head.push_str(&metadata.to_string());
+        head.push_str(r#","items":["#);
+        let mut pieces = Pieces { resource, entries: self.entries.into_iter(), first: true };
+        let bytes: usize = pieces.entries.as_slice().iter().map(|entry| entry.value.len()).sum();
+        let mut chunk = head.into_bytes();
+        if bytes <= CHUNK {
+            chunk.reserve(bytes + 64);
+            pieces.fill(&mut chunk, usize::MAX)?;
+            return Ok(Body::whole(chunk));
+        }
+        let rest = stream::unfold(Some(pieces), |pieces| async move {
+            let mut pieces = pieces?;
+            let mut chunk = Vec::with_capacity(CHUNK + CHUNK / 4);
+            match pieces.fill(&mut chunk, CHUNK) {
+                Ok(true) => Some((Bytes::from(chunk), None)),
+                Ok(false) => Some((Bytes::from(chunk), Some(pieces))),
+                // The status has been sent; a list that is cut off is not JSON, and the client sees that.
+                Err(error) => {
+                    tracing::error!(%error, "a list was cut off");
+                    None
+                }
+            }
+        });
+        Ok(Body::stream(stream::iter([Bytes::from(chunk)]).chain(rest)))
+    }
+}
+
+/// What of a list has not been sent yet.
+struct Pieces {
+    resource: Arc<Resource>,
+    entries: std::vec::IntoIter<Arc<Entry>>,
+    first: bool,
+}
+
+impl Pieces {
+    /// Adds objects until there are `enough` bytes or no more objects; tells whether the latter.
+    fn fill(&mut self, out: &mut Vec<u8>, enough: usize) -> Result<bool, Unreadable> {
+        while out.len() < enough {
+            let Some(entry) = self.entries.next() else {
+                out.extend_from_slice(b"]}\n");
+                return Ok(true);
+            };
+            if !std::mem::take(&mut self.first) {
+                out.push(b',');
+            }
+            self.resource.write_json(&entry, entry.modified, out)?;
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,135 @@
+//! What the server counts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use watchkeeper_storage::Stats;
+
+/// The upper bounds of the buckets for durations, in seconds.
+const SECONDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+/// What is counted about requests, named as kube-apiserver names it.
+pub(crate) struct Metrics {
+    registry: Mutex<Registry>,
+    requests: Family<Request, Counter>,
+    durations: Family<Verb, Histogram, fn() -> Histogram>,
+    watches: Gauge,
+    storage: Storage,
+}
+
+/// Which requests are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    verb: &'static str,
+    code: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Verb {
+    verb: Name,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Name(&'static str);
+
+impl EncodeLabelValue for Name {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        self.0.encode(encoder)
+    }
+}
+
+/// What the storage says about itself, as of the last time it was asked.
+#[derive(Default)]
+struct Storage {
+    revision: Gauge,
+    objects: Gauge,
+    events: Gauge,
+    commits: Gauge,
+    syncs: Gauge,
+    log_bytes: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let histogram: fn() -> Histogram = || Histogram::new(SECONDS);
+        let metrics = Self {
+            registry: Mutex::new(Registry::default()),
+            requests: Family::default(),
+            durations: Family::new_with_constructor(histogram),
+            watches: Gauge::default(),
+            storage: Storage::default(),
+        };
+        metrics.register();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register(&self) {
+        let mut registry = self.registry.lock();
+        registry.register("apiserver_request", "Requests answered, by verb and code", self.requests.clone());
+        registry.register(
+            "apiserver_request_duration_seconds",
+            "How long it took to answer; of watches, to begin",
+            self.durations.clone(),
+        );
+        registry.register("apiserver_longrunning_requests", "Watches that are open", self.watches.clone());
+        for (name, help, gauge) in [
+            ("watchkeeper_storage_revision", "The newest revision", &self.storage.revision),
+            ("watchkeeper_storage_objects", "Objects stored", &self.storage.objects),
+            ("watchkeeper_storage_events", "Changes kept for watches that begin in the past", &self.storage.events),
+            ("watchkeeper_storage_commits", "Commits since the start", &self.storage.commits),
+            ("watchkeeper_storage_syncs", "Times the log was synced to the disk; commits share them", &self.storage.syncs),
+            ("watchkeeper_storage_log_bytes", "Bytes of the log that no checkpoint covers", &self.storage.log_bytes),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
+    }
+
+    /// Counts an answer.
+    pub(crate) fn answered(&self, verb: &'static str, code: u16, took: Duration) {
+        self.requests.get_or_create(&Request { verb, code }).inc();
+        self.durations.get_or_create(&Verb { verb: Name(verb) }).observe(took.as_secs_f64());
+    }
+
+    /// Counts a watch for as long as this lives.
+    pub(crate) fn watch(&self) -> Open {
+        self.watches.inc();
+        Open(self.watches.clone())
+    }
+
+    /// Everything, as OpenMetrics text.
+    pub(crate) fn text(&self, stats: &Stats) -> String {
+        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        self.storage.revision.set(whole(stats.revision));
+        self.storage.objects.set(whole(stats.entries as u64));
+        self.storage.events.set(whole(stats.events as u64));
+        self.storage.commits.set(whole(stats.commits));
+        self.storage.syncs.set(whole(stats.syncs));
+        self.storage.log_bytes.set(whole(stats.log_bytes));
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &self.registry.lock());
+        text
+    }
+}
+
+/// An open watch.
+pub(crate) struct Open(Gauge);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+#[allow(dead_code, reason = "metrics are shared with the tasks of the server")]
+type Shared = Arc<Metrics>;

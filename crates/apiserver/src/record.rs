@@ -1,0 +1,247 @@
+//! Objects as they are stored: the bytes that will be served.
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use watchkeeper_storage::{Entry, Revision};
+
+/// The version of the layout.
+const FORMAT: u8 = 1;
+
+/// Format, hole, fingerprint.
+const HEADER: usize = 1 + 4 + 8;
+
+/// How the JSON begins, up to the version itself.
+const START: &[u8] = br#"{"apiVersion":""#;
+
+/// The most digits a revision has.
+const DIGITS: usize = 20;
+
+/// An object as it is stored: its JSON without the digits of its `resourceVersion`, which is the revision of the commit
+/// that wrote it and is known only afterwards.
+///
+/// Serving an object is copying two slices with the digits between them; nothing is parsed. The layout is one byte of
+/// format, four bytes of where the digits go, eight bytes of fingerprint, and the JSON, numbers little-endian.
+///
+/// The fingerprint is that of the schema the object was written under. As long as it is still the schema's, the bytes are
+/// what the object would be read as; otherwise it has to be pruned and defaulted again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record<'a> {
+    before: &'a [u8],
+    after: &'a [u8],
+    pub(crate) fingerprint: u64,
+    pub(crate) revision: Revision,
+}
+
+/// Bytes that no record consists of: something else wrote to the storage.
+#[derive(Debug, thiserror::Error)]
+#[error("{key} does not hold an object of a format this version knows")]
+pub(crate) struct NotARecord {
+    key: String,
+}
+
+impl<'a> Record<'a> {
+    /// Reads a stored entry.
+    pub(crate) fn read(entry: &'a Entry) -> Result<Self, NotARecord> {
+        Self::parse(&entry.value, entry.modified).ok_or_else(|| NotARecord { key: entry.key.to_string() })
+    }
+
+    /// Reads bytes that [`encode`] made, as of a revision.
+    pub(crate) fn parse(bytes: &'a [u8], revision: Revision) -> Option<Self> {
+        let (format, rest) = bytes.split_first()?;
+        let (hole, rest) = rest.split_first_chunk::<4>()?;
+        let (fingerprint, json) = rest.split_first_chunk::<8>()?;
+        let (before, after) = json.split_at_checked(u32::from_le_bytes(*hole) as usize)?;
+        let fingerprint = u64::from_le_bytes(*fingerprint);
+        (*format == FORMAT).then_some(Self { before, after, fingerprint, revision })
+    }
+
+    /// The same object, as of another revision: how a deletion tells of it.
+    pub(crate) fn at(self, revision: Revision) -> Self {
+        Self { revision, ..self }
+    }
+
+    /// Writes the JSON as it is served.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let mut digits = itoa_buffer();
+        out.extend_from_slice(self.before);
+        out.extend_from_slice(write_digits(self.revision, &mut digits));
+        out.extend_from_slice(self.after);
+    }
+
+    /// The `apiVersion` it was stored with.
+    pub(crate) fn api_version(&self) -> Option<&'a str> {
+        let rest = self.before.strip_prefix(START)?;
+        let end = rest.iter().position(|byte| *byte == b'"')?;
+        std::str::from_utf8(&rest[..end]).ok()
+    }
+
+    /// Writes the JSON as [`write`](Self::write) does, as another version of the kind.
+    pub(crate) fn write_as(&self, api_version: &str, out: &mut Vec<u8>) {
+        match self.api_version() {
+            Some(stored) if stored != api_version => {
+                out.extend_from_slice(START);
+                out.extend_from_slice(api_version.as_bytes());
+                Self { before: &self.before[START.len() + stored.len()..], ..*self }.write(out);
+            }
+            _ => self.write(out),
+        }
+    }
+
+    /// The most bytes that [`write`](Self::write) writes.
+    pub(crate) fn size(&self) -> usize {
+        self.before.len() + DIGITS + self.after.len()
+    }
+
+    /// The JSON as it is served.
+    pub(crate) fn json(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.size());
+        self.write(&mut out);
+        out
+    }
+
+    /// The object.
+    pub(crate) fn object(&self) -> Result<Value, serde_json::Error> {
+        serde_json::from_slice(&self.json())
+    }
+}
+
+fn itoa_buffer() -> [u8; DIGITS] {
+    [0; DIGITS]
+}
+
+/// The decimal digits of a number, at the end of the buffer.
+fn write_digits(mut number: u64, buffer: &mut [u8; DIGITS]) -> &[u8] {
+    let mut at = DIGITS;
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &buffer[at..];
+        }
+    }
+}
+
+/// Makes the stored form of an object; whatever `resourceVersion` it has is left out.
+pub(crate) fn encode(object: &Value, fingerprint: u64) -> Bytes {
+    let mut json = Json { bytes: Vec::with_capacity(1024), hole: 0 };
+    json.bytes.extend_from_slice(&[0; HEADER]);
+    json.object(object);
+    let hole = u32::try_from(json.hole - HEADER).unwrap_or(u32::MAX);
+    json.bytes[0] = FORMAT;
+    json.bytes[1..5].copy_from_slice(&hole.to_le_bytes());
+    json.bytes[5..HEADER].copy_from_slice(&fingerprint.to_le_bytes());
+    json.bytes.shrink_to_fit();
+    json.bytes.into()
+}
+
+struct Json {
+    bytes: Vec<u8>,
+    hole: usize,
+}
+
+impl Json {
+    fn object(&mut self, object: &Value) {
+        let none = Map::new();
+        let fields = object.as_object().unwrap_or(&none);
+        self.bytes.extend_from_slice(START);
+        // No version has a character that JSON would escape.
+        self.bytes.extend_from_slice(fields.get("apiVersion").and_then(Value::as_str).unwrap_or_default().as_bytes());
+        self.bytes.push(b'"');
+        let mut first = false;
+        for (name, value) in fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "metadata")) {
+            self.field(name, &mut first);
+            self.value(value);
+        }
+        self.field("metadata", &mut first);
+        self.metadata(fields.get("metadata").and_then(Value::as_object).unwrap_or(&none));
+        self.bytes.push(b'}');
+    }
+
+    fn metadata(&mut self, metadata: &Map<String, Value>) {
+        self.bytes.push(b'{');
+        let mut first = true;
+        for (name, value) in metadata.iter().filter(|(name, _)| *name != "resourceVersion") {
+            self.field(name, &mut first);
+            self.value(value);
+        }
+        self.field("resourceVersion", &mut first);
+        self.bytes.push(b'"');
+        self.hole = self.bytes.len();
+        self.bytes.extend_from_slice(b"\"}");
+    }
+
+    fn field(&mut self, name: &str, first: &mut bool) {
+        if !std::mem::take(first) {
+            self.bytes.push(b',');
+        }
+        self.value(&Value::String(name.to_owned()));
+        self.bytes.push(b':');
+    }
+
+    fn value(&mut self, value: &Value) {
+        // Writing a value to a vector cannot fail: there is no I/O, and all keys are strings.
+        let _ = serde_json::to_writer(&mut self.bytes, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_object_comes_back_with_the_revision_as_its_version() {
+        let object = json!({
+            "apiVersion": "example.com/v1", "kind": "Widget",
+            "metadata": {"name": "a", "resourceVersion": "7", "uid": "u"},
+            "spec": {"metadata": {"resourceVersion": "inner"}, "text": "\"resourceVersion\":\"\""},
+        });
+        let bytes = encode(&object, 42);
+        for revision in [0, 9, 10, 123_456, u64::MAX] {
+            let record = Record::parse(&bytes, revision).unwrap();
+            let mut expected = object.clone();
+            expected["metadata"]["resourceVersion"] = revision.to_string().into();
+            assert_eq!(record.object().unwrap(), expected);
+            assert_eq!(record.fingerprint, 42);
+            assert!(record.json().len() <= record.size());
+        }
+    }
+
+    #[test]
+    fn an_object_without_metadata_gets_a_version_all_the_same() {
+        let bytes = encode(&json!({"apiVersion": "v1", "a": 1}), 0);
+        let record = Record::parse(&bytes, 3).unwrap();
+        let expected = json!({"apiVersion": "v1", "metadata": {"resourceVersion": "3"}, "a": 1});
+        assert_eq!(record.object().unwrap(), expected);
+    }
+
+    #[test]
+    fn an_object_can_be_served_as_another_version() {
+        let bytes = encode(&json!({"apiVersion": "example.com/v1", "a": {"apiVersion": "example.com/v1"}}), 0);
+        let record = Record::parse(&bytes, 3).unwrap();
+        assert_eq!(record.api_version(), Some("example.com/v1"));
+        for version in ["example.com/v1", "example.com/v1beta1"] {
+            let mut out = Vec::new();
+            record.write_as(version, &mut out);
+            let object: Value = serde_json::from_slice(&out).unwrap();
+            assert_eq!(object["apiVersion"], version);
+            assert_eq!(object["a"]["apiVersion"], "example.com/v1");
+            assert_eq!(object["metadata"]["resourceVersion"], "3");
+        }
+    }
+
+    #[test]
+    fn bytes_of_another_format_are_refused() {
+        let good = encode(&json!({}), 0);
+        assert!(Record::parse(&[], 1).is_none());
+        assert!(Record::parse(&good[..HEADER - 1], 1).is_none());
+        assert!(Record::parse(b"{}", 1).is_none());
+        let mut other = good.to_vec();
+        other[0] = 2;
+        assert!(Record::parse(&other, 1).is_none());
+        let mut far = good.to_vec();
+        far[1..5].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(Record::parse(&far, 1).is_none());
+    }
+}

@@ -1,0 +1,92 @@
+//! In which form objects are sent.
+
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+use watchkeeper_schema::{FieldError, Path};
+use watchkeeper_table::{Include, Partial, PartialList, Table};
+
+use crate::failure::{Failure, Subject};
+use crate::request::media::{Accepted, Transform};
+use crate::request::query::Query;
+use crate::resource::Resource;
+
+/// What is sent in place of an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// The object itself.
+    #[default]
+    Object,
+    /// Its metadata.
+    Partial,
+    /// A table with a row for it.
+    Table(Include),
+}
+
+impl Shape {
+    /// What a client asked for.
+    pub(crate) fn new(accepted: &Accepted, query: &Query) -> Result<Self, Failure> {
+        match accepted.transform {
+            Transform::Object => Ok(Self::Object),
+            Transform::Partial => Ok(Self::Partial),
+            Transform::Table => {
+                let asked = query.get("includeObject").unwrap_or_default();
+                Include::read(asked).map(Self::Table).ok_or_else(|| {
+                    let at = Path::root().child("includeObject");
+                    let error = FieldError::invalid(&at, asked, "must be 'Metadata', 'Object', 'None', or empty");
+                    Failure::invalid(Subject { group: "meta.k8s.io", name: "TableOptions" }, "", &[error])
+                })
+            }
+        }
+    }
+
+    /// What is sent for one object.
+    pub(crate) fn of_one(self, resource: &Resource, object: Value) -> Value {
+        let made = match self {
+            Self::Object => return object,
+            Self::Partial => serde_json::to_value(Partial(&object)),
+            Self::Table(include) => {
+                let metadata = json!({"resourceVersion": crate::meta::text(&object, "resourceVersion")});
+                serde_json::to_value(table(resource, std::slice::from_ref(&object), &metadata, include))
+            }
+        };
+        // All keys are strings, so nothing can fail.
+        made.unwrap_or_default()
+    }
+
+    /// What is sent for a bookmark.
+    pub(crate) fn of_bookmark(self, mut object: Value) -> Value {
+        match self {
+            Self::Object => object,
+            Self::Partial => {
+                object["kind"] = "PartialObjectMetadata".into();
+                object["apiVersion"] = "meta.k8s.io/v1".into();
+                object
+            }
+            Self::Table(_) => {
+                let version = crate::meta::text(&object, "resourceVersion");
+                json!({
+                    "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": version},
+                    "columnDefinitions": null, "rows": [{"cells": [], "object": object}],
+                })
+            }
+        }
+    }
+
+    /// What is sent for a list, its items as they are served.
+    pub(crate) fn of_list(self, resource: &Resource, items: &[Value], metadata: &Value) -> Vec<u8> {
+        let written = match self {
+            Self::Object => serde_json::to_vec(&json!({
+                "kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata, "items": items,
+            })),
+            Self::Partial => serde_json::to_vec(&PartialList { objects: items, metadata }),
+            Self::Table(include) => serde_json::to_vec(&table(resource, items, metadata, include)),
+        };
+        // Writing to a vector cannot fail: there is no I/O, and all keys are strings.
+        written.unwrap_or_default()
+    }
+}
+
+fn table<'a>(resource: &'a Resource, objects: &'a [Value], metadata: &'a Value, include: Include) -> Table<'a> {
+    Table { printer: resource.printer(), objects, metadata, include, headers: true, now: SystemTime::now() }
+}

@@ -1,0 +1,160 @@
+//! Answers, on their way to HTTP.
+
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WARNING};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::front::{Body, Response};
+use crate::request::media::Format;
+
+/// An answer.
+pub(crate) struct Reply {
+    code: StatusCode,
+    headers: HeaderMap,
+    content: Content,
+}
+
+enum Content {
+    Bytes(Vec<u8>),
+    Body(Body),
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<Body> for Content {
+    fn from(body: Body) -> Self {
+        Self::Body(body)
+    }
+}
+
+impl Reply {
+    /// JSON that has been written already.
+    pub(crate) fn new(code: u16, content: impl Into<ReplyContent>) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self { code, headers, content: content.into().0 }
+    }
+
+    /// A value as JSON.
+    pub(crate) fn json(code: u16, value: &impl serde::Serialize) -> Self {
+        // Writing to a vector cannot fail: there is no I/O, and all keys are strings.
+        let mut json = serde_json::to_vec(value).unwrap_or_default();
+        json.push(b'\n');
+        Self::new(code, json)
+    }
+
+    /// A text.
+    pub(crate) fn text(code: u16, text: impl Into<String>) -> Self {
+        Self::new(code, text.into().into_bytes()).typed("text/plain; charset=utf-8")
+    }
+
+    /// Nothing like that is served here. A text, not a `Status`: clients tell a missing API from a missing object by it.
+    pub(crate) fn no_such_page() -> Self {
+        Self::text(404, "404 page not found\n").header("x-content-type-options", "nosniff")
+    }
+
+    pub(crate) fn failure(failure: &Failure) -> Self {
+        let reply = Self::json(failure.code, &failure.status());
+        match failure.retry_after_seconds() {
+            Some(seconds) => reply.header(RETRY_AFTER.as_str(), &seconds.to_string()),
+            None => reply,
+        }
+    }
+
+    pub(crate) fn code(&self) -> u16 {
+        self.code.as_u16()
+    }
+
+    /// Says of what type the content is.
+    #[must_use]
+    pub(crate) fn typed(mut self, content_type: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(content_type) {
+            self.headers.insert(CONTENT_TYPE, value);
+        }
+        self
+    }
+
+    /// Sends JSON as what the client asked for. All JSON is YAML too.
+    #[must_use]
+    pub(crate) fn format(self, format: Format) -> Self {
+        match format {
+            Format::Json => self,
+            Format::Yaml => self.typed("application/yaml"),
+        }
+    }
+
+    #[must_use]
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(value)) {
+            self.headers.append(name, value);
+        }
+        self
+    }
+
+    /// Tells the client something although all went well.
+    #[must_use]
+    pub(crate) fn warning(self, text: &str) -> Self {
+        let quoted: String = text.chars().filter(|char| !char.is_control()).collect();
+        let quoted = quoted.replace('\\', "\\\\").replace('"', "\\\"");
+        self.header(WARNING.as_str(), &format!("299 - \"{quoted}\""))
+    }
+
+    /// Marks the content so that a client that has it already needs not get it again.
+    pub(crate) fn tag(&mut self, request: &HeaderMap) {
+        let Content::Bytes(bytes) = &self.content else { return };
+        let digest = ring::digest::digest(&ring::digest::SHA512, bytes);
+        let tag: String = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+        let tag = format!("\"{tag}\"");
+        let known = request.get_all(http::header::IF_NONE_MATCH).iter().any(|known| known.as_bytes() == tag.as_bytes());
+        if let Ok(value) = HeaderValue::from_str(&tag) {
+            self.headers.insert(http::header::ETAG, value);
+        }
+        if known {
+            self.code = StatusCode::NOT_MODIFIED;
+            self.content = Content::Bytes(Vec::new());
+        }
+    }
+
+    pub(crate) fn into_response(self, audit: Option<HeaderValue>, pretty: bool) -> Response {
+        let Self { code, mut headers, content } = self;
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        let audit = audit.or_else(|| HeaderValue::from_str(&crate::random::uid()).ok());
+        headers.extend(audit.map(|audit| (HeaderName::from_static("audit-id"), audit)));
+        let body = match content {
+            Content::Body(body) => body,
+            Content::Bytes(bytes) if pretty && is_json(&headers) => Body::whole(prettified(bytes)),
+            Content::Bytes(bytes) => Body::whole(bytes),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = code;
+        *response.headers_mut() = headers;
+        response
+    }
+}
+
+/// What a [`Reply`] is made of.
+pub(crate) struct ReplyContent(Content);
+
+impl<T: Into<Content>> From<T> for ReplyContent {
+    fn from(content: T) -> Self {
+        Self(content.into())
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/json"))
+}
+
+/// For people who look at it with curl.
+fn prettified(json: Vec<u8>) -> Vec<u8> {
+    match serde_json::from_slice::<Value>(&json).and_then(|value| serde_json::to_vec_pretty(&value)) {
+        Ok(pretty) => pretty,
+        Err(_) => json,
+    }
+}

@@ -1,0 +1,106 @@
+use watchkeeper_schema::{FieldError, Path, invalid_message};
+
+/// The group of the kinds that options belong to.
+const GROUP: &str = "meta.k8s.io";
+
+/// A request that cannot be understood, with what its `Status` says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Rejected {
+    /// 400: something cannot be parsed.
+    BadRequest(String),
+    /// 422: options that parse but break rules; `kind` is one of `meta.k8s.io`.
+    Invalid {
+        /// The kind of the options: `ListOptions`.
+        kind: &'static str,
+        /// The name of the object, which options do not have: always empty.
+        name: String,
+        /// What is wrong, at least one thing.
+        errors: Vec<FieldError>,
+    },
+    /// 406: no acceptable media type for the answer.
+    NotAcceptable(String),
+    /// 415: a body in a media type that is not understood.
+    UnsupportedMediaType(String),
+    /// 500: a path that looks like a resource but names none.
+    Internal(String),
+}
+
+impl Rejected {
+    /// Options that break rules, if there are any complaints.
+    pub(crate) fn unless_valid(kind: &'static str, errors: Vec<FieldError>) -> Result<(), Self> {
+        if errors.is_empty() { Ok(()) } else { Err(Self::Invalid { kind, name: String::new(), errors }) }
+    }
+
+    /// The HTTP status code.
+    pub(crate) fn code(&self) -> u16 {
+        match self {
+            Self::BadRequest(_) => 400,
+            Self::NotAcceptable(_) => 406,
+            Self::UnsupportedMediaType(_) => 415,
+            Self::Invalid { .. } => 422,
+            Self::Internal(_) => 500,
+        }
+    }
+
+    /// The `reason` of the `Status`.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::BadRequest(_) => "BadRequest",
+            Self::NotAcceptable(_) => "NotAcceptable",
+            Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
+            Self::Invalid { .. } => "Invalid",
+            Self::Internal(_) => "InternalError",
+        }
+    }
+
+    /// The `message` of the `Status`.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Self::BadRequest(text)
+            | Self::NotAcceptable(text)
+            | Self::UnsupportedMediaType(text)
+            | Self::Internal(text) => text.clone(),
+            Self::Invalid { kind, name, errors } => invalid_message(GROUP, kind, name, errors),
+        }
+    }
+}
+
+/// A text in quotes as Go's `%q` prints it. Field errors quote that way, so one of them does the work.
+pub(crate) fn quoted(text: &str) -> String {
+    let body = FieldError::invalid(&Path::root(), text, "").body();
+    match body.split_once(": ") {
+        Some((_, quoted)) => quoted.into(),
+        None => body,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_as_go_does() {
+        assert_eq!(quoted("a: \"b\"\n"), r#""a: \"b\"\n""#);
+        assert_eq!(quoted(""), "\"\"");
+    }
+
+    #[test]
+    fn says_what_a_status_needs() {
+        let errors = vec![FieldError::required(&Path::root().child("fieldManager"), "no")];
+        let invalid = Rejected::unless_valid("PatchOptions", errors).unwrap_err();
+        assert_eq!((invalid.code(), invalid.reason()), (422, "Invalid"));
+        assert_eq!(
+            invalid.message(),
+            r#"PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: no"#
+        );
+        assert_eq!(Rejected::unless_valid("PatchOptions", Vec::new()), Ok(()));
+        for (rejected, code) in [
+            (Rejected::BadRequest("x".into()), 400),
+            (Rejected::NotAcceptable("x".into()), 406),
+            (Rejected::UnsupportedMediaType("x".into()), 415),
+            (Rejected::Internal("x".into()), 500),
+        ] {
+            assert_eq!((rejected.code(), rejected.message().as_str()), (code, "x"));
+        }
+    }
+}

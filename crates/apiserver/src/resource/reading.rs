@@ -1,0 +1,122 @@
+//! From stored bytes to what clients see.
+
+use serde_json::Value;
+use watchkeeper_storage::{Entry, Revision};
+
+use super::{Nature, Resource};
+use crate::failure::Failure;
+use crate::record::{self, Record};
+
+/// The fingerprint of every built-in object: their schemas change only with the program.
+const BUILTIN: u64 = 1;
+
+/// The fingerprint of an object that was written as another version than the one it is stored as.
+const UNKNOWN: u64 = 0;
+
+/// A stored object that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{key} cannot be read: {reason}")]
+pub(crate) struct Unreadable {
+    key: String,
+    reason: String,
+}
+
+impl From<Unreadable> for Failure {
+    fn from(unreadable: Unreadable) -> Self {
+        Self::internal(unreadable.to_string())
+    }
+}
+
+impl Resource {
+    /// The stored form of an object of this version.
+    pub(crate) fn encode(&self, object: &Value) -> bytes::Bytes {
+        match &self.nature {
+            Nature::Builtin(kind) if kind.stored_as.is_some() => {
+                record::encode(&kind.to_stored(object.clone()), BUILTIN)
+            }
+            Nature::Builtin(_) => record::encode(object, BUILTIN),
+            Nature::Custom(installed, index) => {
+                let definition = &installed.definition;
+                let version = &definition.versions[*index];
+                if version.storage {
+                    return record::encode(object, version.fingerprint);
+                }
+                let mut stored = object.clone();
+                if let Some(storage) = definition.storage() {
+                    stored["apiVersion"] = definition.api_version(storage).into();
+                }
+                record::encode(&stored, UNKNOWN)
+            }
+        }
+    }
+
+    /// Whether the stored bytes are what this version serves, but for the `apiVersion`.
+    fn serves(&self, record: &Record<'_>) -> bool {
+        match &self.nature {
+            Nature::Builtin(kind) => kind.stored_as.is_none(),
+            Nature::Custom(installed, index) => {
+                record.fingerprint == installed.definition.versions[*index].fingerprint
+            }
+        }
+    }
+
+    /// Writes a stored object as this version serves it, as of a revision.
+    pub(crate) fn write_json(&self, entry: &Entry, revision: Revision, out: &mut Vec<u8>) -> Result<(), Unreadable> {
+        let record = self.record(entry)?.at(revision);
+        if self.serves(&record) {
+            record.write_as(&self.api_version, out);
+            return Ok(());
+        }
+        let object = self.convert(&record, &entry.key)?;
+        // Writing a value to a vector cannot fail.
+        let _ = serde_json::to_writer(out, &object);
+        Ok(())
+    }
+
+    /// A stored object as this version.
+    pub(crate) fn read(&self, entry: &Entry) -> Result<Value, Unreadable> {
+        self.read_at(entry, entry.modified)
+    }
+
+    /// A stored object as this version, as of a revision.
+    pub(crate) fn read_at(&self, entry: &Entry, revision: Revision) -> Result<Value, Unreadable> {
+        let record = self.record(entry)?.at(revision);
+        if !self.serves(&record) {
+            return self.convert(&record, &entry.key);
+        }
+        let mut json = Vec::with_capacity(record.size() + self.api_version.len());
+        record.write_as(&self.api_version, &mut json);
+        serde_json::from_slice(&json).map_err(|error| unreadable(&entry.key, error))
+    }
+
+    fn record<'a>(&self, entry: &'a Entry) -> Result<Record<'a>, Unreadable> {
+        Record::read(entry).map_err(|error| unreadable(&entry.key, error))
+    }
+
+    /// Reads an object that was written as another version or under another schema.
+    fn convert(&self, record: &Record<'_>, key: &str) -> Result<Value, Unreadable> {
+        let mut object = record.object().map_err(|error| unreadable(key, error))?;
+        match &self.nature {
+            Nature::Builtin(kind) => object = kind.from_stored(object),
+            Nature::Custom(installed, index) => {
+                let definition = &installed.definition;
+                let stored = record.api_version().and_then(|text| text.rsplit('/').next()).unwrap_or_default();
+                if let Some(version) = definition.versions.iter().find(|version| version.name == stored) {
+                    version.schema.prune(&mut object);
+                    version.schema.default(&mut object);
+                }
+                object["apiVersion"] = self.api_version.as_str().into();
+                let version = &definition.versions[*index];
+                if version.name != stored {
+                    version.schema.prune(&mut object);
+                    version.schema.default(&mut object);
+                }
+            }
+        }
+        Ok(object)
+    }
+}
+
+fn unreadable(key: &str, reason: impl ToString) -> Unreadable {
+    Unreadable { key: key.into(), reason: reason.to_string() }
+}

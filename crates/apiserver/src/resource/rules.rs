@@ -1,0 +1,292 @@
+//! What the objects of a resource have to be, wherever the rules come from.
+
+use serde_json::Value;
+use watchkeeper_kinds::Verbs;
+use watchkeeper_schema::{FieldError, Path, metadata};
+use watchkeeper_table::FieldPath;
+
+use super::{Nature, Resource};
+use crate::failure::{Failure, Subject};
+use crate::write::Part;
+use crate::{definition, meta};
+
+impl Resource {
+    /// Whether objects of it are kept: reviews are answered and forgotten.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.builtin_kind().is_none_or(|kind| kind.verbs != Verbs::CreateOnly)
+    }
+
+    /// Whether it has this subresource.
+    pub(crate) fn has_subresource(&self, name: &str) -> bool {
+        match &self.nature {
+            Nature::Builtin(kind) => kind.subresource(name).is_some(),
+            Nature::Custom(installed, index) => match name {
+                "status" => installed.definition.versions[*index].status,
+                "scale" => installed.definition.versions[*index].scale.is_some(),
+                _ => false,
+            },
+        }
+    }
+
+    /// Whether a replacement needs not say which version it replaces.
+    pub(crate) fn allows_unconditional_update(&self) -> bool {
+        self.builtin_kind().is_some_and(|kind| kind.unconditional_update)
+    }
+
+    /// Whether replacing what does not exist creates it.
+    pub(crate) fn allows_create_on_update(&self) -> bool {
+        self.builtin_kind().is_some_and(|kind| kind.create_on_update)
+    }
+
+    /// The value of a field that objects can be selected by; `None` if they cannot.
+    pub(crate) fn selected(&self, object: &Value, field: &str) -> Option<String> {
+        if let Some(kind) = self.builtin_kind() {
+            return kind.selected(object, field);
+        }
+        let (_, version) = self.custom_version()?;
+        let path = version.selectable.iter().find(|path| path.trim_start_matches('.') == field)?;
+        let found = FieldPath::parse(path).ok().and_then(|path| path.get(object).cloned());
+        Some(match found {
+            Some(Value::String(text)) => text,
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        })
+    }
+
+    /// Whether objects can be selected by this field.
+    pub(crate) fn can_select(&self, field: &str) -> bool {
+        match field {
+            "metadata.name" => true,
+            "metadata.namespace" => self.namespaced || self.builtin_kind().is_none(),
+            field => self.selected(&Value::Null, field).is_some(),
+        }
+    }
+
+    /// Makes of what was sent an object of this resource: what is unknown goes away and is returned as paths. The error
+    /// is a message for the client.
+    pub(crate) fn coerce(&self, object: &mut Value) -> Result<Vec<String>, String> {
+        match &self.nature {
+            Nature::Builtin(kind) => kind.coerce(object).map_err(|error| error.to_string()),
+            Nature::Custom(..) => match self.custom_version() {
+                Some((_, version)) => version.schema.coerce(object).map_err(|error| error.to_string()),
+                None => Ok(Vec::new()),
+            },
+        }
+    }
+
+    /// Fills in what is missing.
+    pub(crate) fn default(&self, object: &mut Value) {
+        match &self.nature {
+            Nature::Builtin(kind) => kind.default(object),
+            Nature::Custom(installed, index) => installed.definition.versions[*index].schema.default(object),
+        }
+    }
+
+    /// What becomes of an object before it is created: what clients may not set is reset.
+    pub(crate) fn prepare_create(&self, object: &mut Value) {
+        match &self.nature {
+            Nature::Builtin(_) if self.is_definitions() => definition::prepare_create(object),
+            Nature::Builtin(kind) => kind.prepare_for_create(object),
+            Nature::Custom(installed, index) => {
+                definition::object::prepare_create(&installed.definition.versions[*index], object);
+            }
+        }
+    }
+
+    /// What becomes of an object before it, or a part of it, replaces `old`.
+    pub(crate) fn prepare_update(&self, part: Part, new: &mut Value, old: &Value) {
+        match (&self.nature, part) {
+            (Nature::Builtin(_), Part::Status) if self.is_definitions() => definition::prepare_status_update(new, old),
+            (Nature::Builtin(_), _) if self.is_definitions() => definition::prepare_update(new, old),
+            (Nature::Builtin(kind), part) => kind.prepare_for_update(part, new, old),
+            (Nature::Custom(..), Part::Status) => definition::object::prepare_status_update(new, old),
+            (Nature::Custom(installed, index), _) => {
+                definition::object::prepare_update(&installed.definition.versions[*index], new, old);
+            }
+        }
+    }
+
+    /// What is wrong with a new object.
+    pub(crate) fn validate(&self, object: &Value) -> Vec<FieldError> {
+        if self.is_definitions() {
+            return definition::validate(object, None);
+        }
+        let mut errors = self.metadata_errors(object);
+        match &self.nature {
+            Nature::Builtin(kind) => errors.extend(kind.validate(object, None)),
+            Nature::Custom(installed, index) => {
+                let version = &installed.definition.versions[*index];
+                errors.extend(version.schema.validate(object));
+                errors.extend(definition::object::check_scale(version, object, false));
+            }
+        }
+        errors
+    }
+
+    /// What is wrong with an object that, or a part of which, replaces `old`.
+    pub(crate) fn validate_update(&self, part: Part, new: &Value, old: &Value) -> Vec<FieldError> {
+        if self.is_definitions() {
+            return match part {
+                Part::Status => definition::validate_status(new, old),
+                _ => definition::validate(new, Some(old)),
+            };
+        }
+        let mut errors = self.metadata_errors(new);
+        errors.extend(metadata_update_errors(new, old));
+        match &self.nature {
+            Nature::Builtin(kind) if part == Part::Main => errors.extend(kind.validate(new, Some(old))),
+            Nature::Builtin(_) => {}
+            Nature::Custom(installed, index) => {
+                let version = &installed.definition.versions[*index];
+                errors.extend(if part == Part::Status {
+                    version.schema.validate_status_update(old, new)
+                } else {
+                    version.schema.validate_update(old, new)
+                });
+                errors.extend(definition::object::check_scale(version, new, part == Part::Status));
+            }
+        }
+        errors
+    }
+
+    fn metadata_errors(&self, object: &Value) -> Vec<FieldError> {
+        let at = Path::root().child("metadata");
+        let mut errors = Vec::new();
+        let invalid = |field: &str, value: &str, problems: Vec<String>| {
+            let at = at.child(field);
+            problems.into_iter().map(move |problem| FieldError::invalid(&at, value, problem)).collect::<Vec<_>>()
+        };
+        let prefix = meta::text(object, "generateName");
+        if !prefix.is_empty() {
+            errors.extend(invalid("generateName", prefix, self.name_problems(prefix, true)));
+        }
+        match meta::name(object) {
+            "" => errors.push(FieldError::required(&at.child("name"), "name or generateName is required")),
+            name => errors.extend(invalid("name", name, self.name_problems(name, false))),
+        }
+        match (self.namespaced, meta::text(object, "namespace")) {
+            (true, "") => errors.push(FieldError::required(&at.child("namespace"), "")),
+            (false, namespace) if !namespace.is_empty() => {
+                errors.push(FieldError::forbidden(&at.child("namespace"), "not allowed on this type"));
+            }
+            _ => {}
+        }
+        errors.extend(metadata::validate(&object["metadata"], &at));
+        errors
+    }
+
+    /// What is wrong with a name, or with what one is to begin with.
+    fn name_problems(&self, name: &str, is_prefix: bool) -> Vec<String> {
+        // A prefix may end with a dash: something will follow it.
+        let masked = match name.strip_suffix('-').filter(|rest| is_prefix && !rest.is_empty()) {
+            Some(rest) => format!("{}a", &rest[..rest.floor_char_boundary(rest.len() - 1)]),
+            None => name.to_owned(),
+        };
+        match &self.nature {
+            Nature::Builtin(kind) => kind.name_rule.problems(&masked),
+            Nature::Custom(..) => metadata::dns_subdomain_problems(&masked),
+        }
+    }
+
+    /// How many seconds an object is given to end by itself; `None` for kinds that are not asked.
+    pub(crate) fn grace_period(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
+        self.builtin_kind().filter(|kind| kind.graceful_delete)?;
+        let ended = matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+        let placed = object["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+        let usual = object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
+        // Where nothing runs, nothing has to end.
+        Some(if ended || !placed { 0 } else { asked.unwrap_or(usual) })
+    }
+
+    /// What becomes of an object that is to be deleted.
+    pub(crate) fn prepare_delete(&self, object: &mut Value, now: &str) {
+        if self.is_definitions() {
+            definition::deletion::begin(object, now);
+        }
+        if self.is_core("namespaces") {
+            object["status"]["phase"] = "Terminating".into();
+        }
+    }
+
+    /// Whether something else than finalizers in its metadata keeps an object from being deleted.
+    pub(crate) fn is_held(&self, object: &Value) -> bool {
+        self.is_core("namespaces")
+            && object["spec"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
+    }
+
+    /// Whether the last state of a deleted object is sent, rather than that it is gone.
+    pub(crate) fn returns_deleted(&self) -> bool {
+        const RETURNED: [&str; 7] = [
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "pods",
+            "podtemplates",
+            "resourcequotas",
+            "serviceaccounts",
+            "services",
+        ];
+        self.group.is_empty() && RETURNED.contains(&self.plural.as_str())
+    }
+
+    /// Lays a patch over an object, lists merged by the rules of the kind.
+    pub(crate) fn merge_strategically(&self, _object: &Value, _patch: &Value) -> Result<Value, Failure> {
+        Err(Failure::unsupported_media_type("strategic merge patches are not supported"))
+    }
+
+    /// Refuses an object that says it is of another kind or version. `body` is what was sent.
+    pub(crate) fn check_kind(&self, object: &Value, body: &str) -> Result<(), Failure> {
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (kind, version) = (text("kind"), text("apiVersion"));
+        if (kind, version) == (self.kind.as_str(), self.api_version.as_str()) {
+            return Ok(());
+        }
+        if let Some((installed, served)) = self.custom_version() {
+            let definition = &installed.definition;
+            if let Some(message) = definition::object::refuse(definition, served, object, body) {
+                return Err(Failure::bad_request(message));
+            }
+            let errors = definition::object::check_type(definition, served, object);
+            let subject = Subject { group: &self.group, name: kind };
+            return Err(Failure::invalid(subject, meta::name(object), &errors));
+        }
+        if matches!((kind, version), ("", "") | (_, "") | ("", _)) && (kind.is_empty() || kind == self.kind) {
+            return Ok(());
+        }
+        if version != self.api_version {
+            return Err(Failure::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({})",
+                self.api_version
+            )));
+        }
+        Err(Failure::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {}: converting ({kind}) to ({}): unknown conversion",
+            self.kind, self.kind
+        )))
+    }
+}
+
+/// What of the metadata may not change.
+fn metadata_update_errors(new: &Value, old: &Value) -> Vec<FieldError> {
+    let at = Path::root().child("metadata");
+    let mut errors = Vec::new();
+    if meta::is_deleting(old) {
+        let known = meta::finalizers(old);
+        let added: Vec<String> =
+            meta::finalizers(new).into_iter().filter(|name| !known.contains(name)).map(|name| format!("{name:?}")).collect();
+        if !added.is_empty() {
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            errors.push(FieldError::forbidden(&at.child("finalizers"), detail));
+        }
+    }
+    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let (new, old) = (meta::get(new, field), meta::get(old, field));
+        if new != old {
+            let value = new.cloned().unwrap_or_else(|| if field.ends_with("Seconds") { Value::Null } else { "".into() });
+            errors.push(FieldError::invalid(&at.child(field), value, "field is immutable"));
+        }
+    }
+    errors
+}

@@ -1,0 +1,165 @@
+//! The server as a whole: what it consists of, how it starts and stops.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use watchkeeper_storage::{Error as StorageError, Storage};
+
+use crate::failure::Failure;
+use crate::registry::{Registrar, Registry};
+use crate::time::Clock;
+use crate::{lifecycle, metrics::Metrics};
+
+/// The namespaces that are always there.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// What can be chosen about a [`Server`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// What time it is, as objects will say.
+    pub clock: Clock,
+    /// Whether objects go away with their owners. kube-apiserver leaves that to kube-controller-manager.
+    pub garbage_collection: bool,
+    /// Whether namespaces that are deleted are emptied. kube-apiserver leaves that to kube-controller-manager.
+    pub namespace_deletion: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { clock: Clock::default(), garbage_collection: true, namespace_deletion: true }
+    }
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The storage failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// What the server needs to exist could not be made.
+    #[error("{what}: {why}")]
+    Bootstrap {
+        /// What it was.
+        what: String,
+        /// What was in the way.
+        why: String,
+    },
+}
+
+/// What an [`ApiServer`](crate::ApiServer) consists of.
+pub(crate) struct Server {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) registrar: Registrar,
+    pub(crate) options: Options,
+    pub(crate) metrics: Metrics,
+    /// Held while a definition is written, so that two of them do not take the same name.
+    pub(crate) definitions: tokio::sync::Mutex<()>,
+    stopping: watch::Sender<bool>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Word that the server is about to stop.
+#[derive(Clone)]
+pub(crate) struct Stopping(watch::Receiver<bool>);
+
+impl Stopping {
+    /// Waits until the server is about to stop.
+    pub(crate) async fn wait(&mut self) {
+        // If the sender is gone, so is the server.
+        let _ = self.0.wait_for(|stopping| *stopping).await;
+    }
+}
+
+impl Server {
+    /// Starts a server: reads the definitions of custom resources and makes sure that the namespaces exist which
+    /// clients rely on.
+    pub(crate) async fn start(storage: Arc<dyn Storage>, options: Options) -> Result<Arc<Self>, Error> {
+        let server = Arc::new(Self {
+            storage,
+            registrar: Registrar::new(),
+            options,
+            metrics: Metrics::default(),
+            definitions: tokio::sync::Mutex::new(()),
+            stopping: watch::channel(false).0,
+            tasks: Mutex::default(),
+        });
+        lifecycle::start(&server).await?;
+        server.create_namespaces().await?;
+        Ok(server)
+    }
+
+    async fn create_namespaces(&self) -> Result<(), Error> {
+        for name in NAMESPACES {
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            match self.create_internal("", "v1", "namespaces", None, object).await {
+                Ok(_) => {}
+                Err(failure) if failure.reason == "AlreadyExists" => {}
+                Err(failure) => {
+                    return Err(Error::Bootstrap { what: format!("namespace {name}"), why: failure.message });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all watches and the server's own tasks, and waits for the latter. Requests are still answered.
+    pub(crate) async fn stop(&self) {
+        self.begin_to_stop();
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        for task in tasks {
+            // A task that panicked has said so already; there is nothing left to wait for.
+            let _ = task.await;
+        }
+    }
+
+    /// Tells watches and tasks to end.
+    pub(crate) fn begin_to_stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.registrar.current()
+    }
+
+    pub(crate) fn stopping(&self) -> Stopping {
+        Stopping(self.stopping.subscribe())
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// Runs a task until it ends or the server stops.
+    pub(crate) fn spawn(&self, task: BoxFuture<'static, ()>) {
+        let mut stopping = self.stopping();
+        let handle = tokio::spawn(async move {
+            tokio::select! {
+                () = stopping.wait() => {}
+                () = task => {}
+            }
+        });
+        let mut tasks = self.tasks.lock();
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(handle);
+    }
+}
+
+impl From<StorageError> for Failure {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Compacted { oldest } => Self::expired(format!(
+                "The provided resource version is too old; the oldest available one is {oldest}. Please list without it."
+            )),
+            StorageError::Future { current } => Self::version_too_large(0, current),
+            StorageError::Full { .. } | StorageError::Unknown { .. } | StorageError::Halted { .. } | StorageError::Closed => {
+                Self::unavailable(format!("the storage is not available: {error}"))
+            }
+            error => Self::internal(error.to_string()),
+        }
+    }
+}

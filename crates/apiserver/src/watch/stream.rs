@@ -1,0 +1,322 @@
+//! One watch, as a stream of bytes.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{FutureExt, Stream, StreamExt, stream};
+use serde_json::{Value, json};
+use tokio::time::{Interval, MissedTickBehavior, Sleep};
+use watchkeeper_storage::{Entry, Error, Event, Revision, Storage, Update, Watch};
+
+use super::frames::{self, Told};
+use crate::failure::Failure;
+use crate::filter::Filter;
+use crate::render::Shape;
+use crate::resource::Resource;
+use crate::server::Stopping;
+
+/// How often a watcher that wants bookmarks gets one.
+const BOOKMARKS: Duration = Duration::from_secs(60);
+
+/// How long before its end a watch says once more how far it has come.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How many bytes are put together to be sent at once.
+const BATCH: usize = 64 << 10;
+
+/// Where a watch begins.
+#[derive(Clone, Debug)]
+pub(crate) enum From {
+    /// With the present state, each object as if it was just added.
+    State {
+        objects: VecDeque<Arc<Entry>>,
+        at: Revision,
+        /// Whether the end of the present state is marked by a bookmark.
+        marked: bool,
+    },
+    /// With what happened after this revision.
+    Revision(Revision),
+}
+
+/// What a client asks of a watch.
+pub(crate) struct Asked {
+    pub(crate) resource: Arc<Resource>,
+    /// What the keys watched begin with.
+    pub(crate) prefix: String,
+    pub(crate) filter: Filter,
+    pub(crate) shape: Shape,
+    pub(crate) bookmarks: bool,
+    pub(crate) lasting: Duration,
+}
+
+/// A running watch.
+///
+/// Nothing is done ahead of the client: what it has not taken yet waits in the storage, which keeps a bounded number of
+/// changes for it and ends the watch when that is not enough.
+pub(crate) struct Watcher {
+    asked: Asked,
+    from: From,
+    watch: Watch,
+    /// The line the stream ends with, once that is decided.
+    last: Option<Bytes>,
+    /// The newest revision the client has been told of.
+    revision: Revision,
+    bookmarks: Option<Interval>,
+    farewell: Option<Pin<Box<Sleep>>>,
+    deadline: Pin<Box<Sleep>>,
+    stopping: Stopping,
+    ended: bool,
+}
+
+impl Watcher {
+    /// Starts to watch. What is too old to be watched from is told in the stream, as kube-apiserver does it.
+    pub(crate) async fn start(
+        storage: &dyn Storage,
+        asked: Asked,
+        from: From,
+        stopping: Stopping,
+    ) -> Result<Self, Failure> {
+        let after = match &from {
+            From::State { at, .. } => *at,
+            From::Revision(revision) => *revision,
+        };
+        let (watch, last) = match storage.watch(&asked.prefix, after).await {
+            Ok(watch) => (watch, None),
+            Err(Error::Compacted { oldest }) => {
+                (Watch::new(Nothing), Some(error(&Failure::expired(format!("too old resource version: {after} ({oldest})")))))
+            }
+            Err(Error::Future { current }) => return Err(Failure::version_too_large(after, current)),
+            Err(error) => return Err(error.into()),
+        };
+        let deadline = Box::pin(tokio::time::sleep(asked.lasting));
+        let bookmarks = asked.bookmarks.then(|| {
+            let mut interval = tokio::time::interval_at(deadline.deadline() - asked.lasting + BOOKMARKS, BOOKMARKS);
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            interval
+        });
+        let farewell = (asked.bookmarks && asked.lasting > FAREWELL)
+            .then(|| Box::pin(tokio::time::sleep_until(deadline.deadline() - FAREWELL)));
+        let ended = false;
+        Ok(Self { asked, from, watch, last, revision: after, bookmarks, farewell, deadline, stopping, ended })
+    }
+
+    /// The bytes of the response.
+    pub(crate) fn into_stream(self) -> impl Stream<Item = Bytes> + Send + 'static {
+        stream::unfold(self, |mut watcher| async move {
+            let bytes = watcher.next().await?;
+            Some((bytes, watcher))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        if let From::State { objects, at, marked } = &mut self.from {
+            let at = *at;
+            if objects.is_empty() {
+                let marked = *marked;
+                self.from = From::Revision(at);
+                if marked {
+                    return Some(self.bookmark(at, true));
+                }
+            } else {
+                return Some(self.state());
+            }
+        }
+        if let Some(last) = self.last.take() {
+            self.ended = true;
+            return Some(last);
+        }
+        let first = loop {
+            if let Some(line) = self.step().await? {
+                break line;
+            }
+        };
+        Some(self.gather(first))
+    }
+
+    /// A piece of the present state.
+    fn state(&mut self) -> Bytes {
+        let mut batch = BytesMut::new();
+        while batch.len() < BATCH {
+            let From::State { objects, .. } = &mut self.from else { break };
+            let Some(entry) = objects.pop_front() else { break };
+            match self.line(Told::Added, &entry, entry.modified) {
+                Ok(line) => batch.extend_from_slice(&line),
+                Err(failure) => {
+                    batch.extend_from_slice(&error(&failure));
+                    self.ended = true;
+                    break;
+                }
+            }
+        }
+        batch.freeze()
+    }
+
+    /// Waits for something to tell. `None` ends the stream, `Some(None)` is nothing to tell after all.
+    async fn step(&mut self) -> Option<Option<Bytes>> {
+        tokio::select! {
+            biased;
+            () = self.stopping.wait() => None,
+            () = &mut self.deadline => None,
+            () = farewell(&mut self.farewell) => {
+                self.farewell = None;
+                self.watch.request_progress();
+                Some(None)
+            }
+            () = tick(&mut self.bookmarks) => {
+                self.watch.request_progress();
+                Some(None)
+            }
+            update = self.watch.next() => self.tell(update),
+        }
+    }
+
+    /// Adds what is ready to be told to a line, so that many changes go out at once.
+    fn gather(&mut self, first: Bytes) -> Bytes {
+        let Some(Some(mut update)) = self.watch.next().now_or_never() else { return first };
+        let mut batch = BytesMut::from(first);
+        loop {
+            if let Some(Some(line)) = self.tell(Some(update)) {
+                batch.extend_from_slice(&line);
+            }
+            if self.ended || batch.len() >= BATCH {
+                return batch.freeze();
+            }
+            match self.watch.next().now_or_never() {
+                Some(Some(next)) => update = next,
+                Some(None) => {
+                    self.ended = true;
+                    return batch.freeze();
+                }
+                None => return batch.freeze(),
+            }
+        }
+    }
+
+    fn tell(&mut self, update: Option<Result<Update, Error>>) -> Option<Option<Bytes>> {
+        match update {
+            None => None,
+            Some(Ok(Update::Progress(revision))) => {
+                self.revision = revision;
+                Some(Some(self.bookmark(revision, false)))
+            }
+            Some(Ok(Update::Event(event))) => {
+                self.revision = event.revision;
+                match self.event(&event) {
+                    Ok(line) => Some(line),
+                    Err(failure) => Some(Some(self.end(&failure))),
+                }
+            }
+            Some(Err(Error::Closed)) => None,
+            Some(Err(Error::Lagged { oldest })) => {
+                let message = format!("too old resource version: {} ({oldest})", self.revision);
+                Some(Some(self.end(&Failure::expired(message))))
+            }
+            Some(Err(error)) => Some(Some(self.end(&error.into()))),
+        }
+    }
+
+    /// The last thing that is told.
+    fn end(&mut self, failure: &Failure) -> Bytes {
+        self.ended = true;
+        error(failure)
+    }
+
+    /// What a change is to this watcher: objects that begin or cease to match appear and go away.
+    fn event(&self, event: &Arc<Event>) -> Result<Option<Bytes>, Failure> {
+        let resource = &self.asked.resource;
+        let matches = |entry: Option<&Arc<Entry>>| match entry {
+            Some(entry) => self.asked.filter.matches(resource, entry),
+            None => Ok(false),
+        };
+        let (before, after) = if self.asked.filter.is_empty() {
+            (event.previous().is_some(), event.entry().is_some())
+        } else {
+            (matches(event.previous())?, matches(event.entry())?)
+        };
+        let told = match (before, after) {
+            (false, false) => return Ok(None),
+            (false, true) => Told::Added,
+            (true, true) => Told::Modified,
+            (true, false) => Told::Deleted,
+        };
+        if self.asked.shape == Shape::Object {
+            return Ok(Some(resource.frames.of(event).line(resource, told)?));
+        }
+        let Some(entry) = frames::shown(event, told) else { return Ok(None) };
+        self.line(told, entry, event.revision).map(Some)
+    }
+
+    fn line(&self, told: Told, entry: &Entry, revision: Revision) -> Result<Bytes, Failure> {
+        let resource = &self.asked.resource;
+        if self.asked.shape == Shape::Object {
+            return Ok(frames::line(resource, told, entry, revision)?);
+        }
+        let object = resource.read_at(entry, revision)?;
+        Ok(encode(told.name(), &self.asked.shape.of_one(resource, object)))
+    }
+
+    fn bookmark(&self, revision: Revision, end_of_state: bool) -> Bytes {
+        let resource = &self.asked.resource;
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if end_of_state {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = json!({"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata});
+        encode("BOOKMARK", &self.asked.shape.of_bookmark(object))
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // Whoever else is watching holds the resource too, besides the registry and this watcher.
+        if Arc::strong_count(&self.asked.resource) <= 2 {
+            self.asked.resource.frames.clear();
+        }
+    }
+}
+
+async fn tick(interval: &mut Option<Interval>) {
+    match interval {
+        Some(interval) => {
+            interval.tick().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+async fn farewell(sleep: &mut Option<Pin<Box<Sleep>>>) {
+    match sleep {
+        Some(sleep) => sleep.await,
+        None => std::future::pending().await,
+    }
+}
+
+fn encode(kind: &str, object: &Value) -> Bytes {
+    let mut line = format!(r#"{{"type":"{kind}","object":"#).into_bytes();
+    // Writing a value to a vector cannot fail.
+    let _ = serde_json::to_writer(&mut line, object);
+    line.extend_from_slice(b"}\n");
+    line.into()
+}
+
+/// The line that tells of a failure.
+fn error(failure: &Failure) -> Bytes {
+    encode("ERROR", &failure.status())
+}
+
+/// A watch of nothing.
+struct Nothing;
+
+impl watchkeeper_storage::Watching for Nothing {
+    fn poll_next(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Option<Result<Update, Error>>> {
+        std::task::Poll::Ready(None)
+    }
+
+    fn request_progress(&mut self) {}
+}

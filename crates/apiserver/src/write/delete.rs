@@ -1,0 +1,220 @@
+//! Deleting objects.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use watchkeeper_storage::{Commit, Error};
+
+use super::{Part, Place, encode, version};
+use crate::failure::{self, Failure};
+use crate::filter::Filter;
+use crate::list::Listed;
+use crate::meta;
+use crate::request::delete_options::{DeleteOptions, Propagation};
+use crate::request::list_options::ListOptions;
+use crate::resource::Resource;
+use crate::server::Server;
+use crate::time;
+
+/// Holds an object until its dependents are told that they have no owner any more.
+pub(crate) const ORPHAN: &str = "orphan";
+
+/// Holds an object until its dependents are gone.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+
+/// What became of an object that was to be deleted.
+#[derive(Debug)]
+pub(crate) enum Deleted {
+    /// It is gone; this was its last state.
+    Gone(Value),
+    /// It is marked, and goes when nothing holds it any more.
+    Marked(Value),
+}
+
+/// What has to happen to an object.
+enum Step {
+    Remove(Value),
+    Mark(Value),
+    Wait,
+}
+
+impl Server {
+    /// Deletes an object, or marks it to be deleted if something holds it.
+    pub(crate) async fn delete(&self, place: &Place, options: &DeleteOptions) -> Result<Deleted, Failure> {
+        let key = place.key();
+        let resource = &place.resource;
+        for _ in 0..super::ATTEMPTS {
+            let Some(entry) = self.storage.get(&key, None).await?.entry else {
+                return Err(place.not_found());
+            };
+            let current = resource.read(&entry)?;
+            check_preconditions(resource, &current, &version(&entry), options)?;
+            self.before_delete(place, &current)?;
+            let (commit, deleted) = match self.step(resource, current.clone(), options) {
+                Step::Wait => return Ok(Deleted::Marked(current)),
+                Step::Remove(object) => (Commit::new().delete(key.as_str()), Deleted::Gone(object)),
+                Step::Mark(object) => {
+                    (Commit::new().put(key.as_str(), encode(resource, &object)?), Deleted::Marked(object))
+                }
+            };
+            if options.dry_run {
+                return Ok(deleted);
+            }
+            match self.storage.commit(commit.unchanged(key.as_str(), entry.modified)).await {
+                Err(Error::Conflict { .. }) => continue,
+                Err(error) => return Err(error.into()),
+                Ok(committed) => {
+                    self.after_write(resource, committed.revision).await;
+                    return Ok(deleted.at(committed.revision));
+                }
+            }
+        }
+        Err(Failure::modified(resource.subject(), &place.name))
+    }
+
+    fn step(&self, resource: &Resource, mut object: Value, options: &DeleteOptions) -> Step {
+        let grace = resource.grace_period(&object, options.grace_period_seconds);
+        let was_deleting = meta::is_deleting(&object);
+        if was_deleting {
+            let left = meta::get(&object, "deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
+            // A deletion that is under way can only be hastened.
+            if left > 0 && options.grace_period_seconds.is_none_or(|asked| asked >= left) {
+                return Step::Wait;
+            }
+        }
+        let finalizers = finalizers_for(&object, propagation(options));
+        let unchanged = meta::finalizers(&object) == finalizers;
+        meta::set_finalizers(&mut object, finalizers);
+        resource.prepare_delete(&mut object, &self.options.clock.stamp());
+        let held = !meta::finalizers(&object).is_empty() || resource.is_held(&object);
+        match grace.filter(|seconds| *seconds > 0) {
+            Some(seconds) => self.mark(&mut object, seconds),
+            None if !held => return Step::Remove(object),
+            None if was_deleting && unchanged => return Step::Wait,
+            // It says so already, in its own way.
+            None if meta::is_deleting(&object) && !was_deleting => {}
+            None => self.mark(&mut object, 0),
+        }
+        Step::Mark(object)
+    }
+
+    /// Says in an object that it will be deleted, and when.
+    fn mark(&self, object: &mut Value, grace: i64) {
+        let at = self.options.clock.now() + Duration::from_secs(grace.unsigned_abs());
+        if !meta::is_deleting(object) && meta::generation(object) > 0 {
+            meta::set(object, "generation", meta::generation(object) + 1);
+        }
+        let earlier = time::parse(meta::text(object, "deletionTimestamp")).is_some_and(|marked| marked <= at);
+        if !earlier {
+            meta::set(object, "deletionTimestamp", time::stamp(at));
+        }
+        meta::set(object, "deletionGracePeriodSeconds", grace);
+    }
+
+    /// Deletes all objects that match.
+    pub(crate) async fn delete_collection(
+        &self,
+        resource: &std::sync::Arc<Resource>,
+        namespace: Option<&str>,
+        filter: &Filter,
+        list: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<Listed, Failure> {
+        let listed = self.list(resource, namespace, filter, list).await?;
+        for entry in &listed.entries {
+            let (namespace, name) = resource.split_key(&entry.key);
+            let place = Place {
+                resource: std::sync::Arc::clone(resource),
+                namespace: namespace.map(str::to_owned),
+                name: name.to_owned(),
+            };
+            match self.delete(&place, options).await {
+                Err(failure) if failure.reason == "NotFound" => {}
+                Err(failure) => return Err(failure),
+                Ok(_) => {}
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Deletes an object on behalf of the server itself; one that is gone already is no failure.
+    pub(crate) async fn delete_internal(&self, place: &Place, options: &DeleteOptions) -> Result<(), Failure> {
+        match self.delete(place, options).await {
+            Err(failure) if failure.reason == "NotFound" => Ok(()),
+            Err(failure) => Err(failure),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Takes a finalizer off an object; an object that is gone already is no failure.
+    pub(crate) async fn remove_finalizer(&self, place: &Place, finalizer: &str) -> Result<(), Failure> {
+        let change = |object: &mut Value| {
+            let left = meta::finalizers(object).into_iter().filter(|name| *name != finalizer);
+            let left = left.map(str::to_owned).collect();
+            meta::set_finalizers(object, left);
+        };
+        self.modify_internal(place, Part::Main, change).await
+    }
+}
+
+impl Deleted {
+    fn at(mut self, revision: u64) -> Self {
+        let (Self::Gone(object) | Self::Marked(object)) = &mut self;
+        meta::set(object, "resourceVersion", revision.to_string());
+        self
+    }
+
+    /// What is sent: the object, or that it is gone.
+    pub(crate) fn answer(self, resource: &Resource) -> (Value, bool) {
+        match self {
+            Self::Gone(object) if !resource.returns_deleted() => {
+                (failure::deleted(resource.subject(), meta::name(&object), meta::uid(&object)), false)
+            }
+            Self::Gone(object) | Self::Marked(object) => (object, true),
+        }
+    }
+}
+
+/// Refuses to delete an object that is not the one the client means.
+fn check_preconditions(
+    resource: &Resource,
+    object: &Value,
+    version: &str,
+    options: &DeleteOptions,
+) -> Result<(), Failure> {
+    let conflict = |why: String| Err(Failure::conflict(resource.kind_subject(), meta::name(object), &why));
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != meta::uid(object)) {
+        return conflict(format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            meta::uid(object)
+        ));
+    }
+    if let Some(asked) = options.resource_version.as_deref().filter(|asked| *asked != version) {
+        return conflict(format!(
+            "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+        ));
+    }
+    Ok(())
+}
+
+/// What is to become of the dependents, in whichever way the client says it.
+fn propagation(options: &DeleteOptions) -> Option<Propagation> {
+    match options.orphan_dependents {
+        Some(true) => Some(Propagation::Orphan),
+        Some(false) => Some(Propagation::Background),
+        None => options.propagation_policy,
+    }
+}
+
+/// The finalizers that an object has to have for its dependents to be treated as asked for.
+fn finalizers_for(object: &Value, propagation: Option<Propagation>) -> Vec<String> {
+    let present = meta::finalizers(object);
+    let wanted = match propagation {
+        Some(Propagation::Orphan) => Some(ORPHAN),
+        Some(Propagation::Foreground) => Some(FOREGROUND),
+        Some(Propagation::Background) => None,
+        None => present.iter().copied().find(|name| matches!(*name, ORPHAN | FOREGROUND)),
+    };
+    let others = present.into_iter().filter(|name| !matches!(*name, ORPHAN | FOREGROUND));
+    others.chain(wanted).map(str::to_owned).collect()
+}

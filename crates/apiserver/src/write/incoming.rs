@@ -1,0 +1,109 @@
+//! Objects as clients send them.
+
+use serde_json::Value;
+use watchkeeper_schema::{Error, json, strict_message, unknown_field, yaml};
+
+use super::Manner;
+use crate::failure::Failure;
+use crate::request::media::Format;
+use crate::request::write_options::FieldValidation;
+use crate::resource::Resource;
+
+/// An object that was sent: of the right kind, of the right shape, with everything unknown dropped and missing fields
+/// filled in.
+#[derive(Clone, Debug)]
+pub(crate) struct Incoming {
+    pub(crate) object: Value,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Incoming {
+    /// Reads the body of a request.
+    pub(crate) fn read(resource: &Resource, body: &[u8], format: Format, manner: &Manner) -> Result<Self, Failure> {
+        let decoded = match format {
+            Format::Json => json::decode(body),
+            Format::Yaml => yaml::decode(body),
+        };
+        let decoded = decoded.map_err(|error| undecodable(resource, body, &error))?;
+        // What is not an object is refused for its kind, which it does not have.
+        let text = match format {
+            Format::Json => String::from_utf8_lossy(body).into_owned(),
+            Format::Yaml => decoded.value.to_string(),
+        };
+        resource.check_kind(&decoded.value, &text)?;
+        Self::of(resource, decoded.value, decoded.complaints, manner)
+    }
+
+    /// Reads an object that is known to be JSON.
+    pub(crate) fn of(
+        resource: &Resource,
+        mut object: Value,
+        complaints: Vec<String>,
+        manner: &Manner,
+    ) -> Result<Self, Failure> {
+        if !object.is_object() {
+            return Err(Failure::bad_request("the body is not an object"));
+        }
+        object["kind"] = resource.kind.as_str().into();
+        object["apiVersion"] = resource.api_version.as_str().into();
+        let unknown = resource.coerce(&mut object).map_err(|error| misshapen(resource, &error))?;
+        let warnings = judge(complaints, unknown, manner.field_validation)?;
+        resource.default(&mut object);
+        Ok(Self { object, warnings })
+    }
+}
+
+/// What is said about fields that are unknown or given twice.
+pub(crate) fn judge(
+    complaints: Vec<String>,
+    unknown: Vec<String>,
+    field_validation: FieldValidation,
+) -> Result<Vec<String>, Failure> {
+    match field_validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => {
+            Ok(complaints.into_iter().chain(unknown.iter().map(|path| unknown_field(path))).collect())
+        }
+        FieldValidation::Strict => match strict_message(&complaints, &unknown) {
+            None => Ok(Vec::new()),
+            Some(message) => Err(Failure::bad_request(message)),
+        },
+    }
+}
+
+/// The answer to a body that cannot be decoded.
+fn undecodable(resource: &Resource, body: &[u8], error: &Error) -> Failure {
+    if resource.builtin_kind().is_some() {
+        return Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {error} ({})",
+            resource.kind,
+            excerpt(body),
+        ));
+    }
+    Failure::bad_request(format!("error decoding the body of the request: {error}"))
+}
+
+/// The answer to an object that has a field of the wrong type.
+fn misshapen(resource: &Resource, error: &str) -> Failure {
+    if resource.builtin_kind().is_some() {
+        return Failure::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: {error}",
+            resource.kind, resource.version, resource.kind
+        ));
+    }
+    Failure::bad_request(error)
+}
+
+/// Reads a body that is of no resource of its own.
+pub(crate) fn decode(body: &[u8], format: Format) -> Result<Value, Failure> {
+    let decoded = match format {
+        Format::Json => json::decode(body),
+        Format::Yaml => yaml::decode(body),
+    };
+    decoded.map(|decoded| decoded.value).map_err(|error| Failure::bad_request(error.to_string()))
+}
+
+/// The beginning of a body, in hexadecimal: it may be anything, a secret too, and is shown to the one who sent it only.
+fn excerpt(body: &[u8]) -> String {
+    body.iter().take(40).map(|byte| format!("{byte:02x}")).collect::<String>() + if body.len() > 40 { " ..." } else { "" }
+}

@@ -1,0 +1,121 @@
+//! Changing parts of objects.
+
+use serde_json::Value;
+use watchkeeper_schema::patch::{self, JsonPatch};
+use watchkeeper_schema::{Error, FieldError, Path, json, strict_message};
+
+use super::incoming::judge;
+use super::update::{Next, check_place};
+use super::{Manner, Part, Place, Written};
+use crate::failure::{Failure, Subject};
+use crate::request::media::PatchFormat;
+use crate::request::write_options::FieldValidation;
+use crate::resource::Resource;
+use crate::server::Server;
+
+/// A change to an object, as a client describes it.
+pub(crate) enum Patch {
+    /// Operations on places in the object (RFC 6902).
+    Json(JsonPatch),
+    /// An object that is laid over it (RFC 7386).
+    Merge { patch: Value, complaints: Vec<String> },
+    /// An object that is laid over it, lists merged by the rules of the kind.
+    Strategic { patch: Value, complaints: Vec<String> },
+}
+
+impl Patch {
+    /// Reads the body of a request.
+    pub(crate) fn read(body: &[u8], format: PatchFormat) -> Result<Self, Failure> {
+        let object = || {
+            let decoded = json::decode(body).map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+            if !decoded.value.is_object() {
+                let message = "error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}";
+                return Err(Failure::bad_request(message));
+            }
+            Ok((decoded.value, decoded.complaints))
+        };
+        match format {
+            PatchFormat::Json => match JsonPatch::decode(body) {
+                Ok(patch) => Ok(Self::Json(patch)),
+                Err(Error::TooManyOperations { .. }) => Err(Failure::too_large(
+                    &JsonPatch::decode(body).err().map(|error| error.to_string()).unwrap_or_default(),
+                )),
+                Err(error) => Err(Failure::bad_request(format!("error decoding patch: {error}"))),
+            },
+            PatchFormat::Merge => object().map(|(patch, complaints)| Self::Merge { patch, complaints }),
+            PatchFormat::Strategic => object().map(|(patch, complaints)| Self::Strategic { patch, complaints }),
+            PatchFormat::Apply => Err(Failure::unsupported_media_type("apply patches are read elsewhere")),
+        }
+    }
+
+    fn apply(&self, resource: &Resource, object: &Value) -> Result<Value, Failure> {
+        let applied = match self {
+            Self::Json(patch) => patch.apply(object),
+            Self::Merge { patch, .. } => patch::merge(object.clone(), patch),
+            Self::Strategic { patch, .. } => return resource.merge_strategically(object, patch),
+        };
+        applied.map_err(|error| match error {
+            Error::NotAPatch(_) => Failure::bad_request(error.to_string()),
+            _ => Failure::unprocessable(),
+        })
+    }
+
+    /// A Scale with the change made.
+    pub(super) fn apply_to_scale(&self, scale: &Value) -> Result<Value, Failure> {
+        let applied = match self {
+            Self::Json(patch) => patch.apply(scale),
+            Self::Merge { patch, .. } | Self::Strategic { patch, .. } => patch::merge(scale.clone(), patch),
+        };
+        applied.map_err(|_| Failure::unprocessable())
+    }
+
+    fn complaints(&self) -> Vec<String> {
+        match self {
+            Self::Json(patch) => patch.complaints().iter().map(|complaint| format!("json patch {complaint}")).collect(),
+            Self::Merge { complaints, .. } | Self::Strategic { complaints, .. } => complaints.clone(),
+        }
+    }
+
+    /// The object with the change made, as if a client had sent it.
+    fn next(&self, resource: &Resource, current: &Value, manner: &Manner) -> Result<Next, Failure> {
+        let mut object = self.apply(resource, current)?;
+        if !object.is_object() {
+            return Err(Failure::unprocessable());
+        }
+        resource.check_kind(&object, &object.to_string())?;
+        let shown = object.clone();
+        let invalid = |detail: String| {
+            let error = FieldError::invalid(&Path::root().child("patch"), shown.to_string(), detail);
+            Failure::invalid(Subject { group: "", name: "" }, "", &[error])
+        };
+        let unknown = resource.coerce(&mut object).map_err(&invalid)?;
+        let complaints = self.complaints();
+        let warnings = match manner.field_validation {
+            FieldValidation::Strict => match strict_message(&complaints, &unknown) {
+                Some(message) => return Err(invalid(message)),
+                None => Vec::new(),
+            },
+            lenient => judge(complaints, unknown, lenient)?,
+        };
+        resource.default(&mut object);
+        Ok(Next { object, warnings })
+    }
+}
+
+impl Server {
+    /// Changes an object, or a part of it.
+    pub(crate) async fn patch(
+        &self,
+        place: &Place,
+        part: Part,
+        patch: &Patch,
+        manner: &Manner,
+    ) -> Result<Written, Failure> {
+        let next = |current: &Value| {
+            let next = patch.next(&place.resource, current, manner)?;
+            check_place(place, &next.object)?;
+            Ok(next)
+        };
+        self.modify(place, part, manner, next).await
+    }
+}

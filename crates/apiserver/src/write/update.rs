@@ -1,0 +1,214 @@
+//! Replacing objects.
+
+use serde_json::Value;
+use watchkeeper_schema::{FieldError, Path};
+use watchkeeper_storage::{Commit, Entry, Error};
+
+use super::{Incoming, Manner, Part, Place, Written, encode, version};
+use crate::failure::{Failure, Subject};
+use crate::meta;
+use crate::server::Server;
+
+/// The next state of an object.
+pub(super) struct Next {
+    pub(super) object: Value,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Server {
+    /// Replaces an object, or a part of it.
+    pub(crate) async fn update(
+        &self,
+        place: &Place,
+        part: Part,
+        incoming: Incoming,
+        manner: &Manner,
+    ) -> Result<Written, Failure> {
+        check_place(place, &incoming.object)?;
+        if part == Part::Main && place.resource.allows_create_on_update() {
+            let exists = self.storage.get(&place.key(), None).await?.entry.is_some();
+            if !exists && meta::uid(&incoming.object).is_empty() {
+                let mut incoming = incoming;
+                meta::set(&mut incoming.object, "name", place.name.as_str());
+                return self.create(place, incoming, manner).await;
+            }
+        }
+        let Incoming { object, warnings } = incoming;
+        let uid = meta::uid(&object).to_owned();
+        let next = |current: &Value| {
+            if !uid.is_empty() && uid != meta::uid(current) {
+                let key = place.key();
+                let why = format!(
+                    "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+                     failed: UID in precondition: {uid}, UID in object meta: {}",
+                    meta::uid(current)
+                );
+                return Err(Failure::conflict(place.resource.subject(), &place.name, &why));
+            }
+            Ok(Next { object: object.clone(), warnings: warnings.clone() })
+        };
+        self.modify(place, part, manner, next).await
+    }
+
+    /// Makes the next object of the current one, until nobody else was faster.
+    pub(super) async fn modify(
+        &self,
+        place: &Place,
+        part: Part,
+        manner: &Manner,
+        mut next: impl FnMut(&Value) -> Result<Next, Failure>,
+    ) -> Result<Written, Failure> {
+        let key = place.key();
+        for _ in 0..super::ATTEMPTS {
+            let Some(entry) = self.storage.get(&key, None).await?.entry else {
+                return Err(place.not_found());
+            };
+            let old = place.resource.read(&entry)?;
+            let Next { mut object, warnings } = next(&old)?;
+            check_version(place, &mut object, &entry)?;
+            let turn = self.prepare(place, part, &mut object, &old).await?;
+            self.manage_updated(place, part, &mut object, &old, manner)?;
+            let written = Written { object, revision: None, created: false, warnings };
+            match self.replace(place, &entry, &old, written, manner).await {
+                Err(Error::Conflict { .. }) => continue,
+                Err(error) => return Err(error.into()),
+                Ok(Err(failure)) => return Err(failure),
+                Ok(Ok(written)) => {
+                    if let Some(revision) = written.revision {
+                        self.after_write(&place.resource, revision).await;
+                    }
+                    drop(turn);
+                    return Ok(written);
+                }
+            }
+        }
+        Err(Failure::modified(place.resource.subject(), &place.name))
+    }
+
+    /// Changes a part of an object on behalf of the server itself; an object that is gone is no failure.
+    pub(crate) async fn modify_internal(
+        &self,
+        place: &Place,
+        part: Part,
+        change: impl Fn(&mut Value),
+    ) -> Result<(), Failure> {
+        let manner = Manner { manager: "watchkeeper".into(), ..Manner::default() };
+        let next = |current: &Value| {
+            let mut object = current.clone();
+            change(&mut object);
+            Ok(Next { object, warnings: Vec::new() })
+        };
+        match self.modify(place, part, &manner, next).await {
+            Err(failure) if failure.reason == "NotFound" => Ok(()),
+            Err(failure) => Err(failure),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Makes what was sent a valid successor of the old object.
+    async fn prepare(
+        &self,
+        place: &Place,
+        part: Part,
+        new: &mut Value,
+        old: &Value,
+    ) -> Result<Option<crate::lifecycle::Turn<'_>>, Failure> {
+        let resource = &place.resource;
+        super::create::set_namespace(resource, new, place.namespace.as_deref())?;
+        resource.prepare_update(part, new, old);
+        for field in ["uid", "name"] {
+            if meta::text(new, field).is_empty() {
+                meta::copy(new, old, field);
+            }
+        }
+        for field in ["creationTimestamp", "deletionTimestamp", "selfLink"] {
+            meta::copy(new, old, field);
+        }
+        if meta::get(new, "deletionGracePeriodSeconds").is_none() {
+            meta::copy(new, old, "deletionGracePeriodSeconds");
+        }
+        let turn = self.before_update(resource, part, new, old).await?;
+        let errors = resource.validate_update(part, new, old);
+        if !errors.is_empty() {
+            return Err(Failure::invalid(resource.kind_subject(), &place.name, &errors));
+        }
+        Ok(turn)
+    }
+
+    /// Commits the next object, or the end of it if nothing holds it any more.
+    async fn replace(
+        &self,
+        place: &Place,
+        entry: &Entry,
+        old: &Value,
+        mut written: Written,
+        manner: &Manner,
+    ) -> Result<Result<Written, Failure>, Error> {
+        let key = place.key();
+        if written.object == *old {
+            return Ok(Ok(written));
+        }
+        let commit = Commit::new().unchanged(key.as_str(), entry.modified);
+        let commit = if is_finished(&place.resource, &written.object) {
+            commit.delete(key.as_str())
+        } else {
+            match encode(&place.resource, &written.object) {
+                Ok(bytes) => commit.put(key.as_str(), bytes),
+                Err(failure) => return Ok(Err(failure)),
+            }
+        };
+        if manner.dry_run {
+            return Ok(Ok(written));
+        }
+        let committed = self.storage.commit(commit).await?;
+        meta::set(&mut written.object, "resourceVersion", committed.revision.to_string());
+        Ok(Ok(Written { revision: Some(committed.revision), ..written }))
+    }
+}
+
+/// Whether an object is to be deleted and nothing holds it any more.
+fn is_finished(resource: &crate::resource::Resource, object: &Value) -> bool {
+    let grace = meta::get(object, "deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
+    meta::is_deleting(object) && meta::finalizers(object).is_empty() && grace == 0 && !resource.is_held(object)
+}
+
+/// Refuses an object that says it is another one than the path says.
+pub(super) fn check_place(place: &Place, object: &Value) -> Result<(), Failure> {
+    let name = meta::name(object);
+    if !name.is_empty() && name != place.name {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            place.name
+        )));
+    }
+    let said = meta::text(object, "namespace");
+    match &place.namespace {
+        Some(namespace) if !said.is_empty() && said != namespace => Err(Failure::bad_request(format!(
+            "the namespace of the object ({said}) does not match the namespace on the request ({namespace})"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses an object that is not made of the current one.
+fn check_version(place: &Place, object: &mut Value, entry: &Entry) -> Result<(), Failure> {
+    let resource = &place.resource;
+    let current = version(entry);
+    match meta::text(object, "resourceVersion") {
+        "" | "0" if resource.allows_unconditional_update() => meta::set(object, "resourceVersion", current),
+        "" | "0" => {
+            let at = Path::root().child("metadata").child("resourceVersion");
+            let error = FieldError::invalid(&at, 0, "must be specified for an update");
+            let subject = Subject { group: &resource.group, name: &resource.plural };
+            return Err(Failure::invalid(subject, &place.name, &[error]));
+        }
+        sent if sent == current => {}
+        sent if sent.parse::<u64>().is_err() => {
+            let at = Path::root().child("metadata").child("resourceVersion");
+            let error = FieldError::invalid(&at, sent, format!("strconv.ParseUint: parsing {sent:?}: invalid syntax"));
+            return Err(Failure::internal(error.to_string()));
+        }
+        _ => return Err(Failure::modified(resource.subject(), &place.name)),
+    }
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! A server in this process, called without a socket.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use watchkeeper_apiserver::front::{Body, Identity, Response, Service};
+use watchkeeper_apiserver::{ApiServer, Options};
+use watchkeeper_storage::{Memory, Storage};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Api {
+    pub server: ApiServer,
+    pub storage: Arc<dyn Storage>,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub headers: http::HeaderMap,
+    pub text: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    /// The body, if it went as it should.
+    #[track_caller]
+    pub fn ok(&self) -> Value {
+        assert!((200..300).contains(&self.code), "{}: {}", self.code, self.text);
+        self.json()
+    }
+
+    /// The body, if it failed with this code.
+    #[track_caller]
+    pub fn failed(&self, code: u16) -> Value {
+        assert_eq!(self.code, code, "{}", self.text);
+        self.json()
+    }
+
+    pub fn message(&self) -> String {
+        self.json()["message"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub fn warnings(&self) -> Vec<&str> {
+        self.headers.get_all("warning").iter().map(|value| value.to_str().unwrap()).collect()
+    }
+}
+
+impl Api {
+    pub async fn start() -> Self {
+        Self::over(Arc::new(Memory::new(watchkeeper_storage::Options::default()))).await
+    }
+
+    pub async fn over(storage: Arc<dyn Storage>) -> Self {
+        let server = ApiServer::start(Arc::clone(&storage), Options::default()).await.unwrap();
+        Self { server, storage }
+    }
+
+    pub async fn call(&self, request: http::Request<Body>) -> Response {
+        self.server.call(request, Identity::admin()).await
+    }
+
+    pub async fn send(&self, method: &str, path: &str, content_type: &str, body: &str) -> Answer {
+        let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
+        self.answer(request.body(Body::whole(body.to_owned())).unwrap()).await
+    }
+
+    pub async fn answer(&self, request: http::Request<Body>) -> Answer {
+        read(self.call(request).await).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, "application/json", "").await
+    }
+
+    pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
+        let request = http::Request::builder().uri(path).header("accept", accept);
+        self.answer(request.body(Body::empty()).unwrap()).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send("POST", path, "application/json", &body.to_string()).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.send("PUT", path, "application/json", &body.to_string()).await
+    }
+
+    pub async fn merge(&self, path: &str, body: Value) -> Answer {
+        self.send("PATCH", path, "application/merge-patch+json", &body.to_string()).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send("DELETE", path, "application/json", "").await
+    }
+
+    /// Begins to watch.
+    pub async fn watch(&self, path: &str) -> Watching {
+        let response = self.call(http::Request::builder().uri(path).body(Body::empty()).unwrap()).await;
+        Watching::of(response)
+    }
+
+    /// Waits for an answer to satisfy something.
+    pub async fn eventually(&self, path: &str, is_so: impl Fn(&Answer) -> bool) -> Answer {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let answer = self.get(path).await;
+            if is_so(&answer) {
+                return answer;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "still {answer:?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Makes a definition with this schema for the spec.
+    pub async fn define(&self, spec: Value) {
+        self.post(DEFINITIONS, definition(spec)).await.ok();
+    }
+}
+
+pub async fn read(response: Response) -> Answer {
+    let (parts, body) = response.into_parts();
+    let bytes = tokio::time::timeout(PATIENCE, body.collect()).await.expect("in time").unwrap().to_bytes();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    Answer { code: parts.status.as_u16(), headers: parts.headers, text }
+}
+
+pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+
+/// The definition of widgets, whose spec has this schema.
+pub fn definition(spec: Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"], "categories": ["all"]},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": spec,
+                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                }}},
+                "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}},
+                "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+            }],
+        },
+    })
+}
+
+/// The schema of the spec of most widgets.
+pub fn spec() -> Value {
+    json!({"type": "object", "required": ["size"], "properties": {
+        "size": {"type": "integer", "minimum": 1, "maximum": 10},
+        "color": {"type": "string", "default": "red"},
+        "replicas": {"type": "integer"},
+    }})
+}
+
+pub fn widget(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec})
+}
+
+pub fn config_map(name: &str, data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
+}
+
+/// An open watch.
+pub struct Watching {
+    body: Body,
+    rest: Vec<u8>,
+}
+
+impl Watching {
+    pub fn of(response: Response) -> Self {
+        assert_eq!(response.status(), 200);
+        Self { body: response.into_body(), rest: Vec::new() }
+    }
+
+    /// The next event, however long it takes.
+    pub async fn next_patiently(&mut self) -> Option<Value> {
+        while !self.rest.contains(&b'\n') {
+            let frame = self.body.frame().await?;
+            self.rest.extend_from_slice(&frame.unwrap().into_data().unwrap());
+        }
+        self.next().await
+    }
+
+    /// The next event; `None` at the end of the stream.
+    pub async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).unwrap());
+            }
+            let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("in time")?;
+            self.rest.extend_from_slice(&frame.unwrap().into_data().unwrap());
+        }
+    }
+
+    /// The type and the name of the next event.
+    pub async fn told(&mut self) -> (String, String) {
+        let event = self.next().await.expect("an event");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        (text(&event["type"]), text(&event["object"]["metadata"]["name"]))
+    }
+}
+

@@ -1,0 +1,10 @@
+//! The API as a client sees it, called in this process without a socket.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod access;
+mod harness;
+mod lifecycles;
+mod lists;
+mod objects;
+mod watches;

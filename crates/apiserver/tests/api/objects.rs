@@ -1,0 +1,245 @@
+//! Objects: made, read, replaced, changed and deleted.
+
+use crate::harness::{Api, WIDGETS, config_map, definition, spec, widget};
+use serde_json::json;
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[tokio::test]
+async fn an_object_is_made_read_replaced_and_deleted() {
+    let api = Api::start().await;
+    let made = api.post(CONFIG_MAPS, config_map("a", json!({"k": "1"}))).await;
+    assert_eq!(made.code, 201);
+    let made = made.ok();
+    assert_eq!(made["metadata"]["namespace"], "default");
+    assert!(made["metadata"]["creationTimestamp"].as_str().unwrap().ends_with('Z'));
+    assert_eq!(made["metadata"]["uid"].as_str().unwrap().len(), 36);
+
+    let path = &format!("{CONFIG_MAPS}/a");
+    assert_eq!(api.get(path).await.ok(), made);
+    let mut next = made.clone();
+    next["data"]["k"] = json!("2");
+    let replaced = api.put(path, next.clone()).await.ok();
+    assert_ne!(replaced["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
+    assert_eq!(replaced["data"]["k"], "2");
+
+    let stale = api.put(path, next).await.failed(409);
+    assert_eq!(stale["reason"], "Conflict");
+    assert_eq!(
+        stale["message"],
+        r#"Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again"#
+    );
+
+    let deleted = api.delete(path).await.ok();
+    assert_eq!(deleted["status"], "Success");
+    assert_eq!(deleted["details"]["uid"], made["metadata"]["uid"]);
+    let missing = api.get(path).await.failed(404);
+    assert_eq!(missing["message"], r#"configmaps "a" not found"#);
+    assert_eq!(missing["details"], json!({"name": "a", "kind": "configmaps"}));
+}
+
+#[tokio::test]
+async fn an_object_exists_once() {
+    let api = Api::start().await;
+    api.post(CONFIG_MAPS, config_map("a", json!({}))).await.ok();
+    let again = api.post(CONFIG_MAPS, config_map("a", json!({}))).await.failed(409);
+    assert_eq!(again["reason"], "AlreadyExists");
+    assert_eq!(again["message"], r#"configmaps "a" already exists"#);
+}
+
+#[tokio::test]
+async fn a_write_that_changes_nothing_is_no_change() {
+    let api = Api::start().await;
+    let made = api.post(CONFIG_MAPS, config_map("a", json!({"k": "1"}))).await.ok();
+    let path = &format!("{CONFIG_MAPS}/a");
+    let same = api.merge(path, json!({"data": {"k": "1"}})).await.ok();
+    assert_eq!(same["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
+    let same = api.put(path, made.clone()).await.ok();
+    assert_eq!(same["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
+}
+
+#[tokio::test]
+async fn a_dry_run_does_everything_but_the_change() {
+    let api = Api::start().await;
+    let before = api.storage.stats().revision;
+    let made = api.post(&format!("{CONFIG_MAPS}?dryRun=All"), config_map("a", json!({"k": "1"}))).await;
+    assert_eq!(made.code, 201);
+    assert!(made.ok()["metadata"]["uid"].is_string());
+    api.get(&format!("{CONFIG_MAPS}/a")).await.failed(404);
+    assert_eq!(api.storage.stats().revision, before);
+
+    api.post(CONFIG_MAPS, config_map("a", json!({"k": "1"}))).await.ok();
+    let path = &format!("{CONFIG_MAPS}/a?dryRun=All");
+    assert_eq!(api.merge(path, json!({"data": {"k": "2"}})).await.ok()["data"]["k"], "2");
+    api.delete(path).await.ok();
+    assert_eq!(api.get(&format!("{CONFIG_MAPS}/a")).await.ok()["data"]["k"], "1");
+    api.post(&format!("{CONFIG_MAPS}?dryRun=All"), config_map("a", json!({}))).await.failed(409);
+}
+
+#[tokio::test]
+async fn names_can_be_made_up() {
+    let api = Api::start().await;
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "made-"}});
+    let one = api.post(CONFIG_MAPS, object.clone()).await.ok();
+    let two = api.post(CONFIG_MAPS, object).await.ok();
+    let name = one["metadata"]["name"].as_str().unwrap();
+    assert!(name.starts_with("made-") && name.len() == 10, "{name}");
+    assert_ne!(one["metadata"]["name"], two["metadata"]["name"]);
+}
+
+#[tokio::test]
+async fn an_object_that_something_holds_waits_to_be_deleted() {
+    let api = Api::start().await;
+    let mut object = config_map("a", json!({}));
+    object["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    api.post(CONFIG_MAPS, object).await.ok();
+    let path = &format!("{CONFIG_MAPS}/a");
+    let marked = api.delete(path).await.ok();
+    assert_eq!(marked["kind"], "ConfigMap");
+    assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 0);
+    assert!(marked["metadata"]["deletionTimestamp"].is_string());
+
+    let more = json!({"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}});
+    let refused = api.merge(path, more).await.failed(422);
+    assert!(refused["message"].as_str().unwrap().contains(
+        r#"metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"example.com/more"}"#
+    ), "{refused}");
+
+    let last = api.merge(path, json!({"metadata": {"finalizers": null}})).await.ok();
+    assert_eq!(last["metadata"]["name"], "a");
+    api.get(path).await.failed(404);
+}
+
+#[tokio::test]
+async fn an_object_is_deleted_only_if_it_is_the_one_that_is_meant() {
+    let api = Api::start().await;
+    let made = api.post(CONFIG_MAPS, config_map("a", json!({}))).await.ok();
+    let path = &format!("{CONFIG_MAPS}/a");
+    let options = |preconditions| json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions}).to_string();
+    let other = options(json!({"uid": "another"}));
+    let refused = api.send("DELETE", path, "application/json", &other).await.failed(409);
+    assert_eq!(refused["details"]["kind"], "ConfigMap");
+    assert!(refused["message"].as_str().unwrap().contains("the UID in the precondition (another) does not match the UID in record"));
+    let stale = options(json!({"resourceVersion": "1"}));
+    api.send("DELETE", path, "application/json", &stale).await.failed(409);
+    let right = options(json!({"uid": made["metadata"]["uid"], "resourceVersion": made["metadata"]["resourceVersion"]}));
+    api.send("DELETE", path, "application/json", &right).await.ok();
+}
+
+#[tokio::test]
+async fn custom_objects_are_pruned_defaulted_and_validated() {
+    let api = Api::start().await;
+    api.define(spec()).await;
+    let made = api.post(WIDGETS, widget("a", json!({"size": 3, "zip": 1}))).await;
+    assert_eq!(made.code, 201);
+    assert_eq!(made.warnings(), [r#"299 - "unknown field \"spec.zip\"""#]);
+    let made = made.ok();
+    assert_eq!(made["spec"], json!({"size": 3, "color": "red"}));
+    assert_eq!(made["metadata"]["generation"], 1);
+
+    let refused = api.post(WIDGETS, widget("b", json!({"size": 11}))).await.failed(422);
+    assert_eq!(refused["reason"], "Invalid");
+    assert_eq!(
+        refused["message"],
+        r#"Widget.example.com "b" is invalid: spec.size: Invalid value: 11: spec.size in body should be less than or equal to 10"#
+    );
+    assert_eq!(
+        refused["details"],
+        json!({
+            "name": "b", "group": "example.com", "kind": "Widget",
+            "causes": [{"reason": "FieldValueInvalid", "field": "spec.size",
+                        "message": "Invalid value: 11: spec.size in body should be less than or equal to 10"}],
+        })
+    );
+    let strict = api.post(&format!("{WIDGETS}?fieldValidation=Strict"), widget("b", json!({"size": 1, "zip": 1}))).await;
+    assert_eq!(strict.failed(400)["message"], r#"strict decoding error: unknown field "spec.zip""#);
+    let ignored = api.post(&format!("{WIDGETS}?fieldValidation=Ignore"), widget("b", json!({"size": 1, "zip": 1}))).await;
+    assert!(ignored.warnings().is_empty());
+    ignored.ok();
+}
+
+#[tokio::test]
+async fn the_generation_counts_what_is_asked_for_and_the_status_is_written_apart() {
+    let api = Api::start().await;
+    api.define(spec()).await;
+    let mut object = widget("a", json!({"size": 3}));
+    object["status"] = json!({"ready": true});
+    let made = api.post(WIDGETS, object).await.ok();
+    assert!(made.get("status").is_none(), "{made}");
+
+    let path = &format!("{WIDGETS}/a");
+    let both = json!({"spec": {"size": 4}, "status": {"ready": true}});
+    let changed = api.merge(path, both.clone()).await.ok();
+    assert_eq!(changed["metadata"]["generation"], 2);
+    assert!(changed.get("status").is_none());
+
+    let status = api.merge(&format!("{path}/status"), json!({"spec": {"size": 9}, "status": {"ready": true}})).await.ok();
+    assert_eq!(status["spec"]["size"], 4);
+    assert_eq!(status["status"], json!({"ready": true}));
+    assert_eq!(status["metadata"]["generation"], 2);
+    let labelled = api.merge(path, json!({"metadata": {"labels": {"a": "b"}}})).await.ok();
+    assert_eq!(labelled["metadata"]["generation"], 2);
+}
+
+#[tokio::test]
+async fn custom_objects_say_which_version_they_replace() {
+    let api = Api::start().await;
+    api.define(spec()).await;
+    let mut made = api.post(WIDGETS, widget("a", json!({"size": 3}))).await.ok();
+    made["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    let refused = api.put(&format!("{WIDGETS}/a"), made).await.failed(422);
+    assert_eq!(
+        refused["message"],
+        r#"widgets.example.com "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"#
+    );
+}
+
+#[tokio::test]
+async fn replicas_are_scaled_without_knowing_the_kind() {
+    let api = Api::start().await;
+    api.define(spec()).await;
+    api.post(WIDGETS, widget("a", json!({"size": 3, "replicas": 2}))).await.ok();
+    let path = &format!("{WIDGETS}/a/scale");
+    let scale = api.get(path).await.ok();
+    assert_eq!(scale["kind"], "Scale");
+    assert_eq!(scale["spec"]["replicas"], 2);
+    let scaled = api.merge(path, json!({"spec": {"replicas": 5}})).await.ok();
+    assert_eq!(scaled["spec"]["replicas"], 5);
+    assert_eq!(api.get(&format!("{WIDGETS}/a")).await.ok()["spec"]["replicas"], 5);
+    let mut stale = scale;
+    stale["spec"]["replicas"] = json!(7);
+    api.put(path, stale).await.failed(409);
+}
+
+#[tokio::test]
+async fn json_patches_test_before_they_change() {
+    let api = Api::start().await;
+    api.post(CONFIG_MAPS, config_map("a", json!({"k": "1"}))).await.ok();
+    let path = &format!("{CONFIG_MAPS}/a");
+    let patch = |value: &str| {
+        json!([{"op": "test", "path": "/data/k", "value": value}, {"op": "replace", "path": "/data/k", "value": "2"}]).to_string()
+    };
+    let patched = api.send("PATCH", path, "application/json-patch+json", &patch("1")).await.ok();
+    assert_eq!(patched["data"]["k"], "2");
+    let refused = api.send("PATCH", path, "application/json-patch+json", &patch("1")).await.failed(422);
+    assert_eq!(refused["message"], "the server rejected our request due to an error in our request");
+    let unknown = api.send("PATCH", path, "application/x-patch", "{}").await.failed(415);
+    assert_eq!(unknown["reason"], "UnsupportedMediaType");
+}
+
+#[tokio::test]
+async fn a_changed_schema_is_in_force_at_once_and_old_objects_are_read_by_it() {
+    let api = Api::start().await;
+    api.define(spec()).await;
+    api.post(WIDGETS, widget("a", json!({"size": 3, "color": "blue"}))).await.ok();
+    let mut wider = spec();
+    wider["properties"]["shape"] = json!({"type": "string", "default": "round"});
+    wider["properties"].as_object_mut().unwrap().remove("color");
+    let versions = definition(wider)["spec"]["versions"].clone();
+    api.merge(&format!("{}/widgets.example.com", crate::harness::DEFINITIONS), json!({"spec": {"versions": versions}})).await.ok();
+
+    let path = &format!("{WIDGETS}/a");
+    assert_eq!(api.get(path).await.ok()["spec"], json!({"size": 3, "shape": "round"}));
+    assert_eq!(api.get(WIDGETS).await.ok()["items"][0]["spec"], json!({"size": 3, "shape": "round"}));
+    assert_eq!(api.post(WIDGETS, widget("b", json!({"size": 1}))).await.ok()["spec"]["shape"], "round");
+}

@@ -1,0 +1,186 @@
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use tokio::runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use watchkeeper_apiserver::front::{
+    ClientCertificates, Credentials, Drained, Error, Front, Identity, Kubeconfig, Options, Tokens,
+};
+use watchkeeper_apiserver::{ApiServer, Options as ServerOptions};
+use watchkeeper_storage::{self as storage, Embedded, Memory, Storage, Window};
+
+use crate::failure::Failure;
+use crate::{duration, logging};
+
+/// After the first signal, how long requests may take to end.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// Serve the Kubernetes API
+///
+/// Prints one line once it serves: `ready in 23 ms: https://127.0.0.1:6443`. SIGTERM or SIGINT ends it when all requests
+/// are answered; a second one ends it at once.
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// Address and port for HTTPS; port 0 takes any that is free
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6443")]
+    listen: SocketAddr,
+    /// Keep objects, certificates and tokens in this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "in_memory")]
+    data_dir: Option<PathBuf>,
+    /// Keep everything in memory, and forget it at the end
+    #[arg(long)]
+    in_memory: bool,
+    /// Write a kubeconfig for the administrator to this file
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Also serve plain HTTP/1.1, on a loopback address
+    #[arg(long, value_name = "ADDR:PORT")]
+    http: Option<SocketAddr>,
+    /// Accept the bearer tokens of this file: lines of token,user,uid,"group1,group2"
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// One more name or address that clients use for this server; may be repeated
+    #[arg(long, value_name = "NAME")]
+    tls_san: Vec<String>,
+    /// When a write is acknowledged: on the disk, or handed to the operating system
+    #[arg(long, value_enum, default_value = "sync")]
+    durability: Durability,
+    /// How long watches and paged lists can go back
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "5m30s")]
+    history: Duration,
+    /// What to log to stderr: a level, or levels by module, such as warn,watchkeeper_apiserver=debug
+    #[arg(long, value_name = "FILTER", default_value = "warn")]
+    log: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Durability {
+    Sync,
+    Relaxed,
+}
+
+impl Serve {
+    /// Serves until a signal comes. `start` is when the process began.
+    pub(crate) fn run(self, start: Instant) -> Result<(), Failure> {
+        logging::begin(&self.log)?;
+        // What can be said before anything is touched.
+        if let Some(file) = &self.kubeconfig {
+            Kubeconfig::check(file).map_err(Failure::input)?;
+        }
+        let mut tokens = Tokens::new();
+        if let Some(file) = &self.token_file {
+            tokens.add_file(file).map_err(Failure::input)?;
+        }
+        let storage = self.storage()?;
+        // After the storage: who holds its lock has the directory to itself.
+        let secrets = self.data_dir.as_ref().map(|directory| directory.join("credentials"));
+        let credentials = Credentials::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
+        tokens.add(credentials.admin_token(), Identity::admin());
+
+        let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::running)?;
+        runtime.block_on(self.serve(Arc::clone(&storage), &credentials, tokens, start))?;
+        // Tasks first: the storage closes when the last of them lets go of it.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        drop(storage);
+        Ok(())
+    }
+
+    fn storage(&self) -> Result<Arc<dyn Storage>, Failure> {
+        let durability = match self.durability {
+            Durability::Sync => storage::Durability::Sync,
+            Durability::Relaxed => storage::Durability::Relaxed,
+        };
+        let window = Window { age: self.history, ..Window::default() };
+        let options = storage::Options { window, durability, ..storage::Options::default() };
+        match &self.data_dir {
+            Some(directory) => Ok(Arc::new(Embedded::open(directory, options).map_err(Failure::running)?)),
+            None if self.in_memory => Ok(Arc::new(Memory::new(options))),
+            None => Err(Failure::input(
+                "where should the data live? --data-dir DIR keeps it, --in-memory forgets it at the end",
+            )),
+        }
+    }
+
+    async fn serve(
+        &self,
+        storage: Arc<dyn Storage>,
+        credentials: &Credentials,
+        tokens: Tokens,
+        start: Instant,
+    ) -> Result<(), Failure> {
+        let mut signals = Signals::listen()?;
+        let server = ApiServer::start(storage, ServerOptions::default()).await.map_err(Failure::running)?;
+        let server = Arc::new(server);
+        let options = Options {
+            https: self.listen,
+            http: self.http,
+            names: self.tls_san.clone(),
+            authenticators: vec![Box::new(ClientCertificates), Box::new(tokens)],
+        };
+        let front = Front::start(options, credentials, server.clone()).await.map_err(failure)?;
+        let url = format!("https://{}", reachable(front.https_address()));
+        if let Some(file) = &self.kubeconfig {
+            Kubeconfig::new(&url, credentials).write(file).map_err(Failure::running)?;
+        }
+        // Whoever closed our stdout does not want to know.
+        let mut stdout = io::stdout();
+        let _ = writeln!(stdout, "ready in {} ms: {url}", start.elapsed().as_millis());
+        let _ = stdout.flush();
+
+        signals.next().await;
+        let stop = async { tokio::join!(server.stop(), front.shutdown(GRACE)) };
+        tokio::select! {
+            ((), drained) = stop => {
+                if drained == Drained::CutOff {
+                    tracing::warn!("requests were cut off, {GRACE:?} were not enough for them");
+                }
+            }
+            number = signals.next() => process::exit(128 + number),
+        }
+        Ok(())
+    }
+}
+
+/// The signals that ask a process to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(Failure::running);
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    /// The number of the next one.
+    async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+            _ = self.terminate.recv() => SignalKind::terminate().as_raw_value(),
+        }
+    }
+}
+
+/// Whether the front failed at what it was given, or at the world.
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::NotLoopback { .. } | Error::Name { .. } => Failure::input(error),
+        _ => Failure::running(error),
+    }
+}
+
+/// How a client on this machine reaches a listener: one on all addresses has no address of its own.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
+}

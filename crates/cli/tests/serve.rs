@@ -1,0 +1,259 @@
+//! The binary, as a person at a terminal or a script sees it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const TOKEN: &str = "a-token-for-tests";
+
+fn watchkeeper(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs a command that is to end by itself; a server that begins to serve is killed.
+fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut child = watchkeeper(arguments).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+    if first.starts_with("ready") {
+        child.kill().unwrap();
+    }
+    let (code, rest, error) = told(child.wait_with_output().unwrap());
+    (code, first + &rest, error)
+}
+
+fn told(output: Output) -> (Option<i32>, String, String) {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// A server that is ready, killed if the test does not end it.
+struct Server {
+    child: Option<Child>,
+    ready: String,
+    http: SocketAddr,
+}
+
+impl Server {
+    fn start(arguments: &[&str]) -> Self {
+        let http = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let plain = http.to_string();
+        let always = ["serve", "--listen", "127.0.0.1:0", "--http", &plain];
+        let mut child = watchkeeper(&[&always, arguments].concat()).spawn().unwrap();
+        let mut ready = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+        if ready.is_empty() {
+            panic!("{:?}", told(child.wait_with_output().unwrap()));
+        }
+        Self { child: Some(child), ready, http }
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    fn end(mut self) -> (Option<i32>, String, String) {
+        told(self.child.take().unwrap().wait_with_output().unwrap())
+    }
+
+    /// Sends a request and leaves the connection open.
+    fn send(&self, request: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.http).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    fn get(&self, path: &str) -> String {
+        let head = format!("host: localhost\r\nauthorization: Bearer {TOKEN}\r\nconnection: close\r\n");
+        let mut answer = String::new();
+        self.send(&format!("GET {path} HTTP/1.1\r\n{head}\r\n")).read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Waits until nobody is let in any more.
+    fn closed(&self) {
+        let begin = Instant::now();
+        while TcpStream::connect(self.http).is_ok() {
+            assert!(begin.elapsed() < Duration::from_secs(60));
+            thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn token_file(directory: &Path) -> String {
+    let file = directory.join("tokens.csv");
+    std::fs::write(&file, format!("{TOKEN},tester,1,system:masters\n")).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn read_until(stream: &mut TcpStream, seen: &mut Vec<u8>, end: &[u8]) {
+    let mut buffer = [0; 4096];
+    while !seen.windows(end.len()).any(|window| window == end) {
+        let count = stream.read(&mut buffer).unwrap();
+        assert_ne!(count, 0, "{}", String::from_utf8_lossy(seen));
+        seen.extend_from_slice(&buffer[..count]);
+    }
+}
+
+#[test]
+fn it_says_when_and_where_it_serves_and_ends_with_sigterm() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&["--in-memory", "--token-file", &token_file(directory.path())]);
+    let (time, url) = server.ready.trim_end().strip_prefix("ready in ").unwrap().split_once(" ms: ").unwrap();
+    assert!(time.parse::<u64>().is_ok() && url.starts_with("https://127.0.0.1:"), "{}", server.ready);
+    assert!(server.get("/version").starts_with("HTTP/1.1 200"));
+    server.signal("TERM");
+    assert_eq!(server.end(), (Some(0), String::new(), String::new()));
+}
+
+#[test]
+fn a_watch_ends_cleanly_with_sigint() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&["--in-memory", "--token-file", &token_file(directory.path())]);
+    let path = "/api/v1/namespaces?watch=true";
+    let mut watch =
+        server.send(&format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\n\r\n"));
+    let mut seen = Vec::new();
+    read_until(&mut watch, &mut seen, b"ADDED");
+    server.signal("INT");
+    watch.read_to_end(&mut seen).unwrap();
+    assert!(seen.ends_with(b"\r\n0\r\n\r\n"), "{}", String::from_utf8_lossy(&seen));
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    for (name, code) in [("TERM", 143), ("INT", 130)] {
+        let directory = tempfile::tempdir().unwrap();
+        let server = Server::start(&["--in-memory", "--token-file", &token_file(directory.path())]);
+        let head = format!("host: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\n");
+        let mut unfinished = server.send(&format!(
+            "POST /api/v1/namespaces HTTP/1.1\r\n{head}expect: 100-continue\r\ncontent-length: 100\r\n\r\n"
+        ));
+        read_until(&mut unfinished, &mut Vec::new(), b"100 Continue"); // now it is being read
+        server.signal(name);
+        server.closed();
+        server.signal(name);
+        assert_eq!(server.end().0, Some(code));
+    }
+}
+
+#[test]
+fn a_kubeconfig_stays_good_over_a_restart_and_kubectl_likes_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (data, kubeconfig) = (path("data"), path("kubeconfig"));
+    let arguments = ["--data-dir", &data, "--kubeconfig", &kubeconfig];
+    let kubectl = |arguments: &[&str]| {
+        let output = Command::new("kubectl").arg("--kubeconfig").arg(&kubeconfig).args(arguments).output();
+        told(output.expect("kubectl is installed"))
+    };
+
+    let server = Server::start(&arguments);
+    let first = std::fs::read_to_string(&kubeconfig).unwrap();
+    let namespace = path("namespace.yaml");
+    std::fs::write(&namespace, "apiVersion: v1\nkind: Namespace\nmetadata: {name: kept}\n").unwrap();
+    let (code, _, error) = kubectl(&["create", "--validate=false", "-f", &namespace]);
+    assert_eq!(code, Some(0), "{error}");
+    server.signal("TERM");
+    assert_eq!(server.end().0, Some(0));
+
+    let _server = Server::start(&arguments);
+    let second = std::fs::read_to_string(&kubeconfig).unwrap();
+    let secrets = |text: &str| -> Vec<String> {
+        let kept = |line: &&str| line.contains("token") || line.contains("certificate");
+        text.lines().filter(kept).map(str::to_owned).collect()
+    };
+    assert_eq!(secrets(&first), secrets(&second));
+    assert_eq!(secrets(&first).len(), 2);
+    let (code, output, error) = kubectl(&["get", "namespace", "kept", "-o", "name"]);
+    assert_eq!((code, output.as_str()), (Some(0), "namespace/kept\n"), "{error}");
+}
+
+#[test]
+fn a_data_directory_belongs_to_one_server_at_a_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().to_str().unwrap();
+    let server = Server::start(&["--data-dir", data]);
+    let (code, output, error) = run(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data]);
+    let holder = server.child.as_ref().unwrap().id();
+    assert_eq!(error, format!("watchkeeper: {data} is in use by process {holder}\n"));
+    assert_eq!((code, output.as_str()), (Some(1), ""));
+}
+
+#[test]
+fn what_cannot_be_is_one_line_and_code_2() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = directory.path().join("notes");
+    std::fs::write(&notes, "my notes").unwrap();
+    let notes = notes.to_str().unwrap();
+    for (arguments, complaint) in [
+        (&[][..], "where should the data live? --data-dir DIR keeps it, --in-memory forgets it at the end".to_owned()),
+        (
+            &["--in-memory", "--kubeconfig", notes],
+            format!("kubeconfig {notes}: is not a kubeconfig, and is not overwritten: choose another file"),
+        ),
+        (&["--in-memory", "--log", "loud"], "--log \"loud\" is not a filter: try info, or warn,NAME=debug".to_owned()),
+        (
+            &["--in-memory", "--http", "0.0.0.0:0"],
+            "plain HTTP carries tokens in the clear and is only served on loopback addresses, not on 0.0.0.0:0"
+                .to_owned(),
+        ),
+        (
+            &["--in-memory", "--token-file", notes],
+            format!(
+                "token file {notes}: line 1 has 1 columns, at least 3 are needed: token, user name, user uid"
+            ),
+        ),
+        (
+            &["--in-memory", "--tls-san", "a b"],
+            "\"a b\" cannot be in a certificate: it is neither a host name nor an address".to_owned(),
+        ),
+    ] {
+        let result = run(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
+        assert_eq!(result, (Some(2), String::new(), format!("watchkeeper: {complaint}\n")));
+    }
+    let (code, _, error) = run(&["serve", "--in-memory", "--history", "soon"]);
+    assert!(
+        code == Some(2) && error.contains("\"soon\" is not a duration such as 90s, 5m or 1h30m"),
+        "{error}"
+    );
+    assert_eq!(run(&["serve", "--in-memory", "--data-dir", "x"]).0, Some(2));
+    assert_eq!(run(&["fly"]).0, Some(2));
+}
+
+#[test]
+fn an_address_in_use_is_a_failure_with_code_1() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (code, _, error) = run(&["serve", "--in-memory", "--listen", &address]);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.starts_with(&format!("watchkeeper: cannot listen on {address}: Address already in use")),
+        "{error}"
+    );
+}
+
+#[test]
+fn it_knows_its_version() {
+    let expected = format!("watchkeeper {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(run(&["version"]), (Some(0), expected.clone(), String::new()));
+    assert_eq!(run(&["--version"]), (Some(0), expected, String::new()));
+}

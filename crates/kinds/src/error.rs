@@ -1,0 +1,8 @@
+/// Why an object could not be read as its kind: a bad request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A field has another type than the kind says, in the words of Go's decoder.
+    #[error("{0}")]
+    Decode(String),
+}

@@ -1,0 +1,188 @@
+use crate::definition;
+use crate::resolve;
+use serde_json::Value;
+use watchkeeper_schema::Schema;
+use watchkeeper_schema::metadata::{dns_label_problems, dns_subdomain_problems};
+
+/// One built-in kind in one version: what discovery says of it, and how its objects are written and found.
+#[derive(Debug)]
+pub struct Kind {
+    /// The API group, `""` for the core group.
+    pub group: &'static str,
+    /// The version, `v1`.
+    pub version: &'static str,
+    /// The kind, `Deployment`.
+    pub kind: &'static str,
+    /// The resource, `deployments`.
+    pub plural: &'static str,
+    /// One of it, `deployment`.
+    pub singular: &'static str,
+    /// What users may type instead, `deploy`.
+    pub short_names: &'static [&'static str],
+    /// The groups of resources it is in, `all`.
+    pub categories: &'static [&'static str],
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// What can be done with objects.
+    pub verbs: Verbs,
+    /// The subresources, by name.
+    pub subresources: &'static [Subresource],
+    /// What names objects may have.
+    pub name_rule: NameRule,
+    /// Whether `metadata.generation` is kept. The prepare functions set it; setting `deletionTimestamp` counts it up
+    /// once more.
+    pub generation: bool,
+    /// Whether an update needs no `resourceVersion`.
+    pub unconditional_update: bool,
+    /// Whether an update of an object that is not there creates it.
+    pub create_on_update: bool,
+    /// What field selectors may name beside `metadata.name` and, if namespaced, `metadata.namespace`.
+    pub selectable_fields: &'static [SelectableField],
+    /// Where the scale subresource finds its numbers.
+    pub scale: Option<ScalePaths>,
+    /// The group and version whose objects these are another view of: events of `events.k8s.io` are stored as core
+    /// events. The kind and the resource have the same name there.
+    pub stored_as: Option<(&'static str, &'static str)>,
+    /// Whether deleting first gives `spec.terminationGracePeriodSeconds` to end in: pods.
+    pub graceful_delete: bool,
+}
+
+/// The verbs of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verbs {
+    /// Everything: create, delete, deletecollection, get, list, patch, update, watch.
+    All,
+    /// Objects are questions that are answered and not kept.
+    CreateOnly,
+    /// Everything but `deletecollection`: namespaces go one by one.
+    NoDeleteCollection,
+}
+
+impl Verbs {
+    /// The verbs in the order discovery lists them.
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::All => &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+            Self::CreateOnly => &["create"],
+            Self::NoDeleteCollection => &["create", "delete", "get", "list", "patch", "update", "watch"],
+        }
+    }
+}
+
+/// A subresource of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subresource {
+    /// The last part of the path, `status`.
+    pub name: &'static str,
+    /// What is read and written there, if not objects of the kind itself. Discovery then names its group and version.
+    pub speaks: Option<Speaks>,
+    /// What can be done with it, in the order discovery lists the verbs.
+    pub verbs: &'static [&'static str],
+}
+
+/// What a subresource reads and writes: a type that is not the one of its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speaks {
+    /// The group, `autoscaling`.
+    pub group: &'static str,
+    /// The version, `v1`.
+    pub version: &'static str,
+    /// The kind, `Scale`.
+    pub kind: &'static str,
+}
+
+/// What names objects of a kind may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// A DNS subdomain.
+    DnsSubdomain,
+    /// A DNS label.
+    DnsLabel,
+    /// Anything that can be a part of a path.
+    PathSegment,
+}
+
+impl NameRule {
+    /// What is wrong with a name.
+    pub fn problems(self, name: &str) -> Vec<String> {
+        match self {
+            Self::DnsSubdomain => dns_subdomain_problems(name),
+            Self::DnsLabel => dns_label_problems(name),
+            Self::PathSegment => path_segment_problems(name),
+        }
+    }
+}
+
+fn path_segment_problems(name: &str) -> Vec<String> {
+    if name == "." || name == ".." {
+        return vec![format!("may not be '{name}'")];
+    }
+    let bad = ["/", "%"].into_iter().filter(|bad| name.contains(bad));
+    bad.map(|bad| format!("may not contain '{bad}'")).collect()
+}
+
+/// A field that field selectors may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SelectableField {
+    /// The name in the selector, `spec.nodeName`.
+    pub label: &'static str,
+    /// Where the value is, if it has another path than the label.
+    pub path: &'static str,
+    /// The value of an object that has none there.
+    pub absent: &'static str,
+}
+
+/// The paths of the `scale` subresource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// The number that is asked for.
+    pub spec_replicas: &'static str,
+    /// The number there is.
+    pub status_replicas: &'static str,
+    /// The selector of what is counted: a label selector, or a map of labels.
+    pub selector: &'static str,
+}
+
+impl Kind {
+    /// `v1`, `apps/v1`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.into() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// The kind of its lists.
+    pub fn list_kind(&self) -> String {
+        format!("{}List", self.kind)
+    }
+
+    /// The subresource with this name.
+    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    /// Whether there is a status subresource, so that main writes leave the status alone.
+    pub fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    /// The name of its definition in OpenAPI documents: `io.k8s.api.apps.v1.Deployment`.
+    pub fn definition_name(&self) -> String {
+        definition::name(self.group, self.version, self.kind)
+    }
+
+    /// The OpenAPI schema of its objects with every reference followed, without descriptions, and with the extensions
+    /// that say how lists and maps are merged (`x-kubernetes-patch-merge-key`, `x-kubernetes-patch-strategy`,
+    /// `x-kubernetes-list-type`, `x-kubernetes-list-map-keys`, `x-kubernetes-map-type`).
+    ///
+    /// Where a type contains itself, the inner one accepts anything. Read on first use and kept.
+    pub fn definition(&self) -> &'static Value {
+        resolve::definition(self)
+    }
+
+    /// [`definition`](Self::definition) as a schema. Read on first use and kept.
+    ///
+    /// It knows names and types of fields; for reading an object of a built-in kind, [`coerce`](Self::coerce) is nearer to
+    /// what kube-apiserver does.
+    pub fn schema(&self) -> &'static Schema {
+        resolve::schema(self)
+    }
+}

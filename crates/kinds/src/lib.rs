@@ -1,0 +1,52 @@
+//! The built-in kinds of Kubernetes 1.36, as data: what a client of an API server can see of them.
+//!
+//! [`all`] is the table of kinds, with their names, scope, verbs and subresources. A [`Kind`] also knows its type, so an
+//! object goes through the same steps as in kube-apiserver, each a pure function over [`serde_json::Value`]:
+//!
+//! 1. [`Kind::coerce`]: what decoding into the Go type and encoding again makes of it, with the unknown fields;
+//! 2. [`Kind::default`]: missing fields are filled in;
+//! 3. [`Kind::prepare_for_create`] or [`Kind::prepare_for_update`]: fields the writer may not set are reset;
+//! 4. [`Kind::validate`]: a list of [`FieldError`](watchkeeper_schema::FieldError)s.
+//!
+//! [`openapi`] makes the OpenAPI documents of these kinds and of custom ones.
+//!
+//! There is no I/O, and nothing is read before it is asked for: the schemas of all types lie in the program as text, and
+//! a type is parsed when an object of it first comes by. No input makes this crate panic.
+
+mod alias;
+mod autoscalers;
+mod base64;
+mod coerce;
+mod decimal;
+mod default;
+mod definition;
+mod error;
+mod events;
+mod kind;
+pub mod openapi;
+mod prepare;
+mod resolve;
+mod select;
+mod table;
+mod time;
+mod validate;
+mod view;
+
+pub use error::Error;
+pub use kind::{Kind, NameRule, ScalePaths, SelectableField, Speaks, Subresource, Verbs};
+pub use prepare::Write;
+
+/// Every built-in kind, in the order of discovery: the core group, then the others by name.
+pub fn all() -> &'static [Kind] {
+    table::all()
+}
+
+/// The kind that is served as `plural` in a version of a group; the core group is `""`.
+pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
+    all().iter().find(|kind| kind.group == group && kind.version == version && kind.plural == plural)
+}
+
+/// The kind with this name in a version of a group.
+pub fn find_kind(group: &str, version: &str, kind: &str) -> Option<&'static Kind> {
+    all().iter().find(|known| known.group == group && known.version == version && known.kind == kind)
+}

@@ -1,0 +1,50 @@
+use crate::Kind;
+use serde_json::{Map, Value};
+
+/// Whether two versions of an object differ in what the generation counts.
+pub(super) fn differs(kind: &Kind, new: &Map<String, Value>, old: &Map<String, Value>) -> bool {
+    let differs = |field: &str| !same(new.get(field), old.get(field));
+    let metadata_differs = |field: &str| {
+        let of = |object: &Map<String, Value>| {
+            object.get("metadata").and_then(|metadata| metadata.get(field)).cloned()
+        };
+        !same(of(new).as_ref(), of(old).as_ref())
+    };
+    match kind.kind {
+        "PriorityClass" => false,
+        "PodTemplate" => differs("template"),
+        "Deployment" => differs("spec") || metadata_differs("annotations"),
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => differs("webhooks"),
+        "EndpointSlice" => {
+            ["addressType", "endpoints", "ports"].into_iter().any(differs) || metadata_differs("labels")
+        }
+        _ => differs("spec"),
+    }
+}
+
+/// Whether two values mean the same: what is empty is as good as not there.
+pub(crate) fn same(left: Option<&Value>, right: Option<&Value>) -> bool {
+    match (left, right) {
+        (Some(Value::Object(left)), Some(Value::Object(right))) => {
+            left.iter().all(|(name, value)| same(Some(value), right.get(name)))
+                && right.iter().all(|(name, value)| left.contains_key(name) || same(None, Some(value)))
+        }
+        (Some(Value::Array(left)), Some(Value::Array(right))) => {
+            left.len() == right.len()
+                && left.iter().zip(right).all(|(left, right)| same(Some(left), Some(right)))
+        }
+        (Some(left), Some(right)) => left == right || is_empty(left) && is_empty(right),
+        (Some(one), None) | (None, Some(one)) => is_empty(one),
+        (None, None) => true,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        // An object that is there is not the same as none, unless it is a map without entries.
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}

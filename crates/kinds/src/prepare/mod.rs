@@ -1,0 +1,87 @@
+//! What a writer may not set is reset before anything is checked.
+
+mod create;
+mod generation;
+mod qos;
+mod update;
+
+pub(crate) use generation::same;
+
+use crate::Kind;
+use crate::coerce::complete;
+use crate::definition::{self, Shape};
+use serde_json::{Map, Value};
+
+/// Through which door an object is written: each may change its own part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Write {
+    /// The object itself: everything but the status.
+    Main,
+    /// The `status` subresource: the status only.
+    Status,
+    /// The `finalize` subresource of a namespace: `spec.finalizers` only.
+    Finalize,
+    /// The `ephemeralcontainers` subresource of a pod: `spec.ephemeralContainers` only.
+    EphemeralContainers,
+    /// The `resize` subresource of a pod: the resources of its containers only.
+    Resize,
+}
+
+impl Write {
+    /// The way of writing that a subresource stands for; `""` is the object itself. `None` for those that speak of other
+    /// types, such as `scale`.
+    pub fn of(subresource: &str) -> Option<Self> {
+        Some(match subresource {
+            "" => Self::Main,
+            "status" => Self::Status,
+            "finalize" => Self::Finalize,
+            "ephemeralcontainers" => Self::EphemeralContainers,
+            "resize" => Self::Resize,
+            _ => return None,
+        })
+    }
+}
+
+impl Kind {
+    /// Makes a new object of what was asked for: the status is the one of a new object, the generation is 1 where the kind
+    /// keeps one, namespaces get their finalizer, pods their class, jobs their selector.
+    ///
+    /// The object must have been coerced and defaulted, and have its `uid` and `creationTimestamp`.
+    pub fn prepare_for_create(&self, object: &mut Value) {
+        if let Value::Object(fields) = object {
+            create::prepare(self, fields);
+        }
+    }
+
+    /// Takes back what this way of writing may not change, and counts the generation up if it changed what counts.
+    ///
+    /// Both objects must have been coerced and defaulted.
+    pub fn prepare_for_update(&self, write: Write, new: &mut Value, old: &Value) {
+        if let (Value::Object(new), Value::Object(old)) = (new, old) {
+            update::prepare(self, write, new, old);
+        }
+    }
+
+    /// The status of an object that has none yet.
+    fn empty_status(&self) -> Option<Value> {
+        let record = definition::record(definition::find(&self.definition_name())?);
+        let Shape::Record(index) = &record.field("status")?.shape else { return None };
+        let mut status = Map::new();
+        complete(definition::record(*index), &mut status);
+        Some(Value::Object(status))
+    }
+}
+
+/// A field that is an object, made if it is not there.
+fn object<'a>(fields: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
+    let value = fields.entry(name).or_insert(Value::Null);
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    // The value has just been made an object; a borrow of it cannot fail.
+    match value {
+        Value::Object(object) => object,
+        _ => unreachable!("the value is an object"),
+    }
+}

@@ -1,0 +1,149 @@
+use super::create::custom_resource_definition;
+use super::{Write, generation, object};
+use crate::Kind;
+use crate::alias::TEMPLATE_GENERATION;
+use serde_json::{Map, Value, json};
+
+type Fields = Map<String, Value>;
+
+pub(super) fn prepare(kind: &Kind, write: Write, new: &mut Fields, old: &Fields) {
+    if kind.generation {
+        keep(object(new, "metadata"), metadata(old), "generation");
+    }
+    match write {
+        Write::Main => main(kind, new, old),
+        Write::Status => status(kind, new, old),
+        Write::Finalize => only(new, old, "finalizers"),
+        Write::EphemeralContainers => only(new, old, "ephemeralContainers"),
+        Write::Resize => resize(new, old),
+    }
+    if kind.generation && write != Write::Status && generation::differs(kind, new, old) {
+        let before = metadata(old).and_then(|metadata| metadata.get("generation")).and_then(Value::as_i64);
+        object(new, "metadata").insert("generation".into(), json!(before.unwrap_or_default() + 1));
+    }
+}
+
+fn main(kind: &Kind, new: &mut Fields, old: &Fields) {
+    if kind.has_status() {
+        keep(new, Some(old), "status");
+    }
+    match kind.kind {
+        "Namespace" => {
+            let finalizers = old.get("spec").and_then(Value::as_object);
+            keep(object(new, "spec"), finalizers, "finalizers");
+        }
+        "DaemonSet" => template_generation(new, old),
+        "Service" => service(new, old),
+        "CustomResourceDefinition" => custom_resource_definition(new),
+        _ => {}
+    }
+}
+
+/// Everything but metadata and status is as before.
+fn status(kind: &Kind, new: &mut Fields, old: &Fields) {
+    let is_kept = |name: &str| !matches!(name, "apiVersion" | "kind" | "metadata" | "status");
+    new.retain(|name, _| !is_kept(name) || old.contains_key(name));
+    for name in old.keys().filter(|name| is_kept(name)) {
+        keep(new, Some(old), name);
+    }
+    let kept: &[&str] = match kind.kind {
+        "Deployment" => &["labels"],
+        "Pod" => &["ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"],
+        "CustomResourceDefinition" => &["labels", "annotations", "ownerReferences", "finalizers"],
+        _ => &[],
+    };
+    for field in kept {
+        keep(object(new, "metadata"), metadata(old), field);
+    }
+}
+
+/// Everything is as before but one field of the spec.
+fn only(new: &mut Fields, old: &Fields, field: &str) {
+    let asked = new.get("spec").and_then(|spec| spec.get(field)).cloned();
+    keep(new, Some(old), "status");
+    keep(new, Some(old), "spec");
+    let spec = object(new, "spec");
+    match asked {
+        Some(asked) => spec.insert(field.into(), asked),
+        None => spec.remove(field),
+    };
+}
+
+/// Everything is as before but the resources of containers.
+fn resize(new: &mut Fields, old: &Fields) {
+    let asked = new.get("spec").cloned().unwrap_or_default();
+    keep(new, Some(old), "status");
+    keep(new, Some(old), "spec");
+    for list in ["containers", "initContainers"] {
+        let containers =
+            object(new, "spec").get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        for container in containers {
+            let same =
+                asked[list].as_array().into_iter().flatten().find(|asked| asked["name"] == container["name"]);
+            for field in ["resources", "resizePolicy"] {
+                let asked = same.and_then(|asked| asked.get(field));
+                if let (Some(asked), Value::Object(container)) = (asked, &mut *container) {
+                    container.insert(field.into(), asked.clone());
+                }
+            }
+        }
+    }
+}
+
+/// A daemon set counts how often its template changed.
+fn template_generation(new: &mut Fields, old: &Fields) {
+    let counted =
+        metadata(old).and_then(|metadata| metadata.get("annotations")).map(|all| &all[TEMPLATE_GENERATION]);
+    let mut count: i64 =
+        counted.and_then(Value::as_str).and_then(|count| count.parse().ok()).unwrap_or_default();
+    let template = |object: &Fields| object.get("spec").and_then(|spec| spec.get("template")).cloned();
+    if !generation::same(template(new).as_ref(), template(old).as_ref()) {
+        count += 1;
+    }
+    if count > 0 {
+        let annotations = object(object(new, "metadata"), "annotations");
+        annotations.insert(TEMPLATE_GENERATION.into(), count.to_string().into());
+    }
+}
+
+/// What the server has given to a service stays when the writer leaves it out.
+fn service(new: &mut Fields, old: &Fields) {
+    let Some(before) = old.get("spec").and_then(Value::as_object) else { return };
+    let spec = object(new, "spec");
+    if spec.get("type") == Some(&json!("ExternalName")) {
+        return;
+    }
+    for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
+        if spec
+            .get(field)
+            .is_none_or(|value| value == "" || value == 0 || value.as_array().is_some_and(Vec::is_empty))
+        {
+            keep(spec, Some(before), field);
+        }
+    }
+    if !matches!(spec.get("type").and_then(Value::as_str), Some("NodePort" | "LoadBalancer")) {
+        return;
+    }
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
+    for port in ports.filter_map(Value::as_object_mut).filter(|port| !port.contains_key("nodePort")) {
+        let is_same = |before: &&Value| {
+            ["port", "protocol"].into_iter().all(|field| before.get(field) == port.get(field))
+        };
+        let same = before.get("ports").and_then(Value::as_array).and_then(|ports| ports.iter().find(is_same));
+        if let Some(node_port) = same.and_then(|before| before.get("nodePort")) {
+            port.insert("nodePort".into(), node_port.clone());
+        }
+    }
+}
+
+fn metadata(fields: &Fields) -> Option<&Fields> {
+    fields.get("metadata").and_then(Value::as_object)
+}
+
+/// Sets a field to what it was before, or to nothing if it was not there.
+fn keep(new: &mut Fields, old: Option<&Fields>, field: &str) {
+    match old.and_then(|old| old.get(field)) {
+        Some(before) => new.insert(field.to_owned(), before.clone()),
+        None => new.remove(field),
+    };
+}

@@ -1,0 +1,57 @@
+use super::field::{Errors, Field};
+use watchkeeper_schema::FieldError;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+pub(super) fn role(object: &Field<'_>, is_namespaced: bool, errors: &mut Errors) {
+    for rule in object.get("rules").items() {
+        rule.get("verbs").required_as("verbs must contain at least one value", errors);
+        let urls = rule.get("nonResourceURLs");
+        if !urls.is_empty() {
+            if is_namespaced {
+                urls.invalid("namespaced rules cannot apply to non-resource URLs", errors);
+            }
+            let names = ["apiGroups", "resources", "resourceNames"];
+            if names.into_iter().any(|name| !rule.get(name).is_empty()) {
+                urls.invalid("rules cannot apply to both regular resources and non-resource URLs", errors);
+            }
+            continue;
+        }
+        rule.get("apiGroups").required_as("resource rules must supply at least one api group", errors);
+        rule.get("resources").required_as("resource rules must supply at least one resource", errors);
+    }
+}
+
+pub(super) fn binding(object: &Field<'_>, is_namespaced: bool, errors: &mut Errors) {
+    let role = object.get("roleRef");
+    role.get("apiGroup").one_of(&[GROUP], errors);
+    let kinds: &[&str] = if is_namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+    role.get("kind").one_of(kinds, errors);
+    let name = role.get("name");
+    if name.required(errors) {
+        let problems = crate::NameRule::PathSegment.problems(name.text());
+        problems.into_iter().for_each(|problem| name.invalid(problem, errors));
+    }
+    object.get("subjects").items().for_each(|subject| self::subject(&subject, is_namespaced, errors));
+}
+
+fn subject(subject: &Field<'_>, is_namespaced: bool, errors: &mut Errors) {
+    let (name, group, namespace) = (subject.get("name"), subject.get("apiGroup"), subject.get("namespace"));
+    name.required(errors);
+    match subject.get("kind").text() {
+        "ServiceAccount" => {
+            name.dns_subdomain(errors);
+            if !group.is_empty() {
+                errors.push(FieldError::not_supported(&group.at, group.text(), [""]));
+            }
+            if !is_namespaced {
+                namespace.required(errors);
+            }
+        }
+        "User" | "Group" => group.one_of(&[GROUP], errors),
+        other => {
+            let kinds = ["ServiceAccount", "User", "Group"];
+            errors.push(FieldError::not_supported(&subject.get("kind").at, other, kinds));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Label selectors.
+
+use super::field::{Errors, Field};
+use serde_json::Value;
+use watchkeeper_schema::FieldError;
+use watchkeeper_schema::metadata::{label_key_problems, label_value_problems};
+
+/// The rules of a label selector.
+pub(super) fn selector(selector: &Field<'_>, errors: &mut Errors) {
+    selector.get("matchLabels").labels(errors);
+    for requirement in selector.get("matchExpressions").items() {
+        let (key, operator, values) =
+            (requirement.get("key"), requirement.get("operator"), requirement.get("values"));
+        match operator.text() {
+            "In" | "NotIn" if values.is_empty() => {
+                errors.push(FieldError::required(
+                    &values.at,
+                    "must be specified when `operator` is 'In' or 'NotIn'",
+                ));
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(FieldError::forbidden(
+                &values.at,
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            )),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            _ => operator.invalid("not a valid selector operator", errors),
+        }
+        for problem in label_key_problems(key.text()) {
+            errors.push(FieldError::invalid(&key.at, key.text(), problem));
+        }
+        for value in values.items() {
+            label_value_problems(value.text()).into_iter().for_each(|problem| value.invalid(problem, errors));
+        }
+    }
+}
+
+/// Whether there is a selector that selects something.
+pub(super) fn is_empty(selector: &Value) -> bool {
+    ["matchLabels", "matchExpressions"].into_iter().all(|part| match &selector[part] {
+        Value::Object(labels) => labels.is_empty(),
+        Value::Array(requirements) => requirements.is_empty(),
+        _ => true,
+    })
+}
+
+/// Whether a selector selects what has these labels; one that selects nothing in particular selects everything, none at
+/// all selects nothing.
+pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
+    let label = |key: &str| labels.get(key).and_then(Value::as_str);
+    let wanted = selector["matchLabels"].as_object().into_iter().flatten();
+    let requirements = selector["matchExpressions"].as_array().into_iter().flatten();
+    selector.is_object()
+        && wanted.into_iter().all(|(key, value)| label(key) == value.as_str())
+        && requirements.into_iter().all(|requirement| {
+            let found = label(requirement["key"].as_str().unwrap_or_default());
+            let is_among = || {
+                requirement["values"].as_array().into_iter().flatten().any(|value| value.as_str() == found)
+            };
+            match requirement["operator"].as_str() {
+                Some("In") => found.is_some() && is_among(),
+                Some("NotIn") => found.is_none() || !is_among(),
+                Some("Exists") => found.is_some(),
+                Some("DoesNotExist") => found.is_none(),
+                _ => false,
+            }
+        })
+}
