@@ -19,7 +19,7 @@ use crate::request::query::Query;
 use crate::request::write_options::WriteOptions;
 use crate::resource::Resource;
 use crate::server::Server;
-use crate::write::{Incoming, Manner, Part, Patch, Place, ScaleChange, Written};
+use crate::write::{Applying, Incoming, Manner, Part, Patch, Place, ScaleChange, Written};
 use crate::{discovery, health, openapi};
 
 /// A request, read as far as every handler needs it.
@@ -67,6 +67,7 @@ impl Call {
             dry_run: options.dry_run,
             manager: manager.chars().take(128).collect(),
             field_validation: options.field_validation,
+            ..Manner::default()
         }
     }
 }
@@ -159,9 +160,15 @@ impl Server {
     }
 
     async fn resource(self: &Arc<Self>, call: Call, target: ResourceTarget) -> Result<Reply, Failure> {
-        let Some(resource) = self.registry().find(&target.group, &target.version, &target.resource) else {
-            return Ok(Reply::no_such_page());
+        call.query.timeout()?;
+        let registry = self.registry();
+        let Some(resource) = registry.find(&target.group, &target.version, &target.resource) else {
+            let builtin = registry.is_builtin(&target.group, &target.version);
+            return if builtin { Err(Failure::no_such_path()) } else { Ok(Reply::no_such_page()) };
         };
+        if call.method == Method::HEAD {
+            return Err(Failure::unknown_method());
+        }
         // A namespace is not in a namespace, though its path looks like that.
         let namespace = target.namespace.filter(|_| resource.namespaced || !resource.is_core("namespaces"));
         let misplaced = match (&namespace, &target.name) {
@@ -184,14 +191,20 @@ impl Server {
                 self.object(&call, &place).await
             }
             (Some(name), Some(subresource)) => {
-                if !resource.has_subresource(&subresource) {
-                    return Ok(Reply::no_such_page());
-                }
                 let place = Place { resource: Arc::clone(&resource), namespace, name };
+                if !resource.has_subresource(&subresource) {
+                    return match resource.builtin_kind() {
+                        Some(_) => Err(Failure::no_such_path()),
+                        None => Err(place.not_found()),
+                    };
+                }
                 self.subresource(&call, &place, &subresource).await
             }
         }?;
-        let deprecated = resource.custom_version().and_then(|(_, version)| version.warning.clone());
+        let deprecated = match resource.custom_version() {
+            Some((_, version)) => version.warning.clone(),
+            None => resource.deprecation().map(str::to_owned),
+        };
         Ok(deprecated.into_iter().fold(reply, |reply, warning| reply.warning(&warning)))
     }
 
@@ -277,7 +290,8 @@ impl Server {
     async fn got(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
         let resource = &place.resource;
         let accepted = accepted(call)?;
-        let not_older = crate::list::revision(call.query.get("resourceVersion").unwrap_or_default())?;
+        let version = call.query.get("resourceVersion").unwrap_or_default();
+        let not_older = crate::list::revision(version).map_err(Failure::untyped)?;
         let entry = self.get(resource, place.namespace.as_deref(), &place.name, not_older).await?;
         let shape = shape(&accepted, &call.query)?;
         if shape == Shape::Object {
@@ -304,6 +318,11 @@ impl Server {
         let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
         let accepted = accepted(call)?;
         let manner = call.manner(&options);
+        if format == PatchFormat::Apply {
+            let applying = Applying::read(&place.resource, &call.body, options.force.unwrap_or_default())?;
+            let written = self.apply(place, part, &applying, &manner).await?;
+            return self.written(call, &place.resource, written, &accepted);
+        }
         let patch = Patch::read(&call.body, format)?;
         let written = self.patch(place, part, &patch, &manner).await?;
         self.written(call, &place.resource, written, &accepted)
@@ -320,7 +339,7 @@ impl Server {
             Method::GET | Method::HEAD if part != Part::Finalize => self.got(call, place).await,
             Method::PUT => self.put(call, place, part).await,
             Method::PATCH if part != Part::Finalize => self.patched(call, place, part).await,
-            _ => Err(Failure::unknown_method()),
+            _ => Err(place.resource.unknown_method(&call.method)),
         }
     }
 
@@ -342,7 +361,7 @@ impl Server {
                 let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
                         (ScaleChange::Patch(Patch::read(&call.body, format)?), options)
             }
-            _ => return Err(Failure::unknown_method()),
+            _ => return Err(resource.unknown_method(&call.method)),
         };
         let written = self.rescale(place, &change, &call.manner(&options)).await?;
         Ok(Reply::json(200, &written.object).format(accepted.format))

@@ -1,6 +1,7 @@
 //! What a client is told when something cannot be done.
 
 use serde_json::{Map, Value, json};
+use watchkeeper_schema::managed::Conflicts;
 use watchkeeper_schema::{FieldError, invalid_message};
 
 use crate::request::rejected::Rejected;
@@ -143,6 +144,13 @@ impl Failure {
         Self::new(405, "MethodNotAllowed", message).about(resource, "")
     }
 
+    /// Something is there already, and on its way out.
+    pub(crate) fn still_exists(resource: Subject<'_>, name: &str) -> Self {
+        let mut failure = Self::already_exists(resource, name);
+        failure.message.insert_str(0, "object is being deleted: ");
+        failure
+    }
+
     /// A method that no path like this has.
     pub(crate) fn unknown_method() -> Self {
         let message = "the server does not allow this method on the requested resource";
@@ -155,6 +163,14 @@ impl Failure {
 
     pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// Fields that others manage.
+    pub(crate) fn apply_conflict(conflicts: &Conflicts) -> Self {
+        let failure = Self::new(409, "Conflict", conflicts.to_string());
+        conflicts.causes().into_iter().fold(failure, |failure, cause| {
+            failure.cause("FieldManagerConflict", cause.message, &cause.field)
+        })
     }
 
     pub(crate) fn too_large(message: &str) -> Self {
@@ -177,6 +193,11 @@ impl Failure {
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         let message = message.into();
         Self::new(500, "InternalError", format!("Internal error occurred: {message}")).cause("", message, "")
+    }
+
+    /// An error that kube-apiserver passes on as it is: a code and a message, no reason.
+    pub(crate) fn untyped(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
     }
 
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
@@ -202,9 +223,11 @@ impl Failure {
             "metadata": metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if let Some(details) = &self.details {
             status["details"] = details.value();
         }

@@ -14,6 +14,7 @@
 //!
 //! `lifecycle` is what happens without a request.
 
+mod admission;
 mod api_server;
 mod definition;
 mod denial;

@@ -93,7 +93,9 @@ impl Server {
             if let Some(revision) = token.revision {
                 range = range.at(revision);
             }
-        } else if let Some(revision) = revision(&options.resource_version)?.filter(|revision| *revision > 0) {
+        } else if let Some(revision) = revision(&options.resource_version)
+            .map_err(|error| Failure::bad_request(format!("invalid resource version: {error}")))?
+            .filter(|revision| *revision > 0) {
             self.wait_for(revision).await?;
             let exact = match options.resource_version_match {
                 Some(how) => how == VersionMatch::Exact,
@@ -166,7 +168,7 @@ impl Server {
         shape: Shape,
         options: &ListOptions,
     ) -> Result<Watcher, Failure> {
-        let from = match revision(&options.resource_version)?.filter(|revision| *revision > 0) {
+        let from = match revision(&options.resource_version).map_err(Failure::untyped)?.filter(|revision| *revision > 0) {
             Some(revision) if options.send_initial_events != Some(true) => {
                 self.wait_for(revision).await?;
                 From::Revision(revision)
@@ -208,15 +210,15 @@ impl Server {
     }
 }
 
-/// The revision that a version stands for; `None` if it is not given.
-pub(crate) fn revision(version: &str) -> Result<Option<Revision>, Failure> {
+/// The revision that a version stands for; `None` if it is not given. The error is what is wrong with it.
+pub(crate) fn revision(version: &str) -> Result<Option<Revision>, String> {
     if version.is_empty() {
         return Ok(None);
     }
     version.parse().map(Some).map_err(|_| {
         let at = Path::root().child("resourceVersion");
-        let error = FieldError::invalid(&at, version, format!("strconv.ParseUint: parsing {version:?}: invalid syntax"));
-        Failure::internal(error.to_string())
+        let detail = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+        FieldError::invalid(&at, version, detail).to_string()
     })
 }
 
@@ -260,8 +262,11 @@ fn expired(options: &ListOptions, token: Option<Token>, oldest: Revision) -> Fai
 }
 
 impl Listed {
-    fn metadata(&self) -> Value {
+    fn metadata(&self, resource: &Resource) -> Value {
         let mut metadata = Map::new();
+        if resource.builtin_kind().is_none() {
+            metadata.insert("continue".into(), "".into());
+        }
         metadata.insert("resourceVersion".into(), self.revision.to_string().into());
         if let Some(token) = &self.token {
             metadata.insert("continue".into(), token.as_str().into());
@@ -274,7 +279,7 @@ impl Listed {
 
     /// The list as it is sent. Objects are copied from where they are stored as the client takes them.
     pub(crate) fn body(self, resource: Arc<Resource>, shape: Shape) -> Result<Body, Failure> {
-        let metadata = self.metadata();
+        let metadata = self.metadata(&resource);
         if shape != Shape::Object {
             let items = self.entries.iter().map(|entry| resource.read(entry)).collect::<Result<Vec<_>, _>>()?;
             return Ok(Body::whole(shape.of_list(&resource, &items, &metadata)));
@@ -325,7 +330,7 @@ impl Pieces {
             if !std::mem::take(&mut self.first) {
                 out.push(b',');
             }
-            self.resource.write_json(&entry, entry.modified, out)?;
+            self.resource.write_item(&entry, out)?;
         }
         Ok(false)
     }

@@ -1,27 +1,104 @@
 //! Who manages which fields.
 
-use serde_json::Value;
+use std::sync::{Arc, LazyLock};
 
-use crate::failure::Failure;
-use crate::resource::Resource;
+use serde_json::{Value, json};
+use watchkeeper_schema::managed::{self, Converted, FieldPath, FieldSet, Request, Versions};
+use watchkeeper_schema::{Error, Shape};
+
+use crate::registry::Registry;
+use crate::resource::{Nature, Resource};
 use crate::server::Server;
 use crate::write::{Manner, Part, Place};
 
+/// What is written through the object itself leaves the status alone.
+static STATUS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::from_iter([FieldPath::of(["status"])]));
+
+/// What is written through the status leaves everything else alone.
+static ALL_BUT_STATUS: LazyLock<FieldSet> = LazyLock::new(|| {
+    let fields = ["labels", "annotations", "finalizers", "ownerReferences"];
+    let metadata = fields.map(|field| FieldPath::of(["metadata", field]));
+    metadata.into_iter().chain([FieldPath::of(["spec"])]).collect()
+});
+
+static NOTHING: LazyLock<FieldSet> = LazyLock::new(FieldSet::default);
+
+/// The versions of a resource that are served, for fields that were written in another one.
+pub(crate) struct Served(Vec<Arc<Resource>>);
+
+impl Served {
+    pub(crate) fn of(registry: &Registry, resource: &Resource) -> Self {
+        Self(registry.versions_of(&resource.prefix))
+    }
+
+    fn find(&self, api_version: &str) -> Option<&Resource> {
+        self.0.iter().find(|resource| resource.api_version == api_version).map(|resource| &**resource)
+    }
+}
+
+impl Versions for Served {
+    fn shape(&self, api_version: &str) -> Option<&Shape> {
+        self.find(api_version).map(Resource::shape)
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Converted, Error> {
+        let from = object.get("apiVersion").and_then(Value::as_str).and_then(|version| self.find(version));
+        let Some(to) = self.find(api_version) else { return Ok(Converted::NoSuchVersion) };
+        let mut object = object.clone();
+        if let (Some(Nature::Builtin(from)), Nature::Builtin(to)) = (from.map(|from| &from.nature), &to.nature) {
+            object = to.from_stored(from.to_stored(object));
+        }
+        object["apiVersion"] = api_version.into();
+        Ok(Converted::Object(object))
+    }
+}
+
+/// What a part of a resource does not write.
+pub(crate) fn reset(resource: &Resource, part: Part) -> &'static FieldSet {
+    match part {
+        Part::Status => &ALL_BUT_STATUS,
+        Part::Main if resource.has_subresource("status") => &STATUS,
+        _ => &NOTHING,
+    }
+}
+
+/// The name of a part, as owners are recorded with it.
+pub(crate) fn subresource(part: Part) -> &'static str {
+    match part {
+        Part::Status => "status",
+        Part::Finalize => "finalize",
+        Part::EphemeralContainers => "ephemeralcontainers",
+        Part::Resize => "resize",
+        _ => "",
+    }
+}
+
 impl Server {
     /// Records who made an object.
-    pub(crate) fn manage_created(&self, _: &Resource, _: &mut Value, _: &Manner) -> Result<(), Failure> {
-        Ok(())
+    pub(crate) fn manage_created(&self, resource: &Resource, object: &mut Value, manner: &Manner) {
+        let nothing = json!({"apiVersion": resource.api_version, "kind": resource.kind});
+        self.manage(resource, Part::Main, &nothing, object, manner);
     }
 
     /// Records who changed an object.
-    pub(crate) fn manage_updated(
-        &self,
-        _: &Place,
-        _: Part,
-        _: &mut Value,
-        _: &Value,
-        _: &Manner,
-    ) -> Result<(), Failure> {
-        Ok(())
+    pub(crate) fn manage_updated(&self, place: &Place, part: Part, object: &mut Value, old: &Value, manner: &Manner) {
+        self.manage(&place.resource, part, old, object, manner);
+    }
+
+    fn manage(&self, resource: &Resource, part: Part, live: &Value, object: &mut Value, manner: &Manner) {
+        if manner.is_apply {
+            return;
+        }
+        let registry = self.registry();
+        let request = Request {
+            versions: &Served::of(&registry, resource),
+            api_version: &resource.api_version,
+            kind: &resource.kind,
+            subresource: manner.subresource.unwrap_or(subresource(part)),
+            manager: &manner.manager,
+            now: &self.options.clock.stamp(),
+            reset: reset(resource, part),
+        };
+        *object = managed::update_or_clear(&request, live, object.take());
     }
 }

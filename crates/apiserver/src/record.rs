@@ -87,6 +87,27 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Writes the JSON as [`write`](Self::write) does, without `apiVersion` and `kind`: in lists of built-in kinds, the
+    /// list says that for all of them.
+    pub(crate) fn write_untyped(&self, out: &mut Vec<u8>) {
+        match self.typed_part() {
+            Some(length) => {
+                out.push(b'{');
+                Self { before: &self.before[length..], ..*self }.write(out);
+            }
+            None => self.write(out),
+        }
+    }
+
+    /// How many bytes say which version and kind it is, up to the first field that does not.
+    fn typed_part(&self) -> Option<usize> {
+        const KIND: &[u8] = br#"","kind":""#;
+        let rest = &self.before[START.len() + self.api_version()?.len()..];
+        let end = rest.strip_prefix(KIND)?.iter().position(|byte| *byte == b'"')?;
+        // After the quote comes a comma: the metadata is still to come.
+        Some(self.before.len() - rest.len() + KIND.len() + end + 2)
+    }
+
     /// The most bytes that [`write`](Self::write) writes.
     pub(crate) fn size(&self) -> usize {
         self.before.len() + DIGITS + self.after.len()
@@ -149,7 +170,12 @@ impl Json {
         self.bytes.extend_from_slice(fields.get("apiVersion").and_then(Value::as_str).unwrap_or_default().as_bytes());
         self.bytes.push(b'"');
         let mut first = false;
-        for (name, value) in fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "metadata")) {
+        if let Some(kind) = fields.get("kind") {
+            self.field("kind", &mut first);
+            self.value(kind);
+        }
+        let others = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
+        for (name, value) in others {
             self.field(name, &mut first);
             self.value(value);
         }
@@ -228,6 +254,19 @@ mod tests {
             assert_eq!(object["apiVersion"], version);
             assert_eq!(object["a"]["apiVersion"], "example.com/v1");
             assert_eq!(object["metadata"]["resourceVersion"], "3");
+        }
+    }
+
+    #[test]
+    fn an_item_of_a_list_does_not_say_its_kind() {
+        for object in [json!({"apiVersion": "v1", "kind": "Secret", "data": {}}), json!({"apiVersion": "v1", "kind": "Secret"})] {
+            let bytes = encode(&object, 0);
+            let mut out = Vec::new();
+            Record::parse(&bytes, 3).unwrap().write_untyped(&mut out);
+            let item: Value = serde_json::from_slice(&out).unwrap();
+            assert_eq!(item["metadata"]["resourceVersion"], "3");
+            assert!(item.get("kind").is_none() && item.get("apiVersion").is_none());
+            assert_eq!(item.get("data"), object.get("data"));
         }
     }
 

@@ -124,6 +124,17 @@ impl Registry {
         version.resources.iter().find(|resource| resource.kind == kind).cloned()
     }
 
+    /// Whether a version of a group has built-in resources.
+    pub(crate) fn is_builtin(&self, group: &str, version: &str) -> bool {
+        let version = self.group(group).and_then(|group| group.versions.iter().find(|found| found.version == version));
+        version.is_some_and(|version| version.resources.iter().any(|resource| resource.builtin_kind().is_some()))
+    }
+
+    /// The versions of a resource that are served.
+    pub(crate) fn versions_of(&self, prefix: &str) -> Vec<Arc<Resource>> {
+        self.resources.values().filter(|resource| resource.prefix == prefix).cloned().collect()
+    }
+
     /// The resource whose objects have keys like this, in its preferred version.
     pub(crate) fn of_key(&self, key: &str) -> Option<Arc<Resource>> {
         let end = key.match_indices('/').nth(3).map(|(at, _)| at + 1)?;

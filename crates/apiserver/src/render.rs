@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use watchkeeper_schema::{FieldError, Path};
 use watchkeeper_table::{Include, Partial, PartialList, Table};
 
-use crate::failure::{Failure, Subject};
+use crate::failure::Failure;
 use crate::request::media::{Accepted, Transform};
 use crate::request::query::Query;
 use crate::resource::Resource;
@@ -34,7 +34,7 @@ impl Shape {
                 Include::read(asked).map(Self::Table).ok_or_else(|| {
                     let at = Path::root().child("includeObject");
                     let error = FieldError::invalid(&at, asked, "must be 'Metadata', 'Object', 'None', or empty");
-                    Failure::invalid(Subject { group: "meta.k8s.io", name: "TableOptions" }, "", &[error])
+                    Failure::bad_request(format!("Unable to convert to Table as requested: {error}"))
                 })
             }
         }

@@ -43,6 +43,16 @@ pub enum Error {
     /// server rejected our request due to an error in our request`.
     #[error("{0}")]
     PatchDoesNotApply(String),
+    /// A strategic merge patch cannot be merged into the object: an internal error, as kube-apiserver has it.
+    #[error("{0}")]
+    Unmergeable(String),
+    /// What is applied is not something that can be applied here: a bad request.
+    #[error("{0}")]
+    NotApplicable(String),
+    /// Owners cannot be worked out, or an applied object does not fit the shape of its kind: an internal error, as
+    /// kube-apiserver has it.
+    #[error("{0}")]
+    Apply(String),
     /// A `test` operation found another value: unprocessable, the object has changed in the meantime.
     #[error("testing value {path} failed: test failed")]
     TestFailed {

@@ -1,6 +1,6 @@
 //! How Go prints values, because error texts are made by Go's `fmt`, `strconv` and `encoding/json` on the other side.
 
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 use std::fmt::Write;
 
 /// A quoted string as `%q` prints it.
@@ -27,6 +27,15 @@ pub(crate) fn quote(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// Whether `unicode.IsPrint` holds for a character.
+pub(crate) fn is_print(char: char) -> bool {
+    match char {
+        ' '..='~' => true,
+        '\0'..='\u{7f}' => false,
+        _ => is_printable(char),
+    }
 }
 
 /// Whether a character beyond ASCII is shown as it is. The standard library knows; it tells through the escapes of
@@ -79,6 +88,61 @@ pub(crate) fn number(number: &Number) -> String {
     match number.as_i64() {
         Some(integer) => integer.to_string(),
         None => float(number.as_f64().unwrap_or_default()),
+    }
+}
+
+/// A value as `%v` prints it: `map[a:1 b:[x y]]`.
+pub(crate) fn value(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::Bool(bool) => bool.to_string(),
+        Value::Number(found) => number(found),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => list(items),
+        Value::Object(fields) => object(fields),
+    }
+}
+
+/// An object as `%v` prints it.
+pub(crate) fn object(fields: &Map<String, Value>) -> String {
+    let fields: Vec<String> = fields.iter().map(|(name, field)| format!("{name}:{}", value(field))).collect();
+    format!("map[{}]", fields.join(" "))
+}
+
+/// A list as `%v` prints it.
+pub(crate) fn list(items: &[Value]) -> String {
+    let items: Vec<String> = items.iter().map(value).collect();
+    format!("[{}]", items.join(" "))
+}
+
+/// A value as `%#v` prints it: in the syntax of Go.
+pub(crate) fn syntax(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let fields: Vec<String> =
+                fields.iter().map(|(name, field)| format!("{}:{}", quote(name), syntax(field))).collect();
+            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
+        }
+        Value::Null => "interface {}(nil)".into(),
+        other => self::value(other),
+    }
+}
+
+/// The Go type a decoded value has.
+pub(crate) fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.as_i64().is_some() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 

@@ -10,7 +10,7 @@
 //!    message of a `Status`.
 //!
 //! [`Schema::check`] says whether a schema may be part of a CustomResourceDefinition. [`patch`] makes the next object of one
-//! and a patch.
+//! and a patch; [`managed`] keeps the books on who owns which field and does server-side apply.
 //!
 //! No input makes this crate panic, and none makes it use memory or time out of proportion to its own size and that of
 //! the schema.
@@ -23,12 +23,14 @@ mod field_error;
 mod format;
 mod go_text;
 pub mod json;
+pub mod managed;
 pub mod metadata;
 pub mod patch;
 mod path;
 mod pattern;
 mod prune;
 mod schema;
+mod shape;
 mod validate;
 pub mod yaml;
 
@@ -42,6 +44,7 @@ pub use field_error::{FieldError, Reason, invalid_message};
 pub use path::Path;
 pub use prune::{strict_message, unknown_field};
 pub use schema::{PlacedRule, Rule, Schema};
+pub use shape::Shape;
 
 /// How many cases a property test runs: `normal`, unless `WATCHKEEPER_CASES` says otherwise.
 #[cfg(test)]

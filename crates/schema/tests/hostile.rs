@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use watchkeeper_schema::managed::{self, FieldSet, Request};
 use watchkeeper_schema::patch::{self, JsonPatch};
-use watchkeeper_schema::{Path, Schema, json, yaml};
+use watchkeeper_schema::{Path, Schema, Shape, json, yaml};
 
 /// Far above what is needed, far below what a quadratic algorithm takes.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -184,4 +185,108 @@ fn bytes_that_are_nothing_end_soon() {
     for text in ["- ".repeat(300_000), "a: &a\n".repeat(1_000), "? ".repeat(10_000), "{".repeat(100_000)] {
         in_time(|| yaml::decode(text.as_bytes())).ok();
     }
+}
+
+/// A kind whose lists are sets and maps, for objects with many elements.
+fn listed() -> Shape {
+    Shape::of_custom_resource(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "s": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "m": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {
+            "type": "object", "properties": {"k": {"type": "integer"}, "v": {"type": "string"}},
+        }},
+    }}}}))
+    .unwrap()
+}
+
+fn many(count: usize, value: &str, backwards: bool) -> Value {
+    let place = |n: usize| if backwards { count - n } else { n };
+    let items: Value = (0..count).map(|n| json!({"k": place(n), "v": value})).collect();
+    let set: Value = (0..count).map(|n| format!("e{}", place(n))).collect();
+    json!({"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "x"}, "spec": {"m": items, "s": set}})
+}
+
+#[test]
+fn owners_of_very_many_elements_are_worked_out_in_linear_time() {
+    let shape = listed();
+    let none = FieldSet::new();
+    let request = |manager: &'static str| Request {
+        versions: &shape,
+        api_version: "a/v1",
+        kind: "K",
+        subresource: "",
+        manager,
+        now: "2020-01-01T00:00:00Z",
+        reset: &none,
+    };
+    in_time(|| {
+        let created = managed::apply(&request("one"), None, &many(50_000, "a", false), false).unwrap();
+        let next = managed::update(&request("two"), &created.object, many(50_000, "b", true)).unwrap();
+        assert!(managed::apply(&request("one"), Some(&next), &many(50_000, "c", false), false).is_err());
+        let forced = managed::apply(&request("one"), Some(&next), &many(40_000, "c", true), true).unwrap();
+        // What the first manager gave up is gone, although the other owned something inside of it.
+        assert_eq!(forced.object["spec"]["m"].as_array().unwrap().len(), 40_001);
+        let mut double = many(20_000, "a", false);
+        for list in ["m", "s"] {
+            let items = double["spec"][list].as_array().unwrap();
+            double["spec"][list] = [items.as_slice(), items.as_slice()].concat().into();
+        }
+        let twice = managed::update(&request("two"), &forced.object, double.clone()).unwrap();
+        assert!(managed::apply(&request("one"), Some(&twice), &double, true).is_err());
+        managed::apply(&request("one"), Some(&twice), &many(20_000, "z", true), true).unwrap();
+    });
+}
+
+#[test]
+fn strategic_patches_of_very_many_elements_are_merged_in_linear_time() {
+    let shape = Shape::read(&json!({"type": "object", "properties": {
+        "s": {"type": "array", "items": {"type": "string"}, "x-kubernetes-patch-strategy": "merge"},
+        "m": {"type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "k", "items": {
+            "type": "object", "properties": {"k": {"type": "integer"}, "v": {"type": "string"}},
+        }},
+    }}))
+    .unwrap();
+    let object = many(50_000, "a", false)["spec"].take();
+    let mut changes = many(50_000, "b", true)["spec"].take();
+    for item in changes["m"].as_array_mut().unwrap().iter_mut().step_by(3) {
+        item["$patch"] = "delete".into();
+    }
+    changes["$setElementOrder/s"] = changes["s"].clone();
+    changes["$deleteFromPrimitiveList/s"] = object["s"].clone();
+    let next = in_time(|| patch::strategic(object, &changes, &shape)).unwrap();
+    assert!(next["m"].as_array().unwrap().len() > 30_000);
+}
+
+/// Owners are written deeper than what they own. What would then be too deep to be read again has none.
+#[test]
+fn values_as_deep_as_allowed_can_be_owned_if_the_owners_are_not_too_deep() {
+    let object = |depth: usize| {
+        let text = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+        let spec = json::decode(text.as_bytes()).unwrap().value;
+        json!({"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "x"}, "spec": spec})
+    };
+    let shape = Shape::deduced();
+    let none = FieldSet::new();
+    let request = Request {
+        versions: &shape,
+        api_version: "a/v1",
+        kind: "K",
+        subresource: "",
+        manager: "one",
+        now: "2020-01-01T00:00:00Z",
+        reset: &none,
+    };
+    let (deep, too_deep) = (object(json::MAX_DEPTH - 8), object(json::MAX_DEPTH - 1));
+    let created = managed::apply(&request, None, &deep, false).unwrap();
+    json::decode(&serde_json::to_vec(&created.object).unwrap()).unwrap();
+    let again = managed::apply(&request, Some(&created.object), &deep, false).unwrap();
+    assert_eq!(again.object, created.object);
+    let mut shorter = deep;
+    shorter["spec"] = json!({"b": 1});
+    let next = managed::apply(&request, Some(&again.object), &shorter, false).unwrap();
+    assert_eq!(next.object["spec"], json!({"b": 1}));
+
+    assert!(managed::apply(&request, None, &too_deep, false).is_err());
+    let empty = json!({"apiVersion": "a/v1", "kind": "K"});
+    assert!(managed::update(&request, &empty, too_deep.clone()).is_err());
+    assert_eq!(managed::update_or_clear(&request, &empty, too_deep.clone()), too_deep);
 }

@@ -103,8 +103,17 @@ pub(crate) fn refuse(
     })
 }
 
+/// What is wrong with a body that is no object at all.
+pub(crate) fn not_an_object(body: &Value) -> String {
+    let target = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type {target}",
+        json_type(body)
+    )
+}
+
 /// The beginning of a body that looks like an object; the bytes of one that does not.
-fn summary(body: &str) -> String {
+pub(crate) fn summary(body: &str) -> String {
     const LENGTH: usize = 30;
     let bytes = body.as_bytes();
     let start = &bytes[..bytes.len().min(LENGTH)];

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::meta;
 use crate::resource::Resource;
 use crate::server::Server;
-use crate::write::{Part, Place};
+use crate::write::Place;
 
 /// The namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
@@ -18,38 +18,13 @@ const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 pub(crate) type Turn<'a> = MutexGuard<'a, ()>;
 
 impl Server {
-    /// Before an object is made.
-    pub(crate) async fn before_create(
-        &self,
-        resource: &Resource,
-        object: &mut Value,
-    ) -> Result<Option<Turn<'_>>, Failure> {
-        if !resource.is_definitions() {
-            return Ok(None);
-        }
-        let turn = self.definitions.lock().await;
-        self.judge_names(object);
-        Ok(Some(turn))
-    }
-
-    /// Before an object is replaced.
-    pub(crate) async fn before_update(
-        &self,
-        resource: &Resource,
-        _part: Part,
-        new: &mut Value,
-        _old: &Value,
-    ) -> Result<Option<Turn<'_>>, Failure> {
-        if !resource.is_definitions() {
-            return Ok(None);
-        }
-        let turn = self.definitions.lock().await;
-        self.judge_names(new);
-        Ok(Some(turn))
+    /// Waits for the turn to write an object, if it is of a kind where that matters.
+    pub(crate) async fn turn(&self, resource: &Resource) -> Option<Turn<'_>> {
+        if resource.is_definitions() { Some(self.definitions.lock().await) } else { None }
     }
 
     /// Says in the status of a definition which of its names it gets.
-    pub(super) fn judge_names(&self, object: &mut Value) -> bool {
+    pub(crate) fn judge_names(&self, object: &mut Value) -> bool {
         let registry = self.registry();
         let group = object["spec"]["group"].as_str().unwrap_or_default().to_owned();
         let name = meta::name(object).to_owned();

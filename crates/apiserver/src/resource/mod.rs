@@ -3,9 +3,10 @@
 mod reading;
 mod rules;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use watchkeeper_kinds::Kind;
+use watchkeeper_schema::Shape;
 use watchkeeper_table::Printer;
 
 use crate::definition::Version;
@@ -37,6 +38,8 @@ pub(crate) struct Resource {
     pub(crate) prefix: String,
     pub(crate) nature: Nature,
     printer: Printing,
+    /// Read when it is first needed.
+    shape: OnceLock<Shape>,
     /// Recent changes, encoded as this version.
     pub(crate) frames: Frames,
 }
@@ -76,6 +79,7 @@ impl Resource {
             printer: Printing::Shared(
                 Printer::builtin(kind.group, kind.version, kind.kind).unwrap_or_else(Printer::plain),
             ),
+            shape: OnceLock::new(),
             frames: Frames::default(),
         }
     }
@@ -100,6 +104,7 @@ impl Resource {
             nature: Nature::Custom(Arc::clone(installed), index),
             // A definition whose columns make no sense is refused when it is written.
             printer: Printer::custom(&version.columns).map_or(Printing::Shared(Printer::plain()), Printing::Own),
+            shape: OnceLock::new(),
             frames: Frames::default(),
         }
     }

@@ -73,6 +73,25 @@ impl Resource {
         Ok(())
     }
 
+    /// Writes a stored object as an item of a list.
+    pub(crate) fn write_item(&self, entry: &Entry, out: &mut Vec<u8>) -> Result<(), Unreadable> {
+        if self.builtin_kind().is_none() {
+            return self.write_json(entry, entry.modified, out);
+        }
+        let record = self.record(entry)?;
+        if self.serves(&record) {
+            record.write_untyped(out);
+            return Ok(());
+        }
+        let mut object = self.convert(&record, &entry.key)?;
+        let fields = crate::meta::fields(&mut object);
+        fields.remove("kind");
+        fields.remove("apiVersion");
+        // Writing a value to a vector cannot fail.
+        let _ = serde_json::to_writer(out, &object);
+        Ok(())
+    }
+
     /// A stored object as this version.
     pub(crate) fn read(&self, entry: &Entry) -> Result<Value, Unreadable> {
         self.read_at(entry, entry.modified)

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use watchkeeper_kinds::Verbs;
-use watchkeeper_schema::{FieldError, Path, metadata};
+use watchkeeper_schema::{Error, FieldError, Path, Shape, metadata, patch};
 use watchkeeper_table::FieldPath;
 
 use super::{Nature, Resource};
@@ -111,11 +111,12 @@ impl Resource {
         if self.is_definitions() {
             return definition::validate(object, None);
         }
-        let mut errors = self.metadata_errors(object);
+        let mut errors = Vec::new();
         match &self.nature {
             Nature::Builtin(kind) => errors.extend(kind.validate(object, None)),
             Nature::Custom(installed, index) => {
                 let version = &installed.definition.versions[*index];
+                errors.extend(self.metadata_errors(object));
                 errors.extend(version.schema.validate(object));
                 errors.extend(definition::object::check_scale(version, object, false));
             }
@@ -134,7 +135,11 @@ impl Resource {
         let mut errors = self.metadata_errors(new);
         errors.extend(metadata_update_errors(new, old));
         match &self.nature {
-            Nature::Builtin(kind) if part == Part::Main => errors.extend(kind.validate(new, Some(old))),
+            Nature::Builtin(kind) if part == Part::Main => {
+                errors.extend(kind.validate(new, Some(old)));
+                // kube-apiserver says this twice, once for all kinds and once for each.
+                errors.extend(metadata_update_errors(new, old));
+            }
             Nature::Builtin(_) => {}
             Nature::Custom(installed, index) => {
                 let version = &installed.definition.versions[*index];
@@ -229,8 +234,42 @@ impl Resource {
     }
 
     /// Lays a patch over an object, lists merged by the rules of the kind.
-    pub(crate) fn merge_strategically(&self, _object: &Value, _patch: &Value) -> Result<Value, Failure> {
-        Err(Failure::unsupported_media_type("strategic merge patches are not supported"))
+    pub(crate) fn merge_strategically(&self, object: &Value, patch: &Value) -> Result<Value, Failure> {
+        patch::strategic(object.clone(), patch, self.shape()).map_err(|error| match error {
+            Error::NotAPatch(message) => Failure::bad_request(message),
+            error => Failure::untyped(error.to_string()),
+        })
+    }
+
+    /// The shape of its objects: which lists are sets or maps, who can own what.
+    pub(crate) fn shape(&self) -> &Shape {
+        self.shape.get_or_init(|| {
+            let read = match &self.nature {
+                Nature::Builtin(kind) => Shape::read(kind.definition()),
+                Nature::Custom(installed, index) => {
+                    Shape::of_custom_resource(&installed.definition.versions[*index].openapi)
+                }
+            };
+            // What makes no sense is refused when a definition is written; whatever it is, objects have some shape.
+            read.unwrap_or_else(|_| Shape::deduced())
+        })
+    }
+
+    /// What clients of it are told.
+    pub(crate) fn deprecation(&self) -> Option<&'static str> {
+        self.is_core("endpoints").then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+    }
+
+    /// The answer to a method that makes no sense here.
+    pub(crate) fn unknown_method(&self, method: &http::Method) -> Failure {
+        if self.builtin_kind().is_some() {
+            return Failure::unknown_method();
+        }
+        let action = match method.as_str() {
+            "POST" => "create".to_owned(),
+            method => method.to_lowercase(),
+        };
+        Failure::method_not_allowed(self.subject(), &action)
     }
 
     /// Refuses an object that says it is of another kind or version. `body` is what was sent.
@@ -249,19 +288,34 @@ impl Resource {
             let subject = Subject { group: &self.group, name: kind };
             return Err(Failure::invalid(subject, meta::name(object), &errors));
         }
-        if matches!((kind, version), ("", "") | (_, "") | ("", _)) && (kind.is_empty() || kind == self.kind) {
+        if !object.is_object() && !object.is_null() {
+            let problem = definition::object::not_an_object(object);
+            let message = format!(
+                "the object provided is unrecognized (must be of type {}): {problem} ({})",
+                self.kind,
+                definition::object::summary(body)
+            );
+            return Err(Failure::bad_request(message));
+        }
+        if (kind.is_empty() || kind == self.kind) && (version.is_empty() || version == self.api_version) {
             return Ok(());
         }
-        if version != self.api_version {
-            return Err(Failure::bad_request(format!(
-                "the API version in the data ({version}) does not match the expected API version ({})",
-                self.api_version
-            )));
+        let (group, short) = version.split_once('/').unwrap_or(("", version));
+        let (kind, short) = (if kind.is_empty() { &self.kind } else { kind }, if short.is_empty() { "v1" } else { short });
+        let problem = match watchkeeper_kinds::find_kind(group, short, kind) {
+            Some(_) => format!("converting ({short}.{kind}) to ({}.{}): unknown conversion", self.package(), self.kind),
+            None => format!("no kind {kind:?} is registered for version {version:?} in scheme \"watchkeeper\""),
+        };
+        Err(Failure::bad_request(format!("{kind} in version {short:?} cannot be handled as a {}: {problem}", self.kind)))
+    }
+
+    /// What kube-apiserver calls the package of its kind.
+    pub(crate) fn package(&self) -> &str {
+        match self.group.split('.').next() {
+            Some("") | None => "core",
+            Some("rbac") => "rbac",
+            Some(first) => first,
         }
-        Err(Failure::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {}: converting ({kind}) to ({}): unknown conversion",
-            self.kind, self.kind
-        )))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use watchkeeper_storage::{Commit, Error};
+use watchkeeper_storage::{Commit, Entry, Error};
 
 use super::{Guard, Incoming, Manner, Place, Written, encode};
 use crate::failure::{Failure, Subject};
@@ -23,6 +23,9 @@ impl Server {
         let Incoming { mut object, warnings } = incoming;
         let resource = &place.resource;
         set_namespace(resource, &mut object, place.namespace.as_deref())?;
+        if !meta::text(&object, "resourceVersion").is_empty() {
+            return Err(Failure::untyped("resourceVersion should not be set on objects to be created"));
+        }
         let generated = meta::name(&object).is_empty() && !meta::text(&object, "generateName").is_empty();
         self.fill_system_fields(&mut object);
         for attempt in 1.. {
@@ -51,19 +54,23 @@ impl Server {
             let resource = Arc::clone(&place.resource);
             let guards = self.guards(&place).await?;
             let mut object = object.clone();
+            let turn = self.turn(&resource).await;
+            crate::admission::admit_new(&resource, &mut object);
+            self.manage_created(&resource, &mut object, manner);
             resource.prepare_create(&mut object);
-            let turn = self.before_create(&resource, &mut object).await?;
             let errors = resource.validate(&object);
             if !errors.is_empty() {
                 return Err(Failure::invalid(resource.kind_subject(), &place.name, &errors));
             }
-            self.manage_created(&resource, &mut object, manner)?;
             let key = place.key();
             if manner.dry_run {
-                if self.storage.get(&key, None).await?.entry.is_some() {
-                    return Err(Failure::already_exists(resource.subject(), &place.name));
+                if let Some(entry) = self.storage.get(&key, None).await?.entry {
+                    return Err(exists(&resource, &place.name, Some(&entry)));
                 }
                 return Ok(Written { object, revision: None, created: true, warnings: Vec::new() });
+            }
+            if resource.is_definitions() {
+                self.judge_names(&mut object);
             }
             let mut commit = Commit::new().absent(key.as_str());
             for guard in &guards {
@@ -76,7 +83,9 @@ impl Server {
                     let found = self.registry().find(&resource.group, &resource.version, &resource.plural);
                     place.resource = found.ok_or_else(|| place.not_found())?;
                 }
-                Err(Error::Conflict { .. }) => return Err(Failure::already_exists(resource.subject(), &place.name)),
+                Err(Error::Conflict { current, .. }) => {
+                    return Err(exists(&resource, &place.name, current.as_deref()));
+                }
                 Err(error) => return Err(error.into()),
                 Ok(committed) => {
                     self.after_write(&resource, committed.revision).await;
@@ -173,6 +182,16 @@ pub(super) fn set_namespace(resource: &Resource, object: &mut Value, namespace: 
         }
     }
     Ok(())
+}
+
+/// The answer to one who makes what is there already.
+fn exists(resource: &Resource, name: &str, current: Option<&Entry>) -> Failure {
+    let is_deleting = current.and_then(|entry| resource.read(entry).ok()).is_some_and(|object| meta::is_deleting(&object));
+    if is_deleting {
+        Failure::still_exists(resource.subject(), name)
+    } else {
+        Failure::already_exists(resource.subject(), name)
+    }
 }
 
 /// A name that begins with this.

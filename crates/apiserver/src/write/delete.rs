@@ -89,7 +89,12 @@ impl Server {
         let held = !meta::finalizers(&object).is_empty() || resource.is_held(&object);
         match grace.filter(|seconds| *seconds > 0) {
             Some(seconds) => self.mark(&mut object, seconds),
-            None if !held => return Step::Remove(object),
+            None if !held => {
+                if grace.is_some() {
+                    self.mark(&mut object, 0);
+                }
+                return Step::Remove(object);
+            }
             None if was_deleting && unchanged => return Step::Wait,
             // It says so already, in its own way.
             None if meta::is_deleting(&object) && !was_deleting => {}

@@ -4,6 +4,7 @@ use serde_json::Value;
 use watchkeeper_schema::{Error, json, strict_message, unknown_field, yaml};
 
 use super::Manner;
+use crate::definition::object::summary;
 use crate::failure::Failure;
 use crate::request::media::Format;
 use crate::request::write_options::FieldValidation;
@@ -47,10 +48,19 @@ impl Incoming {
         object["kind"] = resource.kind.as_str().into();
         object["apiVersion"] = resource.api_version.as_str().into();
         let unknown = resource.coerce(&mut object).map_err(|error| misshapen(resource, &error))?;
-        let warnings = judge(complaints, unknown, manner.field_validation)?;
+        let warnings = judge(complaints, in_order(resource, unknown), manner.field_validation)
+            .map_err(|problem| misshapen(resource, &problem))?;
         resource.default(&mut object);
         Ok(Self { object, warnings })
     }
+}
+
+/// Unknown fields in the order in which the decoder of the kind comes by them: metadata first.
+fn in_order(resource: &Resource, mut unknown: Vec<String>) -> Vec<String> {
+    if resource.builtin_kind().is_some() {
+        unknown.sort_by_key(|path| !path.starts_with("metadata."));
+    }
+    unknown
 }
 
 /// What is said about fields that are unknown or given twice.
@@ -58,7 +68,7 @@ pub(crate) fn judge(
     complaints: Vec<String>,
     unknown: Vec<String>,
     field_validation: FieldValidation,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, String> {
     match field_validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => {
@@ -66,32 +76,26 @@ pub(crate) fn judge(
         }
         FieldValidation::Strict => match strict_message(&complaints, &unknown) {
             None => Ok(Vec::new()),
-            Some(message) => Err(Failure::bad_request(message)),
+            Some(message) => Err(message),
         },
     }
 }
 
 /// The answer to a body that cannot be decoded.
 fn undecodable(resource: &Resource, body: &[u8], error: &Error) -> Failure {
-    if resource.builtin_kind().is_some() {
-        return Failure::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {error} ({})",
-            resource.kind,
-            excerpt(body),
-        ));
-    }
-    Failure::bad_request(format!("error decoding the body of the request: {error}"))
+    Failure::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {error} ({})",
+        resource.kind,
+        summary(&String::from_utf8_lossy(body)),
+    ))
 }
 
-/// The answer to an object that has a field of the wrong type.
-fn misshapen(resource: &Resource, error: &str) -> Failure {
-    if resource.builtin_kind().is_some() {
-        return Failure::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: {error}",
-            resource.kind, resource.version, resource.kind
-        ));
-    }
-    Failure::bad_request(error)
+/// The answer to an object that has a field of the wrong type, or one that should not be there.
+fn misshapen(resource: &Resource, problem: &str) -> Failure {
+    Failure::bad_request(format!(
+        "{} in version {:?} cannot be handled as a {}: {problem}",
+        resource.kind, resource.version, resource.kind
+    ))
 }
 
 /// Reads a body that is of no resource of its own.
@@ -100,10 +104,7 @@ pub(crate) fn decode(body: &[u8], format: Format) -> Result<Value, Failure> {
         Format::Json => json::decode(body),
         Format::Yaml => yaml::decode(body),
     };
-    decoded.map(|decoded| decoded.value).map_err(|error| Failure::bad_request(error.to_string()))
-}
-
-/// The beginning of a body, in hexadecimal: it may be anything, a secret too, and is shown to the one who sent it only.
-fn excerpt(body: &[u8]) -> String {
-    body.iter().take(40).map(|byte| format!("{byte:02x}")).collect::<String>() + if body.len() > 40 { " ..." } else { "" }
+    decoded.map(|decoded| decoded.value).map_err(|error| {
+        Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+    })
 }

@@ -3,6 +3,7 @@
 //! Every change is a loop: read the object, make the next one of it, commit on the condition that nobody else was faster.
 //! What the client insists on (a version, an id) is checked inside of it.
 
+mod apply;
 mod create;
 mod delete;
 mod incoming;
@@ -16,6 +17,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use watchkeeper_storage::{Entry, Revision};
 
+pub(crate) use apply::Applying;
 pub(crate) use delete::{FOREGROUND, ORPHAN};
 pub(crate) use incoming::{Incoming, decode};
 pub(crate) use patch::Patch;
@@ -43,7 +45,7 @@ impl Place {
         self.resource.key(self.namespace.as_deref(), &self.name)
     }
 
-    fn not_found(&self) -> Failure {
+    pub(crate) fn not_found(&self) -> Failure {
         Failure::not_found(self.resource.subject(), &self.name)
     }
 }
@@ -57,6 +59,10 @@ pub(crate) struct Manner {
     pub(crate) manager: String,
     /// What is done about fields that are unknown or given twice.
     pub(crate) field_validation: FieldValidation,
+    /// Whether the fields that are written were worked out already.
+    pub(crate) is_apply: bool,
+    /// What is recorded in place of the name of the part that is written.
+    pub(crate) subresource: Option<&'static str>,
 }
 
 /// What a change led to.

@@ -29,7 +29,15 @@ impl Patch {
         let object = || {
             let decoded = json::decode(body).map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
             if !decoded.value.is_object() {
-                let message = "error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}";
+                let found = match decoded.value {
+                    serde_json::Value::Array(_) => "array",
+                    serde_json::Value::String(_) => "string",
+                    serde_json::Value::Number(_) => "number",
+                    _ => "bool",
+                };
+                let message = format!(
+                    "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+                );
                 return Err(Failure::bad_request(message));
             }
             Ok((decoded.value, decoded.complaints))
@@ -71,7 +79,7 @@ impl Patch {
 
     fn complaints(&self) -> Vec<String> {
         match self {
-            Self::Json(patch) => patch.complaints().iter().map(|complaint| format!("json patch {complaint}")).collect(),
+            Self::Json(patch) => patch.complaints().to_vec(),
             Self::Merge { complaints, .. } | Self::Strategic { complaints, .. } => complaints.clone(),
         }
     }
@@ -95,7 +103,7 @@ impl Patch {
                 Some(message) => return Err(invalid(message)),
                 None => Vec::new(),
             },
-            lenient => judge(complaints, unknown, lenient)?,
+            lenient => judge(complaints, unknown, lenient).map_err(Failure::bad_request)?,
         };
         resource.default(&mut object);
         Ok(Next { object, warnings })

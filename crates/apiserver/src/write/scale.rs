@@ -67,7 +67,8 @@ impl Server {
             };
             Ok(Next { object: scale::write(&paths, current, &after)?, warnings: Vec::new() })
         };
-        let written = self.modify(place, Part::Main, manner, next).await?;
+        let manner = Manner { subresource: Some("scale"), ..manner.clone() };
+        let written = self.modify(place, Part::Main, &manner, next).await?;
         let object = match &resource.nature {
             Nature::Custom(..) => scale::read_written(&paths, &written.object)?,
             Nature::Builtin(_) => builtin(&paths, &written.object)?,

@@ -1,7 +1,7 @@
 //! Replacing objects.
 
 use serde_json::Value;
-use watchkeeper_schema::{FieldError, Path};
+use watchkeeper_schema::{FieldError, Path, managed};
 use watchkeeper_storage::{Commit, Entry, Error};
 
 use super::{Incoming, Manner, Part, Place, Written, encode, version};
@@ -25,6 +25,12 @@ impl Server {
         manner: &Manner,
     ) -> Result<Written, Failure> {
         check_place(place, &incoming.object)?;
+        if meta::name(&incoming.object).is_empty() {
+            return Err(Failure::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                place.name
+            )));
+        }
         if part == Part::Main && place.resource.allows_create_on_update() {
             let exists = self.storage.get(&place.key(), None).await?.entry.is_some();
             if !exists && meta::uid(&incoming.object).is_empty() {
@@ -66,8 +72,8 @@ impl Server {
             let old = place.resource.read(&entry)?;
             let Next { mut object, warnings } = next(&old)?;
             check_version(place, &mut object, &entry)?;
-            let turn = self.prepare(place, part, &mut object, &old).await?;
-            self.manage_updated(place, part, &mut object, &old, manner)?;
+            let turn = self.turn(&place.resource).await;
+            self.prepare(place, part, &mut object, &old, manner)?;
             let written = Written { object, revision: None, created: false, warnings };
             match self.replace(place, &entry, &old, written, manner).await {
                 Err(Error::Conflict { .. }) => continue,
@@ -106,15 +112,17 @@ impl Server {
     }
 
     /// Makes what was sent a valid successor of the old object.
-    async fn prepare(
+    fn prepare(
         &self,
         place: &Place,
         part: Part,
         new: &mut Value,
         old: &Value,
-    ) -> Result<Option<crate::lifecycle::Turn<'_>>, Failure> {
+        manner: &Manner,
+    ) -> Result<(), Failure> {
         let resource = &place.resource;
         super::create::set_namespace(resource, new, place.namespace.as_deref())?;
+        self.manage_updated(place, part, new, old, manner);
         resource.prepare_update(part, new, old);
         for field in ["uid", "name"] {
             if meta::text(new, field).is_empty() {
@@ -127,12 +135,14 @@ impl Server {
         if meta::get(new, "deletionGracePeriodSeconds").is_none() {
             meta::copy(new, old, "deletionGracePeriodSeconds");
         }
-        let turn = self.before_update(resource, part, new, old).await?;
         let errors = resource.validate_update(part, new, old);
         if !errors.is_empty() {
             return Err(Failure::invalid(resource.kind_subject(), &place.name, &errors));
         }
-        Ok(turn)
+        if resource.is_definitions() && !manner.dry_run {
+            self.judge_names(new);
+        }
+        Ok(())
     }
 
     /// Commits the next object, or the end of it if nothing holds it any more.
@@ -145,11 +155,13 @@ impl Server {
         manner: &Manner,
     ) -> Result<Result<Written, Failure>, Error> {
         let key = place.key();
-        if written.object == *old {
+        if managed::same_but_times(&written.object, old) {
+            written.object = old.clone();
             return Ok(Ok(written));
         }
         let commit = Commit::new().unchanged(key.as_str(), entry.modified);
-        let commit = if is_finished(&place.resource, &written.object) {
+        let is_finished = is_finished(&place.resource, &written.object);
+        let commit = if is_finished {
             commit.delete(key.as_str())
         } else {
             match encode(&place.resource, &written.object) {
@@ -161,7 +173,10 @@ impl Server {
             return Ok(Ok(written));
         }
         let committed = self.storage.commit(commit).await?;
-        meta::set(&mut written.object, "resourceVersion", committed.revision.to_string());
+        // Of an object that is gone, the answer is what was last said about it.
+        if !is_finished {
+            meta::set(&mut written.object, "resourceVersion", committed.revision.to_string());
+        }
         Ok(Ok(Written { revision: Some(committed.revision), ..written }))
     }
 }
@@ -183,9 +198,9 @@ pub(super) fn check_place(place: &Place, object: &Value) -> Result<(), Failure> 
     }
     let said = meta::text(object, "namespace");
     match &place.namespace {
-        Some(namespace) if !said.is_empty() && said != namespace => Err(Failure::bad_request(format!(
-            "the namespace of the object ({said}) does not match the namespace on the request ({namespace})"
-        ))),
+        Some(namespace) if !said.is_empty() && said != namespace => Err(Failure::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )),
         _ => Ok(()),
     }
 }
@@ -204,9 +219,7 @@ fn check_version(place: &Place, object: &mut Value, entry: &Entry) -> Result<(),
         }
         sent if sent == current => {}
         sent if sent.parse::<u64>().is_err() => {
-            let at = Path::root().child("metadata").child("resourceVersion");
-            let error = FieldError::invalid(&at, sent, format!("strconv.ParseUint: parsing {sent:?}: invalid syntax"));
-            return Err(Failure::internal(error.to_string()));
+            return Err(Failure::untyped(format!("strconv.ParseUint: parsing {sent:?}: invalid syntax")));
         }
         _ => return Err(Failure::modified(resource.subject(), &place.name)),
     }

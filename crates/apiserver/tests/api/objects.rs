@@ -152,7 +152,10 @@ async fn custom_objects_are_pruned_defaulted_and_validated() {
         })
     );
     let strict = api.post(&format!("{WIDGETS}?fieldValidation=Strict"), widget("b", json!({"size": 1, "zip": 1}))).await;
-    assert_eq!(strict.failed(400)["message"], r#"strict decoding error: unknown field "spec.zip""#);
+    assert_eq!(
+        strict.failed(400)["message"],
+        r#"Widget in version "v1" cannot be handled as a Widget: strict decoding error: unknown field "spec.zip""#
+    );
     let ignored = api.post(&format!("{WIDGETS}?fieldValidation=Ignore"), widget("b", json!({"size": 1, "zip": 1}))).await;
     assert!(ignored.warnings().is_empty());
     ignored.ok();

@@ -1,0 +1,118 @@
+//! Server-side apply.
+
+use serde_json::Value;
+use watchkeeper_schema::managed::{self, ApplyError, Request};
+use watchkeeper_schema::{Error, yaml};
+
+use super::update::Next;
+use super::{Incoming, Manner, Part, Place, Written};
+use crate::failure::Failure;
+use crate::managed::{Served, reset, subresource};
+use crate::meta;
+use crate::resource::Resource;
+use crate::server::Server;
+
+/// All that a manager has to say about an object.
+pub(crate) struct Applying {
+    object: Value,
+    complaints: Vec<String>,
+    /// Whether fields are taken from those who manage them.
+    force: bool,
+}
+
+impl Applying {
+    /// Reads the body of a request.
+    pub(crate) fn read(resource: &Resource, body: &[u8], force: bool) -> Result<Self, Failure> {
+        let decoded =
+            yaml::decode(body).map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;
+        let text = decoded.value.to_string();
+        if !decoded.value.is_object() {
+            return Err(Failure::bad_request("error decoding YAML: the body is not an object"));
+        }
+        resource.check_kind(&decoded.value, &text)?;
+        Ok(Self { object: decoded.value, complaints: decoded.complaints, force })
+    }
+}
+
+impl Server {
+    /// Makes an object, or a part of it, be as a manager says, as far as it is theirs to say.
+    pub(crate) async fn apply(
+        &self,
+        place: &Place,
+        part: Part,
+        applying: &Applying,
+        manner: &Manner,
+    ) -> Result<Written, Failure> {
+        super::update::check_place(place, &applying.object)?;
+        let manner = Manner { is_apply: true, ..manner.clone() };
+        for _ in 0..super::ATTEMPTS {
+            let exists = self.storage.get(&place.key(), None).await?.entry.is_some();
+            let outcome = if exists {
+                let next = |current: &Value| self.merge(place, part, Some(current), applying, &manner);
+                self.modify(place, part, &manner, next).await
+            } else {
+                self.create_applied(place, part, applying, &manner).await
+            };
+            match outcome {
+                // It appeared, or went away, in the meantime.
+                Err(failure) if failure.reason == "NotFound" && exists => continue,
+                Err(failure) if failure.reason == "AlreadyExists" && !exists => continue,
+                outcome => return outcome,
+            }
+        }
+        Err(Failure::modified(place.resource.subject(), &place.name))
+    }
+
+    async fn create_applied(
+        &self,
+        place: &Place,
+        part: Part,
+        applying: &Applying,
+        manner: &Manner,
+    ) -> Result<Written, Failure> {
+        let uid = meta::uid(&applying.object);
+        if part != Part::Main {
+            return Err(place.not_found());
+        }
+        if !uid.is_empty() {
+            let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(Failure::conflict(place.resource.subject(), &place.name, &why));
+        }
+        if !meta::text(&applying.object, "resourceVersion").is_empty() {
+            return Err(place.not_found());
+        }
+        let Next { mut object, warnings } = self.merge(place, part, None, applying, manner)?;
+        meta::set(&mut object, "name", place.name.as_str());
+        self.create(place, Incoming { object, warnings }, manner).await
+    }
+
+    /// What becomes of the object.
+    fn merge(
+        &self,
+        place: &Place,
+        part: Part,
+        live: Option<&Value>,
+        applying: &Applying,
+        manner: &Manner,
+    ) -> Result<Next, Failure> {
+        let resource = &place.resource;
+        let registry = self.registry();
+        let request = Request {
+            versions: &Served::of(&registry, resource),
+            api_version: &resource.api_version,
+            kind: &resource.kind,
+            subresource: subresource(part),
+            manager: &manner.manager,
+            now: &self.options.clock.stamp(),
+            reset: reset(resource, part),
+        };
+        let applied = managed::apply(&request, live, &applying.object, applying.force).map_err(|error| match error {
+            ApplyError::Conflicts(conflicts) => Failure::apply_conflict(&conflicts),
+            ApplyError::Failed(Error::NotApplicable(message)) => Failure::bad_request(message),
+            ApplyError::Failed(error) => Failure::untyped(error.to_string()),
+        })?;
+        let Incoming { object, warnings } =
+            Incoming::of(resource, applied.object, applying.complaints.clone(), manner)?;
+        Ok(Next { object, warnings })
+    }
+}
