@@ -28,8 +28,9 @@ fn admit_pod(pod: &mut Value) {
     let Value::Array(tolerations) = tolerations else { return };
     for trouble in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let tolerates = |toleration: &Value| {
+            let any_key = matches!(toleration["key"].as_str(), None | Some(""));
             let any_effect = matches!(toleration["effect"].as_str(), None | Some("" | "NoExecute"));
-            any_effect && matches!(toleration["key"].as_str(), None | Some("")) || toleration["key"] == trouble && any_effect
+            any_effect && (any_key || toleration["key"] == trouble)
         };
         if !tolerations.iter().any(tolerates) {
             tolerations.push(json!({
@@ -54,7 +55,9 @@ fn taint(node: &mut Value) {
     let taints = meta::fields(spec).entry("taints").or_insert(json!([]));
     let not_ready = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     if let Value::Array(taints) = taints
-        && !taints.iter().any(|taint| taint["key"] == not_ready["key"] && taint["effect"] == not_ready["effect"])
+        && !taints
+            .iter()
+            .any(|taint| taint["key"] == not_ready["key"] && taint["effect"] == not_ready["effect"])
     {
         taints.push(not_ready);
     }

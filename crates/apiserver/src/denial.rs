@@ -9,7 +9,12 @@ use crate::request::query::Query;
 use crate::write::Place;
 
 /// Somebody may not do this to a resource.
-pub(crate) fn resource(identity: &Identity, method: &Method, target: &ResourceTarget, query: &Query) -> Failure {
+pub(crate) fn resource(
+    identity: &Identity,
+    method: &Method,
+    target: &ResourceTarget,
+    query: &Query,
+) -> Failure {
     let verb = target.verb(method, query.flag("watch").unwrap_or_default());
     let resource = match &target.subresource {
         Some(subresource) => format!("{}/{subresource}", target.resource),

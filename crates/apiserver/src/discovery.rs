@@ -8,8 +8,12 @@ use crate::resource::{Nature, Resource, api_version};
 
 /// `GET /api`.
 pub(crate) fn core_versions(registry: &Registry, address: &str) -> Value {
-    let versions: Vec<&str> =
-        registry.group("").into_iter().flat_map(|group| &group.versions).map(|version| version.version.as_str()).collect();
+    let versions: Vec<&str> = registry
+        .group("")
+        .into_iter()
+        .flat_map(|group| &group.versions)
+        .map(|version| version.version.as_str())
+        .collect();
     json!({
         "kind": "APIVersions",
         "versions": versions,
@@ -19,7 +23,8 @@ pub(crate) fn core_versions(registry: &Registry, address: &str) -> Value {
 
 /// `GET /apis`.
 pub(crate) fn groups(registry: &Registry) -> Value {
-    let groups: Vec<Value> = registry.groups.iter().filter(|group| !group.name.is_empty()).map(summary).collect();
+    let groups: Vec<Value> =
+        registry.groups.iter().filter(|group| !group.name.is_empty()).map(summary).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
@@ -32,9 +37,7 @@ pub(crate) fn group(group: &Group) -> Value {
 }
 
 fn summary(group: &Group) -> Value {
-    let version = |version: &GroupVersion| {
-        json!({"groupVersion": api_version(&group.name, &version.version), "version": version.version})
-    };
+    let version = |version: &GroupVersion| json!({"groupVersion": api_version(&group.name, &version.version), "version": version.version});
     let versions: Vec<Value> = group.versions.iter().map(version).collect();
     json!({"name": group.name, "versions": versions, "preferredVersion": versions.first()})
 }
@@ -91,8 +94,13 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     let groups = registry.groups.iter().filter(|group| group.name.is_empty() == core);
     let items: Vec<Value> = groups
         .map(|group| {
-            let versions: Vec<Value> = group.versions.iter().map(|version| aggregated_version(group, version)).collect();
-            let metadata = if core { json!({"creationTimestamp": null}) } else { json!({"name": group.name, "creationTimestamp": null}) };
+            let versions: Vec<Value> =
+                group.versions.iter().map(|version| aggregated_version(group, version)).collect();
+            let metadata = if core {
+                json!({"creationTimestamp": null})
+            } else {
+                json!({"name": group.name, "creationTimestamp": null})
+            };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
@@ -156,7 +164,9 @@ fn subresources(resource: &Resource) -> Vec<Subresource<'_>> {
                 version: sub.speaks.map_or(kind.version, |speaks| speaks.version),
                 kind: sub.speaks.map_or(kind.kind, |speaks| speaks.kind),
                 verbs: sub.verbs,
-                foreign: sub.speaks.is_some_and(|speaks| speaks.group != kind.group || speaks.version != kind.version),
+                foreign: sub
+                    .speaks
+                    .is_some_and(|speaks| speaks.group != kind.group || speaks.version != kind.version),
             })
             .collect(),
         Nature::Custom(installed, index) => {

@@ -11,9 +11,9 @@ use crate::filter::Filter;
 use crate::front::{Body, BodyError, Identity, MAX_REQUEST_BYTES, Request, Response};
 use crate::render::Shape;
 use crate::reply::Reply;
-use crate::request::media::{self, Accepted, PatchFormat};
 use crate::request::delete_options::DeleteOptions;
 use crate::request::list_options::ListOptions;
+use crate::request::media::{self, Accepted, Endpoint, Format, PatchFormat};
 use crate::request::path::{Prefix, ResourceTarget, Target};
 use crate::request::query::Query;
 use crate::request::write_options::WriteOptions;
@@ -80,9 +80,10 @@ impl Server {
         let call = Call::new(parts, identity);
         let (audit, pretty) = (call.headers.get("audit-id").cloned(), call.pretty);
         let verb = verb(&call);
+        let format = media::accept(&call.headers).map_or(Format::Json, |accepted| accepted.format);
         let reply = match self.read_and_route(call, body).await {
             Ok(reply) => reply,
-            Err(failure) => Reply::failure(&failure),
+            Err(failure) => Reply::failure(&failure).format(format),
         };
         self.metrics.answered(verb, reply.code(), started.elapsed());
         reply.into_response(audit, pretty)
@@ -109,14 +110,26 @@ impl Server {
             return Err(Failure::unknown_method());
         }
         let registry = self.registry();
+        if matches!(target, Target::Core | Target::Groups) && media::wants_aggregated_discovery(&call.headers)
+        {
+            return Ok(self.discovered(&call, target == Target::Core));
+        }
+        if !matches!(target, Target::Other(_)) {
+            media::accept_at(&call.headers, Endpoint::Untabled)?;
+        }
         match target {
             Target::Core | Target::Groups => {
                 let core = target == Target::Core;
-                if media::wants_aggregated_discovery(&call.headers) {
-                    return Ok(self.discovered(&call, core));
-                }
-                let address = call.headers.get(http::header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-                let value = if core { discovery::core_versions(&registry, address) } else { discovery::groups(&registry) };
+                let address = call
+                    .headers
+                    .get(http::header::HOST)
+                    .and_then(|host| host.to_str().ok())
+                    .unwrap_or_default();
+                let value = if core {
+                    discovery::core_versions(&registry, address)
+                } else {
+                    discovery::groups(&registry)
+                };
                 Ok(Reply::json(200, &value))
             }
             Target::Group(group) => match registry.group(&group).filter(|group| !group.name.is_empty()) {
@@ -142,7 +155,8 @@ impl Server {
     /// Everything that is served, in one answer that clients keep.
     fn discovered(&self, call: &Call, core: bool) -> Reply {
         let value = discovery::aggregated(&self.registry(), core);
-        let mut reply = Reply::json(200, &value).typed("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+        let mut reply = Reply::json(200, &value)
+            .typed("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
         reply.tag(&call.headers);
         reply.header("vary", "Accept")
     }
@@ -154,7 +168,9 @@ impl Server {
         }
         match target {
             Target::Other(path) if health::is_public(path) => Ok(()),
-            Target::Resource(target) => Err(crate::denial::resource(&call.identity, &call.method, target, &call.query)),
+            Target::Resource(target) => {
+                Err(crate::denial::resource(&call.identity, &call.method, target, &call.query))
+            }
             _ => Err(crate::denial::path(&call.identity, &call.method, &call.path)),
         }
     }
@@ -226,7 +242,8 @@ impl Server {
                 let filter = Filter::new(resource, &options)?;
                 let listed = self.list(resource, namespace.as_deref(), &filter, &options).await?;
                 let shape = shape(&accepted, &call.query)?;
-                Ok(Reply::new(200, listed.body(Arc::clone(resource), shape)?).format(accepted.format))
+                let body = listed.body(Arc::clone(resource), shape)?;
+                listing(body, accepted.format).await
             }
             Method::POST => self.posted(call, resource, namespace).await,
             Method::DELETE if resource.verbs().contains(&"deletecollection") => {
@@ -234,9 +251,11 @@ impl Server {
                 let list = ListOptions::from_query(&call.query)?;
                 let filter = Filter::new(resource, &list)?;
                 let accepted = accepted(call)?;
-                let listed = self.delete_collection(resource, namespace.as_deref(), &filter, &list, &options).await?;
+                let listed =
+                    self.delete_collection(resource, namespace.as_deref(), &filter, &list, &options).await?;
                 let shape = shape(&accepted, &call.query)?;
-                Ok(Reply::new(200, listed.body(Arc::clone(resource), shape)?).format(accepted.format))
+                let body = listed.body(Arc::clone(resource), shape)?;
+                listing(body, accepted.format).await
             }
             _ => Err(Failure::unknown_method()),
         }
@@ -349,17 +368,19 @@ impl Server {
         let (change, options) = match call.method {
             Method::GET | Method::HEAD => {
                 let entry = self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
-                return Ok(Reply::json(200, &resource.scale(&resource.read(&entry)?)?).format(accepted.format));
+                return Ok(
+                    Reply::json(200, &resource.scale(&resource.read(&entry)?)?).format(accepted.format)
+                );
             }
             Method::PUT => {
                 let options = WriteOptions::of_update(&call.query)?;
                 let format = media::body_format(&call.headers)?;
-                        (ScaleChange::Replace(crate::write::decode(&call.body, format)?), options)
+                (ScaleChange::Replace(crate::write::decode(&call.body, format)?), options)
             }
             Method::PATCH => {
                 let format = media::patch_format(&call.headers, false)?;
                 let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
-                        (ScaleChange::Patch(Patch::read(&call.body, format)?), options)
+                (ScaleChange::Patch(Patch::read(&call.body, format)?), options)
             }
             _ => return Err(resource.unknown_method(&call.method)),
         };
@@ -414,6 +435,15 @@ fn verb(call: &Call) -> &'static str {
     }
 }
 
+/// A list, as it is or, where somebody wants YAML, as a whole.
+async fn listing(body: Body, format: Format) -> Result<Reply, Failure> {
+    if format == Format::Json {
+        return Ok(Reply::new(200, body));
+    }
+    let json = body.read(usize::MAX).await.map_err(|error| Failure::internal(error.to_string()))?;
+    Ok(Reply::new(200, json.to_vec()).format(format))
+}
+
 /// In which form the client wants to have its answer.
 fn accepted(call: &Call) -> Result<Accepted, Failure> {
     Ok(media::accept(&call.headers)?)
@@ -423,4 +453,3 @@ fn accepted(call: &Call) -> Result<Accepted, Failure> {
 fn shape(accepted: &Accepted, query: &Query) -> Result<Shape, Failure> {
     Shape::new(accepted, query)
 }
-

@@ -87,7 +87,8 @@ impl Failure {
 
     /// The path leads to something known, but nothing is served there.
     pub(crate) fn no_such_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource").about(Subject { group: "", name: "" }, "")
+        Self::new(404, "NotFound", "the server could not find the requested resource")
+            .about(Subject { group: "", name: "" }, "")
     }
 
     pub(crate) fn already_exists(resource: Subject<'_>, name: &str) -> Self {
@@ -109,7 +110,8 @@ impl Failure {
 
     /// The version sent is not the newest one.
     pub(crate) fn modified(resource: Subject<'_>, name: &str) -> Self {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(resource, name, why)
     }
 
@@ -157,10 +159,6 @@ impl Failure {
         Self::new(405, "MethodNotAllowed", message).about(Subject { group: "", name: "" }, "")
     }
 
-    pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
-        Self::new(406, "NotAcceptable", message)
-    }
-
     pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(415, "UnsupportedMediaType", message)
     }
@@ -185,9 +183,11 @@ impl Failure {
     /// The version asked for has not happened yet, and did not within the time a client is made to wait.
     pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
-        Self::new(504, "Timeout", message)
-            .retry_after(1)
-            .cause("ResourceVersionTooLarge", "Too large resource version", "")
+        Self::new(504, "Timeout", message).retry_after(1).cause(
+            "ResourceVersionTooLarge",
+            "Too large resource version",
+            "",
+        )
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
@@ -202,13 +202,6 @@ impl Failure {
 
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(503, "ServiceUnavailable", message).retry_after(1)
-    }
-
-    /// Sets the id of the object the failure is about.
-    #[must_use]
-    pub(crate) fn uid(mut self, uid: &str) -> Self {
-        self.details.get_or_insert_default().uid = uid.into();
-        self
     }
 
     /// The `Status` object.

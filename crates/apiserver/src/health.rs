@@ -12,15 +12,21 @@ use crate::server::Server;
 const MINOR: &str = "36";
 
 /// What is looked at. Clients ask for some of these by name.
-const CHECKS: [&str; 5] =
-    ["ping", "log", "etcd", "poststarthook/start-apiextensions-controllers", "poststarthook/crd-informer-synced"];
+const CHECKS: [&str; 5] = [
+    "ping",
+    "log",
+    "etcd",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+];
 
 /// Whether a path is open to everybody.
 pub(crate) fn is_public(path: &str) -> bool {
     let path = path.trim_end_matches('/');
-    path == "/version" || ["/healthz", "/livez", "/readyz"].iter().any(|health| {
-        path.strip_prefix(health).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
+    path == "/version"
+        || ["/healthz", "/livez", "/readyz"].iter().any(|health| {
+            path.strip_prefix(health).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
 }
 
 /// `GET /`.
@@ -36,7 +42,10 @@ pub(crate) fn paths(registry: &Registry) -> Value {
             paths.push(format!("{below}{}", api_version(&group.name, &version.version)));
         }
     }
-    paths.extend(["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(
+        ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+            .map(str::to_owned),
+    );
     paths.sort();
     json!({"paths": paths})
 }

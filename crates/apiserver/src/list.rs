@@ -12,8 +12,8 @@ use watchkeeper_storage::{Entry, Error, Range, Revision, Storage};
 
 use crate::failure::Failure;
 use crate::filter::Filter;
-use crate::render::Shape;
 use crate::front::Body;
+use crate::render::Shape;
 use crate::request::continue_token::Token;
 use crate::request::list_options::{ListOptions, VersionMatch};
 use crate::resource::{ROOT, Resource, Unreadable};
@@ -95,7 +95,8 @@ impl Server {
             }
         } else if let Some(revision) = revision(&options.resource_version)
             .map_err(|error| Failure::bad_request(format!("invalid resource version: {error}")))?
-            .filter(|revision| *revision > 0) {
+            .filter(|revision| *revision > 0)
+        {
             self.wait_for(revision).await?;
             let exact = match options.resource_version_match {
                 Some(how) => how == VersionMatch::Exact,
@@ -124,9 +125,11 @@ impl Server {
         // Where only one object can match, the others need not be looked at.
         if let Some(key) = filter.name().and_then(|name| resource.only_key(prefix, name)) {
             let found = self.storage.get(&key, range.revision()).await?;
-            let matching = found.entry.into_iter().map(|entry| Ok((filter.matches(resource, &entry)?, entry)));
+            let matching =
+                found.entry.into_iter().map(|entry| Ok((filter.matches(resource, &entry)?, entry)));
             let matching = matching.collect::<Result<Vec<_>, Failure>>()?;
-            let entries = matching.into_iter().filter(|(matches, _)| *matches).map(|(_, entry)| entry).collect();
+            let entries =
+                matching.into_iter().filter(|(matches, _)| *matches).map(|(_, entry)| entry).collect();
             return Ok(Listed { entries, revision: found.revision, token: None, remaining: None });
         }
         if filter.is_empty() {
@@ -136,7 +139,12 @@ impl Server {
             };
             let page = self.storage.range(range).await?;
             let token = page.more.then(|| token(prefix, page.entries.last(), page.revision));
-            return Ok(Listed { entries: page.entries, revision: page.revision, token, remaining: page.remaining });
+            return Ok(Listed {
+                entries: page.entries,
+                revision: page.revision,
+                token,
+                remaining: page.remaining,
+            });
         }
         let (mut entries, mut next) = (Vec::new(), range.limit(STRIDE));
         loop {
@@ -168,7 +176,10 @@ impl Server {
         shape: Shape,
         options: &ListOptions,
     ) -> Result<Watcher, Failure> {
-        let from = match revision(&options.resource_version).map_err(Failure::untyped)?.filter(|revision| *revision > 0) {
+        let from = match revision(&options.resource_version)
+            .map_err(Failure::untyped)?
+            .filter(|revision| *revision > 0)
+        {
             Some(revision) if options.send_initial_events != Some(true) => {
                 self.wait_for(revision).await?;
                 From::Revision(revision)
@@ -180,7 +191,8 @@ impl Server {
                 let wanted = options.send_initial_events != Some(false);
                 let limit = if wanted { None } else { Some(0) };
                 let prefix = resource.prefix_in(namespace);
-                let listed = match self.page(resource, &prefix, Range::prefix(&prefix), &filter, limit).await {
+                let listed = match self.page(resource, &prefix, Range::prefix(&prefix), &filter, limit).await
+                {
                     Ok(listed) => listed,
                     Err(PageError::Storage(error)) => return Err(error.into()),
                     Err(PageError::Failure(failure)) => return Err(failure),
@@ -250,7 +262,9 @@ fn token(prefix: &str, last: Option<&Arc<Entry>>, revision: Revision) -> String 
 fn expired(options: &ListOptions, token: Option<Token>, oldest: Revision) -> Failure {
     let Some(token) = token else {
         let asked = &options.resource_version;
-        return Failure::expired(format!("The resourceVersion for the provided list is too old: {asked} ({oldest})."));
+        return Failure::expired(format!(
+            "The resourceVersion for the provided list is too old: {asked} ({oldest})."
+        ));
     };
     let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list \
         without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. \
@@ -281,10 +295,14 @@ impl Listed {
     pub(crate) fn body(self, resource: Arc<Resource>, shape: Shape) -> Result<Body, Failure> {
         let metadata = self.metadata(&resource);
         if shape != Shape::Object {
-            let items = self.entries.iter().map(|entry| resource.read(entry)).collect::<Result<Vec<_>, _>>()?;
+            let items =
+                self.entries.iter().map(|entry| resource.read(entry)).collect::<Result<Vec<_>, _>>()?;
             return Ok(Body::whole(shape.of_list(&resource, &items, &metadata)));
         }
-        let mut head = format!(r#"{{"kind":"{}","apiVersion":"{}","metadata":"#, resource.list_kind, resource.api_version);
+        let mut head = format!(
+            r#"{{"kind":"{}","apiVersion":"{}","metadata":"#,
+            resource.list_kind, resource.api_version
+        );
         head.push_str(&metadata.to_string());
         head.push_str(r#","items":["#);
         let mut pieces = Pieces { resource, entries: self.entries.into_iter(), first: true };

@@ -45,7 +45,9 @@ impl Versions for Served {
         let from = object.get("apiVersion").and_then(Value::as_str).and_then(|version| self.find(version));
         let Some(to) = self.find(api_version) else { return Ok(Converted::NoSuchVersion) };
         let mut object = object.clone();
-        if let (Some(Nature::Builtin(from)), Nature::Builtin(to)) = (from.map(|from| &from.nature), &to.nature) {
+        if let (Some(Nature::Builtin(from)), Nature::Builtin(to)) =
+            (from.map(|from| &from.nature), &to.nature)
+        {
             object = to.from_stored(from.to_stored(object));
         }
         object["apiVersion"] = api_version.into();
@@ -81,7 +83,14 @@ impl Server {
     }
 
     /// Records who changed an object.
-    pub(crate) fn manage_updated(&self, place: &Place, part: Part, object: &mut Value, old: &Value, manner: &Manner) {
+    pub(crate) fn manage_updated(
+        &self,
+        place: &Place,
+        part: Part,
+        object: &mut Value,
+        old: &Value,
+        manner: &Manner,
+    ) {
         self.manage(&place.resource, part, old, object, manner);
     }
 

@@ -4,7 +4,11 @@ use serde_json::{Map, Value};
 
 /// A text in `metadata`, empty if there is none.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_str).unwrap_or_default()
+    object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(field))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 pub(crate) fn name(object: &Value) -> &str {
@@ -60,7 +64,8 @@ pub(crate) fn copy(to: &mut Value, from: &Value, field: &str) {
 }
 
 pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
-    let finalizers = get(object, "finalizers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let finalizers =
+        get(object, "finalizers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     finalizers.iter().filter_map(Value::as_str).collect()
 }
 
@@ -78,8 +83,4 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
 
 pub(crate) fn generation(object: &Value) -> i64 {
     get(object, "generation").and_then(Value::as_i64).unwrap_or_default()
-}
-
-pub(crate) fn labels(object: &Value) -> Option<&Map<String, Value>> {
-    get(object, "labels").and_then(Value::as_object)
 }

@@ -85,10 +85,22 @@ impl Metrics {
         for (name, help, gauge) in [
             ("watchkeeper_storage_revision", "The newest revision", &self.storage.revision),
             ("watchkeeper_storage_objects", "Objects stored", &self.storage.objects),
-            ("watchkeeper_storage_events", "Changes kept for watches that begin in the past", &self.storage.events),
+            (
+                "watchkeeper_storage_events",
+                "Changes kept for watches that begin in the past",
+                &self.storage.events,
+            ),
             ("watchkeeper_storage_commits", "Commits since the start", &self.storage.commits),
-            ("watchkeeper_storage_syncs", "Times the log was synced to the disk; commits share them", &self.storage.syncs),
-            ("watchkeeper_storage_log_bytes", "Bytes of the log that no checkpoint covers", &self.storage.log_bytes),
+            (
+                "watchkeeper_storage_syncs",
+                "Times the log was synced to the disk; commits share them",
+                &self.storage.syncs,
+            ),
+            (
+                "watchkeeper_storage_log_bytes",
+                "Bytes of the log that no checkpoint covers",
+                &self.storage.log_bytes,
+            ),
         ] {
             registry.register(name, help, gauge.clone());
         }

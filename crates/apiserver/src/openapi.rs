@@ -51,7 +51,10 @@ fn index(registry: &Registry) -> Reply {
                 name => format!("apis/{name}/{}", version.version),
             };
             let hash = fingerprint(&version.resources);
-            paths.insert(path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash:016X}")}));
+            paths.insert(
+                path.clone(),
+                json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash:016X}")}),
+            );
         }
     }
     Reply::json(200, &json!({"paths": paths}))

@@ -167,14 +167,17 @@ impl Json {
         let fields = object.as_object().unwrap_or(&none);
         self.bytes.extend_from_slice(START);
         // No version has a character that JSON would escape.
-        self.bytes.extend_from_slice(fields.get("apiVersion").and_then(Value::as_str).unwrap_or_default().as_bytes());
+        self.bytes.extend_from_slice(
+            fields.get("apiVersion").and_then(Value::as_str).unwrap_or_default().as_bytes(),
+        );
         self.bytes.push(b'"');
         let mut first = false;
         if let Some(kind) = fields.get("kind") {
             self.field("kind", &mut first);
             self.value(kind);
         }
-        let others = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
+        let others =
+            fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
         for (name, value) in others {
             self.field(name, &mut first);
             self.value(value);
@@ -244,7 +247,8 @@ mod tests {
 
     #[test]
     fn an_object_can_be_served_as_another_version() {
-        let bytes = encode(&json!({"apiVersion": "example.com/v1", "a": {"apiVersion": "example.com/v1"}}), 0);
+        let bytes =
+            encode(&json!({"apiVersion": "example.com/v1", "a": {"apiVersion": "example.com/v1"}}), 0);
         let record = Record::parse(&bytes, 3).unwrap();
         assert_eq!(record.api_version(), Some("example.com/v1"));
         for version in ["example.com/v1", "example.com/v1beta1"] {
@@ -259,7 +263,10 @@ mod tests {
 
     #[test]
     fn an_item_of_a_list_does_not_say_its_kind() {
-        for object in [json!({"apiVersion": "v1", "kind": "Secret", "data": {}}), json!({"apiVersion": "v1", "kind": "Secret"})] {
+        for object in [
+            json!({"apiVersion": "v1", "kind": "Secret", "data": {}}),
+            json!({"apiVersion": "v1", "kind": "Secret"}),
+        ] {
             let bytes = encode(&object, 0);
             let mut out = Vec::new();
             Record::parse(&bytes, 3).unwrap().write_untyped(&mut out);

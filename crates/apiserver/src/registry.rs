@@ -46,7 +46,11 @@ pub(crate) struct GroupVersion {
 }
 
 impl Registry {
-    fn new(builtin: &[Arc<Resource>], definitions: BTreeMap<String, Arc<Installed>>, last: Option<&Self>) -> Self {
+    fn new(
+        builtin: &[Arc<Resource>],
+        definitions: BTreeMap<String, Arc<Installed>>,
+        last: Option<&Self>,
+    ) -> Self {
         let mut registry = Self {
             groups: Vec::new(),
             resources: HashMap::new(),
@@ -58,7 +62,9 @@ impl Registry {
             registry.add(Arc::clone(resource));
         }
         let builtin_groups = registry.groups.len();
-        for installed in registry.definitions.clone().values().filter(|installed| installed.definition.established) {
+        for installed in
+            registry.definitions.clone().values().filter(|installed| installed.definition.established)
+        {
             let versions = &installed.definition.versions;
             for index in (0..versions.len()).filter(|index| versions[*index].served) {
                 registry.add(match last.and_then(|last| last.unchanged(installed, index)) {
@@ -74,7 +80,9 @@ impl Registry {
                 version.resources.sort_by(|a, b| a.plural.cmp(&b.plural));
             }
         }
-        for resource in registry.groups.iter().flat_map(|group| &group.versions).flat_map(|version| &version.resources) {
+        for resource in
+            registry.groups.iter().flat_map(|group| &group.versions).flat_map(|version| &version.resources)
+        {
             if resource.is_stored() {
                 registry.prefixes.entry(resource.prefix.clone()).or_insert_with(|| Arc::clone(resource));
             }
@@ -126,8 +134,10 @@ impl Registry {
 
     /// Whether a version of a group has built-in resources.
     pub(crate) fn is_builtin(&self, group: &str, version: &str) -> bool {
-        let version = self.group(group).and_then(|group| group.versions.iter().find(|found| found.version == version));
-        version.is_some_and(|version| version.resources.iter().any(|resource| resource.builtin_kind().is_some()))
+        let version =
+            self.group(group).and_then(|group| group.versions.iter().find(|found| found.version == version));
+        version
+            .is_some_and(|version| version.resources.iter().any(|resource| resource.builtin_kind().is_some()))
     }
 
     /// The versions of a resource that are served.
@@ -158,7 +168,8 @@ pub(crate) struct Registrar {
 impl Registrar {
     /// The built-in resources only.
     pub(crate) fn new() -> Self {
-        let builtin: Vec<_> = watchkeeper_kinds::all().iter().map(|kind| Arc::new(Resource::builtin(kind))).collect();
+        let builtin: Vec<_> =
+            watchkeeper_kinds::all().iter().map(|kind| Arc::new(Resource::builtin(kind))).collect();
         let current = RwLock::new(Arc::new(Registry::new(&builtin, BTreeMap::new(), None)));
         Self { builtin, current, reached: watch::channel(0).0 }
     }

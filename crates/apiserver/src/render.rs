@@ -33,7 +33,8 @@ impl Shape {
                 let asked = query.get("includeObject").unwrap_or_default();
                 Include::read(asked).map(Self::Table).ok_or_else(|| {
                     let at = Path::root().child("includeObject");
-                    let error = FieldError::invalid(&at, asked, "must be 'Metadata', 'Object', 'None', or empty");
+                    let error =
+                        FieldError::invalid(&at, asked, "must be 'Metadata', 'Object', 'None', or empty");
                     Failure::bad_request(format!("Unable to convert to Table as requested: {error}"))
                 })
             }
@@ -87,6 +88,11 @@ impl Shape {
     }
 }
 
-fn table<'a>(resource: &'a Resource, objects: &'a [Value], metadata: &'a Value, include: Include) -> Table<'a> {
+fn table<'a>(
+    resource: &'a Resource,
+    objects: &'a [Value],
+    metadata: &'a Value,
+    include: Include,
+) -> Table<'a> {
     Table { printer: resource.printer(), objects, metadata, include, headers: true, now: SystemTime::now() }
 }

@@ -3,6 +3,7 @@
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WARNING};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
+use watchkeeper_schema::yaml;
 
 use crate::failure::Failure;
 use crate::front::{Body, Response};
@@ -80,13 +81,18 @@ impl Reply {
         self
     }
 
-    /// Sends JSON as what the client asked for. All JSON is YAML too.
+    /// Sends JSON as what the client asked for.
     #[must_use]
-    pub(crate) fn format(self, format: Format) -> Self {
-        match format {
-            Format::Json => self,
-            Format::Yaml => self.typed("application/yaml"),
+    pub(crate) fn format(mut self, format: Format) -> Self {
+        if format == Format::Json {
+            return self;
         }
+        if let Content::Bytes(json) = &self.content
+            && let Ok(value) = serde_json::from_slice(json)
+        {
+            self.content = Content::Bytes(yaml::encode(&value).into_bytes());
+        }
+        self.typed("application/yaml")
     }
 
     #[must_use]
@@ -111,7 +117,10 @@ impl Reply {
         let digest = ring::digest::digest(&ring::digest::SHA512, bytes);
         let tag: String = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
         let tag = format!("\"{tag}\"");
-        let known = request.get_all(http::header::IF_NONE_MATCH).iter().any(|known| known.as_bytes() == tag.as_bytes());
+        let known = request
+            .get_all(http::header::IF_NONE_MATCH)
+            .iter()
+            .any(|known| known.as_bytes() == tag.as_bytes());
         if let Ok(value) = HeaderValue::from_str(&tag) {
             self.headers.insert(http::header::ETAG, value);
         }

@@ -10,19 +10,28 @@ use crate::resource::Resource;
 use crate::server::Server;
 
 /// Answers a review.
-pub(crate) fn answer(server: &Server, call: &Call, resource: &Resource, mut object: Value) -> Result<Reply, Failure> {
+pub(crate) fn answer(
+    server: &Server,
+    call: &Call,
+    resource: &Resource,
+    mut object: Value,
+) -> Result<Reply, Failure> {
     let status = match resource.kind.as_str() {
         "SelfSubjectReview" => {
             crate::meta::set(&mut object, "creationTimestamp", server.options.clock.stamp());
             json!({"userInfo": user_info(&call.identity)})
         }
-        "SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview" => json!({"allowed": true}),
+        "SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview" => {
+            json!({"allowed": true})
+        }
         "SelfSubjectRulesReview" => json!({
             "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
             "incomplete": false,
         }),
-        "TokenReview" => json!({"authenticated": false, "user": {}, "error": "this server reviews no tokens"}),
+        "TokenReview" => {
+            json!({"authenticated": false, "user": {}, "error": "this server reviews no tokens"})
+        }
         kind => return Err(Failure::internal(format!("{kind} is not answered"))),
     };
     object["status"] = status;

@@ -156,9 +156,10 @@ impl From<StorageError> for Failure {
                 "The provided resource version is too old; the oldest available one is {oldest}. Please list without it."
             )),
             StorageError::Future { current } => Self::version_too_large(0, current),
-            StorageError::Full { .. } | StorageError::Unknown { .. } | StorageError::Halted { .. } | StorageError::Closed => {
-                Self::unavailable(format!("the storage is not available: {error}"))
-            }
+            StorageError::Full { .. }
+            | StorageError::Unknown { .. }
+            | StorageError::Halted { .. }
+            | StorageError::Closed => Self::unavailable(format!("the storage is not available: {error}")),
             error => Self::internal(error.to_string()),
         }
     }

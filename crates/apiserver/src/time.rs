@@ -79,7 +79,8 @@ fn days(year: u64, month: u64, day: u64) -> u64 {
     let year = year - u64::from(month <= 2);
     let (era, year_of_era) = (year / 400, year % 400);
     let day_of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
-    (era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year).saturating_sub(719_468)
+    (era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year)
+        .saturating_sub(719_468)
 }
 
 #[cfg(test)]
@@ -101,7 +102,8 @@ mod tests {
         }
         let with_fraction = parse("2025-11-15T06:23:41.123456Z");
         assert_eq!(with_fraction, parse("2025-11-15T06:23:41Z"));
-        for wrong in ["", "2025-11-15", "2025-13-15T06:23:41Z", "2025-11-15T06:23:41+01:00", "äääääääääääZ"] {
+        for wrong in ["", "2025-11-15", "2025-13-15T06:23:41Z", "2025-11-15T06:23:41+01:00", "äääääääääääZ"]
+        {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
     }

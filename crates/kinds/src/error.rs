@@ -5,4 +5,12 @@ pub enum Error {
     /// A field has another type than the kind says, in the words of Go's decoder.
     #[error("{0}")]
     Decode(String),
+    /// The kind has no protobuf encoding here.
+    #[error("no kind {kind:?} is registered for version {api_version:?}")]
+    UnknownKind {
+        /// The version it was said to be of.
+        api_version: String,
+        /// The kind.
+        kind: String,
+    },
 }

@@ -8,7 +8,8 @@
 //! 3. [`Kind::prepare_for_create`] or [`Kind::prepare_for_update`]: fields the writer may not set are reset;
 //! 4. [`Kind::validate`]: a list of [`FieldError`](watchkeeper_schema::FieldError)s.
 //!
-//! [`openapi`] makes the OpenAPI documents of these kinds and of custom ones.
+//! [`openapi`] makes the OpenAPI documents of these kinds and of custom ones, and [`protobuf`] the other encoding of
+//! their objects.
 //!
 //! There is no I/O, and nothing is read before it is asked for: the schemas of all types lie in the program as text, and
 //! a type is parsed when an object of it first comes by. No input makes this crate panic.
@@ -25,6 +26,7 @@ mod events;
 mod kind;
 pub mod openapi;
 mod prepare;
+pub mod protobuf;
 mod resolve;
 mod select;
 mod table;

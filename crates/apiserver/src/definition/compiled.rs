@@ -121,12 +121,8 @@ impl Definition {
         })
     }
 
-    /// Whether requests for its objects are answered.
-    pub(crate) fn is_served(&self) -> bool {
-        self.established || self.names_accepted
-    }
-
     /// The version by this name, if it is served.
+    #[cfg(test)]
     pub(crate) fn version(&self, name: &str) -> Option<&Version> {
         self.versions.iter().find(|version| version.served && version.name == name)
     }
@@ -139,6 +135,25 @@ impl Definition {
     /// `example.com/v1`, for one of the versions.
     pub(crate) fn api_version(&self, version: &Version) -> String {
         format!("{}/{}", self.group, version.name)
+    }
+
+    /// What somebody who writes the definition should know: parts of it that have no effect here.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Conversion::Webhook(_) = self.conversion {
+            warnings.push(
+                "spec.conversion: webhooks are not called, objects are converted by their apiVersion alone"
+                    .into(),
+            );
+        }
+        let with_rules = self.versions.iter().filter(|version| !version.schema.rules().is_empty());
+        warnings.extend(with_rules.map(|version| {
+            format!(
+                "spec.versions[{}]: the rules of x-kubernetes-validations are kept, but not evaluated",
+                version.name
+            )
+        }));
+        warnings
     }
 
     /// What discovery says can be done with the objects: nothing new once the definition is being deleted.

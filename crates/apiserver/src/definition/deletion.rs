@@ -1,7 +1,9 @@
 //! How a definition goes away: its objects first.
 
 use super::conditions::{self, Condition};
-use super::field::{fields_mut, get, list, list_mut, object_mut, text};
+use super::field::{fields_mut, list_mut, object_mut};
+#[cfg(test)]
+use super::field::{get, list, text};
 use serde_json::{Value, json};
 
 /// Keeps a definition until its objects are gone. The server puts it there when the first request to delete the
@@ -46,6 +48,7 @@ pub(crate) fn begin(definition: &mut Value, now: &str) -> bool {
 }
 
 /// Whether the objects of a definition are to be deleted.
+#[cfg(test)]
 pub(crate) fn is_pending(definition: &Value) -> bool {
     get(definition, "metadata").is_some_and(|metadata| {
         !text(metadata, "deletionTimestamp").is_empty()

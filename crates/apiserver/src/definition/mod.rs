@@ -35,8 +35,8 @@ mod serving;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use compiled::{Conversion, Definition, NotADefinition, ScalePaths, Version};
-pub(crate) use conditions::{Condition, accept_names, conditions};
+pub(crate) use compiled::{Definition, ScalePaths, Version};
+pub(crate) use conditions::conditions;
 pub(crate) use names::Names;
 pub(crate) use prepare::{prepare_create, prepare_status_update, prepare_update};
 pub(crate) use priority::compare_versions;

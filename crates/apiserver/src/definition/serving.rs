@@ -1,7 +1,8 @@
 //! What the server reads from a definition, and how a definition goes away.
 
+use super::compiled::Conversion;
 use super::deletion::{self, Cleanup};
-use super::{Conversion, Definition, ScalePaths, conditions, prepare_create, scale};
+use super::{Definition, ScalePaths, conditions, prepare_create, scale};
 use serde_json::{Value, json};
 
 fn definition() -> Value {
@@ -40,7 +41,7 @@ fn a_definition_is_read_into_what_is_served() {
     assert_eq!((read.group.as_str(), read.uid.as_str(), read.namespaced), ("example.com", "u", true));
     assert_eq!((read.names.singular.as_str(), read.names.list_kind.as_str()), ("widget", "WidgetList"));
     assert_eq!(read.names.short_names, ["w"]);
-    assert!(read.is_served() && read.established && !read.terminating);
+    assert!(read.names_accepted && read.established && !read.terminating);
     assert_eq!(read.conversion, Conversion::None);
     let order: Vec<&str> = read.versions.iter().map(|version| version.name.as_str()).collect();
     assert_eq!(order, ["v3", "v2", "v1", "v1beta1", "v11alpha1"]);

@@ -67,7 +67,9 @@ fn install(server: &Server, entry: &Entry) -> Option<Installed> {
         }
     };
     match Definition::read(&object) {
-        Ok(definition) => Some(Installed { definition, key: entry.key.to_string(), revision: entry.modified }),
+        Ok(definition) => {
+            Some(Installed { definition, key: entry.key.to_string(), revision: entry.modified })
+        }
         Err(error) => {
             tracing::error!(key = %entry.key, %error, "a definition is not served");
             None
@@ -111,17 +113,22 @@ async fn clean_one(server: Arc<Server>, installed: Arc<Installed>) {
     let definition = &installed.definition;
     let Some(index) = definition.versions.iter().position(|version| version.storage) else { return };
     let resource = Arc::new(Resource::custom(&installed, index));
+    // Whoever looks wants to know how far this has come, but nothing depends on it.
+    let _ = report(&server, &definition.name, &Cleanup::InProgress).await;
     loop {
-        match super::namespaces::empty(&server, &resource, None).await {
+        let cleanup = match super::namespaces::empty(&server, &resource, None).await {
             Ok(0) => break,
-            Ok(_) => {}
+            Ok(left) => Cleanup::Waiting(format!("{left} objects are held by their finalizers")),
             Err(failure) => {
                 tracing::warn!(definition = %definition.name, failure = %failure.message, "objects could not be deleted");
                 tokio::time::sleep(PAUSE).await;
+                Cleanup::Failed(failure.message)
             }
-        }
+        };
+        let _ = report(&server, &definition.name, &cleanup).await;
+        super::namespaces::changed_in(&server, &resource).await;
     }
-    while let Err(failure) = finish(&server, &definition.name).await {
+    while let Err(failure) = report(&server, &definition.name, &Cleanup::Done).await {
         tracing::warn!(definition = %definition.name, failure = %failure.message, "the definition could not be released");
         tokio::time::sleep(PAUSE).await;
     }
@@ -133,12 +140,15 @@ async fn touch(server: &Server, name: &str) -> Result<(), Failure> {
     server.modify_internal(&place, Part::Main, |_| ()).await
 }
 
-/// Says that no object is left, which lets the definition go.
-async fn finish(server: &Server, name: &str) -> Result<(), Failure> {
+/// Says how far the deletion of the objects has come; that none is left lets the definition go.
+async fn report(server: &Server, name: &str, cleanup: &Cleanup) -> Result<(), Failure> {
     let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(()) };
     let now = server.options.clock.stamp();
     let place = Place { resource, namespace: None, name: name.to_owned() };
+    let next = |object: &mut serde_json::Value| deletion::progress(object, cleanup, &now);
+    if *cleanup != Cleanup::Done {
+        return server.modify_internal(&place, Part::Status, next).await;
+    }
     // What says so stands in the status, what holds the definition in its metadata.
-    let next = |object: &mut serde_json::Value| deletion::progress(object, &Cleanup::Done, &now);
     server.modify_internal(&place, Part::Main, next).await
 }

@@ -37,7 +37,9 @@ impl Server {
             categories: Vec::new(),
         });
         let custom = registry.definitions.values().map(|installed| &installed.definition);
-        let custom = custom.filter(|other| other.group == group && other.name != name).map(|other| other.names.clone());
+        let custom = custom
+            .filter(|other| other.group == group && other.name != name)
+            .map(|other| other.names.clone());
         let others: Vec<Names> = builtin.chain(custom).collect();
         definition::conditions(object, &others, &self.options.clock.stamp())
     }

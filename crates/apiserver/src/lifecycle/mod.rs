@@ -9,8 +9,6 @@ use std::sync::Arc;
 
 use crate::server::{Error, Server};
 
-pub(crate) use hooks::Turn;
-
 /// Reads what is there and starts to follow what changes.
 pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     definitions::load(server).await?;

@@ -80,7 +80,7 @@ async fn clean(server: &Server, place: &Place) -> Result<(), Failure> {
         let before = server.storage.stats().revision;
         let mut left = 0;
         for resource in server.registry().stored().iter().filter(|resource| resource.namespaced) {
-            left += delete_all(server, resource, Some(&place.name)).await?;
+            left += empty(server, resource, Some(&place.name)).await?;
         }
         if left == 0 {
             break;
@@ -109,23 +109,20 @@ async fn release(server: &Server, place: &Place) -> Result<(), Failure> {
     server.modify_internal(place, Part::Finalize, next).await
 }
 
-/// Deletes the objects of a resource, and waits for a change if some are left. Returns how many were left.
+/// Waits for a change to the objects of a resource, but not forever: one may have been missed.
+pub(super) async fn changed_in(server: &Server, resource: &Resource) {
+    let after = server.storage.stats().revision;
+    if let Ok(mut watch) = server.storage.watch(&resource.prefix, after).await {
+        let _ = tokio::time::timeout(PAUSE, watch.next()).await;
+    }
+}
+
+/// Asks for all objects of a resource to be deleted. Returns how many are left, held by something.
 pub(super) async fn empty(
     server: &Server,
     resource: &Arc<Resource>,
     namespace: Option<&str>,
 ) -> Result<usize, Failure> {
-    let before = server.storage.stats().revision;
-    let left = delete_all(server, resource, namespace).await?;
-    if left > 0 {
-        let mut watch = server.storage.watch(&resource.prefix_in(namespace), before).await?;
-        let _ = watch.next().await;
-    }
-    Ok(left)
-}
-
-/// Asks for every object of a resource to be deleted. Returns how many are left, held by something.
-async fn delete_all(server: &Server, resource: &Arc<Resource>, namespace: Option<&str>) -> Result<usize, Failure> {
     let range = || Range::prefix(&resource.prefix_in(namespace));
     let options = DeleteOptions {
         propagation_policy: Some(Propagation::Background),

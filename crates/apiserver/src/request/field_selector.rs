@@ -50,6 +50,7 @@ impl FieldSelector {
     }
 
     /// Refuses fields that are not among `supported`, in the words custom resources and most kinds use.
+    #[cfg(test)]
     pub(crate) fn check(&self, supported: &[&str]) -> Result<(), String> {
         match self.terms.iter().find(|term| !supported.contains(&term.field.as_str())) {
             Some(term) => Err(format!("field label not supported: {}", term.field)),
@@ -64,6 +65,7 @@ impl FieldSelector {
     }
 
     /// Whether an object is selected whose fields `value_of` knows. A field that is not there is empty.
+    #[cfg(test)]
     pub(crate) fn matches<'a>(&self, value_of: impl Fn(&str) -> Option<&'a str>) -> bool {
         let holds = |term: &Term| (value_of(&term.field).unwrap_or_default() == term.value) == term.is_equal;
         self.terms.iter().all(holds)

@@ -1,6 +1,8 @@
 use super::label_syntax;
 use super::rejected::quoted;
-use serde_json::{Map, Value};
+#[cfg(test)]
+use serde_json::Map;
+use serde_json::Value;
 use std::fmt;
 use watchkeeper_schema::metadata::{label_key_problems, label_value_problems};
 use watchkeeper_schema::{FieldError, Path};
@@ -79,6 +81,7 @@ impl LabelSelector {
     }
 
     /// Whether an object with `labels` is selected.
+    #[cfg(test)]
     pub(crate) fn matches(&self, labels: Option<&Map<String, Value>>) -> bool {
         self.matches_pairs(|key| labels?.get(key)?.as_str())
     }

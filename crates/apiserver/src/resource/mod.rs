@@ -103,7 +103,8 @@ impl Resource {
             prefix: prefix(&definition.group, &names.plural),
             nature: Nature::Custom(Arc::clone(installed), index),
             // A definition whose columns make no sense is refused when it is written.
-            printer: Printer::custom(&version.columns).map_or(Printing::Shared(Printer::plain()), Printing::Own),
+            printer: Printer::custom(&version.columns)
+                .map_or(Printing::Shared(Printer::plain()), Printing::Own),
             shape: OnceLock::new(),
             frames: Frames::default(),
         }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use watchkeeper_storage::{Entry, Revision};
 
 use super::{Nature, Resource};
+use crate::definition;
 use crate::failure::Failure;
 use crate::record::{self, Record};
 
@@ -61,7 +62,12 @@ impl Resource {
     }
 
     /// Writes a stored object as this version serves it, as of a revision.
-    pub(crate) fn write_json(&self, entry: &Entry, revision: Revision, out: &mut Vec<u8>) -> Result<(), Unreadable> {
+    pub(crate) fn write_json(
+        &self,
+        entry: &Entry,
+        revision: Revision,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unreadable> {
         let record = self.record(entry)?.at(revision);
         if self.serves(&record) {
             record.write_as(&self.api_version, out);
@@ -118,14 +124,15 @@ impl Resource {
         match &self.nature {
             Nature::Builtin(kind) => object = kind.from_stored(object),
             Nature::Custom(installed, index) => {
-                let definition = &installed.definition;
-                let stored = record.api_version().and_then(|text| text.rsplit('/').next()).unwrap_or_default();
-                if let Some(version) = definition.versions.iter().find(|version| version.name == stored) {
+                let known = &installed.definition.versions;
+                let stored =
+                    record.api_version().and_then(|text| text.rsplit('/').next()).unwrap_or_default();
+                if let Some(version) = known.iter().find(|version| version.name == stored) {
                     version.schema.prune(&mut object);
                     version.schema.default(&mut object);
                 }
-                object["apiVersion"] = self.api_version.as_str().into();
-                let version = &definition.versions[*index];
+                definition::object::convert(&mut object, &self.api_version);
+                let version = &known[*index];
                 if version.name != stored {
                     version.schema.prune(&mut object);
                     version.schema.default(&mut object);

@@ -96,7 +96,9 @@ impl Resource {
     /// What becomes of an object before it, or a part of it, replaces `old`.
     pub(crate) fn prepare_update(&self, part: Part, new: &mut Value, old: &Value) {
         match (&self.nature, part) {
-            (Nature::Builtin(_), Part::Status) if self.is_definitions() => definition::prepare_status_update(new, old),
+            (Nature::Builtin(_), Part::Status) if self.is_definitions() => {
+                definition::prepare_status_update(new, old);
+            }
             (Nature::Builtin(_), _) if self.is_definitions() => definition::prepare_update(new, old),
             (Nature::Builtin(kind), part) => kind.prepare_for_update(part, new, old),
             (Nature::Custom(..), Part::Status) => definition::object::prepare_status_update(new, old),
@@ -159,7 +161,10 @@ impl Resource {
         let mut errors = Vec::new();
         let invalid = |field: &str, value: &str, problems: Vec<String>| {
             let at = at.child(field);
-            problems.into_iter().map(move |problem| FieldError::invalid(&at, value, problem)).collect::<Vec<_>>()
+            problems
+                .into_iter()
+                .map(move |problem| FieldError::invalid(&at, value, problem))
+                .collect::<Vec<_>>()
         };
         let prefix = meta::text(object, "generateName");
         if !prefix.is_empty() {
@@ -257,7 +262,8 @@ impl Resource {
 
     /// What clients of it are told.
     pub(crate) fn deprecation(&self) -> Option<&'static str> {
-        self.is_core("endpoints").then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        self.is_core("endpoints")
+            .then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
     }
 
     /// The answer to a method that makes no sense here.
@@ -301,12 +307,22 @@ impl Resource {
             return Ok(());
         }
         let (group, short) = version.split_once('/').unwrap_or(("", version));
-        let (kind, short) = (if kind.is_empty() { &self.kind } else { kind }, if short.is_empty() { "v1" } else { short });
+        let (kind, short) =
+            (if kind.is_empty() { &self.kind } else { kind }, if short.is_empty() { "v1" } else { short });
         let problem = match watchkeeper_kinds::find_kind(group, short, kind) {
-            Some(_) => format!("converting ({short}.{kind}) to ({}.{}): unknown conversion", self.package(), self.kind),
-            None => format!("no kind {kind:?} is registered for version {version:?} in scheme \"watchkeeper\""),
+            Some(_) => format!(
+                "converting ({short}.{kind}) to ({}.{}): unknown conversion",
+                self.package(),
+                self.kind
+            ),
+            None => {
+                format!("no kind {kind:?} is registered for version {version:?} in scheme \"watchkeeper\"")
+            }
         };
-        Err(Failure::bad_request(format!("{kind} in version {short:?} cannot be handled as a {}: {problem}", self.kind)))
+        Err(Failure::bad_request(format!(
+            "{kind} in version {short:?} cannot be handled as a {}: {problem}",
+            self.kind
+        )))
     }
 
     /// What kube-apiserver calls the package of its kind.
@@ -325,8 +341,11 @@ fn metadata_update_errors(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if meta::is_deleting(old) {
         let known = meta::finalizers(old);
-        let added: Vec<String> =
-            meta::finalizers(new).into_iter().filter(|name| !known.contains(name)).map(|name| format!("{name:?}")).collect();
+        let added: Vec<String> = meta::finalizers(new)
+            .into_iter()
+            .filter(|name| !known.contains(name))
+            .map(|name| format!("{name:?}"))
+            .collect();
         if !added.is_empty() {
             let detail = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
@@ -335,10 +354,14 @@ fn metadata_update_errors(new: &Value, old: &Value) -> Vec<FieldError> {
             errors.push(FieldError::forbidden(&at.child("finalizers"), detail));
         }
     }
-    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+    for field in
+        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
+    {
         let (new, old) = (meta::get(new, field), meta::get(old, field));
         if new != old {
-            let value = new.cloned().unwrap_or_else(|| if field.ends_with("Seconds") { Value::Null } else { "".into() });
+            let value = new
+                .cloned()
+                .unwrap_or_else(|| if field.ends_with("Seconds") { Value::Null } else { "".into() });
             errors.push(FieldError::invalid(&at.child(field), value, "field is immutable"));
         }
     }

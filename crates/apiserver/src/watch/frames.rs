@@ -111,7 +111,12 @@ pub(crate) fn shown(event: &Event, told: Told) -> Option<&Arc<Entry>> {
 }
 
 /// A line that says what happened to an object.
-pub(crate) fn line(resource: &Resource, told: Told, entry: &Entry, revision: Revision) -> Result<Bytes, Unreadable> {
+pub(crate) fn line(
+    resource: &Resource,
+    told: Told,
+    entry: &Entry,
+    revision: Revision,
+) -> Result<Bytes, Unreadable> {
     let mut line = Vec::with_capacity(entry.value.len() + 64);
     line.extend_from_slice(br#"{"type":""#);
     line.extend_from_slice(told.name().as_bytes());

@@ -3,5 +3,5 @@
 mod frames;
 mod stream;
 
-pub(crate) use frames::{Frames, Told};
+pub(crate) use frames::Frames;
 pub(crate) use stream::{Asked, From, Watcher};

@@ -85,15 +85,17 @@ impl Watcher {
         };
         let (watch, last) = match storage.watch(&asked.prefix, after).await {
             Ok(watch) => (watch, None),
-            Err(Error::Compacted { oldest }) => {
-                (Watch::new(Nothing), Some(error(&Failure::expired(format!("too old resource version: {after} ({oldest})")))))
-            }
+            Err(Error::Compacted { oldest }) => (
+                Watch::new(Nothing),
+                Some(error(&Failure::expired(format!("too old resource version: {after} ({oldest})")))),
+            ),
             Err(Error::Future { current }) => return Err(Failure::version_too_large(after, current)),
             Err(error) => return Err(error.into()),
         };
         let deadline = Box::pin(tokio::time::sleep(asked.lasting));
         let bookmarks = asked.bookmarks.then(|| {
-            let mut interval = tokio::time::interval_at(deadline.deadline() - asked.lasting + BOOKMARKS, BOOKMARKS);
+            let mut interval =
+                tokio::time::interval_at(deadline.deadline() - asked.lasting + BOOKMARKS, BOOKMARKS);
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
             interval
         });
@@ -314,7 +316,10 @@ fn error(failure: &Failure) -> Bytes {
 struct Nothing;
 
 impl watchkeeper_storage::Watching for Nothing {
-    fn poll_next(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Option<Result<Update, Error>>> {
+    fn poll_next(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Update, Error>>> {
         std::task::Poll::Ready(None)
     }
 

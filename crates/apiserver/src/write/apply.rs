@@ -23,8 +23,8 @@ pub(crate) struct Applying {
 impl Applying {
     /// Reads the body of a request.
     pub(crate) fn read(resource: &Resource, body: &[u8], force: bool) -> Result<Self, Failure> {
-        let decoded =
-            yaml::decode(body).map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;
+        let decoded = yaml::decode(body)
+            .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;
         let text = decoded.value.to_string();
         if !decoded.value.is_object() {
             return Err(Failure::bad_request("error decoding YAML: the body is not an object"));
@@ -75,7 +75,9 @@ impl Server {
             return Err(place.not_found());
         }
         if !uid.is_empty() {
-            let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
             return Err(Failure::conflict(place.resource.subject(), &place.name, &why));
         }
         if !meta::text(&applying.object, "resourceVersion").is_empty() {
@@ -106,11 +108,14 @@ impl Server {
             now: &self.options.clock.stamp(),
             reset: reset(resource, part),
         };
-        let applied = managed::apply(&request, live, &applying.object, applying.force).map_err(|error| match error {
-            ApplyError::Conflicts(conflicts) => Failure::apply_conflict(&conflicts),
-            ApplyError::Failed(Error::NotApplicable(message)) => Failure::bad_request(message),
-            ApplyError::Failed(error) => Failure::untyped(error.to_string()),
-        })?;
+        let applied =
+            managed::apply(&request, live, &applying.object, applying.force).map_err(
+                |error| match error {
+                    ApplyError::Conflicts(conflicts) => Failure::apply_conflict(&conflicts),
+                    ApplyError::Failed(Error::NotApplicable(message)) => Failure::bad_request(message),
+                    ApplyError::Failed(error) => Failure::untyped(error.to_string()),
+                },
+            )?;
         let Incoming { object, warnings } =
             Incoming::of(resource, applied.object, applying.complaints.clone(), manner)?;
         Ok(Next { object, warnings })

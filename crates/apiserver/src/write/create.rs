@@ -19,7 +19,12 @@ const LONGEST_PREFIX: usize = 58;
 
 impl Server {
     /// Makes an object. The place's name is what the object says, or empty.
-    pub(crate) async fn create(&self, place: &Place, incoming: Incoming, manner: &Manner) -> Result<Written, Failure> {
+    pub(crate) async fn create(
+        &self,
+        place: &Place,
+        incoming: Incoming,
+        manner: &Manner,
+    ) -> Result<Written, Failure> {
         let Incoming { mut object, warnings } = incoming;
         let resource = &place.resource;
         set_namespace(resource, &mut object, place.namespace.as_deref())?;
@@ -42,14 +47,23 @@ impl Server {
                     }
                 }
                 Err(failure) => return Err(failure),
-                Ok(written) => return Ok(Written { warnings, ..written }),
+                Ok(written) => {
+                    let mut warnings = warnings;
+                    warnings.extend(super::remarks(resource, &written.object));
+                    return Ok(Written { warnings, ..written });
+                }
             }
         }
         unreachable!("the loop returns")
     }
 
     /// Makes an object whose name is known. Tries again if what it depends on changes meanwhile.
-    async fn create_once(&self, mut place: Place, object: Value, manner: &Manner) -> Result<Written, Failure> {
+    async fn create_once(
+        &self,
+        mut place: Place,
+        object: Value,
+        manner: &Manner,
+    ) -> Result<Written, Failure> {
         for _ in 0..super::ATTEMPTS {
             let resource = Arc::clone(&place.resource);
             let guards = self.guards(&place).await?;
@@ -125,7 +139,12 @@ impl Server {
     }
 
     /// A namespace that objects can be made in.
-    async fn open_namespace(&self, resource: &Resource, name: &str, namespace: &str) -> Result<Guard, Failure> {
+    async fn open_namespace(
+        &self,
+        resource: &Resource,
+        name: &str,
+        namespace: &str,
+    ) -> Result<Guard, Failure> {
         const NAMESPACES: Subject<'_> = Subject { group: "", name: "namespaces" };
         let key = format!("{}{namespace}", crate::resource::prefix("", "namespaces"));
         let Some(entry) = self.storage.get(&key, None).await?.entry else {
@@ -137,7 +156,9 @@ impl Server {
         };
         let object = namespaces.read(&entry)?;
         if meta::is_deleting(&object) {
-            let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+            let why = format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            );
             let cause = format!("namespace {namespace} is being terminated");
             return Err(Failure::forbidden(resource.subject(), name, &why).cause(
                 "NamespaceTerminating",
@@ -168,7 +189,11 @@ impl Server {
 }
 
 /// Gives an object the namespace it is written in, and refuses one that says it is in another.
-pub(super) fn set_namespace(resource: &Resource, object: &mut Value, namespace: Option<&str>) -> Result<(), Failure> {
+pub(super) fn set_namespace(
+    resource: &Resource,
+    object: &mut Value,
+    namespace: Option<&str>,
+) -> Result<(), Failure> {
     let said = meta::text(object, "namespace");
     match namespace.filter(|_| resource.namespaced) {
         Some(namespace) if said.is_empty() => meta::set(object, "namespace", namespace),
@@ -177,7 +202,8 @@ pub(super) fn set_namespace(resource: &Resource, object: &mut Value, namespace: 
         // `default` is what clients say when they have nothing to say.
         None if said == "default" => meta::remove(object, "namespace"),
         _ => {
-            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            let message =
+                "the namespace of the provided object does not match the namespace sent on the request";
             return Err(Failure::bad_request(message));
         }
     }
@@ -186,7 +212,8 @@ pub(super) fn set_namespace(resource: &Resource, object: &mut Value, namespace: 
 
 /// The answer to one who makes what is there already.
 fn exists(resource: &Resource, name: &str, current: Option<&Entry>) -> Failure {
-    let is_deleting = current.and_then(|entry| resource.read(entry).ok()).is_some_and(|object| meta::is_deleting(&object));
+    let is_deleting =
+        current.and_then(|entry| resource.read(entry).ok()).is_some_and(|object| meta::is_deleting(&object));
     if is_deleting {
         Failure::still_exists(resource.subject(), name)
     } else {

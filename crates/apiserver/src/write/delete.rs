@@ -76,7 +76,8 @@ impl Server {
         let grace = resource.grace_period(&object, options.grace_period_seconds);
         let was_deleting = meta::is_deleting(&object);
         if was_deleting {
-            let left = meta::get(&object, "deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
+            let left =
+                meta::get(&object, "deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
             // A deletion that is under way can only be hastened.
             if left > 0 && options.grace_period_seconds.is_none_or(|asked| asked >= left) {
                 return Step::Wait;
@@ -143,7 +144,11 @@ impl Server {
     }
 
     /// Deletes an object on behalf of the server itself; one that is gone already is no failure.
-    pub(crate) async fn delete_internal(&self, place: &Place, options: &DeleteOptions) -> Result<(), Failure> {
+    pub(crate) async fn delete_internal(
+        &self,
+        place: &Place,
+        options: &DeleteOptions,
+    ) -> Result<(), Failure> {
         match self.delete(place, options).await {
             Err(failure) if failure.reason == "NotFound" => Ok(()),
             Err(failure) => Err(failure),

@@ -20,7 +20,12 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     /// Reads the body of a request.
-    pub(crate) fn read(resource: &Resource, body: &[u8], format: Format, manner: &Manner) -> Result<Self, Failure> {
+    pub(crate) fn read(
+        resource: &Resource,
+        body: &[u8],
+        format: Format,
+        manner: &Manner,
+    ) -> Result<Self, Failure> {
         let decoded = match format {
             Format::Json => json::decode(body),
             Format::Yaml => yaml::decode(body),

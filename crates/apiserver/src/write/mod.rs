@@ -24,6 +24,7 @@ pub(crate) use patch::Patch;
 pub(crate) use scale::ScaleChange;
 pub(crate) use watchkeeper_kinds::Write as Part;
 
+use crate::definition::Definition;
 use crate::failure::Failure;
 use crate::front::MAX_REQUEST_BYTES;
 use crate::request::write_options::FieldValidation;
@@ -89,6 +90,14 @@ fn encode(resource: &Resource, object: &Value) -> Result<Bytes, Failure> {
         return Err(Failure::too_large(&format!("limit is {MAX_REQUEST_BYTES}")));
     }
     Ok(bytes)
+}
+
+/// What the writer of an object should know although it was accepted.
+fn remarks(resource: &Resource, object: &Value) -> Vec<String> {
+    if !resource.is_definitions() {
+        return Vec::new();
+    }
+    Definition::read(object).map(|definition| definition.warnings()).unwrap_or_default()
 }
 
 /// The version of an entry, as objects say it.

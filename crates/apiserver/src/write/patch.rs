@@ -27,7 +27,8 @@ impl Patch {
     /// Reads the body of a request.
     pub(crate) fn read(body: &[u8], format: PatchFormat) -> Result<Self, Failure> {
         let object = || {
-            let decoded = json::decode(body).map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+            let decoded = json::decode(body)
+                .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
             if !decoded.value.is_object() {
                 let found = match decoded.value {
                     serde_json::Value::Array(_) => "array",
@@ -51,7 +52,9 @@ impl Patch {
                 Err(error) => Err(Failure::bad_request(format!("error decoding patch: {error}"))),
             },
             PatchFormat::Merge => object().map(|(patch, complaints)| Self::Merge { patch, complaints }),
-            PatchFormat::Strategic => object().map(|(patch, complaints)| Self::Strategic { patch, complaints }),
+            PatchFormat::Strategic => {
+                object().map(|(patch, complaints)| Self::Strategic { patch, complaints })
+            }
             PatchFormat::Apply => Err(Failure::unsupported_media_type("apply patches are read elsewhere")),
         }
     }

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::update::Next;
 use super::{Manner, Part, Patch, Place, Written};
-use crate::definition::scale::{self, ScaleError};
 use crate::definition::ScalePaths;
+use crate::definition::scale::{self, ScaleError};
 use crate::failure::Failure;
 use crate::request::label_selector::LabelSelector;
 use crate::resource::{Nature, Resource};
@@ -53,7 +53,12 @@ impl Resource {
 
 impl Server {
     /// Changes the number of replicas of an object. Returns the Scale.
-    pub(crate) async fn rescale(&self, place: &Place, change: &ScaleChange, manner: &Manner) -> Result<Written, Failure> {
+    pub(crate) async fn rescale(
+        &self,
+        place: &Place,
+        change: &ScaleChange,
+        manner: &Manner,
+    ) -> Result<Written, Failure> {
         let resource = &place.resource;
         let paths = resource.scale_paths().ok_or_else(Failure::no_such_path)?;
         let next = |current: &Value| {
@@ -83,7 +88,8 @@ fn builtin(paths: &ScalePaths, object: &Value) -> Result<Value, Failure> {
     let selector = object["spec"].get("selector");
     let text = match selector.and_then(Value::as_object) {
         Some(fields) if !fields.contains_key("matchLabels") && !fields.contains_key("matchExpressions") => {
-            let pairs = fields.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
+            let pairs =
+                fields.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
             pairs.collect::<Vec<_>>().join(",")
         }
         Some(_) => LabelSelector::from_object(selector).map_err(Failure::internal)?.to_string(),

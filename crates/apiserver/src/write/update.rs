@@ -70,10 +70,11 @@ impl Server {
                 return Err(place.not_found());
             };
             let old = place.resource.read(&entry)?;
-            let Next { mut object, warnings } = next(&old)?;
+            let Next { mut object, mut warnings } = next(&old)?;
             check_version(place, &mut object, &entry)?;
             let turn = self.turn(&place.resource).await;
             self.prepare(place, part, &mut object, &old, manner)?;
+            warnings.extend(super::remarks(&place.resource, &object));
             let written = Written { object, revision: None, created: false, warnings };
             match self.replace(place, &entry, &old, written, manner).await {
                 Err(Error::Conflict { .. }) => continue,
@@ -184,7 +185,10 @@ impl Server {
 /// Whether an object is to be deleted and nothing holds it any more.
 fn is_finished(resource: &crate::resource::Resource, object: &Value) -> bool {
     let grace = meta::get(object, "deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
-    meta::is_deleting(object) && meta::finalizers(object).is_empty() && grace == 0 && !resource.is_held(object)
+    meta::is_deleting(object)
+        && meta::finalizers(object).is_empty()
+        && grace == 0
+        && !resource.is_held(object)
 }
 
 /// Refuses an object that says it is another one than the path says.

@@ -16,9 +16,23 @@ async fn nobody_without_credentials_sees_more_than_health_and_version() {
         assert_eq!(anonymously(&api, "GET", path).await.code, 200, "{path}");
     }
     for path in [
-        "/", "/api", "/apis", "/api/v1", "/apis/apps", "/openapi/v2", "/openapi/v3", "/metrics", "/versions", "/healthzz",
-        "/api/v1/namespaces", "/api/v1/namespaces/default/secrets", "/api/v1/namespaces/default/secrets/x",
-        "/apis/none/v1/x", "/anything", "/version/../api", "//healthz",
+        "/",
+        "/api",
+        "/apis",
+        "/api/v1",
+        "/apis/apps",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/metrics",
+        "/versions",
+        "/healthzz",
+        "/api/v1/namespaces",
+        "/api/v1/namespaces/default/secrets",
+        "/api/v1/namespaces/default/secrets/x",
+        "/apis/none/v1/x",
+        "/anything",
+        "/version/../api",
+        "//healthz",
     ] {
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] {
             let answer = anonymously(&api, method, path).await;
@@ -47,11 +61,18 @@ async fn bodies_that_are_too_large_or_not_json_are_refused_with_a_reason() {
         assert_eq!(refused["reason"], "BadRequest");
         assert!(!refused["message"].as_str().unwrap().is_empty());
     }
-    let mut request = http::Request::builder().method("POST").uri(path).body(Body::whole(&b"{\"a\":\"\xff\"}"[..])).unwrap();
+    let mut request = http::Request::builder()
+        .method("POST")
+        .uri(path)
+        .body(Body::whole(&b"{\"a\":\"\xff\"}"[..]))
+        .unwrap();
     request.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
     api.answer(request).await.failed(400);
     let twice = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1","k":"2"}}"#;
-    let refused = api.send("POST", &format!("{path}?fieldValidation=Strict"), "application/json", twice).await.failed(400);
+    let refused = api
+        .send("POST", &format!("{path}?fieldValidation=Strict"), "application/json", twice)
+        .await
+        .failed(400);
     assert_eq!(
         refused["message"],
         r#"ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: duplicate field "data.k""#
@@ -79,7 +100,8 @@ async fn discovery_comes_in_pieces_and_in_one() {
     assert_eq!(api.get("/api").await.ok()["versions"], json!(["v1"]));
     let core = api.get("/api/v1").await.ok();
     let resources = core["resources"].as_array().unwrap();
-    let named = |name: &str| resources.iter().find(|resource| resource["name"] == name).cloned().unwrap_or_default();
+    let named =
+        |name: &str| resources.iter().find(|resource| resource["name"] == name).cloned().unwrap_or_default();
     assert_eq!(named("pods")["shortNames"], json!(["po"]));
     assert_eq!(named("pods")["categories"], json!(["all"]));
     assert_eq!(named("pods/status")["kind"], "Pod");
@@ -87,7 +109,10 @@ async fn discovery_comes_in_pieces_and_in_one() {
 
     let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
     let whole = api.get_as("/apis", accept).await;
-    assert_eq!(whole.headers["content-type"], "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+    assert_eq!(
+        whole.headers["content-type"],
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    );
     let tag = whole.headers["etag"].clone();
     assert_eq!(whole.ok()["kind"], "APIGroupDiscoveryList");
     let request = http::Request::builder().uri("/apis").header("accept", accept).header("if-none-match", tag);

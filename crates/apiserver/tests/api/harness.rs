@@ -12,103 +12,99 @@ use watchkeeper_storage::{Memory, Storage};
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub struct Api {
-    pub server: ApiServer,
-    pub storage: Arc<dyn Storage>,
+pub(crate) struct Api {
+    pub(crate) server: ApiServer,
+    pub(crate) storage: Arc<dyn Storage>,
 }
 
 /// What was answered.
 #[derive(Debug)]
-pub struct Answer {
-    pub code: u16,
-    pub headers: http::HeaderMap,
-    pub text: String,
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) text: String,
 }
 
 impl Answer {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
     /// The body, if it went as it should.
     #[track_caller]
-    pub fn ok(&self) -> Value {
+    pub(crate) fn ok(&self) -> Value {
         assert!((200..300).contains(&self.code), "{}: {}", self.code, self.text);
         self.json()
     }
 
     /// The body, if it failed with this code.
     #[track_caller]
-    pub fn failed(&self, code: u16) -> Value {
+    pub(crate) fn failed(&self, code: u16) -> Value {
         assert_eq!(self.code, code, "{}", self.text);
         self.json()
     }
 
-    pub fn message(&self) -> String {
-        self.json()["message"].as_str().unwrap_or_default().to_owned()
-    }
-
-    pub fn warnings(&self) -> Vec<&str> {
+    pub(crate) fn warnings(&self) -> Vec<&str> {
         self.headers.get_all("warning").iter().map(|value| value.to_str().unwrap()).collect()
     }
 }
 
 impl Api {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::over(Arc::new(Memory::new(watchkeeper_storage::Options::default()))).await
     }
 
-    pub async fn over(storage: Arc<dyn Storage>) -> Self {
+    pub(crate) async fn over(storage: Arc<dyn Storage>) -> Self {
         let server = ApiServer::start(Arc::clone(&storage), Options::default()).await.unwrap();
         Self { server, storage }
     }
 
-    pub async fn call(&self, request: http::Request<Body>) -> Response {
+    pub(crate) async fn call(&self, request: http::Request<Body>) -> Response {
         self.server.call(request, Identity::admin()).await
     }
 
-    pub async fn send(&self, method: &str, path: &str, content_type: &str, body: &str) -> Answer {
+    pub(crate) async fn send(&self, method: &str, path: &str, content_type: &str, body: &str) -> Answer {
         let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
         self.answer(request.body(Body::whole(body.to_owned())).unwrap()).await
     }
 
-    pub async fn answer(&self, request: http::Request<Body>) -> Answer {
+    pub(crate) async fn answer(&self, request: http::Request<Body>) -> Answer {
         read(self.call(request).await).await
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send("GET", path, "application/json", "").await
     }
 
-    pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Answer {
         let request = http::Request::builder().uri(path).header("accept", accept);
         self.answer(request.body(Body::empty()).unwrap()).await
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
         self.send("POST", path, "application/json", &body.to_string()).await
     }
 
-    pub async fn put(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
         self.send("PUT", path, "application/json", &body.to_string()).await
     }
 
-    pub async fn merge(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn merge(&self, path: &str, body: Value) -> Answer {
         self.send("PATCH", path, "application/merge-patch+json", &body.to_string()).await
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
         self.send("DELETE", path, "application/json", "").await
     }
 
     /// Begins to watch.
-    pub async fn watch(&self, path: &str) -> Watching {
+    pub(crate) async fn watch(&self, path: &str) -> Watching {
         let response = self.call(http::Request::builder().uri(path).body(Body::empty()).unwrap()).await;
         Watching::of(response)
     }
 
     /// Waits for an answer to satisfy something.
-    pub async fn eventually(&self, path: &str, is_so: impl Fn(&Answer) -> bool) -> Answer {
+    pub(crate) async fn eventually(&self, path: &str, is_so: impl Fn(&Answer) -> bool) -> Answer {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             let answer = self.get(path).await;
@@ -121,23 +117,23 @@ impl Api {
     }
 
     /// Makes a definition with this schema for the spec.
-    pub async fn define(&self, spec: Value) {
+    pub(crate) async fn define(&self, spec: Value) {
         self.post(DEFINITIONS, definition(spec)).await.ok();
     }
 }
 
-pub async fn read(response: Response) -> Answer {
+pub(crate) async fn read(response: Response) -> Answer {
     let (parts, body) = response.into_parts();
     let bytes = tokio::time::timeout(PATIENCE, body.collect()).await.expect("in time").unwrap().to_bytes();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     Answer { code: parts.status.as_u16(), headers: parts.headers, text }
 }
 
-pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-pub const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
 /// The definition of widgets, whose spec has this schema.
-pub fn definition(spec: Value) -> Value {
+pub(crate) fn definition(spec: Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.example.com"},
@@ -158,7 +154,7 @@ pub fn definition(spec: Value) -> Value {
 }
 
 /// The schema of the spec of most widgets.
-pub fn spec() -> Value {
+pub(crate) fn spec() -> Value {
     json!({"type": "object", "required": ["size"], "properties": {
         "size": {"type": "integer", "minimum": 1, "maximum": 10},
         "color": {"type": "string", "default": "red"},
@@ -166,28 +162,28 @@ pub fn spec() -> Value {
     }})
 }
 
-pub fn widget(name: &str, spec: Value) -> Value {
+pub(crate) fn widget(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec})
 }
 
-pub fn config_map(name: &str, data: Value) -> Value {
+pub(crate) fn config_map(name: &str, data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }
 
 /// An open watch.
-pub struct Watching {
+pub(crate) struct Watching {
     body: Body,
     rest: Vec<u8>,
 }
 
 impl Watching {
-    pub fn of(response: Response) -> Self {
+    pub(crate) fn of(response: Response) -> Self {
         assert_eq!(response.status(), 200);
         Self { body: response.into_body(), rest: Vec::new() }
     }
 
     /// The next event, however long it takes.
-    pub async fn next_patiently(&mut self) -> Option<Value> {
+    pub(crate) async fn next_patiently(&mut self) -> Option<Value> {
         while !self.rest.contains(&b'\n') {
             let frame = self.body.frame().await?;
             self.rest.extend_from_slice(&frame.unwrap().into_data().unwrap());
@@ -196,7 +192,7 @@ impl Watching {
     }
 
     /// The next event; `None` at the end of the stream.
-    pub async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
@@ -208,10 +204,9 @@ impl Watching {
     }
 
     /// The type and the name of the next event.
-    pub async fn told(&mut self) -> (String, String) {
+    pub(crate) async fn told(&mut self) -> (String, String) {
         let event = self.next().await.expect("an event");
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         (text(&event["type"]), text(&event["object"]["metadata"]["name"]))
     }
 }
-

@@ -4,7 +4,8 @@ use crate::harness::{Api, DEFINITIONS, WIDGETS, config_map, definition, spec, wi
 use serde_json::{Value, json};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
-const WIDGETS_DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
+const WIDGETS_DEFINITION: &str =
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
 
 fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     let conditions = object["status"]["conditions"].as_array()?;
@@ -22,8 +23,12 @@ async fn a_definition_is_in_force_when_its_writer_hears_of_it() {
     api.post(WIDGETS, widget("a", json!({"size": 1}))).await.ok();
 
     let resources = api.get("/apis/example.com/v1").await.ok();
-    let names: Vec<&str> =
-        resources["resources"].as_array().unwrap().iter().map(|resource| resource["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = resources["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|resource| resource["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["widgets", "widgets/status", "widgets/scale"]);
     let groups = api.get("/apis").await.ok();
     assert!(groups["groups"].as_array().unwrap().iter().any(|group| group["name"] == "example.com"));
@@ -36,7 +41,9 @@ async fn a_definition_that_makes_no_sense_is_refused_by_its_fields() {
     wrong["metadata"]["name"] = json!("other.example.com");
     let refused = api.post(DEFINITIONS, wrong).await.failed(422);
     assert!(
-        refused["message"].as_str().unwrap().contains(r#"metadata.name: Invalid value: "other.example.com": must be spec.names.plural+"."+spec.group"#),
+        refused["message"].as_str().unwrap().contains(
+            r#"metadata.name: Invalid value: "other.example.com": must be spec.names.plural+"."+spec.group"#
+        ),
         "{refused}"
     );
 }
@@ -72,7 +79,12 @@ async fn a_definition_goes_after_its_objects() {
 
     api.eventually(&format!("{WIDGETS}/a"), |answer| answer.code == 404).await;
     let refused = api.post(WIDGETS, widget("c", json!({"size": 1}))).await.failed(403);
-    assert!(refused["message"].as_str().unwrap().contains("create not allowed while custom resource definition is terminating"));
+    assert!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains("create not allowed while custom resource definition is terminating")
+    );
     assert!(api.get(&format!("{WIDGETS}/b")).await.ok()["metadata"]["deletionTimestamp"].is_string());
     api.get(WIDGETS_DEFINITION).await.ok();
 
@@ -92,14 +104,18 @@ async fn several_versions_are_served_of_what_is_stored_once() {
     beta["name"] = json!("v1beta1");
     beta["storage"] = json!(false);
     beta["deprecated"] = json!(true);
-    beta["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["shape"] = json!({"type": "string", "default": "round"});
+    beta["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["shape"] =
+        json!({"type": "string", "default": "round"});
     several["spec"]["versions"].as_array_mut().unwrap().push(beta);
     api.post(DEFINITIONS, several).await.ok();
     api.post(WIDGETS, widget("a", json!({"size": 1}))).await.ok();
 
     let old = WIDGETS.replace("/v1/", "/v1beta1/");
     let read = api.get(&format!("{old}/a")).await;
-    assert_eq!(read.warnings(), [r#"299 - "example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget""#]);
+    assert_eq!(
+        read.warnings(),
+        [r#"299 - "example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget""#]
+    );
     let read = read.ok();
     assert_eq!(read["apiVersion"], "example.com/v1beta1");
     assert_eq!(read["spec"], json!({"size": 1, "color": "red", "shape": "round"}));
@@ -133,7 +149,8 @@ async fn objects_are_made_in_namespaces_that_are_there() {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         assert_eq!(api.get(&format!("/api/v1/namespaces/{name}")).await.ok()["status"]["phase"], "Active");
     }
-    let missing = api.post("/api/v1/namespaces/nowhere/configmaps", config_map("a", json!({}))).await.failed(404);
+    let missing =
+        api.post("/api/v1/namespaces/nowhere/configmaps", config_map("a", json!({}))).await.failed(404);
     assert_eq!(missing["message"], r#"namespaces "nowhere" not found"#);
     let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "kube-system"}});
     let refused = api.post(CONFIG_MAPS, other).await.failed(400);
@@ -177,9 +194,7 @@ async fn a_namespace_goes_after_what_is_in_it() {
 /// A config map that is owned by others.
 async fn owned(api: &Api, name: &str, owners: &[(&Value, bool)]) -> Value {
     let mut object = config_map(name, json!({}));
-    let reference = |(owner, blocks): &(&Value, bool)| {
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "blockOwnerDeletion": blocks})
-    };
+    let reference = |(owner, blocks): &(&Value, bool)| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "blockOwnerDeletion": blocks});
     object["metadata"]["ownerReferences"] = owners.iter().map(reference).collect();
     api.post(CONFIG_MAPS, object).await.ok()
 }
@@ -193,7 +208,10 @@ async fn objects_go_with_the_last_of_their_owners() {
     owned(&api, "grandchild", &[(&both, false)]).await;
     api.delete(&format!("{CONFIG_MAPS}/one")).await.ok();
     let path = &format!("{CONFIG_MAPS}/both");
-    api.eventually(path, |answer| answer.json()["metadata"]["ownerReferences"].as_array().is_some_and(|owners| owners.len() == 1)).await;
+    api.eventually(path, |answer| {
+        answer.json()["metadata"]["ownerReferences"].as_array().is_some_and(|owners| owners.len() == 1)
+    })
+    .await;
     api.delete(&format!("{CONFIG_MAPS}/two")).await.ok();
     api.eventually(path, |answer| answer.code == 404).await;
     api.eventually(&format!("{CONFIG_MAPS}/grandchild"), |answer| answer.code == 404).await;
@@ -218,7 +236,9 @@ async fn an_owner_deleted_in_the_foreground_goes_last() {
     let owner = api.post(CONFIG_MAPS, config_map("owner", json!({}))).await.ok();
     owned(&api, "child", &[(&owner, true)]).await;
     let path = &format!("{CONFIG_MAPS}/owner");
-    api.merge(&format!("{CONFIG_MAPS}/child"), json!({"metadata": {"finalizers": ["example.com/hold"]}})).await.ok();
+    api.merge(&format!("{CONFIG_MAPS}/child"), json!({"metadata": {"finalizers": ["example.com/hold"]}}))
+        .await
+        .ok();
     let marked = api.delete(&format!("{path}?propagationPolicy=Foreground")).await.ok();
     assert_eq!(marked["metadata"]["finalizers"], json!(["foregroundDeletion"]));
     let child = &format!("{CONFIG_MAPS}/child");

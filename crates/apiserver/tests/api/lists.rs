@@ -65,15 +65,22 @@ async fn selectors_choose_and_pages_of_them_are_full() {
     assert_eq!(names(&page), ["a", "b"]);
     assert!(page["metadata"].get("remainingItemCount").is_none());
     let token = page["metadata"]["continue"].as_str().unwrap();
-    let rest = api.get(&format!("{CONFIG_MAPS}?labelSelector=tier%3Dweb&limit=2&continue={token}")).await.ok();
+    let rest =
+        api.get(&format!("{CONFIG_MAPS}?labelSelector=tier%3Dweb&limit=2&continue={token}")).await.ok();
     assert_eq!(names(&rest), ["d"]);
 
     let one = api.get(&format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Dc")).await.ok();
     assert_eq!(names(&one), ["c"]);
-    let others = api.get("/api/v1/configmaps?fieldSelector=metadata.name!%3Dc,metadata.namespace%3Ddefault").await.ok();
+    let others = api
+        .get("/api/v1/configmaps?fieldSelector=metadata.name!%3Dc,metadata.namespace%3Ddefault")
+        .await
+        .ok();
     assert_eq!(names(&others), ["a", "b", "d", "e"]);
     let unknown = api.get(&format!("{CONFIG_MAPS}?fieldSelector=spec.x%3Dc")).await.failed(400);
-    assert!(unknown["message"].as_str().unwrap().contains(r#""spec.x" is not a known field selector"#), "{unknown}");
+    assert!(
+        unknown["message"].as_str().unwrap().contains(r#""spec.x" is not a known field selector"#),
+        "{unknown}"
+    );
     api.get(&format!("{CONFIG_MAPS}?labelSelector=a%3D%3D%3Db")).await.failed(400);
 }
 
@@ -112,7 +119,8 @@ async fn a_version_that_was_forgotten_is_gone() {
     for name in ["a", "b", "c", "d", "e"] {
         api.post(CONFIG_MAPS, config_map(name, json!({}))).await.ok();
     }
-    let gone = api.get(&format!("{CONFIG_MAPS}?resourceVersion=1&resourceVersionMatch=Exact")).await.failed(410);
+    let gone =
+        api.get(&format!("{CONFIG_MAPS}?resourceVersion=1&resourceVersionMatch=Exact")).await.failed(410);
     assert_eq!(gone["reason"], "Expired");
 }
 
@@ -142,10 +150,15 @@ async fn lists_are_shown_as_tables_and_as_metadata() {
     let api = Api::start().await;
     api.define(spec()).await;
     api.post(WIDGETS, widget("a", json!({"size": 3}))).await.ok();
-    let table = api.get_as(WIDGETS, "application/json;as=Table;v=v1;g=meta.k8s.io,application/json").await.ok();
+    let table =
+        api.get_as(WIDGETS, "application/json;as=Table;v=v1;g=meta.k8s.io,application/json").await.ok();
     assert_eq!(table["kind"], "Table");
-    let columns: Vec<&str> =
-        table["columnDefinitions"].as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap()).collect();
+    let columns: Vec<&str> = table["columnDefinitions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| column["name"].as_str().unwrap())
+        .collect();
     assert_eq!(columns, ["Name", "Size"]);
     assert_eq!(table["rows"][0]["cells"], json!(["a", 3]));
     assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");

@@ -115,14 +115,23 @@ async fn an_object_is_deleted_only_if_it_is_the_one_that_is_meant() {
     let api = Api::start().await;
     let made = api.post(CONFIG_MAPS, config_map("a", json!({}))).await.ok();
     let path = &format!("{CONFIG_MAPS}/a");
-    let options = |preconditions| json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions}).to_string();
+    let options = |preconditions| {
+        json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions}).to_string()
+    };
     let other = options(json!({"uid": "another"}));
     let refused = api.send("DELETE", path, "application/json", &other).await.failed(409);
     assert_eq!(refused["details"]["kind"], "ConfigMap");
-    assert!(refused["message"].as_str().unwrap().contains("the UID in the precondition (another) does not match the UID in record"));
+    assert!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains("the UID in the precondition (another) does not match the UID in record")
+    );
     let stale = options(json!({"resourceVersion": "1"}));
     api.send("DELETE", path, "application/json", &stale).await.failed(409);
-    let right = options(json!({"uid": made["metadata"]["uid"], "resourceVersion": made["metadata"]["resourceVersion"]}));
+    let right = options(
+        json!({"uid": made["metadata"]["uid"], "resourceVersion": made["metadata"]["resourceVersion"]}),
+    );
     api.send("DELETE", path, "application/json", &right).await.ok();
 }
 
@@ -151,12 +160,16 @@ async fn custom_objects_are_pruned_defaulted_and_validated() {
                         "message": "Invalid value: 11: spec.size in body should be less than or equal to 10"}],
         })
     );
-    let strict = api.post(&format!("{WIDGETS}?fieldValidation=Strict"), widget("b", json!({"size": 1, "zip": 1}))).await;
+    let strict = api
+        .post(&format!("{WIDGETS}?fieldValidation=Strict"), widget("b", json!({"size": 1, "zip": 1})))
+        .await;
     assert_eq!(
         strict.failed(400)["message"],
         r#"Widget in version "v1" cannot be handled as a Widget: strict decoding error: unknown field "spec.zip""#
     );
-    let ignored = api.post(&format!("{WIDGETS}?fieldValidation=Ignore"), widget("b", json!({"size": 1, "zip": 1}))).await;
+    let ignored = api
+        .post(&format!("{WIDGETS}?fieldValidation=Ignore"), widget("b", json!({"size": 1, "zip": 1})))
+        .await;
     assert!(ignored.warnings().is_empty());
     ignored.ok();
 }
@@ -176,7 +189,10 @@ async fn the_generation_counts_what_is_asked_for_and_the_status_is_written_apart
     assert_eq!(changed["metadata"]["generation"], 2);
     assert!(changed.get("status").is_none());
 
-    let status = api.merge(&format!("{path}/status"), json!({"spec": {"size": 9}, "status": {"ready": true}})).await.ok();
+    let status = api
+        .merge(&format!("{path}/status"), json!({"spec": {"size": 9}, "status": {"ready": true}}))
+        .await
+        .ok();
     assert_eq!(status["spec"]["size"], 4);
     assert_eq!(status["status"], json!({"ready": true}));
     assert_eq!(status["metadata"]["generation"], 2);
@@ -239,7 +255,12 @@ async fn a_changed_schema_is_in_force_at_once_and_old_objects_are_read_by_it() {
     wider["properties"]["shape"] = json!({"type": "string", "default": "round"});
     wider["properties"].as_object_mut().unwrap().remove("color");
     let versions = definition(wider)["spec"]["versions"].clone();
-    api.merge(&format!("{}/widgets.example.com", crate::harness::DEFINITIONS), json!({"spec": {"versions": versions}})).await.ok();
+    api.merge(
+        &format!("{}/widgets.example.com", crate::harness::DEFINITIONS),
+        json!({"spec": {"versions": versions}}),
+    )
+    .await
+    .ok();
 
     let path = &format!("{WIDGETS}/a");
     assert_eq!(api.get(path).await.ok()["spec"], json!({"size": 3, "shape": "round"}));

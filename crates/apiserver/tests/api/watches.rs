@@ -33,7 +33,8 @@ async fn a_watch_tells_everything_after_a_version_once_and_in_order() {
     assert_eq!(event["type"], "DELETED");
     assert_eq!(event["object"]["data"], json!({"k": "1"}));
     let number = |version: &Value| version.as_str().unwrap().parse::<u64>().unwrap();
-    let (deleted, before) = (&event["object"]["metadata"]["resourceVersion"], &changed["metadata"]["resourceVersion"]);
+    let (deleted, before) =
+        (&event["object"]["metadata"]["resourceVersion"], &changed["metadata"]["resourceVersion"]);
     assert!(number(deleted) > number(before), "the version is that of the deletion");
 }
 
@@ -152,11 +153,18 @@ async fn bookmarks_come_by_and_by_and_the_watch_ends_in_time() {
     let began = tokio::time::Instant::now();
     let mut watch = api.watch(&path).await;
     // Something else happens: the bookmark is about the whole store, not about what is watched.
-    api.post("/api/v1/namespaces/default/secrets", json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})).await.ok();
+    api.post(
+        "/api/v1/namespaces/default/secrets",
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}),
+    )
+    .await
+    .ok();
     let first = watch.next().await.unwrap();
     assert_eq!(first["object"]["metadata"]["annotations"], json!({"k8s.io/initial-events-end": "true"}));
     let mut bookmarks = 0;
-    while let Some(event) = tokio::time::timeout(std::time::Duration::from_secs(200), watch.next_patiently()).await.unwrap() {
+    while let Some(event) =
+        tokio::time::timeout(std::time::Duration::from_secs(200), watch.next_patiently()).await.unwrap()
+    {
         assert_eq!(event["type"], "BOOKMARK");
         assert_eq!(event["object"]["metadata"]["resourceVersion"], api.storage.stats().revision.to_string());
         bookmarks += 1;

@@ -5,11 +5,13 @@
 //! - Keys that are numbers or booleans become texts; a null key is an error.
 //! - `<<` merges. What aliases repeat is limited, so that no small document becomes a large one.
 
+mod encode;
 mod scalar;
 
 use crate::Error;
 use crate::go_text;
 use crate::json::{Decoded, MAX_DEPTH, nests_within};
+pub use encode::encode;
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use scalar::Scalar;
 use serde_json::{Map, Value};

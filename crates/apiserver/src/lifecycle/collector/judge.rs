@@ -35,7 +35,8 @@ pub(super) async fn judge(server: &Server, key: &str, dependents: &[Box<str>]) -
     }
     let has = |what| owners.iter().any(|(_, owner)| *owner == what);
     if has(Owner::Solid) {
-        let lost = owners.iter().filter(|(_, owner)| *owner != Owner::Solid).map(|(owner, _)| owner.uid.as_str());
+        let lost =
+            owners.iter().filter(|(_, owner)| *owner != Owner::Solid).map(|(owner, _)| owner.uid.as_str());
         return disown(server, &place, &lost.collect::<Vec<_>>()).await;
     }
     let propagation_policy = if facts.finalizers.iter().any(|name| name == ORPHAN) {
@@ -71,7 +72,9 @@ async fn look(server: &Server, key: &str) -> Result<Option<(Place, Facts)>, Fail
 async fn classify(server: &Server, dependent: &Place, owner: &OwnerReference) -> Result<Owner, Failure> {
     let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
     // Owners of a kind that is not served here may be there without being seen.
-    let Some(resource) = server.registry().find_kind(group, version, &owner.kind) else { return Ok(Owner::Solid) };
+    let Some(resource) = server.registry().find_kind(group, version, &owner.kind) else {
+        return Ok(Owner::Solid);
+    };
     let namespace = match (resource.namespaced, &dependent.namespace) {
         (false, _) => None,
         (true, Some(namespace)) => Some(namespace.as_str()),
@@ -88,7 +91,12 @@ async fn classify(server: &Server, dependent: &Place, owner: &OwnerReference) ->
 }
 
 /// Brings an owner that waits for its dependents nearer to its end.
-async fn finish(server: &Server, place: &Place, facts: &Facts, dependents: &[Box<str>]) -> Result<(), Failure> {
+async fn finish(
+    server: &Server,
+    place: &Place,
+    facts: &Facts,
+    dependents: &[Box<str>],
+) -> Result<(), Failure> {
     let orphans = facts.finalizers.iter().any(|name| name == ORPHAN);
     let mut is_blocked = false;
     for key in dependents {
@@ -101,7 +109,8 @@ async fn finish(server: &Server, place: &Place, facts: &Facts, dependents: &[Box
             if !found.is_deleting {
                 Box::pin(judge(server, key, &[])).await?;
                 // Objects that nothing holds are gone at once.
-                is_blocked = is_blocked && look(server, key).await?.is_some_and(|(_, now)| now.uid == found.uid);
+                is_blocked =
+                    is_blocked && look(server, key).await?.is_some_and(|(_, now)| now.uid == found.uid);
             }
         }
     }
@@ -133,7 +142,8 @@ async fn disown(server: &Server, place: &Place, uids: &[&str]) -> Result<(), Fai
         return Ok(());
     }
     let change = |object: &mut Value| {
-        let references = meta::get(object, "ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
+        let references =
+            meta::get(object, "ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
         let is_kept = |reference: &Value| reference["uid"].as_str().is_none_or(|uid| !uids.contains(&uid));
         let kept: Vec<Value> = references.into_iter().filter(is_kept).collect();
         if kept.is_empty() {
@@ -144,4 +154,3 @@ async fn disown(server: &Server, place: &Place, uids: &[&str]) -> Result<(), Fai
     };
     server.modify_internal(place, Part::Main, change).await
 }
-

@@ -1,0 +1,358 @@
+//! Messages as JSON: what Go writes as JSON after it has read the message into its type.
+
+use super::clock;
+use super::message::{Field, Message, Place, Shape};
+use super::wire::{Payload, Reader, problem};
+use crate::{Error, base64, decimal};
+use serde_json::{Map, Number, Value};
+use std::borrow::Cow;
+
+/// What JSON may nest, so that it can be read again by parsers that have a limit.
+const DEPTH: usize = 120;
+/// What an object costs; see [`Decoder::charge`].
+const PRICE_OF_AN_OBJECT: usize = 8;
+
+/// What was found of a field.
+enum Found<'a> {
+    Nothing,
+    Number(u64),
+    Bytes(Cow<'a, [u8]>),
+    Many(Vec<Payload<'a>>),
+}
+
+/// Reads one message and what is in it.
+pub(super) struct Decoder {
+    /// How much may still be made of the bytes.
+    credit: usize,
+    depth: usize,
+}
+
+impl Decoder {
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        Self { credit: 16_384 + 2 * bytes.len(), depth: 0 }
+    }
+
+    /// A message as an object.
+    pub(super) fn object(&mut self, place: Place, bytes: &[u8]) -> Result<Value, Error> {
+        self.nested(|decoder| {
+            decoder.charge(PRICE_OF_AN_OBJECT)?;
+            let mut fields = Map::new();
+            decoder.fields(place.message(), bytes, &mut fields)?;
+            Ok(Value::Object(fields))
+        })
+    }
+
+    fn fields(
+        &mut self,
+        message: &Message,
+        bytes: &[u8],
+        into: &mut Map<String, Value>,
+    ) -> Result<(), Error> {
+        for (field, found) in message.fields.iter().zip(gather(message, bytes)?) {
+            match (&field.shape, found) {
+                (Shape::Message(place), found) if field.name.is_empty() => {
+                    let bytes = if let Found::Bytes(bytes) = found { bytes } else { Cow::default() };
+                    self.nested(|decoder| decoder.fields(place.message(), &bytes, into))?;
+                }
+                (_, found) => {
+                    if let Some(value) = self.field(field, found)? {
+                        self.charge(1)?;
+                        into.insert(field.name.to_owned(), value);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a field, `None` if it is not written.
+    fn field(&mut self, field: &Field, found: Found<'_>) -> Result<Option<Value>, Error> {
+        let is_kept = field.is_kept;
+        Ok(match (&field.shape, found) {
+            (Shape::List(element), Found::Many(items)) => self.list(element, &items)?,
+            (Shape::Map(element), Found::Many(entries)) => self.map(element, &entries)?,
+            (Shape::List(_) | Shape::Map(_) | Shape::Bytes, Found::Nothing) => None,
+            (_, Found::Nothing) if field.is_pointer => None,
+            (Shape::Bytes, Found::Bytes(bytes)) if bytes.is_empty() && !is_kept => return Ok(None),
+            (shape, found) => {
+                let is_pointer = field.is_pointer;
+                let value = match found {
+                    Found::Number(number) => number_value(shape, number)?,
+                    Found::Bytes(bytes) => self.value(shape, &bytes)?,
+                    _ => self.zero(shape)?,
+                };
+                let is_empty = matches!(&value, Value::Null | Value::Bool(false))
+                    || value.as_str().is_some_and(str::is_empty)
+                    || value.as_f64() == Some(0.0);
+                return Ok(Some(value).filter(|_| is_pointer || is_kept || !is_empty));
+            }
+        }
+        .or_else(|| is_kept.then_some(Value::Null)))
+    }
+
+    fn list(&mut self, element: &Shape, items: &[Payload<'_>]) -> Result<Option<Value>, Error> {
+        let items: Result<Vec<_>, _> = self.nested(|decoder| {
+            let item = |item: &Payload<'_>| {
+                decoder.charge(1)?;
+                decoder.payload(element, *item)
+            };
+            Ok(items.iter().map(item).collect())
+        })?;
+        let items = items?;
+        Ok((!items.is_empty()).then_some(Value::Array(items)))
+    }
+
+    fn map(&mut self, element: &Shape, entries: &[Payload<'_>]) -> Result<Option<Value>, Error> {
+        self.nested(|decoder| {
+            let mut map = Map::new();
+            for entry in entries {
+                decoder.charge(1)?;
+                let Payload::Bytes(bytes) = entry else { return Err(wrong_type("map")) };
+                let (mut key, mut value, mut reader) = (String::new(), None, Reader::new(bytes));
+                while let Some((number, payload)) = reader.next()? {
+                    match (number, payload) {
+                        (1, Payload::Bytes(bytes)) => key = go_text(bytes),
+                        (1, _) => return Err(wrong_type("map key")),
+                        (2, payload) => value = Some(decoder.payload(element, payload)?),
+                        _ => {}
+                    }
+                }
+                let value = value.map_or_else(|| decoder.zero(element), Ok)?;
+                map.insert(key, value);
+            }
+            Ok((!map.is_empty()).then_some(Value::Object(map)))
+        })
+    }
+
+    fn payload(&mut self, shape: &Shape, payload: Payload<'_>) -> Result<Value, Error> {
+        match payload {
+            Payload::Bytes(bytes) => self.value(shape, bytes),
+            Payload::Varint(number) | Payload::Fixed64(number) => number_value(shape, number),
+            Payload::Fixed32 => Err(wrong_type("value")),
+        }
+    }
+
+    /// The value of what has a length.
+    fn value(&mut self, shape: &Shape, bytes: &[u8]) -> Result<Value, Error> {
+        Ok(match shape {
+            Shape::Text => go_text(bytes).into(),
+            Shape::Bytes => base64::encode(bytes).into(),
+            Shape::Quantity => quantity(bytes)?,
+            Shape::IntOrString => int_or_string(bytes)?,
+            Shape::Time => time(bytes, |seconds, _| clock::text(seconds))?,
+            Shape::MicroTime => time(bytes, clock::micro_text)?,
+            Shape::Json => self.json(bytes)?,
+            Shape::Message(place) => self.object(*place, bytes)?,
+            Shape::Union(place) => {
+                let Value::Object(mut forms) = self.object(*place, bytes)? else { return Ok(Value::Null) };
+                let last = place.message().fields.iter().rev().find(|field| forms.contains_key(field.name));
+                last.and_then(|field| forms.remove(field.name)).unwrap_or_default()
+            }
+            Shape::Wrapped(element) => {
+                let (mut items, mut reader) = (Vec::new(), Reader::new(bytes));
+                while let Some((number, payload)) = reader.next()? {
+                    if number == 1 {
+                        items.push(payload);
+                    }
+                }
+                self.list(element, &items)?.unwrap_or_default()
+            }
+            _ => return Err(wrong_type("value")),
+        })
+    }
+
+    /// The zero of a type that is there by value.
+    fn zero(&mut self, shape: &Shape) -> Result<Value, Error> {
+        match shape {
+            Shape::Flag | Shape::Int32 | Shape::Int64 | Shape::Double => number_value(shape, 0),
+            _ => self.value(shape, &[]),
+        }
+    }
+
+    /// JSON as it is.
+    fn json(&mut self, bytes: &[u8]) -> Result<Value, Error> {
+        let text = last_bytes(bytes, 1)?.unwrap_or_default();
+        if text.is_empty() {
+            return Ok(Value::Null);
+        }
+        let value = serde_json::from_slice(text).map_err(|error| Error::Decode(error.to_string()))?;
+        if self.depth + depth(&value) > DEPTH { Err(too_deep()) } else { Ok(value) }
+    }
+
+    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        if self.depth == DEPTH {
+            return Err(too_deep());
+        }
+        self.depth += 1;
+        let read = read(self);
+        self.depth -= 1;
+        read
+    }
+
+    /// Counts what is made. Two bytes can stand for an object with many zeros; a message full of such bytes would become
+    /// a thousand times as large, and nobody sends it in good faith.
+    fn charge(&mut self, price: usize) -> Result<(), Error> {
+        self.credit = self.credit.checked_sub(price).ok_or_else(|| problem("too many empty values"))?;
+        Ok(())
+    }
+}
+
+/// What the bytes say of each field. Fields that the message does not have are passed over.
+fn gather<'a>(message: &Message, bytes: &'a [u8]) -> Result<Vec<Found<'a>>, Error> {
+    let mut all: Vec<Found<'a>> = message.fields.iter().map(|_| Found::Nothing).collect();
+    let mut reader = Reader::new(bytes);
+    while let Some((number, payload)) = reader.next()? {
+        let Some(index) = message.field(number) else { continue };
+        let (field, found) = (&message.fields[index], &mut all[index]);
+        match (&field.shape, payload) {
+            (Shape::List(element), Payload::Bytes(packed)) if is_varint(element) => {
+                let mut packed = Reader::new(packed);
+                while !packed.is_empty() {
+                    found.push(Payload::Varint(packed.varint()?));
+                }
+            }
+            (Shape::List(element), payload) if fits(element, payload) => found.push(payload),
+            (Shape::Map(_), Payload::Bytes(_)) => found.push(payload),
+            // What is there twice is one message, written in two parts.
+            (Shape::Message(_) | Shape::Union(_) | Shape::IntOrString, Payload::Bytes(bytes)) => {
+                match found {
+                    Found::Bytes(before) => before.to_mut().extend_from_slice(bytes),
+                    _ => *found = Found::Bytes(Cow::Borrowed(bytes)),
+                }
+            }
+            (shape, Payload::Bytes(bytes)) if fits(shape, payload) => {
+                *found = Found::Bytes(Cow::Borrowed(bytes))
+            }
+            (shape, Payload::Varint(number) | Payload::Fixed64(number)) if fits(shape, payload) => {
+                *found = Found::Number(number);
+            }
+            _ => return Err(wrong_type(field.name)),
+        }
+    }
+    Ok(all)
+}
+
+impl<'a> Found<'a> {
+    fn push(&mut self, payload: Payload<'a>) {
+        match self {
+            Found::Many(items) => items.push(payload),
+            _ => *self = Found::Many(vec![payload]),
+        }
+    }
+}
+
+fn is_varint(shape: &Shape) -> bool {
+    matches!(shape, Shape::Flag | Shape::Int32 | Shape::Int64)
+}
+
+fn fits(shape: &Shape, payload: Payload<'_>) -> bool {
+    match payload {
+        Payload::Varint(_) => is_varint(shape),
+        Payload::Fixed64(_) => matches!(shape, Shape::Double),
+        Payload::Fixed32 => false,
+        Payload::Bytes(_) => {
+            !is_varint(shape) && !matches!(shape, Shape::Double | Shape::List(_) | Shape::Map(_))
+        }
+    }
+}
+
+fn number_value(shape: &Shape, number: u64) -> Result<Value, Error> {
+    Ok(match shape {
+        Shape::Flag => (number != 0).into(),
+        Shape::Int32 => (number as i32).into(),
+        Shape::Int64 => (number as i64).into(),
+        Shape::Double => double(f64::from_bits(number))?,
+        _ => return Err(wrong_type("value")),
+    })
+}
+
+/// A number as Go writes it: without a fraction if it has none.
+fn double(number: f64) -> Result<Value, Error> {
+    let is_whole =
+        number.fract() == 0.0 && number.abs() < 9e18 && !(number == 0.0 && number.is_sign_negative());
+    if is_whole {
+        return Ok((number as i64).into());
+    }
+    Number::from_f64(number)
+        .map(Value::Number)
+        .ok_or_else(|| Error::Decode(format!("json: unsupported value: {number}")))
+}
+
+/// Text as Go writes it in JSON: each byte that is no part of a character becomes one that says so.
+pub(super) fn go_text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|_| text.push(char::REPLACEMENT_CHARACTER));
+    }
+    text
+}
+
+fn quantity(bytes: &[u8]) -> Result<Value, Error> {
+    let Some(text) = last_bytes(bytes, 1)? else { return Ok("0".into()) };
+    decimal::canonical(&go_text(text)).map(Value::String).map_err(Error::Decode)
+}
+
+fn int_or_string(bytes: &[u8]) -> Result<Value, Error> {
+    let (mut kind, mut number, mut text, mut reader) = (0, 0_i32, String::new(), Reader::new(bytes));
+    while let Some((field, payload)) = reader.next()? {
+        match (field, payload) {
+            (1, Payload::Varint(value)) => kind = value,
+            (2, Payload::Varint(value)) => number = value as i32,
+            (3, Payload::Bytes(value)) => text = go_text(value),
+            (1..=3, _) => return Err(wrong_type("intOrString")),
+            _ => {}
+        }
+    }
+    match kind {
+        0 => Ok(number.into()),
+        1 => Ok(text.into()),
+        _ => Err(Error::Decode("impossible IntOrString.Type".into())),
+    }
+}
+
+fn time(bytes: &[u8], text: impl Fn(i64, i32) -> Option<Option<String>>) -> Result<Value, Error> {
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    let (mut seconds, mut nanos, mut reader) = (0, 0, Reader::new(bytes));
+    while let Some((field, payload)) = reader.next()? {
+        match (field, payload) {
+            (1, Payload::Varint(value)) => seconds = value as i64,
+            (2, Payload::Varint(value)) => nanos = value as i32,
+            (1 | 2, _) => return Err(wrong_type("time")),
+            _ => {}
+        }
+    }
+    let text = text(seconds, nanos).ok_or_else(|| problem("a time must be of the years 0 to 9999"))?;
+    Ok(text.map_or(Value::Null, Value::String))
+}
+
+/// The bytes of a field; the last ones count.
+pub(super) fn last_bytes(message: &[u8], field: u32) -> Result<Option<&[u8]>, Error> {
+    let (mut found, mut reader) = (None, Reader::new(message));
+    while let Some((number, payload)) = reader.next()? {
+        if number == field {
+            let Payload::Bytes(bytes) = payload else { return Err(wrong_type("value")) };
+            found = Some(bytes);
+        }
+    }
+    Ok(found)
+}
+
+/// How deep a value nests. It was just parsed, so the parser's limit is its limit.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+fn wrong_type(field: &str) -> Error {
+    problem(&format!("wrong wireType for field {field}"))
+}
+
+fn too_deep() -> Error {
+    problem("exceeded max depth")
+}

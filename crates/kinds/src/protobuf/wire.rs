@@ -1,0 +1,126 @@
+//! The wire format of protobuf: tagged fields, one after the other.
+
+use crate::Error;
+
+/// The value of a field as it lies in the bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Payload<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Fixed32,
+    Bytes(&'a [u8]),
+}
+
+/// Reads a message field by field.
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// The number and value of the next field.
+    pub(super) fn next(&mut self) -> Result<Option<(u32, Payload<'a>)>, Error> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let tag = self.varint()?;
+        let number = u32::try_from(tag >> 3).ok().filter(|number| (1..=i32::MAX as u32).contains(number));
+        let number = number.ok_or_else(|| problem(&format!("illegal tag {} (wire type {tag})", tag >> 3)))?;
+        let payload = match tag & 7 {
+            0 => Payload::Varint(self.varint()?),
+            1 => {
+                let bytes = self.take(8)?;
+                Payload::Fixed64(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+            }
+            2 => {
+                let length = self.varint()?;
+                Payload::Bytes(self.take(usize::try_from(length).unwrap_or(usize::MAX))?)
+            }
+            5 => self.take(4).map(|_| Payload::Fixed32)?,
+            other => return Err(problem(&format!("illegal wireType {other}"))),
+        };
+        Ok(Some((number, payload)))
+    }
+
+    pub(super) fn varint(&mut self) -> Result<u64, Error> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1)?[0];
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(problem("integer overflow"))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Error> {
+        let (taken, rest) =
+            self.rest.split_at_checked(count).ok_or_else(|| Error::Decode("unexpected EOF".into()))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+}
+
+/// What is wrong with the bytes.
+pub(super) fn problem(what: &str) -> Error {
+    Error::Decode(format!("proto: {what}"))
+}
+
+/// Writes a message at the end of a buffer.
+#[derive(Default)]
+pub(super) struct Writer {
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Writer {
+    fn varint(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+
+    /// Negative numbers are written as the large ones that have the same bits.
+    pub(super) fn integer(&mut self, field: u32, number: i64) {
+        self.varint(u64::from(field) << 3);
+        self.varint(number as u64);
+    }
+
+    pub(super) fn double(&mut self, field: u32, number: f64) {
+        self.varint(u64::from(field) << 3 | 1);
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    pub(super) fn delimited(&mut self, field: u32, bytes: &[u8]) {
+        self.varint(u64::from(field) << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// A message, written by the function.
+    pub(super) fn message(&mut self, field: u32, write: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
+        self.varint(u64::from(field) << 3 | 2);
+        // Most messages are short: one byte is left for the length, and what follows is moved if it needs more.
+        let start = self.bytes.len();
+        self.bytes.push(0);
+        write(self)?;
+        let length = self.bytes.len() - start - 1;
+        if length < 0x80 {
+            self.bytes[start] = length as u8;
+        } else {
+            let mut prefix = Self::default();
+            prefix.varint(length as u64);
+            self.bytes.splice(start..=start, prefix.bytes);
+        }
+        Some(())
+    }
+}
