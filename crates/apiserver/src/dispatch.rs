@@ -52,7 +52,7 @@ impl Call {
         if self.body.is_empty() {
             return Ok(DeleteOptions::read(&self.query, None)?);
         }
-        let options = crate::write::decode(&self.body, media::body_format(&self.headers)?)?;
+        let options = crate::write::decode(&self.body, media::body_format(&self.headers, true)?)?;
         Ok(DeleteOptions::read(&self.query, Some(&options))?)
     }
 
@@ -272,7 +272,7 @@ impl Server {
         }
         let options = WriteOptions::of_create(&call.query)?;
         let accepted = accepted(call)?;
-        let format = media::body_format(&call.headers)?;
+        let format = media::body_format(&call.headers, resource.builtin_kind().is_some())?;
         let manner = call.manner(&options);
         let incoming = Incoming::read(resource, &call.body, format, &manner)?;
         if !resource.is_stored() {
@@ -325,7 +325,7 @@ impl Server {
     async fn put(&self, call: &Call, place: &Place, part: Part) -> Result<Reply, Failure> {
         let options = WriteOptions::of_update(&call.query)?;
         let accepted = accepted(call)?;
-        let format = media::body_format(&call.headers)?;
+        let format = media::body_format(&call.headers, place.resource.builtin_kind().is_some())?;
         let manner = call.manner(&options);
         let incoming = Incoming::read(&place.resource, &call.body, format, &manner)?;
         let written = self.update(place, part, incoming, &manner).await?;
@@ -374,7 +374,7 @@ impl Server {
             }
             Method::PUT => {
                 let options = WriteOptions::of_update(&call.query)?;
-                let format = media::body_format(&call.headers)?;
+                let format = media::body_format(&call.headers, true)?;
                 (ScaleChange::Replace(crate::write::decode(&call.body, format)?), options)
             }
             Method::PATCH => {

@@ -165,7 +165,7 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
                 // even then, because it never said it was there, is left.
                 let begun = peer.running.begun();
                 if peer.running.is_idle() && begun == seen {
-                    if closing || begun == 0 {
+                    if closing {
                         return;
                     }
                     closing = true;

@@ -1,4 +1,4 @@
-use super::media::{FORMATS, Format, header};
+use super::media::header;
 use super::rejected::Rejected;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -16,15 +16,28 @@ pub(crate) enum PatchFormat {
     Apply,
 }
 
-/// The format of a body; without a content type, JSON.
-pub(crate) fn body_format(headers: &HeaderMap) -> Result<Format, Rejected> {
+/// How the body of a request is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyFormat {
+    /// `application/json`
+    Json,
+    /// `application/yaml`
+    Yaml,
+    /// `application/vnd.kubernetes.protobuf`; not for custom resources.
+    Protobuf,
+}
+
+/// The format of a body; without a content type, JSON. Custom resources have no protobuf.
+pub(crate) fn body_format(headers: &HeaderMap, has_protobuf: bool) -> Result<BodyFormat, Rejected> {
+    use BodyFormat::{Json, Protobuf, Yaml};
     let said = header(headers, &CONTENT_TYPE);
     if said.is_empty() {
-        return Ok(Format::Json);
+        return Ok(Json);
     }
     let said = media_type(&said);
-    let found = FORMATS.into_iter().find(|format| Some(format.media_type()) == said.as_deref());
-    found.ok_or_else(|| unsupported(FORMATS.iter().map(|format| format.media_type())))
+    let known: &[BodyFormat] = if has_protobuf { &[Json, Yaml, Protobuf] } else { &[Json, Yaml] };
+    let found = known.iter().find(|format| Some(format.media_type()) == said.as_deref());
+    found.copied().ok_or_else(|| unsupported(known.iter().map(|format| format.media_type())))
 }
 
 /// The format of a patch by its content type, which is compared as it is, parameters apart. Custom resources have no
@@ -40,6 +53,16 @@ pub(crate) fn patch_format(headers: &HeaderMap, has_strategic: bool) -> Result<P
         if has_strategic { &[Json, Merge, Strategic, Apply] } else { &[Json, Merge, Apply] };
     let found = known.iter().find(|format| format.media_type() == said);
     found.copied().ok_or_else(|| unsupported(known.iter().map(|format| format.media_type())))
+}
+
+impl BodyFormat {
+    pub(super) fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Yaml => "application/yaml",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
 }
 
 impl PatchFormat {

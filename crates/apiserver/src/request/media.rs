@@ -1,5 +1,5 @@
 use super::accept::{Clause, clauses};
-pub(crate) use super::content_type::{PatchFormat, body_format, patch_format};
+pub(crate) use super::content_type::{BodyFormat, PatchFormat, body_format, patch_format};
 use super::query::Query;
 use super::rejected::Rejected;
 use http::HeaderMap;

@@ -1,12 +1,13 @@
 //! Objects as clients send them.
 
 use serde_json::Value;
+use watchkeeper_schema::json::Decoded;
 use watchkeeper_schema::{Error, json, strict_message, unknown_field, yaml};
 
 use super::Manner;
 use crate::definition::object::summary;
 use crate::failure::Failure;
-use crate::request::media::Format;
+use crate::request::media::BodyFormat;
 use crate::request::write_options::FieldValidation;
 use crate::resource::Resource;
 
@@ -23,18 +24,19 @@ impl Incoming {
     pub(crate) fn read(
         resource: &Resource,
         body: &[u8],
-        format: Format,
+        format: BodyFormat,
         manner: &Manner,
     ) -> Result<Self, Failure> {
         let decoded = match format {
-            Format::Json => json::decode(body),
-            Format::Yaml => yaml::decode(body),
+            BodyFormat::Json => json::decode(body),
+            BodyFormat::Yaml => yaml::decode(body),
+            BodyFormat::Protobuf => protobuf(body),
         };
         let decoded = decoded.map_err(|error| undecodable(resource, body, &error))?;
         // What is not an object is refused for its kind, which it does not have.
         let text = match format {
-            Format::Json => String::from_utf8_lossy(body).into_owned(),
-            Format::Yaml => decoded.value.to_string(),
+            BodyFormat::Json => String::from_utf8_lossy(body).into_owned(),
+            BodyFormat::Yaml | BodyFormat::Protobuf => decoded.value.to_string(),
         };
         resource.check_kind(&decoded.value, &text)?;
         Self::of(resource, decoded.value, decoded.complaints, manner)
@@ -104,12 +106,20 @@ fn misshapen(resource: &Resource, problem: &str) -> Failure {
 }
 
 /// Reads a body that is of no resource of its own.
-pub(crate) fn decode(body: &[u8], format: Format) -> Result<Value, Failure> {
+pub(crate) fn decode(body: &[u8], format: BodyFormat) -> Result<Value, Failure> {
     let decoded = match format {
-        Format::Json => json::decode(body),
-        Format::Yaml => yaml::decode(body),
+        BodyFormat::Json => json::decode(body),
+        BodyFormat::Yaml => yaml::decode(body),
+        BodyFormat::Protobuf => protobuf(body),
     };
     decoded.map(|decoded| decoded.value).map_err(|error| {
         Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
     })
+}
+
+/// Reads an object that typed clients sent.
+fn protobuf(body: &[u8]) -> Result<Decoded, Error> {
+    let value =
+        watchkeeper_kinds::protobuf::decode(body).map_err(|error| Error::Syntax(error.to_string()))?;
+    Ok(Decoded { value, complaints: Vec::new() })
 }

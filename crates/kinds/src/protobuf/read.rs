@@ -155,7 +155,7 @@ impl Decoder {
                         items.push(payload);
                     }
                 }
-                self.list(element, &items)?.unwrap_or_default()
+                self.list(element, &items)?.unwrap_or_else(|| Value::Array(Vec::new()))
             }
             _ => return Err(wrong_type("value")),
         })

@@ -1,3 +1,5 @@
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
 use super::*;
 
 const BOTH: [&str; 2] = ["http/1.1", "h2"];
@@ -39,6 +41,19 @@ async fn a_body_of_three_mebibytes_is_read_and_one_byte_more_is_answered_with_41
             assert_eq!((response.status().as_u16(), text(response).await.as_str()), (code, answer), "{alpn}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_client_that_sends_all_before_it_reads_sees_the_413() {
+    let server = Server::start().await;
+    let mut socket = TcpStream::connect(server.front.http_address().unwrap()).await.unwrap();
+    let length = 2 * MAX_REQUEST_BYTES;
+    let head = format!("POST /read HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n");
+    socket.write_all(head.as_bytes()).await.unwrap();
+    socket.write_all(&vec![b'x'; length]).await.unwrap();
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).await.unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 413"), "{}", String::from_utf8_lossy(&answer));
 }
 
 #[tokio::test]

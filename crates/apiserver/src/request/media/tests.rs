@@ -68,11 +68,11 @@ fn many_clauses_are_weighed_by_quality() {
 #[test]
 fn bodies_are_recognised_as_kube_apiserver_recognises_them() {
     for case in recorded(include_str!("../cases/content_types.jsonl")) {
-        let found = body_format(&with(CONTENT_TYPE, case["in"].as_str().unwrap()));
-        assert_eq!(case["type"], json!(found.ok().map(Format::media_type)), "{case}");
+        let found = body_format(&with(CONTENT_TYPE, case["in"].as_str().unwrap()), false);
+        assert_eq!(case["type"], json!(found.ok().map(BodyFormat::media_type)), "{case}");
     }
-    assert_eq!(body_format(&HeaderMap::new()), Ok(Format::Json));
-    let rejected = body_format(&with(CONTENT_TYPE, "text/plain")).unwrap_err();
+    assert_eq!(body_format(&HeaderMap::new(), true), Ok(BodyFormat::Json));
+    let rejected = body_format(&with(CONTENT_TYPE, "text/plain"), false).unwrap_err();
     assert_eq!(rejected.code(), 415);
     assert_eq!(
         rejected.message(),
@@ -120,7 +120,7 @@ proptest! {
     fn any_content_type_is_read(bytes in proptest::collection::vec(0x80..=0xff_u8, 0..20), text in any::<String>(), likely in "application/json(; ?[a-z]=\"?[a-z\\\\\"]{0,4}){0,4}") {
         let mut headers = HeaderMap::new();
         headers.append(CONTENT_TYPE, http::HeaderValue::from_bytes(&bytes).unwrap());
-        let _ = (body_format(&headers), patch_format(&headers, true));
+        let _ = (body_format(&headers, true), patch_format(&headers, true));
         let _ = (media_type(&text), media_type(&likely));
     }
 
