@@ -368,9 +368,9 @@ impl Server {
         let (change, options) = match call.method {
             Method::GET | Method::HEAD => {
                 let entry = self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
-                return Ok(
-                    Reply::json(200, &resource.scale(&resource.read(&entry)?)?).format(accepted.format)
-                );
+                let scale = resource.scale(&resource.read(&entry)?)?;
+                let shown = shape(&accepted, &call.query)?.of_scale(scale);
+                return Ok(Reply::json(200, &shown).format(accepted.format));
             }
             Method::PUT => {
                 let options = WriteOptions::of_update(&call.query)?;
@@ -385,7 +385,8 @@ impl Server {
             _ => return Err(resource.unknown_method(&call.method)),
         };
         let written = self.rescale(place, &change, &call.manner(&options)).await?;
-        Ok(Reply::json(200, &written.object).format(accepted.format))
+        let shown = shape(&accepted, &call.query)?.of_scale(written.object);
+        Ok(Reply::json(200, &shown).format(accepted.format))
     }
 
     async fn watched(

@@ -39,6 +39,7 @@ mod request;
 mod resource;
 mod reviews;
 mod server;
+mod services;
 mod time;
 mod watch;
 mod write;

@@ -12,8 +12,8 @@ use crate::reply::Reply;
 use crate::resource::Resource;
 use crate::server::Server;
 
-/// The protobuf encoding of the second version, in which Go clients ask for it.
-const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// The protobuf encoding of the second version. Go clients ask for it by a name with an `@` in it, which is no media type.
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Answers `/openapi/...`. Documents are made when they are asked for and not kept: clients keep them, by their tags.
 pub(crate) fn answer(server: &Server, call: &Call, document: &str) -> Result<Reply, Failure> {

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use watchkeeper_schema::{FieldError, Path};
-use watchkeeper_table::{Include, Partial, PartialList, Table};
+use watchkeeper_table::{Include, Partial, PartialList, Printer, Table};
 
 use crate::failure::Failure;
 use crate::request::media::{Accepted, Transform};
@@ -43,12 +43,21 @@ impl Shape {
 
     /// What is sent for one object.
     pub(crate) fn of_one(self, resource: &Resource, object: Value) -> Value {
+        self.shown(resource.printer(), object)
+    }
+
+    /// What is sent for the Scale of an object.
+    pub(crate) fn of_scale(self, scale: Value) -> Value {
+        self.shown(Printer::builtin("autoscaling", "v1", "Scale").unwrap_or_else(Printer::plain), scale)
+    }
+
+    fn shown(self, printer: &Printer, object: Value) -> Value {
         let made = match self {
             Self::Object => return object,
             Self::Partial => serde_json::to_value(Partial(&object)),
             Self::Table(include) => {
                 let metadata = json!({"resourceVersion": crate::meta::text(&object, "resourceVersion")});
-                serde_json::to_value(table(resource, std::slice::from_ref(&object), &metadata, include))
+                serde_json::to_value(table(printer, std::slice::from_ref(&object), &metadata, include))
             }
         };
         // All keys are strings, so nothing can fail.
@@ -81,18 +90,13 @@ impl Shape {
                 "kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata, "items": items,
             })),
             Self::Partial => serde_json::to_vec(&PartialList { objects: items, metadata }),
-            Self::Table(include) => serde_json::to_vec(&table(resource, items, metadata, include)),
+            Self::Table(include) => serde_json::to_vec(&table(resource.printer(), items, metadata, include)),
         };
         // Writing to a vector cannot fail: there is no I/O, and all keys are strings.
         written.unwrap_or_default()
     }
 }
 
-fn table<'a>(
-    resource: &'a Resource,
-    objects: &'a [Value],
-    metadata: &'a Value,
-    include: Include,
-) -> Table<'a> {
-    Table { printer: resource.printer(), objects, metadata, include, headers: true, now: SystemTime::now() }
+fn table<'a>(printer: &'a Printer, objects: &'a [Value], metadata: &'a Value, include: Include) -> Table<'a> {
+    Table { printer, objects, metadata, include, headers: true, now: SystemTime::now() }
 }

@@ -57,8 +57,8 @@ pub(crate) struct Server {
     pub(crate) registrar: Registrar,
     pub(crate) options: Options,
     pub(crate) metrics: Metrics,
-    /// Held while a definition is written, so that two of them do not take the same name.
-    pub(crate) definitions: tokio::sync::Mutex<()>,
+    /// Held while something is written that no two objects may have: the names of definitions, the addresses of Services.
+    pub(crate) turns: tokio::sync::Mutex<()>,
     stopping: watch::Sender<bool>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -84,12 +84,13 @@ impl Server {
             registrar: Registrar::new(),
             options,
             metrics: Metrics::default(),
-            definitions: tokio::sync::Mutex::new(()),
+            turns: tokio::sync::Mutex::new(()),
             stopping: watch::channel(false).0,
             tasks: Mutex::default(),
         });
         lifecycle::start(&server).await?;
         server.create_namespaces().await?;
+        server.create_service().await?;
         Ok(server)
     }
 
@@ -105,6 +106,31 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    /// The Service by which programs in a cluster find its server.
+    async fn create_service(&self) -> Result<(), Error> {
+        let key = format!("{}default/kubernetes", crate::resource::prefix("", "services"));
+        if self.storage.get(&key, None).await?.entry.is_some() {
+            return Ok(());
+        }
+        let object = json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {
+                "name": "kubernetes",
+                "labels": {"component": "apiserver", "provider": "kubernetes"},
+            },
+            "spec": {
+                "clusterIP": crate::services::FIRST.to_string(),
+                "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+            },
+        });
+        match self.create_internal("", "v1", "services", Some("default"), object).await {
+            Err(failure) if failure.reason != "AlreadyExists" => {
+                Err(Error::Bootstrap { what: "service default/kubernetes".into(), why: failure.message })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Ends all watches and the server's own tasks, and waits for the latter. Requests are still answered.

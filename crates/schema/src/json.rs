@@ -10,6 +10,7 @@
 //! The size of the bytes is the caller's to limit. Memory is linear in them.
 
 use crate::Error;
+pub use crate::go_json::complaint;
 use crate::go_text;
 use crate::path::Trail;
 use serde_json::map::Entry;
@@ -47,6 +48,13 @@ pub struct Decoded {
 /// # Ok::<(), watchkeeper_schema::Error>(())
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
+    read(bytes).map_err(|error| match error {
+        Error::Syntax(_) => complaint(bytes).map_or(error, Error::Syntax),
+        error => error,
+    })
+}
+
+fn read(bytes: &[u8]) -> Result<Decoded, Error> {
     let mut decoder = Decoder { cursor: Cursor::new(bytes), complaints: Complaints::default() };
     let value = decoder.value(&Trail::Start, MAX_DEPTH)?;
     decoder.cursor.end().map_err(syntax)?;

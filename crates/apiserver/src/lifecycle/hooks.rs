@@ -14,13 +14,14 @@ use crate::write::Place;
 /// The namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 
-/// The right to write a definition, so that two of them do not take the same name.
+/// The right to write something that no two objects may have.
 pub(crate) type Turn<'a> = MutexGuard<'a, ()>;
 
 impl Server {
     /// Waits for the turn to write an object, if it is of a kind where that matters.
     pub(crate) async fn turn(&self, resource: &Resource) -> Option<Turn<'_>> {
-        if resource.is_definitions() { Some(self.definitions.lock().await) } else { None }
+        let matters = resource.is_definitions() || resource.is_core("services");
+        if matters { Some(self.turns.lock().await) } else { None }
     }
 
     /// Says in the status of a definition which of its names it gets.

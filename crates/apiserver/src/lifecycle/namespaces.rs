@@ -1,10 +1,11 @@
 //! Namespaces that are deleted are emptied.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use serde_json::{Value, json};
 use watchkeeper_storage::{Entry, Error, Range, Storage, Update};
 
 use crate::failure::Failure;
@@ -51,11 +52,20 @@ async fn follow(server: &Arc<Server>, cleaning: &Cleaning) -> Result<(), Error> 
     Ok(())
 }
 
-/// Begins to empty a namespace that is to be deleted.
+/// Begins to empty a namespace that is to be deleted, or completes one that is not.
 fn consider(server: &Arc<Server>, cleaning: &Cleaning, entry: &Entry) {
     let Some(namespaces) = server.registry().find("", "v1", "namespaces") else { return };
     let Ok(object) = namespaces.read(entry) else { return };
-    if !meta::is_deleting(&object) || !cleaning.lock().insert(meta::uid(&object).to_owned()) {
+    if !meta::is_deleting(&object) {
+        let (server, name) = (Arc::clone(server), meta::name(&object).to_owned());
+        let task = {
+            let server = Arc::clone(&server);
+            async move { complete(&server, &name).await }
+        };
+        server.spawn(Box::pin(task));
+        return;
+    }
+    if !cleaning.lock().insert(meta::uid(&object).to_owned()) {
         return;
     }
     let (server, cleaning) = (Arc::clone(server), Arc::clone(cleaning));
@@ -74,20 +84,112 @@ fn consider(server: &Arc<Server>, cleaning: &Cleaning, entry: &Entry) {
     server.spawn(Box::pin(task));
 }
 
+/// Makes the account that programs in a namespace have unless they ask for another.
+async fn complete(server: &Server, namespace: &str) {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    match server.create_internal("", "v1", "serviceaccounts", Some(namespace), account).await {
+        Err(failure) if failure.code >= 500 => {
+            tracing::warn!(%namespace, failure = %failure.message, "the default ServiceAccount could not be made");
+        }
+        // It is there, or the namespace is on its way out.
+        _ => {}
+    }
+}
+
 /// Deletes everything in a namespace, and then what holds the namespace.
 async fn clean(server: &Server, place: &Place) -> Result<(), Failure> {
     loop {
         let before = server.storage.stats().revision;
-        let mut left = 0;
+        let mut remains = Remains::default();
         for resource in server.registry().stored().iter().filter(|resource| resource.namespaced) {
-            left += empty(server, resource, Some(&place.name)).await?;
+            empty(server, resource, Some(&place.name)).await?;
+            remains.look(server, resource, &place.name).await?;
         }
-        if left == 0 {
+        if remains.resources.is_empty() {
             break;
         }
+        let now = server.options.clock.stamp();
+        server.modify_internal(place, Part::Status, |namespace| remains.report(namespace, &now)).await?;
         changed(server, before).await?;
     }
     release(server, place).await
+}
+
+/// What is left in a namespace that is to be deleted.
+#[derive(Default)]
+struct Remains {
+    /// How many objects by resource.
+    resources: BTreeMap<String, usize>,
+    /// How many objects by the finalizer that holds them.
+    finalizers: BTreeMap<String, usize>,
+}
+
+impl Remains {
+    async fn look(&mut self, server: &Server, resource: &Resource, namespace: &str) -> Result<(), Failure> {
+        let page = server.storage.range(Range::prefix(&resource.prefix_in(Some(namespace)))).await?;
+        for entry in page.entries {
+            *self.resources.entry(resource.subject().to_string()).or_default() += 1;
+            for finalizer in meta::finalizers(&resource.read(&entry)?) {
+                *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says so in the conditions of the namespace, in the words of the namespace controller.
+    fn report(&self, namespace: &mut Value, now: &str) {
+        let list = |counts: &BTreeMap<String, usize>, verb: &str| {
+            let texts =
+                counts.iter().map(|(name, count)| format!("{name} {verb} {count} resource instances"));
+            texts.collect::<Vec<_>>().join(", ")
+        };
+        let fine = |what: &str, reason: &str, message: &str| {
+            (what.to_owned(), false, reason.to_owned(), message.to_owned())
+        };
+        let mut conditions = vec![
+            fine(
+                "NamespaceDeletionDiscoveryFailure",
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            ),
+            fine(
+                "NamespaceDeletionGroupVersionParsingFailure",
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
+            ),
+            fine(
+                "NamespaceDeletionContentFailure",
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            ),
+        ];
+        let content = format!("Some resources are remaining: {}", list(&self.resources, "has"));
+        conditions.push(("NamespaceContentRemaining".into(), true, "SomeResourcesRemain".into(), content));
+        conditions.push(if self.finalizers.is_empty() {
+            fine(
+                "NamespaceFinalizersRemaining",
+                "ContentHasNoFinalizers",
+                "All content-preserving finalizers finished",
+            )
+        } else {
+            let held = format!(
+                "Some content in the namespace has finalizers remaining: {}",
+                list(&self.finalizers, "in")
+            );
+            ("NamespaceFinalizersRemaining".into(), true, "SomeFinalizersRemain".into(), held)
+        });
+        let before = namespace["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let conditions: Vec<Value> = conditions
+            .into_iter()
+            .map(|(kind, status, reason, message)| {
+                let status = if status { "True" } else { "False" };
+                let known = before.iter().find(|known| known["type"] == kind.as_str() && known["status"] == status);
+                let since = known.map_or(json!(now), |known| known["lastTransitionTime"].clone());
+                json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since})
+            })
+            .collect();
+        namespace["status"]["conditions"] = conditions.into();
+    }
 }
 
 /// Waits for any change after a revision.
@@ -101,9 +203,9 @@ async fn changed(server: &Server, revision: u64) -> Result<(), Error> {
 
 /// Takes what holds a namespace off it.
 async fn release(server: &Server, place: &Place) -> Result<(), Failure> {
-    let next = |object: &mut serde_json::Value| {
+    let next = |object: &mut Value| {
         if let Some(spec) = object.get_mut("spec") {
-            spec["finalizers"] = serde_json::json!([]);
+            spec["finalizers"] = json!([]);
         }
     };
     server.modify_internal(place, Part::Finalize, next).await

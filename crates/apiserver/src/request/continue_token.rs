@@ -1,5 +1,6 @@
 use super::rejected::Rejected;
 use serde_json::{Map, Value, json};
+use watchkeeper_schema::json::complaint;
 
 const VERSION: &str = "meta.k8s.io/v1";
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -74,17 +75,7 @@ fn read_fields(bytes: &[u8]) -> Result<Map<String, Value>, String> {
             let found = json_type(&other);
             Err(format!("json: cannot unmarshal {found} into Go value of type storage.continueToken"))
         }
-        Err(error) if error.is_eof() => Err("unexpected end of JSON input".into()),
-        Err(error) => {
-            let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
-            let before = error.column().saturating_sub(1);
-            let char = line.get(before..).and_then(|rest| rest.chars().next()).unwrap_or_default();
-            let place = match error.to_string().starts_with("trailing characters") {
-                true => "after top-level value",
-                false => "looking for beginning of value",
-            };
-            Err(format!("invalid character {char:?} {place}"))
-        }
+        Err(error) => Err(complaint(bytes).unwrap_or_else(|| error.to_string())),
     }
 }
 

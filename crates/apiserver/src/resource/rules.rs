@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use watchkeeper_kinds::Verbs;
-use watchkeeper_schema::{Error, FieldError, Path, Shape, metadata, patch};
+use watchkeeper_schema::{Error, FieldError, Path, Reason, Shape, metadata, patch};
 use watchkeeper_table::FieldPath;
 
 use super::{Nature, Resource};
@@ -115,7 +115,7 @@ impl Resource {
         }
         let mut errors = Vec::new();
         match &self.nature {
-            Nature::Builtin(kind) => errors.extend(kind.validate(object, None)),
+            Nature::Builtin(kind) => errors.extend(worded(kind.validate(object, None), object)),
             Nature::Custom(installed, index) => {
                 let version = &installed.definition.versions[*index];
                 errors.extend(self.metadata_errors(object));
@@ -333,6 +333,29 @@ impl Resource {
             Some(first) => first,
         }
     }
+}
+
+/// Errors of the metadata in the words that built-in kinds have for them, and one more rule.
+fn worded(mut errors: Vec<FieldError>, object: &Value) -> Vec<FieldError> {
+    const OWNERS: &str = "metadata.ownerReferences[";
+    for error in &mut errors {
+        let Some((_, field)) = error.field.strip_prefix(OWNERS).and_then(|rest| rest.split_once("].")) else {
+            continue;
+        };
+        if error.reason == Reason::Required {
+            let at = Path::root().child("metadata").child("ownerReferences").child(field);
+            *error = FieldError::invalid(&at, "", std::mem::take(&mut error.detail));
+        }
+    }
+    let finalizers = meta::finalizers(object).into_iter().enumerate();
+    let unqualified = finalizers.filter(|(_, name)| {
+        !name.contains('/') && !matches!(*name, "orphan" | "foregroundDeletion" | "kubernetes")
+    });
+    errors.extend(unqualified.map(|(index, name)| {
+        let at = Path::root().child("metadata").child("finalizers").index(index);
+        FieldError::invalid(&at, name, "name is neither a standard finalizer name nor is it fully qualified")
+    }));
+    errors
 }
 
 /// What of the metadata may not change.

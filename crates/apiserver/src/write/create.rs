@@ -72,6 +72,7 @@ impl Server {
             crate::admission::admit_new(&resource, &mut object);
             self.manage_created(&resource, &mut object, manner);
             resource.prepare_create(&mut object);
+            self.allocate(&resource, &mut object, None).await?;
             let errors = resource.validate(&object);
             if !errors.is_empty() {
                 return Err(Failure::invalid(resource.kind_subject(), &place.name, &errors));

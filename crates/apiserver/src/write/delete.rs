@@ -65,6 +65,9 @@ impl Server {
                 Err(error) => return Err(error.into()),
                 Ok(committed) => {
                     self.after_write(resource, committed.revision).await;
+                    if resource.is_core("services") && matches!(deleted, Deleted::Gone(_)) {
+                        self.delete_endpoints(place).await;
+                    }
                     return Ok(deleted.at(committed.revision));
                 }
             }
@@ -141,6 +144,15 @@ impl Server {
             }
         }
         Ok(listed)
+    }
+
+    /// The Endpoints of a Service go with it.
+    async fn delete_endpoints(&self, service: &Place) {
+        if let Some(resource) = self.registry().find("", "v1", "endpoints") {
+            let place = Place { resource, ..service.clone() };
+            // Whoever deletes a Service is not told of this.
+            let _ = Box::pin(self.delete_internal(&place, &DeleteOptions::default())).await;
+        }
     }
 
     /// Deletes an object on behalf of the server itself; one that is gone already is no failure.

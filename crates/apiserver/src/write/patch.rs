@@ -99,7 +99,14 @@ impl Patch {
             let error = FieldError::invalid(&Path::root().child("patch"), shown.to_string(), detail);
             Failure::invalid(Subject { group: "", name: "" }, "", &[error])
         };
-        let unknown = resource.coerce(&mut object).map_err(&invalid)?;
+        let unknown = resource.coerce(&mut object).map_err(|problem| {
+            match (self, problem.rsplit_once(" of type ")) {
+                (Self::Strategic { .. }, Some((_, wanted))) => {
+                    invalid(format!("unrecognized type: {wanted}"))
+                }
+                _ => invalid(problem),
+            }
+        })?;
         let complaints = self.complaints();
         let warnings = match manner.field_validation {
             FieldValidation::Strict => match strict_message(&complaints, &unknown) {

@@ -73,6 +73,7 @@ impl Server {
             let Next { mut object, mut warnings } = next(&old)?;
             check_version(place, &mut object, &entry)?;
             let turn = self.turn(&place.resource).await;
+            self.allocate(&place.resource, &mut object, Some(&old)).await?;
             self.prepare(place, part, &mut object, &old, manner)?;
             warnings.extend(super::remarks(&place.resource, &object));
             let written = Written { object, revision: None, created: false, warnings };

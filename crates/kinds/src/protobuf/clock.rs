@@ -1,12 +1,14 @@
 //! Times as protobuf has them: seconds since 1970, and their fractions.
+//!
+//! All functions give `None` for what is no time, and `Some(None)` for the one that Go holds for no time at all.
 
 use crate::time;
 
-/// The first moment of the year 1, which Go holds for no time at all.
+/// The first moment of the year 1: the zero of Go's times.
 const NEVER: i64 = -62_135_596_800;
 const SECONDS_OF_A_DAY: i64 = 86_400;
 
-/// The seconds of a time of JSON; `None` if it is none, [`NEVER`] not being one.
+/// The seconds of a time of JSON.
 pub(super) fn seconds(text: &str) -> Option<Option<i64>> {
     let seconds = canonical(text).or_else(|| canonical(&time::seconds(text).ok()?))?;
     Some(Some(seconds).filter(|seconds| *seconds != NEVER))
@@ -20,7 +22,7 @@ pub(super) fn nanos(text: &str) -> Option<Option<(i64, i64)>> {
     Some(Some((seconds, nanos)).filter(|time| *time != (NEVER, 0)))
 }
 
-/// The JSON of a time; `None` if the year has not four digits.
+/// The JSON of a time, if its year has four digits.
 pub(super) fn text(seconds: i64) -> Option<Option<String>> {
     if seconds == NEVER {
         return Some(None);

@@ -23,11 +23,13 @@ mod clock;
 mod list;
 mod message;
 mod read;
+mod scalar;
 mod wire;
 mod write;
 
 use crate::Error;
-use read::{Decoder, last_bytes};
+use read::Decoder;
+use scalar::last_bytes;
 use serde_json::Value;
 use wire::Writer;
 
@@ -56,12 +58,17 @@ pub fn decode(bytes: &[u8]) -> Result<Value, Error> {
             "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]".into(),
         ));
     };
+    if unknown.is_empty() {
+        return Err(Error::Decode("empty body".into()));
+    }
     let type_meta = last_bytes(unknown, 1)?.unwrap_or_default();
-    let text = |field| last_bytes(type_meta, field).map(|text| read::go_text(text.unwrap_or_default()));
+    let text = |field| last_bytes(type_meta, field).map(|text| scalar::text(text.unwrap_or_default()));
     let (api_version, kind) = (text(1)?, text(2)?);
     if kind.is_empty() || api_version.is_empty() {
         let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
-        return Err(Error::Decode(format!("Object '{missing}' is missing in a protobuf message")));
+        return Err(Error::Decode(format!(
+            "Object '{missing}' is missing in 'runtime.TypeMeta{{APIVersion:{api_version:?}, Kind:{kind:?}}}'"
+        )));
     }
     let Some(place) = message::of_kind(&api_version, &kind) else {
         return Err(Error::UnknownKind { api_version, kind });

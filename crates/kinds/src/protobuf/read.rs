@@ -2,9 +2,10 @@
 
 use super::clock;
 use super::message::{Field, Message, Place, Shape};
+use super::scalar;
 use super::wire::{Payload, Reader, problem};
-use crate::{Error, base64, decimal};
-use serde_json::{Map, Number, Value};
+use crate::{Error, base64};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// What JSON may nest, so that it can be read again by parsers that have a limit.
@@ -67,38 +68,33 @@ impl Decoder {
 
     /// The value of a field, `None` if it is not written.
     fn field(&mut self, field: &Field, found: Found<'_>) -> Result<Option<Value>, Error> {
-        let is_kept = field.is_kept;
-        Ok(match (&field.shape, found) {
-            (Shape::List(element), Found::Many(items)) => self.list(element, &items)?,
-            (Shape::Map(element), Found::Many(entries)) => self.map(element, &entries)?,
-            (Shape::List(_) | Shape::Map(_) | Shape::Bytes, Found::Nothing) => None,
-            (_, Found::Nothing) if field.is_pointer => None,
-            (Shape::Bytes, Found::Bytes(bytes)) if bytes.is_empty() && !is_kept => return Ok(None),
-            (shape, found) => {
-                let is_pointer = field.is_pointer;
-                let value = match found {
-                    Found::Number(number) => number_value(shape, number)?,
-                    Found::Bytes(bytes) => self.value(shape, &bytes)?,
-                    _ => self.zero(shape)?,
-                };
-                let is_empty = matches!(&value, Value::Null | Value::Bool(false))
-                    || value.as_str().is_some_and(str::is_empty)
-                    || value.as_f64() == Some(0.0);
-                return Ok(Some(value).filter(|_| is_pointer || is_kept || !is_empty));
+        let absent = field.is_kept.then_some(Value::Null);
+        let value = match (&field.shape, found) {
+            (Shape::List(element), Found::Many(items)) => return Ok(self.list(element, &items)?.or(absent)),
+            (Shape::Map(element), Found::Many(entries)) => {
+                return Ok(self.map(element, &entries)?.or(absent));
             }
-        }
-        .or_else(|| is_kept.then_some(Value::Null)))
+            (Shape::List(_) | Shape::Map(_) | Shape::Bytes, Found::Nothing) => return Ok(absent),
+            (_, Found::Nothing) if field.is_pointer => return Ok(absent),
+            (shape, Found::Number(number)) => scalar::number(shape, number)?,
+            (shape, Found::Bytes(bytes)) => self.value(shape, &bytes)?,
+            (shape, _) => self.zero(shape)?,
+        };
+        let is_empty = matches!(&value, Value::Null | Value::Bool(false))
+            || value.as_str().is_some_and(str::is_empty)
+            || value.as_f64() == Some(0.0);
+        let is_written = field.is_pointer || field.is_kept || !is_empty;
+        Ok(is_written.then_some(value))
     }
 
     fn list(&mut self, element: &Shape, items: &[Payload<'_>]) -> Result<Option<Value>, Error> {
-        let items: Result<Vec<_>, _> = self.nested(|decoder| {
+        let items: Vec<_> = self.nested(|decoder| {
             let item = |item: &Payload<'_>| {
                 decoder.charge(1)?;
                 decoder.payload(element, *item)
             };
-            Ok(items.iter().map(item).collect())
+            items.iter().map(item).collect::<Result<_, _>>()
         })?;
-        let items = items?;
         Ok((!items.is_empty()).then_some(Value::Array(items)))
     }
 
@@ -107,12 +103,12 @@ impl Decoder {
             let mut map = Map::new();
             for entry in entries {
                 decoder.charge(1)?;
-                let Payload::Bytes(bytes) = entry else { return Err(wrong_type("map")) };
+                let Payload::Bytes(bytes) = entry else { return Err(entry.misfit("map")) };
                 let (mut key, mut value, mut reader) = (String::new(), None, Reader::new(bytes));
                 while let Some((number, payload)) = reader.next()? {
                     match (number, payload) {
-                        (1, Payload::Bytes(bytes)) => key = go_text(bytes),
-                        (1, _) => return Err(wrong_type("map key")),
+                        (1, Payload::Bytes(bytes)) => key = scalar::text(bytes),
+                        (1, other) => return Err(other.misfit("map key")),
                         (2, payload) => value = Some(decoder.payload(element, payload)?),
                         _ => {}
                     }
@@ -127,20 +123,22 @@ impl Decoder {
     fn payload(&mut self, shape: &Shape, payload: Payload<'_>) -> Result<Value, Error> {
         match payload {
             Payload::Bytes(bytes) => self.value(shape, bytes),
-            Payload::Varint(number) | Payload::Fixed64(number) => number_value(shape, number),
-            Payload::Fixed32 => Err(wrong_type("value")),
+            Payload::Varint(number) | Payload::Fixed64(number) if fits(shape, payload) => {
+                scalar::number(shape, number)
+            }
+            _ => Err(payload.misfit("value")),
         }
     }
 
     /// The value of what has a length.
     fn value(&mut self, shape: &Shape, bytes: &[u8]) -> Result<Value, Error> {
         Ok(match shape {
-            Shape::Text => go_text(bytes).into(),
+            Shape::Text => scalar::text(bytes).into(),
             Shape::Bytes => base64::encode(bytes).into(),
-            Shape::Quantity => quantity(bytes)?,
-            Shape::IntOrString => int_or_string(bytes)?,
-            Shape::Time => time(bytes, |seconds, _| clock::text(seconds))?,
-            Shape::MicroTime => time(bytes, clock::micro_text)?,
+            Shape::Quantity => scalar::quantity(bytes)?,
+            Shape::IntOrString => scalar::int_or_string(bytes)?,
+            Shape::Time => scalar::time(bytes, |seconds, _| clock::text(seconds))?,
+            Shape::MicroTime => scalar::time(bytes, clock::micro_text)?,
             Shape::Json => self.json(bytes)?,
             Shape::Message(place) => self.object(*place, bytes)?,
             Shape::Union(place) => {
@@ -157,21 +155,21 @@ impl Decoder {
                 }
                 self.list(element, &items)?.unwrap_or_else(|| Value::Array(Vec::new()))
             }
-            _ => return Err(wrong_type("value")),
+            _ => return Err(Payload::Bytes(bytes).misfit("value")),
         })
     }
 
     /// The zero of a type that is there by value.
     fn zero(&mut self, shape: &Shape) -> Result<Value, Error> {
         match shape {
-            Shape::Flag | Shape::Int32 | Shape::Int64 | Shape::Double => number_value(shape, 0),
+            Shape::Flag | Shape::Int32 | Shape::Int64 | Shape::Double => scalar::number(shape, 0),
             _ => self.value(shape, &[]),
         }
     }
 
     /// JSON as it is.
     fn json(&mut self, bytes: &[u8]) -> Result<Value, Error> {
-        let text = last_bytes(bytes, 1)?.unwrap_or_default();
+        let text = scalar::last_bytes(bytes, 1)?.unwrap_or_default();
         if text.is_empty() {
             return Ok(Value::Null);
         }
@@ -221,12 +219,12 @@ fn gather<'a>(message: &Message, bytes: &'a [u8]) -> Result<Vec<Found<'a>>, Erro
                 }
             }
             (shape, Payload::Bytes(bytes)) if fits(shape, payload) => {
-                *found = Found::Bytes(Cow::Borrowed(bytes))
+                *found = Found::Bytes(Cow::Borrowed(bytes));
             }
             (shape, Payload::Varint(number) | Payload::Fixed64(number)) if fits(shape, payload) => {
                 *found = Found::Number(number);
             }
-            _ => return Err(wrong_type(field.name)),
+            _ => return Err(payload.misfit(field.name)),
         }
     }
     Ok(all)
@@ -256,90 +254,6 @@ fn fits(shape: &Shape, payload: Payload<'_>) -> bool {
     }
 }
 
-fn number_value(shape: &Shape, number: u64) -> Result<Value, Error> {
-    Ok(match shape {
-        Shape::Flag => (number != 0).into(),
-        Shape::Int32 => (number as i32).into(),
-        Shape::Int64 => (number as i64).into(),
-        Shape::Double => double(f64::from_bits(number))?,
-        _ => return Err(wrong_type("value")),
-    })
-}
-
-/// A number as Go writes it: without a fraction if it has none.
-fn double(number: f64) -> Result<Value, Error> {
-    let is_whole =
-        number.fract() == 0.0 && number.abs() < 9e18 && !(number == 0.0 && number.is_sign_negative());
-    if is_whole {
-        return Ok((number as i64).into());
-    }
-    Number::from_f64(number)
-        .map(Value::Number)
-        .ok_or_else(|| Error::Decode(format!("json: unsupported value: {number}")))
-}
-
-/// Text as Go writes it in JSON: each byte that is no part of a character becomes one that says so.
-pub(super) fn go_text(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
-        chunk.invalid().iter().for_each(|_| text.push(char::REPLACEMENT_CHARACTER));
-    }
-    text
-}
-
-fn quantity(bytes: &[u8]) -> Result<Value, Error> {
-    let Some(text) = last_bytes(bytes, 1)? else { return Ok("0".into()) };
-    decimal::canonical(&go_text(text)).map(Value::String).map_err(Error::Decode)
-}
-
-fn int_or_string(bytes: &[u8]) -> Result<Value, Error> {
-    let (mut kind, mut number, mut text, mut reader) = (0, 0_i32, String::new(), Reader::new(bytes));
-    while let Some((field, payload)) = reader.next()? {
-        match (field, payload) {
-            (1, Payload::Varint(value)) => kind = value,
-            (2, Payload::Varint(value)) => number = value as i32,
-            (3, Payload::Bytes(value)) => text = go_text(value),
-            (1..=3, _) => return Err(wrong_type("intOrString")),
-            _ => {}
-        }
-    }
-    match kind {
-        0 => Ok(number.into()),
-        1 => Ok(text.into()),
-        _ => Err(Error::Decode("impossible IntOrString.Type".into())),
-    }
-}
-
-fn time(bytes: &[u8], text: impl Fn(i64, i32) -> Option<Option<String>>) -> Result<Value, Error> {
-    if bytes.is_empty() {
-        return Ok(Value::Null);
-    }
-    let (mut seconds, mut nanos, mut reader) = (0, 0, Reader::new(bytes));
-    while let Some((field, payload)) = reader.next()? {
-        match (field, payload) {
-            (1, Payload::Varint(value)) => seconds = value as i64,
-            (2, Payload::Varint(value)) => nanos = value as i32,
-            (1 | 2, _) => return Err(wrong_type("time")),
-            _ => {}
-        }
-    }
-    let text = text(seconds, nanos).ok_or_else(|| problem("a time must be of the years 0 to 9999"))?;
-    Ok(text.map_or(Value::Null, Value::String))
-}
-
-/// The bytes of a field; the last ones count.
-pub(super) fn last_bytes(message: &[u8], field: u32) -> Result<Option<&[u8]>, Error> {
-    let (mut found, mut reader) = (None, Reader::new(message));
-    while let Some((number, payload)) = reader.next()? {
-        if number == field {
-            let Payload::Bytes(bytes) = payload else { return Err(wrong_type("value")) };
-            found = Some(bytes);
-        }
-    }
-    Ok(found)
-}
-
 /// How deep a value nests. It was just parsed, so the parser's limit is its limit.
 fn depth(value: &Value) -> usize {
     match value {
@@ -347,10 +261,6 @@ fn depth(value: &Value) -> usize {
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
         _ => 0,
     }
-}
-
-fn wrong_type(field: &str) -> Error {
-    problem(&format!("wrong wireType for field {field}"))
 }
 
 fn too_deep() -> Error {

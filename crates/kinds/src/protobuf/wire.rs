@@ -11,6 +11,19 @@ pub(super) enum Payload<'a> {
     Bytes(&'a [u8]),
 }
 
+impl Payload<'_> {
+    /// The error of a field that wants another payload.
+    pub(super) fn misfit(self, field: &str) -> Error {
+        let wire_type = match self {
+            Self::Varint(_) => 0,
+            Self::Fixed64(_) => 1,
+            Self::Bytes(_) => 2,
+            Self::Fixed32 => 5,
+        };
+        problem(&format!("wrong wireType = {wire_type} for field {field}"))
+    }
+}
+
 /// Reads a message field by field.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],

@@ -66,7 +66,10 @@ fn value(writer: &mut Writer, number: u32, shape: &Shape, value: Option<&Value>)
         }
         Shape::Quantity => {
             let text = value.map_or(Some("0"), Value::as_str)?;
-            writer.message(number, |writer| Some(writer.delimited(1, text.as_bytes())))?;
+            writer.message(number, |writer| {
+                writer.delimited(1, text.as_bytes());
+                Some(())
+            })?;
         }
         Shape::IntOrString => writer.message(number, |writer| int_or_string(writer, value))?,
         Shape::Time => writer.message(number, |writer| {
@@ -90,7 +93,8 @@ fn value(writer: &mut Writer, number: u32, shape: &Shape, value: Option<&Value>)
             fields(writer, place.message(), value.map_or(Some(&none), Value::as_object)?)
         })?,
         Shape::Union(place) => {
-            writer.message(number, |writer| union(writer, place.message(), value.unwrap_or(&Value::Null)))?
+            let value = value.unwrap_or(&Value::Null);
+            writer.message(number, |writer| union(writer, place.message(), value))?;
         }
         // There are no lists of lists, nor maps of them, that are not in a message of their own.
         Shape::List(_) | Shape::Map(_) => return None,

@@ -54,7 +54,7 @@ fn backend(backend: &Field<'_>, errors: &mut Errors) {
     let service = backend.get("service");
     if !service.is_set() {
         if !backend.get("resource").is_set() {
-            errors.push(FieldError::required(&backend.at, "resource or service backend is required"));
+            errors.push(FieldError::invalid(&backend.at, "", "resource or service backend is required"));
         }
         return;
     }

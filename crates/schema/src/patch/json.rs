@@ -29,9 +29,19 @@ impl JsonPatch {
     /// Reads a patch from the body of a request.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let decoded = json::decode(bytes).map_err(|error| Error::NotAPatch(error.to_string()))?;
-        let not_an = |what: &str| Error::NotAPatch(format!("the patch must be an array of {what}"));
+        let not_a = |found: &Value, wanted: &str| {
+            let found = match found {
+                Value::Null => "null",
+                Value::Bool(_) => "bool",
+                Value::Number(_) => "number",
+                Value::String(_) => "string",
+                Value::Array(_) => "array",
+                Value::Object(_) => "object",
+            };
+            Error::NotAPatch(format!("json: cannot unmarshal {found} into Go value of type {wanted}"))
+        };
         let Value::Array(items) = decoded.value else {
-            return Err(not_an("operations"));
+            return Err(not_a(&decoded.value, "[]handlers.jsonPatchOp"));
         };
         if items.len() > MAX_OPERATIONS {
             return Err(Error::TooManyOperations { operations: items.len() });
@@ -41,7 +51,7 @@ impl JsonPatch {
         let mut operations = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {
             let Value::Object(operation) = item else {
-                return Err(not_an("objects"));
+                return Err(not_a(&item, "handlers.jsonPatchOp"));
             };
             for name in operation.keys() {
                 if !matches!(name.as_str(), "op" | "path" | "from" | "value") {
