@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: all setup test lint fmt deny bench soak doc clean
+.PHONY: all setup test lint fmt deny bench bench-server soak doc clean
 
 all: test lint
 
@@ -25,6 +25,10 @@ deny: ## licences, duplicates, sources and known advisories
 
 bench: ## side by side with the peers; prints the table and writes bench/RESULTS.md
 	$(CARGO) run --release -p watchkeeper-bench -- --write bench/RESULTS.md
+
+bench-server: ## the API server against its requirements, and if WATCHKEEPER_PEER starts one, a peer; writes bench/SERVER.md
+	$(CARGO) build --release -p watchkeeper-cli
+	$(CARGO) run --release -p watchkeeper-bench-server -- --write bench/SERVER.md
 
 soak: ## the random tests, a hundred times as many
 	WATCHKEEPER_CASES=300000 WATCHKEEPER_SCHEDULES=3000000 WATCHKEEPER_INTERLEAVINGS=300000 \

@@ -2,7 +2,7 @@
 //!
 //! `WATCHKEEPER_CONFORMANCE_ONLY=name` runs one script; `WATCHKEEPER_CONFORMANCE_ACCEPT=1` writes what came into the
 //! scripts, to be read before it is believed.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

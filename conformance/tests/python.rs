@@ -8,8 +8,9 @@ use watchkeeper_conformance::{Server, choice};
 
 #[test]
 fn the_python_client_sees_what_its_tests_say() {
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
-    let installed = scratch.join("../../conformance/python/bin/python");
+    let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let scratch = temporary.join("python");
+    let installed = temporary.join("../conformance/python/bin/python");
     let python = choice("PYTHON").map_or(installed, PathBuf::from);
     assert!(python.exists(), "{} is not there; scripts/setup installs it", python.display());
     let server = Server::start(&scratch).unwrap();

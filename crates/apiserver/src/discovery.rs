@@ -45,12 +45,16 @@ fn summary(group: &Group) -> Value {
 /// `GET /api/v1`, `GET /apis/GROUP/VERSION`.
 pub(crate) fn resources(group: &str, version: &GroupVersion) -> Value {
     let resources: Vec<Value> = version.resources.iter().flat_map(|resource| entries(resource)).collect();
-    json!({
+    let mut list = json!({
         "kind": "APIResourceList",
-        "apiVersion": "v1",
         "groupVersion": api_version(group, &version.version),
         "resources": resources,
-    })
+    });
+    // The oldest of these lists does not have it.
+    if !group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    list
 }
 
 /// A resource and its subresources, as the list of a version has them.

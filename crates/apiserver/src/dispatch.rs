@@ -13,7 +13,7 @@ use crate::render::Shape;
 use crate::reply::Reply;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::list_options::ListOptions;
-use crate::request::media::{self, Accepted, Endpoint, Format, PatchFormat};
+use crate::request::media::{self, Accepted, Endpoint, Format, PatchFormat, Transform};
 use crate::request::path::{Prefix, ResourceTarget, Target};
 use crate::request::query::Query;
 use crate::request::write_options::WriteOptions;
@@ -92,7 +92,9 @@ impl Server {
     /// Reads the body of a request, once it is known that its sender may send it.
     async fn read_and_route(self: &Arc<Self>, mut call: Call, body: Body) -> Result<Reply, Failure> {
         let target = Target::parse(&call.path)?;
-        self.authorize(&call, &target)?;
+        if let Err(failure) = self.authorize(&call, &target) {
+            return Ok(Reply::failure(&failure).header("x-content-type-options", "nosniff"));
+        }
         if !matches!(call.method, Method::GET | Method::HEAD) {
             call.body = body.read(MAX_REQUEST_BYTES).await.map_err(|error| match error {
                 BodyError::TooLarge { limit } => Failure::too_large(&format!("limit is {limit}")),
@@ -141,7 +143,14 @@ impl Server {
                     let version = group.versions.iter().find(|found| found.version == version)?;
                     Some(discovery::resources(&group.name, version))
                 });
-                Ok(found.map_or_else(Reply::no_such_page, |list| Reply::json(200, &list)))
+                match found {
+                    Some(list) => Ok(Reply::json(200, &list)),
+                    // Of a group that is there, a version is missing; of others, nothing is known.
+                    None if registry.group(&group).is_some_and(|group| group.is_builtin()) => {
+                        Err(Failure::no_such_path())
+                    }
+                    None => Ok(Reply::no_such_page()),
+                }
             }
             Target::Root => Ok(Reply::json(200, &health::paths(&registry))),
             Target::Other(path) => match path.strip_prefix("/openapi/") {
@@ -179,7 +188,7 @@ impl Server {
         call.query.timeout()?;
         let registry = self.registry();
         let Some(resource) = registry.find(&target.group, &target.version, &target.resource) else {
-            let builtin = registry.is_builtin(&target.group, &target.version);
+            let builtin = registry.group(&target.group).is_some_and(|group| group.is_builtin());
             return if builtin { Err(Failure::no_such_path()) } else { Ok(Reply::no_such_page()) };
         };
         if call.method == Method::HEAD {
@@ -239,6 +248,9 @@ impl Server {
                 }
                 let options = ListOptions::from_query(&call.query)?;
                 let accepted = accepted(call)?;
+                if accepted.transform == Transform::Partial && !accepted.is_partial_list {
+                    return Err(Failure::not_one(resource));
+                }
                 let filter = Filter::new(resource, &options)?;
                 let listed = self.list(resource, namespace.as_deref(), &filter, &options).await?;
                 let shape = shape(&accepted, &call.query)?;
@@ -333,7 +345,7 @@ impl Server {
     }
 
     async fn patched(&self, call: &Call, place: &Place, part: Part) -> Result<Reply, Failure> {
-        let format = media::patch_format(&call.headers, place.resource.builtin_kind().is_some())?;
+        let format = patch_format(call, &place.resource)?;
         let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
         let accepted = accepted(call)?;
         let manner = call.manner(&options);
@@ -350,6 +362,11 @@ impl Server {
     async fn subresource(self: &Arc<Self>, call: &Call, place: &Place, name: &str) -> Result<Reply, Failure> {
         if name == "scale" {
             return self.scaled(call, place).await;
+        }
+        match (name, &call.method) {
+            ("binding", &Method::POST) => return self.bind(call, place).await,
+            ("eviction", &Method::POST) => return self.evict(call, place).await,
+            _ => {}
         }
         let Some(part) = Part::of(name) else {
             return Err(crate::denial::no_node(place, name));
@@ -378,7 +395,7 @@ impl Server {
                 (ScaleChange::Replace(crate::write::decode(&call.body, format)?), options)
             }
             Method::PATCH => {
-                let format = media::patch_format(&call.headers, false)?;
+                let format = patch_format(call, resource)?;
                 let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
                 (ScaleChange::Patch(Patch::read(&call.body, format)?), options)
             }
@@ -387,6 +404,24 @@ impl Server {
         let written = self.rescale(place, &change, &call.manner(&options)).await?;
         let shown = shape(&accepted, &call.query)?.of_scale(written.object);
         Ok(Reply::json(200, &shown).format(accepted.format))
+    }
+
+    /// Puts a pod on a node.
+    async fn bind(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+        let options = WriteOptions::of_create(&call.query)?;
+        let binding = crate::write::decode(&call.body, media::body_format(&call.headers, true)?)?;
+        self.assign(place, binding["target"]["name"].as_str().unwrap_or_default(), &call.manner(&options))
+            .await?;
+        Ok(Reply::json(201, &crate::failure::success(201)))
+    }
+
+    /// Deletes a pod in a polite way.
+    async fn evict(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+        let eviction = crate::write::decode(&call.body, media::body_format(&call.headers, true)?)?;
+        let mut options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
+        options.dry_run |= WriteOptions::of_create(&call.query)?.dry_run;
+        self.delete(place, &options).await?;
+        Ok(Reply::json(201, &crate::failure::success(201)))
     }
 
     async fn watched(
@@ -443,6 +478,15 @@ async fn listing(body: Body, format: Format) -> Result<Reply, Failure> {
     }
     let json = body.read(usize::MAX).await.map_err(|error| Failure::internal(error.to_string()))?;
     Ok(Reply::new(200, json.to_vec()).format(format))
+}
+
+/// How a patch is written.
+fn patch_format(call: &Call, resource: &Resource) -> Result<PatchFormat, Failure> {
+    let is_builtin = resource.builtin_kind().is_some();
+    media::patch_format(&call.headers, is_builtin).map_err(|rejected| match rejected {
+        _ if is_builtin => Failure::unknown_media_type(),
+        rejected => rejected.into(),
+    })
 }
 
 /// In which form the client wants to have its answer.

@@ -5,6 +5,7 @@ use watchkeeper_schema::managed::Conflicts;
 use watchkeeper_schema::{FieldError, invalid_message};
 
 use crate::request::rejected::Rejected;
+use crate::resource::Resource;
 
 /// A request that failed, as the `Status` object that says so.
 ///
@@ -163,6 +164,22 @@ impl Failure {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
+    /// A patch of a kind that nobody knows; said by another part of kube-apiserver than the rest.
+    pub(crate) fn unknown_media_type() -> Self {
+        Self::unsupported_media_type("415: Unsupported Media Type").about(Subject { group: "", name: "" }, "")
+    }
+
+    /// Metadata of one object was asked for where there are many.
+    pub(crate) fn not_one(resource: &Resource) -> Self {
+        let kind = match resource.builtin_kind() {
+            Some(_) => format!("*{}.{}", resource.package(), resource.list_kind),
+            None => "*unstructured.UnstructuredList".to_owned(),
+        };
+        let message =
+            format!("you requested PartialObjectMetadata, but the requested object is a list ({kind})");
+        Self::new(406, "NotAcceptable", message)
+    }
+
     /// Fields that others manage.
     pub(crate) fn apply_conflict(conflicts: &Conflicts) -> Self {
         let failure = Self::new(409, "Conflict", conflicts.to_string());
@@ -277,6 +294,11 @@ impl Cause {
         }
         Value::Object(fields)
     }
+}
+
+/// The `Status` of something that went well and has nothing else to show.
+pub(crate) fn success(code: u16) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
 }
 
 /// The `Status` of something that is gone for good.

@@ -85,7 +85,7 @@ fn checks(server: &Server, health: &str, check: Option<&str>, verbose: bool) -> 
     if let Some(name) = check {
         return match CHECKS.contains(&name) || (ready && name == "shutdown") {
             true if failed(name) => Reply::text(500, "internal server error: not healthy\n"),
-            true => Reply::text(200, "ok"),
+            true => Reply::plain(200, "ok"),
             false => Reply::no_such_page(),
         };
     }

@@ -75,10 +75,20 @@ pub(crate) fn subresource(part: Part) -> &'static str {
     }
 }
 
+/// An object of a resource with nothing in it but what every object of it has.
+pub(crate) fn empty(resource: &Resource) -> Value {
+    let mut object = json!({"apiVersion": resource.api_version, "kind": resource.kind});
+    if resource.builtin_kind().is_some() {
+        // Nothing in it can be of the wrong type.
+        let _ = resource.coerce(&mut object);
+    }
+    object
+}
+
 impl Server {
     /// Records who made an object.
     pub(crate) fn manage_created(&self, resource: &Resource, object: &mut Value, manner: &Manner) {
-        let nothing = json!({"apiVersion": resource.api_version, "kind": resource.kind});
+        let nothing = empty(resource);
         self.manage(resource, Part::Main, &nothing, object, manner);
     }
 
@@ -103,7 +113,7 @@ impl Server {
             versions: &Served::of(&registry, resource),
             api_version: &resource.api_version,
             kind: &resource.kind,
-            subresource: manner.subresource.unwrap_or(subresource(part)),
+            subresource: subresource(part),
             manager: &manner.manager,
             now: &self.options.clock.stamp(),
             reset: reset(resource, part),

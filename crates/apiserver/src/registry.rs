@@ -45,6 +45,14 @@ pub(crate) struct GroupVersion {
     pub(crate) resources: Vec<Arc<Resource>>,
 }
 
+impl Group {
+    /// Whether some of its resources are built in.
+    pub(crate) fn is_builtin(&self) -> bool {
+        let mut resources = self.versions.iter().flat_map(|version| &version.resources);
+        resources.any(|resource| resource.builtin_kind().is_some())
+    }
+}
+
 impl Registry {
     fn new(
         builtin: &[Arc<Resource>],
@@ -130,14 +138,6 @@ impl Registry {
     pub(crate) fn find_kind(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>> {
         let version = self.group(group)?.versions.iter().find(|found| found.version == version)?;
         version.resources.iter().find(|resource| resource.kind == kind).cloned()
-    }
-
-    /// Whether a version of a group has built-in resources.
-    pub(crate) fn is_builtin(&self, group: &str, version: &str) -> bool {
-        let version =
-            self.group(group).and_then(|group| group.versions.iter().find(|found| found.version == version));
-        version
-            .is_some_and(|version| version.resources.iter().any(|resource| resource.builtin_kind().is_some()))
     }
 
     /// The versions of a resource that are served.

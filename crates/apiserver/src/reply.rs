@@ -52,12 +52,17 @@ impl Reply {
 
     /// A text.
     pub(crate) fn text(code: u16, text: impl Into<String>) -> Self {
+        Self::plain(code, text).header("x-content-type-options", "nosniff")
+    }
+
+    /// A text that browsers may take for anything.
+    pub(crate) fn plain(code: u16, text: impl Into<String>) -> Self {
         Self::new(code, text.into().into_bytes()).typed("text/plain; charset=utf-8")
     }
 
     /// Nothing like that is served here. A text, not a `Status`: clients tell a missing API from a missing object by it.
     pub(crate) fn no_such_page() -> Self {
-        Self::text(404, "404 page not found\n").header("x-content-type-options", "nosniff")
+        Self::text(404, "404 page not found\n")
     }
 
     pub(crate) fn failure(failure: &Failure) -> Self {

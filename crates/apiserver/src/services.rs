@@ -13,10 +13,10 @@ use crate::resource::Resource;
 use crate::server::Server;
 
 /// The first address of the range, and how many there are. The first and the last are not given away.
-const RANGE: (Ipv4Addr, u32) = (Ipv4Addr::new(10, 96, 0, 0), 1 << 16);
+const RANGE: (Ipv4Addr, u32) = (Ipv4Addr::new(10, 0, 0, 0), 1 << 16);
 
 /// The address of the server itself.
-pub(crate) const FIRST: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
+pub(crate) const FIRST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
 /// The ports that nodes give to Services.
 const NODE_PORTS: std::ops::Range<i64> = 30_000..32_768;

@@ -265,7 +265,7 @@ impl Watcher {
 
     fn bookmark(&self, revision: Revision, end_of_state: bool) -> Bytes {
         let resource = &self.asked.resource;
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if end_of_state {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

@@ -62,8 +62,6 @@ pub(crate) struct Manner {
     pub(crate) field_validation: FieldValidation,
     /// Whether the fields that are written were worked out already.
     pub(crate) is_apply: bool,
-    /// What is recorded in place of the name of the part that is written.
-    pub(crate) subresource: Option<&'static str>,
 }
 
 /// What a change led to.

@@ -26,9 +26,10 @@ pub(crate) enum Patch {
 impl Patch {
     /// Reads the body of a request.
     pub(crate) fn read(body: &[u8], format: PatchFormat) -> Result<Self, Failure> {
+        let prefix = if format == PatchFormat::Strategic { "" } else { "error decoding patch: " };
         let object = || {
-            let decoded = json::decode(body)
-                .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+            let decoded =
+                json::decode(body).map_err(|error| Failure::bad_request(format!("{prefix}{error}")))?;
             if !decoded.value.is_object() {
                 let found = match decoded.value {
                     serde_json::Value::Array(_) => "array",
@@ -37,7 +38,7 @@ impl Patch {
                     _ => "bool",
                 };
                 let message = format!(
-                    "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+                    "{prefix}json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
                 );
                 return Err(Failure::bad_request(message));
             }

@@ -1,12 +1,15 @@
 //! The number of replicas, for those who know nothing else about a kind.
 
 use serde_json::Value;
+use watchkeeper_schema::Shape;
+use watchkeeper_schema::managed::{self, FieldPath, FieldSet, ManagedFields, Request, scale as owned};
 
 use super::update::Next;
 use super::{Manner, Part, Patch, Place, Written};
 use crate::definition::ScalePaths;
 use crate::definition::scale::{self, ScaleError};
 use crate::failure::Failure;
+use crate::meta;
 use crate::request::label_selector::LabelSelector;
 use crate::resource::{Nature, Resource};
 use crate::server::Server;
@@ -70,15 +73,47 @@ impl Server {
                 ScaleChange::Replace(scale) => scale.clone(),
                 ScaleChange::Patch(patch) => patch.apply_to_scale(&before)?,
             };
-            Ok(Next { object: scale::write(&paths, current, &after)?, warnings: Vec::new() })
+            let mut object = scale::write(&paths, current, &after)?;
+            self.manage_scaled(place, &paths, [&before, &after], current, &mut object, manner);
+            Ok(Next { object, warnings: Vec::new() })
         };
-        let manner = Manner { subresource: Some("scale"), ..manner.clone() };
+        let manner = Manner { is_apply: true, ..manner.clone() };
         let written = self.modify(place, Part::Main, &manner, next).await?;
         let object = match &resource.nature {
             Nature::Custom(..) => scale::read_written(&paths, &written.object)?,
             Nature::Builtin(_) => builtin(&paths, &written.object)?,
         };
         Ok(Written { object, ..written })
+    }
+
+    /// Records who changed the number of replicas: those who own it own the Scale, and the other way round.
+    fn manage_scaled(
+        &self,
+        place: &Place,
+        paths: &ScalePaths,
+        [before, after]: [&Value; 2],
+        current: &Value,
+        object: &mut Value,
+        manner: &Manner,
+    ) {
+        let path = |_: &str| Some(FieldPath::of(paths.spec.trim_start_matches('.').split('.')));
+        let Ok(owners) = ManagedFields::read(current) else { return };
+        let (mut live, mut new) = (before.clone(), after.clone());
+        owned::from_parent(&owners, path).write(&mut live);
+        meta::copy(&mut new, &live, "managedFields");
+        let request = Request {
+            versions: &Shape::deduced(),
+            api_version: "autoscaling/v1",
+            kind: "Scale",
+            subresource: "scale",
+            manager: &manner.manager,
+            now: &self.options.clock.stamp(),
+            reset: &FieldSet::default(),
+        };
+        let new = managed::update_or_clear(&request, &live, new);
+        if let Ok(scale) = ManagedFields::read(&new) {
+            owned::to_parent(&owners, &scale, &place.resource.api_version, path).write(object);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Replacing objects.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use watchkeeper_schema::{FieldError, Path, managed};
 use watchkeeper_storage::{Commit, Entry, Error};
 
@@ -91,6 +91,30 @@ impl Server {
             }
         }
         Err(Failure::modified(place.resource.subject(), &place.name))
+    }
+
+    /// Puts a pod on a node, once.
+    pub(crate) async fn assign(&self, place: &Place, node: &str, manner: &Manner) -> Result<(), Failure> {
+        let now = self.options.clock.stamp();
+        let next = |current: &Value| {
+            if let Some(known) = current["spec"]["nodeName"].as_str().filter(|known| !known.is_empty()) {
+                let why = format!("pod {} is already assigned to node {known:?}", place.name);
+                let subject = Subject { group: "", name: "pods/binding" };
+                return Err(Failure::conflict(subject, &place.name, &why));
+            }
+            let mut object = current.clone();
+            object["spec"]["nodeName"] = node.into();
+            let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
+            match object["status"]["conditions"].as_array_mut() {
+                Some(conditions) => {
+                    conditions.retain(|condition| condition["type"] != "PodScheduled");
+                    conditions.push(scheduled);
+                }
+                None => object["status"]["conditions"] = json!([scheduled]),
+            }
+            Ok(Next { object, warnings: Vec::new() })
+        };
+        self.modify(place, Part::Binding, manner, next).await.map(|_| ())
     }
 
     /// Changes a part of an object on behalf of the server itself; an object that is gone is no failure.

@@ -24,6 +24,8 @@ pub enum Write {
     Finalize,
     /// The `ephemeralcontainers` subresource of a pod: `spec.ephemeralContainers` only.
     EphemeralContainers,
+    /// The `binding` subresource of a pod: where it runs, and that it was decided.
+    Binding,
     /// The `resize` subresource of a pod: the resources of its containers only.
     Resize,
 }

@@ -15,6 +15,7 @@ pub(super) fn prepare(kind: &Kind, write: Write, new: &mut Fields, old: &Fields)
         Write::Status => status(kind, new, old),
         Write::Finalize => only(new, old, "finalizers"),
         Write::EphemeralContainers => only(new, old, "ephemeralContainers"),
+        Write::Binding => {}
         Write::Resize => resize(new, old),
     }
     if kind.generation && write != Write::Status && generation::differs(kind, new, old) {

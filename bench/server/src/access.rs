@@ -1,0 +1,89 @@
+//! Where a server is and who we are to it, as a kubeconfig says.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::Value;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use watchkeeper_schema::yaml;
+
+use crate::Result;
+
+/// How to reach a server.
+#[derive(Clone)]
+pub(crate) struct Access {
+    pub(crate) address: SocketAddr,
+    /// The value of the header, if a token says who we are; else a certificate does.
+    pub(crate) authorization: Option<String>,
+    /// Without protocols: each connection chooses its own.
+    pub(crate) tls: Arc<ClientConfig>,
+}
+
+impl Access {
+    /// What the first cluster and the first user of a kubeconfig say. Knows servers at IP addresses over HTTPS, tokens and
+    /// client certificates, all of them inline.
+    pub(crate) fn of(kubeconfig: &[u8]) -> Result<Self> {
+        let config = yaml::decode(kubeconfig)?.value;
+        let (cluster, user) = (&config["clusters"][0]["cluster"], &config["users"][0]["user"]);
+        let server = cluster["server"].as_str().ok_or("the kubeconfig names no server")?;
+        let host = server.strip_prefix("https://").ok_or("the server has to speak https")?;
+
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(&pem(cluster, "certificate-authority-data")?) {
+            roots.add(certificate?)?;
+        }
+        let tls = ClientConfig::builder().with_root_certificates(roots);
+        let token = user["token"].as_str();
+        let tls = if token.is_some() {
+            tls.with_no_client_auth()
+        } else {
+            let chain = pem(user, "client-certificate-data")?;
+            let chain = CertificateDer::pem_slice_iter(&chain).collect::<std::result::Result<_, _>>()?;
+            tls.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(&pem(user, "client-key-data")?)?)?
+        };
+        let authorization = token.map(|token| format!("Bearer {token}"));
+        Ok(Self { address: host.trim_end_matches('/').parse()?, authorization, tls: Arc::new(tls) })
+    }
+}
+
+fn pem(value: &Value, field: &str) -> Result<Vec<u8>> {
+    let text = value[field].as_str().ok_or_else(|| format!("the kubeconfig has no {field}"))?;
+    Ok(STANDARD.decode(text)?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn refused(kubeconfig: &str) -> String {
+        Access::of(kubeconfig.as_bytes()).err().unwrap().to_string()
+    }
+
+    #[test]
+    fn a_token_becomes_a_header() {
+        let access = Access::of(
+            b"clusters: [{cluster: {server: 'https://127.0.0.1:6443', certificate-authority-data: ''}}]\n\
+              users: [{user: {token: secret}}]\n",
+        );
+        let access = access.unwrap();
+        assert_eq!(access.address, "127.0.0.1:6443".parse().unwrap());
+        assert_eq!(access.authorization.as_deref(), Some("Bearer secret"));
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        assert_eq!(refused("kind: Config\n"), "the kubeconfig names no server");
+        assert_eq!(
+            refused("clusters: [{cluster: {server: 'http://127.0.0.1:1'}}]\n"),
+            "the server has to speak https"
+        );
+        let server =
+            "clusters: [{cluster: {server: 'https://127.0.0.1:1', certificate-authority-data: ''}}]\n";
+        assert_eq!(refused(server), "the kubeconfig has no client-certificate-data");
+    }
+}

@@ -1,0 +1,185 @@
+//! The cheapest honest client: hyper on one TLS connection, bytes in, bytes out. It runs on the cores that the server
+//! needs too, so it parses nothing that it does not have to.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::Result;
+use crate::access::Access;
+
+/// What a client of ours is called in managed fields.
+pub(crate) const NAME: &str = "bench";
+/// As Go's transport has them, for a server that is slowed down by small windows is slow for Go's clients too.
+const STREAM_WINDOW: u32 = 4 << 20;
+const CONNECTION_WINDOW: u32 = 1 << 30;
+
+/// What is sent.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) path: &'a str,
+    pub(crate) accept: &'a str,
+    pub(crate) content_type: &'a str,
+    pub(crate) body: &'a str,
+}
+
+impl<'a> Ask<'a> {
+    /// Reads a path as JSON.
+    pub(crate) fn get(path: &'a str) -> Self {
+        let json = "application/json";
+        Self { method: &Method::GET, path, accept: json, content_type: json, body: "" }
+    }
+
+    /// Posts JSON to a path.
+    pub(crate) fn post(path: &'a str, body: &'a str) -> Self {
+        Self { method: &Method::POST, body, ..Self::get(path) }
+    }
+}
+
+/// One connection to a server, closed when it is dropped.
+pub(crate) struct Connection {
+    sender: Sender,
+    access: Arc<Access>,
+}
+
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+impl Connection {
+    /// HTTP/2, as most clients speak it.
+    pub(crate) async fn http2(access: &Arc<Access>) -> Result<Self> {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.initial_stream_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
+        let (sender, connection) = builder.handshake(connect(access, b"h2").await?).await?;
+        // It ends when the sender is dropped; what goes wrong in it, the request that waits for it says.
+        tokio::spawn(async { connection.await.ok() });
+        Ok(Self { sender: Sender::Http2(sender), access: access.clone() })
+    }
+
+    /// HTTP/1.1, which costs the client less.
+    pub(crate) async fn http1(access: &Arc<Access>) -> Result<Self> {
+        let (sender, connection) = http1::handshake(connect(access, b"http/1.1").await?).await?;
+        tokio::spawn(async { connection.await.ok() });
+        Ok(Self { sender: Sender::Http1(sender), access: access.clone() })
+    }
+
+    /// Whether the server ended it.
+    pub(crate) fn is_closed(&self) -> bool {
+        match &self.sender {
+            Sender::Http1(sender) => sender.is_closed(),
+            Sender::Http2(sender) => sender.is_closed(),
+        }
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    pub(crate) async fn send(&mut self, ask: Ask<'_>) -> Result<Response<Incoming>> {
+        let mut request = Request::builder()
+            .method(ask.method)
+            .header(ACCEPT, ask.accept)
+            .header(CONTENT_TYPE, ask.content_type)
+            .header(USER_AGENT, NAME);
+        if let Some(authorization) = &self.access.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let body = Full::new(Bytes::copy_from_slice(ask.body.as_bytes()));
+        let address = self.access.address;
+        Ok(match &mut self.sender {
+            Sender::Http1(sender) => {
+                let request = request.uri(ask.path).header(HOST, address.to_string());
+                sender.send_request(request.body(body)?).await?
+            }
+            Sender::Http2(sender) => {
+                let request = request.uri(format!("https://{address}{}", ask.path));
+                sender.send_request(request.body(body)?).await?
+            }
+        })
+    }
+
+    /// Sends a request and reads the whole answer, whatever its status.
+    pub(crate) async fn answer(&mut self, ask: Ask<'_>) -> Result<(StatusCode, Pieces)> {
+        let answer = self.send(ask).await?;
+        let (status, mut body) = (answer.status(), answer.into_body());
+        let mut pieces = Pieces::default();
+        while let Some(frame) = body.frame().await {
+            pieces.0.extend(frame?.into_data());
+        }
+        Ok((status, pieces))
+    }
+
+    /// As [`answer`](Self::answer); it is an error if the server says so.
+    pub(crate) async fn call(&mut self, ask: Ask<'_>) -> Result<Pieces> {
+        match self.answer(ask).await? {
+            (status, pieces) if status.is_success() => Ok(pieces),
+            (status, pieces) => Err(refusal(ask, status, &pieces)),
+        }
+    }
+
+    /// Begins a watch.
+    pub(crate) async fn watch(&mut self, path: &str) -> Result<Lines> {
+        let answer = self.send(Ask::get(path)).await?;
+        match answer.status() {
+            StatusCode::OK => Ok(Lines { body: answer.into_body(), seen: 0 }),
+            status => Err(format!("GET {path}: {status}").into()),
+        }
+    }
+}
+
+/// What to say if the server refused.
+pub(crate) fn refusal(ask: Ask<'_>, status: StatusCode, pieces: &Pieces) -> crate::Error {
+    format!("{} {}: {status}: {}", ask.method, ask.path, String::from_utf8_lossy(&pieces.concat())).into()
+}
+
+async fn connect(
+    access: &Access,
+    protocol: &[u8],
+) -> Result<TokioIo<tokio_rustls::client::TlsStream<TcpStream>>> {
+    let stream = TcpStream::connect(access.address).await?;
+    stream.set_nodelay(true)?;
+    let mut config = (*access.tls).clone();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let name = ServerName::from(access.address.ip());
+    Ok(TokioIo::new(TlsConnector::from(Arc::new(config)).connect(name, stream).await?))
+}
+
+/// A body as it came, so that putting it together is not part of what is measured.
+#[derive(Default)]
+pub(crate) struct Pieces(Vec<Bytes>);
+
+impl Pieces {
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(Bytes::len).sum()
+    }
+
+    pub(crate) fn concat(&self) -> Vec<u8> {
+        self.0.concat()
+    }
+}
+
+/// The events of a watch: one a line, counted and not read.
+pub(crate) struct Lines {
+    body: Incoming,
+    seen: usize,
+}
+
+impl Lines {
+    /// Waits until there were this many since the watch began.
+    pub(crate) async fn reach(&mut self, count: usize) -> Result<()> {
+        while self.seen < count {
+            let frame = self.body.frame().await.ok_or("the server ended a watch")??;
+            self.seen += frame.data_ref().map_or(0, |data| memchr::memchr_iter(b'\n', data).count());
+        }
+        Ok(())
+    }
+}
