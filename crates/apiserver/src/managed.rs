@@ -76,7 +76,7 @@ pub(crate) fn subresource(part: Part) -> &'static str {
 }
 
 /// An object of a resource with nothing in it but what every object of it has.
-pub(crate) fn empty(resource: &Resource) -> Value {
+fn empty(resource: &Resource) -> Value {
     let mut object = json!({"apiVersion": resource.api_version, "kind": resource.kind});
     if resource.builtin_kind().is_some() {
         // Nothing in it can be of the wrong type.

@@ -7,7 +7,7 @@ use watchkeeper_schema::{Error, yaml};
 use super::update::Next;
 use super::{Incoming, Manner, Part, Place, Written};
 use crate::failure::Failure;
-use crate::managed::{Served, empty, reset, subresource};
+use crate::managed::{Served, reset, subresource};
 use crate::meta;
 use crate::resource::Resource;
 use crate::server::Server;
@@ -108,16 +108,14 @@ impl Server {
             now: &self.options.clock.stamp(),
             reset: reset(resource, part),
         };
-        let nothing = if live.is_none() { empty(resource) } else { Value::Null };
-        let live = live.unwrap_or(&nothing);
         let applied =
-            managed::apply(&request, Some(live), &applying.object, applying.force).map_err(|error| {
-                match error {
+            managed::apply(&request, live, &applying.object, applying.force).map_err(
+                |error| match error {
                     ApplyError::Conflicts(conflicts) => Failure::apply_conflict(&conflicts),
                     ApplyError::Failed(Error::NotApplicable(message)) => Failure::bad_request(message),
                     ApplyError::Failed(error) => Failure::untyped(error.to_string()),
-                }
-            })?;
+                },
+            )?;
         let Incoming { object, warnings } =
             Incoming::of(resource, applied.object, applying.complaints.clone(), manner)?;
         Ok(Next { object, warnings })
