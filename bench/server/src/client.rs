@@ -68,7 +68,7 @@ impl Connection {
         Ok(Self { sender: Sender::Http2(sender), access: access.clone() })
     }
 
-    /// HTTP/1.1, which costs the client less.
+    /// HTTP/1.1, one request at a time.
     pub(crate) async fn http1(access: &Arc<Access>) -> Result<Self> {
         let (sender, connection) = http1::handshake(connect(access, b"http/1.1").await?).await?;
         tokio::spawn(async { connection.await.ok() });

@@ -101,7 +101,7 @@ fn report(table: &str, rows: &[Row], size: Size, peer: bool) -> String {
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let processor = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let peer = if peer {
-        "The peer is kube-apiserver with etcd, measured by the same client in the same run, in turn with ours.\n\n"
+        "The peer is what `WATCHKEEPER_PEER` started, kube-apiserver with etcd, measured by the same client in the same run, in turn with ours.\n\n"
     } else {
         ""
     };
@@ -113,8 +113,7 @@ fn report(table: &str, rows: &[Row], size: Size, peer: bool) -> String {
          {} rows, {} missed.\n\n{peer}\
          The client is hyper with one thread. It speaks HTTP/2 over TLS and sends the bearer token of the kubeconfig, as \
          most clients do, does not ask for compression, and does not parse what it gets. Watchers of the fan-out have a \
-         TLS connection each and speak HTTP/1.1, which costs the client least; they count lines. Their changes are \
-         creates by 16 clients, and the time is from the first request to the last line at the last watcher.\n\n\
+         TLS connection each, speak HTTP/1.1 and count lines. Their changes are creates by 16 clients, and the time is from the first request to the last line at the last watcher.\n\n\
          {}, {} cores, {}, commit {}, {}.\n",
         size.rounds.max(rows::STARTS),
         rows.len(),

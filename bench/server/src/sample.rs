@@ -91,7 +91,7 @@ pub(crate) fn objects(list: &[u8]) -> usize {
 
 /// The value of a metric that has no labels.
 pub(crate) fn metric(text: &str, name: &str) -> Option<f64> {
-    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
 #[cfg(test)]

@@ -139,6 +139,39 @@ fn a_watch_ends_cleanly_with_sigint() {
 }
 
 #[test]
+fn nothing_of_a_secret_or_a_token_is_logged() {
+    let directory = tempfile::tempdir().unwrap();
+    let tokens = token_file(directory.path());
+    let server = Server::start(&["--in-memory", "--token-file", &tokens, "--log", "trace"]);
+    let path = "/api/v1/namespaces/default/secrets";
+    // "swordfish" as it is sent, and in base64, as it is kept.
+    for body in [
+        r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"k":"swordfish"}}"#,
+        r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"t"},"data":{"k":"c3dvcmRmaXNo"}}"#,
+        r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"bad"},"data":{"k":"swordfish!"}}"#,
+        r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"bad"},"data":"swordfish"}"#,
+        r#"{"swordfish"#,
+    ] {
+        let length = body.len();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        );
+        let mut answer = String::new();
+        server.send(&request).read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 201") || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    }
+    assert!(server.get(&format!("{path}/s")).contains("c3dvcmRmaXNo"));
+    server.signal("TERM");
+    let (code, _, log) = server.end();
+    assert_eq!(code, Some(0));
+    assert!(log.contains(path), "requests are logged: {log}");
+    for secret in ["swordfish", "c3dvcmRmaXNo", TOKEN] {
+        assert!(!log.contains(secret), "{secret} is in the log");
+    }
+}
+
+#[test]
 fn a_second_signal_ends_it_at_once() {
     for (name, code) in [("TERM", 143), ("INT", 130)] {
         let directory = tempfile::tempdir().unwrap();
