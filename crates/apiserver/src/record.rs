@@ -152,8 +152,8 @@ pub(crate) fn encode(object: &Value, fingerprint: u64) -> Bytes {
     json.bytes[0] = FORMAT;
     json.bytes[1..5].copy_from_slice(&hole.to_le_bytes());
     json.bytes[5..HEADER].copy_from_slice(&fingerprint.to_le_bytes());
-    json.bytes.shrink_to_fit();
-    json.bytes.into()
+    // Copied, not shrunk: what shrinks leaves a hole behind it, and there are as many of these as there are objects.
+    Bytes::copy_from_slice(&json.bytes)
 }
 
 struct Json {
