@@ -1,4 +1,4 @@
-//! How long one object takes: `cargo run --release -p watchkeeper-schema --example speed`.
+//! How long one object takes: `cargo run --release -p watchkeeper-schema --example owners_speed`.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! How long a list of 10,000 objects takes to become a table: `cargo run --release --example speed`.
+//! How long a list of 10,000 objects takes to become a table: `cargo run --release --example table_speed`.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program for people")]
 
