@@ -17,7 +17,7 @@ use crate::{lifecycle, metrics::Metrics};
 /// The namespaces that are always there.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// What can be chosen about a [`Server`].
+/// What can be chosen about an [`ApiServer`](crate::ApiServer).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
