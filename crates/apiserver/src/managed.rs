@@ -24,10 +24,10 @@ static ALL_BUT_STATUS: LazyLock<FieldSet> = LazyLock::new(|| {
 static NOTHING: LazyLock<FieldSet> = LazyLock::new(FieldSet::default);
 
 /// The versions of a resource that are served, for fields that were written in another one.
-pub(crate) struct Served(Vec<Arc<Resource>>);
+struct Served(Vec<Arc<Resource>>);
 
 impl Served {
-    pub(crate) fn of(registry: &Registry, resource: &Resource) -> Self {
+    fn of(registry: &Registry, resource: &Resource) -> Self {
         Self(registry.versions_of(&resource.prefix))
     }
 
@@ -56,7 +56,7 @@ impl Versions for Served {
 }
 
 /// What a part of a resource does not write.
-pub(crate) fn reset(resource: &Resource, part: Part) -> &'static FieldSet {
+fn reset(resource: &Resource, part: Part) -> &'static FieldSet {
     match part {
         Part::Status => &ALL_BUT_STATUS,
         Part::Main if resource.has_subresource("status") => &STATUS,
@@ -65,7 +65,7 @@ pub(crate) fn reset(resource: &Resource, part: Part) -> &'static FieldSet {
 }
 
 /// The name of a part, as owners are recorded with it.
-pub(crate) fn subresource(part: Part) -> &'static str {
+fn subresource(part: Part) -> &'static str {
     match part {
         Part::Status => "status",
         Part::Finalize => "finalize",
@@ -105,11 +105,22 @@ impl Server {
     }
 
     fn manage(&self, resource: &Resource, part: Part, live: &Value, object: &mut Value, manner: &Manner) {
-        if manner.is_apply {
-            return;
+        if !manner.is_apply {
+            let record = |request: &Request<'_>| managed::update_or_clear(request, live, object.take());
+            *object = self.as_manager(resource, part, manner, record);
         }
+    }
+
+    /// Does something about the owners of fields in the name of who writes.
+    pub(crate) fn as_manager<T>(
+        &self,
+        resource: &Resource,
+        part: Part,
+        manner: &Manner,
+        act: impl FnOnce(&Request<'_>) -> T,
+    ) -> T {
         let registry = self.registry();
-        let request = Request {
+        act(&Request {
             versions: &Served::of(&registry, resource),
             api_version: &resource.api_version,
             kind: &resource.kind,
@@ -117,7 +128,6 @@ impl Server {
             manager: &manner.manager,
             now: &self.options.clock.stamp(),
             reset: reset(resource, part),
-        };
-        *object = managed::update_or_clear(&request, live, object.take());
+        })
     }
 }

@@ -1,6 +1,5 @@
 //! What the server counts.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -142,6 +141,3 @@ impl Drop for Open {
         self.0.dec();
     }
 }
-
-#[allow(dead_code, reason = "metrics are shared with the tasks of the server")]
-type Shared = Arc<Metrics>;

@@ -7,7 +7,6 @@ use watchkeeper_schema::{Error, yaml};
 use super::update::Next;
 use super::{Incoming, Manner, Part, Place, Written};
 use crate::failure::Failure;
-use crate::managed::{Served, reset, subresource};
 use crate::meta;
 use crate::resource::Resource;
 use crate::server::Server;
@@ -98,24 +97,12 @@ impl Server {
         manner: &Manner,
     ) -> Result<Next, Failure> {
         let resource = &place.resource;
-        let registry = self.registry();
-        let request = Request {
-            versions: &Served::of(&registry, resource),
-            api_version: &resource.api_version,
-            kind: &resource.kind,
-            subresource: subresource(part),
-            manager: &manner.manager,
-            now: &self.options.clock.stamp(),
-            reset: reset(resource, part),
-        };
-        let applied =
-            managed::apply(&request, live, &applying.object, applying.force).map_err(
-                |error| match error {
-                    ApplyError::Conflicts(conflicts) => Failure::apply_conflict(&conflicts),
-                    ApplyError::Failed(Error::NotApplicable(message)) => Failure::bad_request(message),
-                    ApplyError::Failed(error) => Failure::untyped(error.to_string()),
-                },
-            )?;
+        let merge = |request: &Request<'_>| managed::apply(request, live, &applying.object, applying.force);
+        let applied = self.as_manager(resource, part, manner, merge).map_err(|error| match error {
+            ApplyError::Conflicts(conflicts) => Failure::apply_conflict(&conflicts),
+            ApplyError::Failed(Error::NotApplicable(message)) => Failure::bad_request(message),
+            ApplyError::Failed(error) => Failure::untyped(error.to_string()),
+        })?;
         let Incoming { object, warnings } =
             Incoming::of(resource, applied.object, applying.complaints.clone(), manner)?;
         Ok(Next { object, warnings })

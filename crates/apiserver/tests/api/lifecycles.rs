@@ -250,6 +250,30 @@ async fn an_owner_deleted_in_the_foreground_goes_last() {
 }
 
 #[tokio::test]
+async fn an_owner_waits_for_every_dependent_that_blocks_it() {
+    let api = Api::start().await;
+    let owner = api.post(CONFIG_MAPS, config_map("owner", json!({}))).await.ok();
+    for name in ["a", "held", "z"] {
+        owned(&api, name, &[(&owner, true)]).await;
+    }
+    let held = &format!("{CONFIG_MAPS}/held");
+    api.merge(held, json!({"metadata": {"finalizers": ["example.com/hold"]}})).await.ok();
+    api.delete(&format!("{CONFIG_MAPS}/owner?propagationPolicy=Foreground")).await.ok();
+    for name in ["a", "z"] {
+        api.eventually(&format!("{CONFIG_MAPS}/{name}"), |answer| answer.code == 404).await;
+    }
+    // What is done about an owner is done in the order of changes: after this one, the others have been seen.
+    let next = api.post(CONFIG_MAPS, config_map("next", json!({}))).await.ok();
+    owned(&api, "with-next", &[(&next, false)]).await;
+    api.delete(&format!("{CONFIG_MAPS}/next")).await.ok();
+    api.eventually(&format!("{CONFIG_MAPS}/with-next"), |answer| answer.code == 404).await;
+    let waiting = api.get(&format!("{CONFIG_MAPS}/owner")).await.ok();
+    assert_eq!(waiting["metadata"]["finalizers"], json!(["foregroundDeletion"]));
+    api.merge(held, json!({"metadata": {"finalizers": null}})).await.ok();
+    api.eventually(&format!("{CONFIG_MAPS}/owner"), |answer| answer.code == 404).await;
+}
+
+#[tokio::test]
 async fn orphans_stay_and_name_no_owner() {
     let api = Api::start().await;
     let owner = api.post(CONFIG_MAPS, config_map("owner", json!({}))).await.ok();

@@ -97,43 +97,34 @@ async fn finish(
     facts: &Facts,
     dependents: &[Box<str>],
 ) -> Result<(), Failure> {
-    let orphans = facts.finalizers.iter().any(|name| name == ORPHAN);
-    let mut is_blocked = false;
-    for key in dependents {
-        let Some((dependent, found)) = look(server, key).await? else { continue };
-        let Some(reference) = found.owners.iter().find(|owner| owner.uid == facts.uid) else { continue };
-        if orphans {
-            disown(server, &dependent, &[&facts.uid]).await?;
-        } else if reference.block_owner_deletion {
-            is_blocked = true;
-            if !found.is_deleting {
-                Box::pin(judge(server, key, &[])).await?;
-                // Objects that nothing holds are gone at once.
-                is_blocked =
-                    is_blocked && look(server, key).await?.is_some_and(|(_, now)| now.uid == found.uid);
+    if facts.finalizers.iter().any(|name| name == ORPHAN) {
+        for key in dependents {
+            if let Some((dependent, _)) = look(server, key).await? {
+                disown(server, &dependent, &[&facts.uid]).await?;
             }
         }
+        return server.remove_finalizer(place, ORPHAN).await;
     }
-    if is_blocked && !still_blocked(server, facts, dependents).await? {
-        is_blocked = false;
-    }
-    match (orphans, is_blocked) {
-        (true, _) => server.remove_finalizer(place, ORPHAN).await,
-        (false, true) => Ok(()),
-        (false, false) => server.remove_finalizer(place, FOREGROUND).await,
-    }
-}
-
-/// Whether a dependent that blocks its owner is still there.
-async fn still_blocked(server: &Server, facts: &Facts, dependents: &[Box<str>]) -> Result<bool, Failure> {
     for key in dependents {
-        if let Some((_, found)) = look(server, key).await?
-            && found.owners.iter().any(|owner| owner.uid == facts.uid && owner.block_owner_deletion)
-        {
-            return Ok(true);
+        if blocks(server, facts, key).await? {
+            Box::pin(judge(server, key, &[])).await?;
         }
     }
-    Ok(false)
+    // Some may be held by something; the owner is looked at again when they are gone.
+    for key in dependents {
+        if blocks(server, facts, key).await? {
+            return Ok(());
+        }
+    }
+    server.remove_finalizer(place, FOREGROUND).await
+}
+
+/// Whether the object under a key is a dependent that keeps its owner from being deleted.
+async fn blocks(server: &Server, owner: &Facts, key: &str) -> Result<bool, Failure> {
+    let found = look(server, key).await?;
+    Ok(found.is_some_and(|(_, found)| {
+        found.owners.iter().any(|reference| reference.uid == owner.uid && reference.block_owner_deletion)
+    }))
 }
 
 /// Takes owners off an object.
