@@ -61,6 +61,11 @@ fn read(bytes: &[u8]) -> Result<Decoded, Error> {
     Ok(Decoded { value, complaints: decoder.complaints.texts })
 }
 
+/// Encodes a value as Go's `encoding/json` does: keys sorted, `<`, `>` and `&` escaped, numbers in Go's forms.
+pub fn encode(value: &Value) -> String {
+    go_text::json(value)
+}
+
 struct Decoder<'a> {
     cursor: Cursor<'a>,
     complaints: Complaints,

@@ -150,8 +150,10 @@ impl Server {
     async fn delete_endpoints(&self, service: &Place) {
         if let Some(resource) = self.registry().find("", "v1", "endpoints") {
             let place = Place { resource, ..service.clone() };
-            // Whoever deletes a Service is not told of this.
-            let _ = Box::pin(self.delete_internal(&place, &DeleteOptions::default())).await;
+            // The Service is gone; whoever deleted it can do nothing about this.
+            if let Err(failure) = Box::pin(self.delete_internal(&place, &DeleteOptions::default())).await {
+                tracing::warn!(service = %place.name, failure = %failure.message, "Endpoints could not be deleted");
+            }
         }
     }
 
