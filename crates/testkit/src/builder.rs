@@ -1,0 +1,112 @@
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tokio::time::Instant;
+use watchkeeper_apiserver::{ApiServer, Clock};
+use watchkeeper_storage::{self as storage, Memory, Storage};
+
+use crate::TestEnv;
+use crate::entrance::Entrance;
+use crate::loopback::Loopback;
+use crate::wall_clock::WallClock;
+
+/// What can be chosen about a [`TestEnv`].
+#[derive(Clone)]
+#[must_use = "nothing happens before start"]
+pub struct Builder {
+    options: watchkeeper_apiserver::Options,
+    storage: Option<Arc<dyn Storage>>,
+    window: storage::Window,
+    epoch: SystemTime,
+    seed: Option<u64>,
+    listening: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            options: watchkeeper_apiserver::Options::default(),
+            storage: None,
+            window: storage::Window::default(),
+            epoch: SystemTime::now(),
+            seed: None,
+            listening: false,
+        }
+    }
+}
+
+impl Builder {
+    /// Options of the server; its clock is the environment's, whatever they say.
+    pub fn options(mut self, options: watchkeeper_apiserver::Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Keeps objects in this storage instead of a new one in memory.
+    pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
+        self.storage = Some(storage);
+        self
+    }
+
+    /// How much of the past watches and pages can go back to. Without effect on a [`storage`](Self::storage) that is given.
+    pub fn window(mut self, window: storage::Window) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// What time it is, as objects say, when the environment starts. From then on that time goes as tokio's does.
+    pub fn epoch(mut self, epoch: SystemTime) -> Self {
+        self.epoch = epoch;
+        self
+    }
+
+    /// Seeds what the server makes up (uids, generated names) on the thread that starts the environment. With a runtime of
+    /// one thread, that is all of it.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Also listens on a port of this machine, for processes other than the test. Not for paused clocks: those do not wait
+    /// for sockets.
+    pub fn listening(mut self) -> Self {
+        self.listening = true;
+        self
+    }
+
+    /// Starts the environment.
+    ///
+    /// # Panics
+    ///
+    /// If the server does not start.
+    pub async fn start(self) -> TestEnv {
+        if let Some(seed) = self.seed {
+            fastrand::seed(seed);
+        }
+        let wall_clock = WallClock::starting_at(self.epoch);
+        let mut options = self.options;
+        options.clock = {
+            let wall_clock = wall_clock.clone();
+            Clock::new(move || wall_clock.now())
+        };
+        let window = self.window;
+        let storage = self.storage.unwrap_or_else(|| {
+            let start = Instant::now();
+            let clock = storage::Clock::new(move || start.elapsed());
+            Arc::new(Memory::new(storage::Options { clock, window, ..storage::Options::default() }))
+        });
+        let server = match ApiServer::start(Arc::clone(&storage), options.clone()).await {
+            Ok(server) => server,
+            Err(error) => panic!("the server did not start: {error}"),
+        };
+        let entrance = Arc::new(Entrance::new(server));
+        let loopback = match self.listening {
+            true => match Loopback::start(&entrance).await {
+                Ok(loopback) => Some(loopback),
+                Err(error) => panic!("the server does not listen: {error}"),
+            },
+            false => None,
+        };
+        TestEnv::new(entrance, storage, options, wall_clock, loopback)
+    }
+}

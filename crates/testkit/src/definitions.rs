@@ -1,0 +1,69 @@
+//! The definitions of custom resources that a test installs.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+use watchkeeper_apiserver::ApiServer;
+use watchkeeper_apiserver::front::{Body, Identity, Service};
+use watchkeeper_schema::yaml;
+
+const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// How long a definition may take until it is served.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Creates a definition and waits until its kind is served.
+pub(crate) async fn install(server: &ApiServer, definition: &Value) -> Result<(), String> {
+    let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+    ask(server, "POST", PATH, definition).await.map_err(|why| format!("definition {name:?}: {why}"))?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let found = ask(server, "GET", &format!("{PATH}/{name}"), &Value::Null).await?;
+        let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        if conditions
+            .iter()
+            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+        {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(format!("definition {name:?} is not served: {conditions:?}"));
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Sends something past all faults and without being noted.
+pub(crate) async fn ask(server: &ApiServer, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+    let body = if body.is_null() { Body::empty() } else { Body::whole(body.to_string()) };
+    let request =
+        http::Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let request = request.body(body).map_err(|error| error.to_string())?;
+    let response = server.call(request, Identity::admin()).await;
+    let code = response.status();
+    let bytes = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+    let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    if code.is_success() {
+        Ok(value)
+    } else {
+        Err(value["message"].as_str().unwrap_or(code.as_str()).to_owned())
+    }
+}
+
+/// The documents of a YAML text, without empty ones.
+pub(crate) fn documents(text: &str) -> Result<Vec<Value>, String> {
+    let mut documents = vec![String::new()];
+    for line in text.lines() {
+        if line == "---" || line.starts_with("--- ") {
+            documents.push(String::new());
+        } else if let Some(document) = documents.last_mut() {
+            document.push_str(line);
+            document.push('\n');
+        }
+    }
+    let values =
+        documents.iter().map(|document| yaml::decode(document.as_bytes()).map(|decoded| decoded.value));
+    let values: Vec<Value> = values.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    Ok(values.into_iter().filter(|value| !value.is_null()).collect())
+}

@@ -1,0 +1,264 @@
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use kube_client::Client;
+use kube_core::CustomResourceExt;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use watchkeeper_apiserver::ApiServer;
+use watchkeeper_apiserver::front::Identity;
+use watchkeeper_storage::Storage;
+
+use crate::entrance::Entrance;
+use crate::loopback::Loopback;
+use crate::timeline::Seen;
+use crate::wall_clock::WallClock;
+use crate::watches::Cut;
+use crate::{Builder, Call, Fault, Outcome, definitions, transport};
+
+/// A Kubernetes API in the process of a test.
+///
+/// - It is ready in a few milliseconds and shares nothing with others; hundreds can run at once.
+/// - Its [clients](Self::client) need no socket, so that it works under tokio's paused clock.
+/// - It does what a server in a bad world does: [goes away](Self::stop) and comes back, [ends watches](Self::cut_watches),
+///   [denies](Self::deny), or has requests [delayed, lost or unanswered](Self::fault).
+/// - It remembers the last 10,000 [requests](Self::requests), and prints the last of them when it is dropped while the test
+///   panics.
+///
+/// Dropping it ends the server; clients that are left over are refused.
+///
+/// What it is told to do itself (install, create namespaces) goes past all faults, is not remembered, and panics when it
+/// fails.
+pub struct TestEnv {
+    entrance: Arc<Entrance>,
+    storage: Arc<dyn Storage>,
+    options: watchkeeper_apiserver::Options,
+    wall_clock: WallClock,
+    /// Where it listens, if it does.
+    place: Option<(SocketAddr, PathBuf)>,
+    loopback: Mutex<Option<Loopback>>,
+}
+
+impl TestEnv {
+    /// Starts one as most tests want it.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    /// For those that want it differently.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn new(
+        entrance: Arc<Entrance>,
+        storage: Arc<dyn Storage>,
+        options: watchkeeper_apiserver::Options,
+        wall_clock: WallClock,
+        loopback: Option<Loopback>,
+    ) -> Self {
+        let place = loopback.as_ref().map(|loopback| (loopback.address(), loopback.kubeconfig().to_owned()));
+        Self { entrance, storage, options, wall_clock, place, loopback: Mutex::new(loopback) }
+    }
+
+    /// A client that may do everything. Its default namespace is `default`.
+    pub fn client(&self) -> Client {
+        transport::client(Arc::clone(&self.entrance), Identity::admin())
+    }
+
+    /// A client of this user in these groups.
+    pub fn client_as(&self, user: &str, groups: &[&str]) -> Client {
+        transport::client(Arc::clone(&self.entrance), Identity::new(user, groups.iter().copied()))
+    }
+
+    /// Where the server listens: `https://127.0.0.1:40123`.
+    ///
+    /// # Panics
+    ///
+    /// If it was not [built](Builder::listening) to listen.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.place().0)
+    }
+
+    /// A kubeconfig file for processes that the test starts; gone with the environment.
+    ///
+    /// # Panics
+    ///
+    /// If it was not [built](Builder::listening) to listen.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.place().1
+    }
+
+    fn place(&self) -> &(SocketAddr, PathBuf) {
+        match &self.place {
+            Some(place) => place,
+            None => panic!("the environment does not listen: TestEnv::builder().listening().start()"),
+        }
+    }
+
+    /// Installs the definition of a custom resource and waits until it is served.
+    pub async fn install<K: CustomResourceExt>(&self) {
+        self.install_value(json!(K::crd())).await;
+    }
+
+    /// Installs the definitions in a YAML text.
+    pub async fn install_yaml(&self, text: &str) {
+        match definitions::documents(text) {
+            Ok(documents) => {
+                for document in documents {
+                    self.install_value(document).await;
+                }
+            }
+            Err(error) => panic!("the definitions could not be read: {error}"),
+        }
+    }
+
+    /// Installs the definitions in a YAML file.
+    pub async fn install_file(&self, file: impl AsRef<Path>) {
+        let file = file.as_ref();
+        match std::fs::read_to_string(file) {
+            Ok(text) => self.install_yaml(&text).await,
+            Err(error) => panic!("{}: {error}", file.display()),
+        }
+    }
+
+    async fn install_value(&self, mut definition: Value) {
+        definition["apiVersion"] = "apiextensions.k8s.io/v1".into();
+        definition["kind"] = "CustomResourceDefinition".into();
+        if let Err(error) = definitions::install(&*self.server(), &definition).await {
+            panic!("{error}");
+        }
+    }
+
+    /// Creates a namespace.
+    pub async fn create_namespace(&self, name: &str) {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        if let Err(error) = definitions::ask(&self.server(), "POST", "/api/v1/namespaces", &namespace).await {
+            panic!("namespace {name:?}: {error}");
+        }
+    }
+
+    fn server(&self) -> Arc<ApiServer> {
+        match self.entrance.server() {
+            Some(server) => server,
+            None => panic!("the server is stopped"),
+        }
+    }
+
+    /// The storage under the server.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// What time it is, as objects say.
+    pub fn wall_clock(&self) -> SystemTime {
+        self.wall_clock.now()
+    }
+
+    /// Has the time that objects carry jump. Nothing else jumps with it.
+    pub fn set_wall_clock(&self, time: SystemTime) {
+        self.wall_clock.set(time);
+    }
+
+    /// Has the server go away: watches end, connections are refused. What is stored stays.
+    pub async fn stop(&self) {
+        if let Some(server) = self.entrance.replace(None) {
+            self.entrance.watches.cut(Cut::Broken);
+            if let Some(loopback) = &mut *self.loopback.lock().await {
+                loopback.stop().await;
+            }
+            server.stop().await;
+        }
+    }
+
+    /// Has a server that [went away](Self::stop) come back, over the same storage and at the same port.
+    ///
+    /// # Panics
+    ///
+    /// If it does not come back.
+    pub async fn resume(&self) {
+        if self.entrance.server().is_some() {
+            return;
+        }
+        match ApiServer::start(Arc::clone(&self.storage), self.options.clone()).await {
+            Ok(server) => drop(self.entrance.replace(Some(server))),
+            Err(error) => panic!("the server did not come back: {error}"),
+        }
+        if let Some(loopback) = &mut *self.loopback.lock().await
+            && let Err(error) = loopback.resume(&self.entrance).await
+        {
+            panic!("the server does not listen any more: {error}");
+        }
+    }
+
+    /// Has the server go away and come back.
+    pub async fn restart(&self) {
+        self.stop().await;
+        self.resume().await;
+    }
+
+    /// Ends all open watches, as when their time is over.
+    pub fn cut_watches(&self) {
+        self.entrance.watches.cut(Cut::Clean);
+    }
+
+    /// Ends all open watches as when their connections break.
+    pub fn break_watches(&self) {
+        self.entrance.watches.cut(Cut::Broken);
+    }
+
+    /// Has a function decide what becomes of every request, until the fault is lifted or dropped. Where there are several,
+    /// delays add up, and the first that does not let a request pass decides.
+    ///
+    /// The function is called when a request is sent; it may keep count, or draw from a generator with a seed.
+    pub fn fault(&self, decide: impl Fn(&Call) -> Outcome + Send + Sync + 'static) -> Fault {
+        self.entrance.faults.add(decide)
+    }
+
+    /// Has the requests that match be answered with 403.
+    pub fn deny(&self, matching: impl Fn(&Call) -> bool + Send + Sync + 'static) -> Fault {
+        self.fault(move |call| if matching(call) { Outcome::forbid() } else { Outcome::pass() })
+    }
+
+    /// The last 10,000 requests, oldest first.
+    pub fn requests(&self) -> Vec<Seen> {
+        self.entrance.timeline.requests()
+    }
+
+    /// How many of the last 10,000 requests match.
+    pub fn count(&self, matching: impl Fn(&Seen) -> bool) -> usize {
+        self.entrance.timeline.count(matching)
+    }
+
+    /// How many requests there were so far; the next one will have a [number](Call::number) one larger. To ask for what was
+    /// sent after a moment, compare with what this was then.
+    pub fn request_count(&self) -> u64 {
+        self.entrance.timeline.total()
+    }
+
+    /// The last 100 requests, one a line.
+    pub fn timeline(&self) -> String {
+        self.entrance.timeline.to_string()
+    }
+}
+
+impl Drop for TestEnv {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            #[expect(clippy::print_stderr, reason = "the test has failed, and this is what it is read for")]
+            {
+                eprintln!("{}", self.timeline());
+            }
+        }
+        self.entrance.close();
+    }
+}
+
+impl fmt::Debug for TestEnv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestEnv").field("requests", &self.request_count()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,61 @@
+//! What tests of controllers need: an API server in the test's own process, faults on the way to it, and a record of
+//! what was asked of it.
+//!
+//! [`TestEnv`] is where to start. [`eventually`] and [`consistently`] wait for what a test claims.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube_client::Api;
+//! use kube_core::params::PostParams;
+//! use watchkeeper_testkit::{Outcome, TestEnv, eventually};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let env = TestEnv::start().await;
+//! let maps: Api<ConfigMap> = Api::default_namespaced(env.client());
+//! let map = ConfigMap { metadata: kube_core::ObjectMeta { name: Some("a".into()), ..Default::default() }, ..Default::default() };
+//!
+//! // The write happens, but its sender is never told.
+//! let fault = env.fault(|call| if call.verb == "create" { Outcome::lose() } else { Outcome::pass() });
+//! assert!(maps.create(&PostParams::default(), &map).await.is_err());
+//! fault.lift();
+//!
+//! eventually(|| async { maps.get_opt("a").await.map(|found| found.is_some()).unwrap_or(false) }).await;
+//! assert_eq!(env.count(|request| request.call.is_write()), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Virtual time
+//!
+//! Nothing here waits for the machine's clock: all timers are tokio's, and the server takes the time that objects carry
+//! from tokio's clock too. Under `#[tokio::test(start_paused = true)]` an hour passes in a blink, as long as everything
+//! the test talks to is in this process; a server that [listens](Builder::listening) is not.
+//!
+//! # The way of a request
+//!
+//! `transport` takes it from a kube client (or `loopback` from a socket) to the `entrance`, which asks the `faults` what
+//! becomes of it, notes it in the `timeline`, and hands it to the server.
+
+mod builder;
+mod call;
+mod definitions;
+mod entrance;
+mod env;
+mod eventually;
+mod faults;
+mod loopback;
+mod outcome;
+mod timeline;
+mod transport;
+mod wall_clock;
+mod watches;
+
+pub use builder::Builder;
+pub use call::Call;
+pub use entrance::Broken;
+pub use env::TestEnv;
+pub use eventually::{Consistently, Eventually, Verdict, consistently, eventually};
+pub use faults::Fault;
+pub use outcome::Outcome;
+pub use timeline::{Fate, Seen};
