@@ -128,7 +128,7 @@ impl TestEnv {
     async fn install_value(&self, mut definition: Value) {
         definition["apiVersion"] = "apiextensions.k8s.io/v1".into();
         definition["kind"] = "CustomResourceDefinition".into();
-        if let Err(error) = definitions::install(&*self.server(), &definition).await {
+        if let Err(error) = definitions::install(&self.server(), &definition).await {
             panic!("{error}");
         }
     }

@@ -1,0 +1,49 @@
+use std::fmt;
+
+use crate::Leadership;
+
+/// What happened in an election.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Somebody else leads, or nobody does. Told whenever it becomes somebody else.
+    Standby {
+        /// Who leads, as far as is known.
+        leader: Option<String>,
+    },
+    /// This candidate leads.
+    Leading(Leadership),
+    /// This candidate does not lead any more.
+    Lost(Loss),
+}
+
+/// Why a leader is none any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Loss {
+    /// The lease says somebody else.
+    Taken {
+        /// Who that is; may be nobody, or somebody of the same name.
+        by: Option<String>,
+    },
+    /// The lease could not be renewed in time.
+    NotRenewed {
+        /// Why the last try failed, if there was one.
+        last: Option<String>,
+    },
+    /// It was given up.
+    Released,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Taken { by: Some(by) } => write!(f, "the lease is held by {by}"),
+            Self::Taken { by: None } => f.write_str("the lease was taken away"),
+            Self::NotRenewed { last: Some(last) } => {
+                write!(f, "the lease could not be renewed in time: {last}")
+            }
+            Self::NotRenewed { last: None } => f.write_str("the lease could not be renewed in time"),
+            Self::Released => f.write_str("the lease was released"),
+        }
+    }
+}

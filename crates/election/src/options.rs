@@ -1,0 +1,131 @@
+use std::time::{Duration, SystemTime};
+
+use crate::{Clock, identity};
+
+/// How much longer than the retry period a pause can be: it is jittered.
+pub(crate) const JITTER: f64 = 1.2;
+
+/// What can be chosen about an [`Election`](crate::Election). The times are those of client-go.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Who the candidate is. Must differ from that of all others; by default `host_pid_random`.
+    pub identity: String,
+    /// How long the others wait for a leader that does not renew its lease: 15 s. Whole seconds.
+    pub lease_duration: Duration,
+    /// How long the leader tries to renew before it gives up: 10 s.
+    pub renew_deadline: Duration,
+    /// How often the leader renews, and how often the others look: 2 s. The latter take up to 2.2 times longer, so that they
+    /// do not come all at once; as they also watch the lease, that is for when watches fail.
+    pub retry_period: Duration,
+    /// Whether to watch the lease, so as to take over at once when it is released. Without the permission to watch, the
+    /// candidate looks every retry period.
+    pub watch: bool,
+    /// What measures all of these.
+    pub clock: Clock,
+    /// What the lease says about when things happened. For people: nothing is ever decided by it.
+    pub wall_clock: fn() -> SystemTime,
+    /// Where jitter comes from.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            identity: identity::unique(),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+            watch: true,
+            clock: Clock::default(),
+            wall_clock: SystemTime::now,
+            seed: fastrand::u64(..),
+        }
+    }
+}
+
+/// What cannot work about [`Options`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidOptions {
+    /// A candidate needs a name.
+    #[error("the identity is empty")]
+    NoIdentity,
+    /// A lease counts in whole seconds.
+    #[error("the lease duration ({0:?}) is not one or more whole seconds")]
+    NotSeconds(Duration),
+    /// The leader has to give up before others take over.
+    #[error(
+        "the renew deadline ({renew_deadline:?}) is not shorter than the lease duration ({lease_duration:?})"
+    )]
+    RenewDeadline {
+        /// The one.
+        renew_deadline: Duration,
+        /// The other.
+        lease_duration: Duration,
+    },
+    /// There has to be time for another try.
+    #[error(
+        "the retry period ({retry_period:?}) times 1.2 is not shorter than the renew deadline ({renew_deadline:?})"
+    )]
+    RetryPeriod {
+        /// The one.
+        retry_period: Duration,
+        /// The other.
+        renew_deadline: Duration,
+    },
+    /// Nobody can ask all the time.
+    #[error("the retry period is zero")]
+    NoRetryPeriod,
+}
+
+impl Options {
+    /// Says what cannot work.
+    pub fn validate(&self) -> Result<(), InvalidOptions> {
+        let Self { lease_duration, renew_deadline, retry_period, .. } = *self;
+        if self.identity.is_empty() {
+            return Err(InvalidOptions::NoIdentity);
+        }
+        if lease_duration.as_secs() == 0 || lease_duration.subsec_nanos() != 0 {
+            return Err(InvalidOptions::NotSeconds(lease_duration));
+        }
+        if renew_deadline >= lease_duration {
+            return Err(InvalidOptions::RenewDeadline { renew_deadline, lease_duration });
+        }
+        if retry_period.mul_f64(JITTER) >= renew_deadline {
+            return Err(InvalidOptions::RetryPeriod { retry_period, renew_deadline });
+        }
+        if retry_period.is_zero() {
+            return Err(InvalidOptions::NoRetryPeriod);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(lease: u64, renew: u64, retry: u64) -> Result<(), InvalidOptions> {
+        let seconds = Duration::from_millis;
+        Options {
+            lease_duration: seconds(lease),
+            renew_deadline: seconds(renew),
+            retry_period: seconds(retry),
+            ..Options::default()
+        }
+        .validate()
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        assert_eq!(Options::default().validate(), Ok(()));
+        assert_eq!(with(15_000, 10_000, 8_000), Ok(()));
+        assert!(matches!(with(15_000, 15_000, 2_000), Err(InvalidOptions::RenewDeadline { .. })));
+        assert!(matches!(with(15_000, 10_000, 8_400), Err(InvalidOptions::RetryPeriod { .. })));
+        assert!(matches!(with(1_500, 1_000, 100), Err(InvalidOptions::NotSeconds(_))));
+        assert!(matches!(with(0, 0, 0), Err(InvalidOptions::NotSeconds(_))));
+        assert_eq!(with(2_000, 1_000, 0), Err(InvalidOptions::NoRetryPeriod));
+        let nobody = Options { identity: String::new(), ..Options::default() };
+        assert_eq!(nobody.validate(), Err(InvalidOptions::NoIdentity));
+    }
+}

@@ -1,0 +1,94 @@
+use std::time::Duration;
+
+use http::{Method, Request};
+use kube_client::{Client, Error};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::LeaseName;
+use crate::lease::Lease;
+use crate::machine::Answer;
+
+/// Reads and writes one lease.
+pub(crate) struct Requests {
+    client: Client,
+    leases: String,
+    name: String,
+}
+
+impl Requests {
+    pub(crate) fn new(client: Client, name: &LeaseName) -> Self {
+        let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", name.namespace);
+        Self { client, leases, name: name.name.clone() }
+    }
+
+    pub(crate) async fn read(&self, patience: Duration) -> Answer {
+        match self.send(Method::GET, &self.path(), None, patience).await {
+            Ok(lease) => Answer::Found(Some(Lease::new(lease))),
+            Err(Failure::Status(404, _)) => Answer::Found(None),
+            Err(failure) => failure.into(),
+        }
+    }
+
+    pub(crate) async fn create(&self, lease: Lease, patience: Duration) -> Answer {
+        match self.send(Method::POST, &self.leases, Some(lease), patience).await {
+            Ok(lease) => Answer::Written(Lease::new(lease)),
+            Err(failure) => failure.into(),
+        }
+    }
+
+    pub(crate) async fn replace(&self, lease: Lease, patience: Duration) -> Answer {
+        match self.send(Method::PUT, &self.path(), Some(lease), patience).await {
+            Ok(lease) => Answer::Written(Lease::new(lease)),
+            // It was deleted meanwhile: as good as changed.
+            Err(Failure::Status(404, _)) => Answer::Conflict,
+            Err(failure) => failure.into(),
+        }
+    }
+
+    /// A request for changes of the lease.
+    pub(crate) fn watch(&self) -> Option<(Client, Request<Vec<u8>>)> {
+        let uri = format!("{}?watch=true&fieldSelector=metadata.name%3D{}", self.leases, self.name);
+        Some((self.client.clone(), Request::get(uri).body(Vec::new()).ok()?))
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", self.leases, self.name)
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        lease: Option<Lease>,
+        patience: Duration,
+    ) -> Result<Value, Failure> {
+        let body = lease.map(|lease| lease.into_json().to_string().into_bytes()).unwrap_or_default();
+        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let request = request.body(body).map_err(|error| Failure::Other(error.to_string()))?;
+        match timeout(patience, self.client.request::<Value>(request)).await {
+            Ok(Ok(object)) => Ok(object),
+            Ok(Err(Error::Api(status))) => Err(Failure::Status(status.code, status.message.clone())),
+            Ok(Err(error)) => Err(Failure::Other(error.to_string())),
+            Err(_) => Err(Failure::TimedOut(patience)),
+        }
+    }
+}
+
+enum Failure {
+    Status(u16, String),
+    TimedOut(Duration),
+    Other(String),
+}
+
+impl From<Failure> for Answer {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Status(409, _) => Self::Conflict,
+            Failure::Status(_, why) | Failure::Other(why) => Self::Failed { why, timed_out: false },
+            Failure::TimedOut(patience) => {
+                Self::Failed { why: format!("no answer within {patience:?}"), timed_out: true }
+            }
+        }
+    }
+}
