@@ -1,0 +1,138 @@
+use serde_json::{Value, json};
+
+/// The most bytes that the server takes of a note, and of the other texts.
+const NOTE: usize = 1024;
+const WORD: usize = 128;
+
+/// Which object an event is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ObjectRef {
+    /// `apps/v1`
+    pub api_version: String,
+    /// `Deployment`
+    pub kind: String,
+    /// Empty for objects that are in no namespace.
+    pub namespace: String,
+    /// The name of the object.
+    pub name: String,
+    /// Its uid, if known: without it, `kubectl describe` does not show the event.
+    pub uid: String,
+}
+
+impl ObjectRef {
+    /// An object in no namespace.
+    pub fn new(api_version: impl Into<String>, kind: impl Into<String>, name: impl Into<String>) -> Self {
+        let (api_version, kind, name) = (api_version.into(), kind.into(), name.into());
+        Self { api_version, kind, name, ..Self::default() }
+    }
+
+    /// The same in this namespace.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// The same with this uid.
+    #[must_use]
+    pub fn with_uid(mut self, uid: impl Into<String>) -> Self {
+        self.uid = uid.into();
+        self
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let mut value = json!({"apiVersion": self.api_version, "kind": self.kind, "name": self.name});
+        if !self.namespace.is_empty() {
+            value["namespace"] = self.namespace.as_str().into();
+        }
+        if !self.uid.is_empty() {
+            value["uid"] = self.uid.as_str().into();
+        }
+        value
+    }
+}
+
+/// Whether something is as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventType {
+    /// It is.
+    Normal,
+    /// Somebody should look at it.
+    Warning,
+}
+
+impl EventType {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// Whether that is as it should be.
+    pub event_type: EventType,
+    /// Why, in one word for machines: `FailedMount`.
+    pub reason: String,
+    /// What was done or tried, in one word: `Mount`.
+    pub action: String,
+    /// What people should know. Cut after 1,024 bytes.
+    pub note: String,
+    /// Another object that has to do with it.
+    pub related: Option<ObjectRef>,
+}
+
+impl Event {
+    /// Something is as it should be.
+    pub fn normal(reason: impl Into<String>, action: impl Into<String>, note: impl Into<String>) -> Self {
+        Self::of(EventType::Normal, reason.into(), action.into(), note.into())
+    }
+
+    /// Something is not as it should be.
+    pub fn warning(reason: impl Into<String>, action: impl Into<String>, note: impl Into<String>) -> Self {
+        Self::of(EventType::Warning, reason.into(), action.into(), note.into())
+    }
+
+    fn of(event_type: EventType, reason: String, action: String, note: String) -> Self {
+        Self { event_type, reason, action, note, related: None }
+    }
+
+    /// The same with another object that has to do with it.
+    #[must_use]
+    pub fn related_to(mut self, related: ObjectRef) -> Self {
+        self.related = Some(related);
+        self
+    }
+
+    /// The same in the length that the server takes.
+    pub(crate) fn fitted(mut self) -> Self {
+        cut(&mut self.reason, WORD);
+        cut(&mut self.action, WORD);
+        cut(&mut self.note, NOTE);
+        self
+    }
+}
+
+/// Cuts between characters.
+fn cut(text: &mut String, limit: usize) {
+    text.truncate(text.floor_char_boundary(limit));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_cut_between_characters() {
+        let event = Event::normal("R", "A", "ä".repeat(600) + "b").fitted();
+        assert_eq!(event.note, "ä".repeat(512));
+        let event = Event::normal("R", "A", "x".to_owned() + &"ä".repeat(600)).fitted();
+        assert_eq!(event.note.len(), 1023);
+        assert_eq!(Event::normal("r".repeat(200), "A", "").fitted().reason.len(), 128);
+    }
+}

@@ -1,0 +1,140 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube_client::Client;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+use crate::counts::{Counters, count};
+use crate::series::{Series, Verdict};
+use crate::writer::Writer;
+use crate::{Counts, Event, ObjectRef, Options};
+
+/// How often to look for series that have come to their end.
+const SWEEP: Duration = Duration::from_secs(15);
+
+/// Records events. Cheap to clone.
+#[derive(Clone)]
+pub struct Recorder {
+    queue: mpsc::Sender<(ObjectRef, Event)>,
+    counters: Arc<Counters>,
+}
+
+impl Recorder {
+    /// Records an event. Does not wait and does not fail: if too many are waiting already, or too many were recorded about
+    /// this object, it is dropped and [counted](Events::counts).
+    pub fn event(&self, regarding: &ObjectRef, event: Event) {
+        count(&self.counters.recorded);
+        if self.queue.try_send((regarding.clone(), event)).is_err() {
+            count(&self.counters.overflowed);
+        }
+    }
+}
+
+/// The task that writes events (`events.k8s.io/v1`).
+///
+/// - An event that is recorded again within six minutes, whatever its note, is a repetition: the object that was written
+///   first gets a series with the number and the time of the last. The second is written at once, later ones every minute.
+/// - About one object, 25 events can be new at once, and one more every five minutes. Repetitions are not limited.
+/// - What the server refuses is not tried again; what it does not answer, or cannot answer now, is tried twelve times.
+/// - Events of objects that are in no namespace are in the namespace `default`.
+///
+/// Dropping it ends the task; what was not written is lost. [`shutdown`](Self::shutdown) writes what there is.
+pub struct Events {
+    recorder: Recorder,
+    ending: watch::Sender<bool>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Events {
+    /// Starts to write. Needs a tokio runtime.
+    pub fn start(client: Client, options: Options) -> Self {
+        let (queue, waiting) = mpsc::channel(options.queue.max(1));
+        let (ending, hurry) = watch::channel(false);
+        let counters = Arc::new(Counters::default());
+        let writer = Writer { client, options: options.clone(), counters: Arc::clone(&counters), hurry };
+        let task = Some(tokio::spawn(run(waiting, Series::new(options), writer)));
+        Self { recorder: Recorder { queue, counters }, ending, task }
+    }
+
+    /// Something to record events with.
+    pub fn recorder(&self) -> Recorder {
+        self.recorder.clone()
+    }
+
+    /// What became of the events so far.
+    pub fn counts(&self) -> Counts {
+        self.recorder.counters.read()
+    }
+
+    /// Takes no more events and writes those there are, at most for `patience`. Returns what became of all.
+    pub async fn shutdown(mut self, patience: Duration) -> Counts {
+        self.ending.send_replace(true);
+        if let Some(mut task) = self.task.take()
+            && timeout(patience, &mut task).await.is_err()
+        {
+            task.abort();
+        }
+        self.counts()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+    }
+}
+
+async fn run(mut waiting: mpsc::Receiver<(ObjectRef, Event)>, mut series: Series, mut writer: Writer) {
+    let start = Instant::now();
+    let mut ending = writer.hurry.clone();
+    let mut sweep = interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            Ok(()) = ending.changed() => waiting.close(),
+            next = waiting.recv() => match next {
+                Some((regarding, event)) => {
+                    let now = start.elapsed();
+                    let wall = (writer.options.wall_clock)();
+                    match series.take(now, wall, regarding, event) {
+                        Verdict::New(write) => writer.write(write).await,
+                        Verdict::Repeated(write) => {
+                            count(&writer.counters.repeated);
+                            if let Some(write) = write {
+                                writer.write(write).await;
+                            }
+                        }
+                        Verdict::Limited => count(&writer.counters.limited),
+                    }
+                }
+                None => break,
+            },
+            _ = sweep.tick() => {
+                for write in series.due(start.elapsed(), false) {
+                    writer.write(write).await;
+                }
+            }
+        }
+    }
+    for write in series.due(start.elapsed(), true) {
+        writer.write(write).await;
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").field("counts", &self.counts()).finish()
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recorder")
+    }
+}

@@ -1,0 +1,113 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, Request};
+use kube_client::{Client, Error};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use crate::Options;
+use crate::counts::{Counters, count};
+use crate::series::Write;
+
+/// How long a request may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait before trying again when there is not much time left.
+const HURRY: Duration = Duration::from_millis(100);
+
+/// Sends events to the server.
+pub(crate) struct Writer {
+    pub(crate) client: Client,
+    pub(crate) options: Options,
+    pub(crate) counters: Arc<Counters>,
+    /// Whether there is not much time left.
+    pub(crate) hurry: watch::Receiver<bool>,
+}
+
+enum Failure {
+    /// The server has said no.
+    Rejected(u16, String),
+    /// It may say yes another time.
+    Retry(String),
+}
+
+impl Writer {
+    /// Writes one, however often that has to be tried.
+    pub(crate) async fn write(&mut self, write: Write) {
+        for tried in 1.. {
+            match self.try_to(&write).await {
+                Ok(()) => return,
+                Err(Failure::Rejected(code, why)) => {
+                    tracing::warn!(code, %why, "an event was refused");
+                    return count(&self.counters.rejected);
+                }
+                Err(Failure::Retry(why)) if tried >= self.options.tries && !*self.hurry.borrow() => {
+                    tracing::warn!(%why, "an event could not be written");
+                    return count(&self.counters.failed);
+                }
+                Err(Failure::Retry(why)) => tracing::debug!(%why, "an event could not be written yet"),
+            }
+            self.pause().await;
+        }
+    }
+
+    async fn pause(&mut self) {
+        if *self.hurry.borrow_and_update() {
+            return sleep(HURRY).await;
+        }
+        let pause = self.options.retry.mul_f64(1.0 + 0.25 * fastrand::f64());
+        tokio::select! {
+            () = sleep(pause) => {}
+            Ok(()) = self.hurry.changed() => {}
+        }
+    }
+
+    async fn try_to(&self, write: &Write) -> Result<(), Failure> {
+        match write {
+            Write::Create(object) => self.create(object).await,
+            Write::Grow(object) => {
+                let patch = json!({"series": object["series"]});
+                match self
+                    .send(Method::PATCH, &path(object, true), "application/merge-patch+json", &patch)
+                    .await
+                {
+                    // It has expired meanwhile.
+                    Err(Failure::Rejected(404, _)) => self.create(object).await,
+                    answer => answer,
+                }
+            }
+        }
+    }
+
+    async fn create(&self, object: &Value) -> Result<(), Failure> {
+        match self.send(Method::POST, &path(object, false), "application/json", object).await {
+            // An earlier try got there, only its answer did not come back.
+            Ok(()) | Err(Failure::Rejected(409, _)) => {
+                count(&self.counters.created);
+                Ok(())
+            }
+            failure => failure,
+        }
+    }
+
+    async fn send(&self, method: Method, path: &str, content: &str, body: &Value) -> Result<(), Failure> {
+        let request = Request::builder().method(method).uri(path).header("content-type", content);
+        let request = request.body(body.to_string().into_bytes());
+        let request = request.map_err(|error| Failure::Rejected(0, error.to_string()))?;
+        match timeout(PATIENCE, self.client.request_text(request)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(Error::Api(status))) if status.code < 500 && status.code != 429 => {
+                Err(Failure::Rejected(status.code, status.message.clone()))
+            }
+            Ok(Err(error)) => Err(Failure::Retry(error.to_string())),
+            Err(_) => Err(Failure::Retry("no answer in time".into())),
+        }
+    }
+}
+
+fn path(object: &Value, named: bool) -> String {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let events = format!("/apis/events.k8s.io/v1/namespaces/{}/events", text("namespace"));
+    if named { format!("{events}/{}", text("name")) } else { events }
+}
