@@ -4,10 +4,12 @@ use std::any::Any;
 use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use hashbrown::DefaultHashBuilder;
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
 use watchkeeper_core::{Document, Header, Key, Order, Reason, Rejection, Version};
 
 use crate::codec::{Codec, Policy};
@@ -28,6 +30,9 @@ pub(crate) struct Shared<K: Readable> {
     extracts: Mutex<Vec<NamedExtract<K>>>,
     hasher: DefaultHashBuilder,
     born: Instant,
+    /// Wakes whoever waits for the store to get somewhere.
+    pub(crate) progress: Notify,
+    pub(crate) closed: AtomicBool,
 }
 
 /// One thing a source said about one object.
@@ -77,6 +82,8 @@ impl<K: Readable> Shared<K> {
             extracts: Mutex::default(),
             hasher: DefaultHashBuilder::default(),
             born: Instant::now(),
+            progress: Notify::new(),
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -191,6 +198,8 @@ impl<K: Readable> Shared<K> {
     pub(crate) fn close(&self) {
         let outboxes = std::mem::take(&mut self.state.write().outboxes);
         outboxes.iter().for_each(|outbox| outbox.close());
+        self.closed.store(true, Ordering::Release);
+        self.progress.notify_waiters();
         self.metrics.clear();
     }
 
@@ -356,6 +365,7 @@ impl<K: Readable> Shared<K> {
         self.metrics.bytes.set(state.bytes as i64);
         let state = parking_lot::RwLockWriteGuard::downgrade(state);
         state.outboxes.iter().for_each(|outbox| outbox.wake());
+        self.progress.notify_waiters();
     }
 
     /// Samples to learn a dictionary from, if there are enough.

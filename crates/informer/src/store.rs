@@ -2,6 +2,7 @@ use std::any::Any;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use serde::de::DeserializeOwned;
@@ -97,6 +98,24 @@ impl<K: Readable> Store<K> {
         self.read(|state| {
             state.parts.iter().filter(|part| part.live).map(|part| part.position.clone()).collect()
         })
+    }
+
+    /// Waits until something is true of this store: asked now, and again after every step of the writer (a batch, a new
+    /// position). The answer is `false` if the informer was stopped first. Cancel-safe.
+    pub async fn until(&self, mut is_so: impl FnMut(&Self) -> bool) -> bool {
+        let shared = &self.inner.shared;
+        loop {
+            let mut step = std::pin::pin!(shared.progress.notified());
+            // Listens before it looks, so that no step falls in between.
+            step.as_mut().enable();
+            if is_so(self) {
+                return true;
+            }
+            if shared.closed.load(Ordering::Acquire) {
+                return false;
+            }
+            step.await;
+        }
     }
 
     pub(crate) fn read<T>(&self, look: impl FnOnce(&State<K>) -> T) -> T {
