@@ -1,0 +1,190 @@
+use std::future::IntoFuture;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use http::Method;
+use watchkeeper_core::Key;
+
+use crate::applied::{Applied, Fingerprinted};
+use crate::client::Client;
+use crate::desired::{Part, document};
+use crate::error::Error;
+use crate::exchange::{Ask, decode};
+use crate::fields::is_applied;
+use crate::kind::{Kind, describe, is_namespaced, key_of};
+use crate::known::Known;
+use crate::owner::uid_of;
+use crate::place::Uri;
+use crate::view::{Look, Sight};
+use crate::write::{Answers, Outcome, Written, value_of, version_of};
+
+/// An apply that is about to be done. Awaiting it sends what is needed, if anything, and says what came of it.
+pub struct Apply<'a, K: Kind> {
+    client: &'a Client,
+    object: &'a K,
+    part: Part,
+    force: bool,
+}
+
+impl Client {
+    /// Makes an object be as given, in every field that is given, and leaves all others alone: a server-side apply.
+    ///
+    /// Fields that were applied before and are not given any more are removed. Fields that others own are taken over, since
+    /// a controller knows what it wants; [`Apply::without_force`] asks first. What the server sets (`status`, versions,
+    /// uids) is not sent, so that an object that was read may be changed and applied.
+    ///
+    /// # When nothing is sent
+    ///
+    /// If the kind is declared and the same was applied before through this client, nothing is sent as long as what the
+    /// cache shows of the applied fields has not changed since. After a restart the client knows of no earlier apply and
+    /// sends once, unless the cache [keeps managedFields](crate::Cache::keep_managed_fields), which tell.
+    pub fn apply<'a, K: Kind>(&'a self, object: &'a K) -> Apply<'a, K> {
+        Apply { client: self, object, part: Part::Main, force: true }
+    }
+
+    /// As [`apply`](Self::apply), for the status and nothing else.
+    pub fn apply_status<'a, K: Kind>(&'a self, object: &'a K) -> Apply<'a, K> {
+        Apply { client: self, object, part: Part::Status, force: true }
+    }
+}
+
+impl<K: Kind> Apply<'_, K> {
+    /// Fails with [`Error::Conflict`] if somebody else owns one of the fields and wants another value.
+    #[must_use]
+    pub fn without_force(mut self) -> Self {
+        self.force = false;
+        self
+    }
+
+    async fn send(self) -> Result<Written<K>, Error> {
+        let Self { client, object, part, force } = self;
+        let known = client.known::<K>();
+        let key = key_of(object);
+        let what = describe::<K>(&key);
+        check_name::<K>(&key, &what)?;
+        let wanted = Fingerprinted::new(document(object, part)?, known.applied.lock().hasher());
+        let seen = match known.look(&key) {
+            Ok(Look::Found(sight)) => Some(sight),
+            _ => None,
+        };
+        if let Some(sight) = seen.as_ref().filter(|_| !client.options.dry_run)
+            && let Some(object) = client.unchanged(&known, &key, part, &wanted, sight)?
+        {
+            return Ok(Written { object, outcome: Outcome::Unchanged });
+        }
+        let path = match part {
+            Part::Main => known.place.object(&key),
+            Part::Status => known.place.subresource(&key, "status"),
+        };
+        let mut uri = Uri::new(path);
+        uri.pair("force", if force { "true" } else { "false" });
+        let ask = Ask {
+            method: Method::PATCH,
+            uri,
+            content_type: "application/apply-patch+yaml",
+            body: wanted.document.to_string().into_bytes(),
+            object: what.clone(),
+        };
+        let answer = client.send(&known, Some(&key), ask, Answers::Object).await?;
+        let object: Arc<K> = Arc::new(decode(&answer.body, &what)?);
+        let before = seen.as_ref().map(Sight::version);
+        let outcome = match answer.code {
+            201 => Outcome::Created,
+            _ if before == Some(&version_of(&*object)) => Outcome::Unchanged,
+            _ => Outcome::Changed,
+        };
+        if !client.options.dry_run {
+            client.remember(&known, &key, part, &wanted, &object)?;
+        }
+        Ok(Written { object, outcome })
+    }
+}
+
+impl Client {
+    /// The object as it is, if applying this would change nothing.
+    fn unchanged<K: Kind>(
+        &self,
+        known: &Known<K>,
+        key: &Key,
+        part: Part,
+        wanted: &Fingerprinted,
+        sight: &Sight<K>,
+    ) -> Result<Option<Arc<K>>, Error> {
+        let remembered = known.applied.lock().recall(key, &self.options.manager, part);
+        let same =
+            |applied: &Applied| applied.document == wanted.fingerprint && applied.uid.as_ref() == sight.uid();
+        if remembered.as_ref().is_some_and(|applied| same(applied) && applied.version == *sight.version()) {
+            return sight.value().map(Some);
+        }
+        let object = sight.value()?;
+        let still = match &remembered {
+            Some(applied) => same(applied) && wanted.shown_by(&value_of(&*object)?) == applied.shown,
+            None => self.is_owned_as(part, wanted, &*object)?,
+        };
+        if still {
+            self.remember(known, key, part, wanted, &object)?;
+        }
+        Ok(still.then_some(object))
+    }
+
+    /// Whether the object's `managedFields` say that exactly this was applied.
+    fn is_owned_as<K: Kind>(&self, part: Part, wanted: &Fingerprinted, object: &K) -> Result<bool, Error> {
+        let subresource = (part == Part::Status).then_some("status");
+        let mut entries = object.meta().managed_fields.iter().flatten();
+        let entry = entries.find(|entry| {
+            entry.manager.as_deref() == Some(&*self.options.manager)
+                && entry.operation.as_deref() == Some("Apply")
+                && entry.subresource.as_deref().filter(|name| !name.is_empty()) == subresource
+                && entry.api_version.as_deref() == Some(&*K::api_version(&()))
+        });
+        match entry.and_then(|entry| entry.fields_v1.as_ref()) {
+            Some(fields) => Ok(is_applied(&fields.0, &wanted.document, &value_of(object)?)),
+            None => Ok(false),
+        }
+    }
+
+    fn remember<K: Kind>(
+        &self,
+        known: &Known<K>,
+        key: &Key,
+        part: Part,
+        wanted: &Fingerprinted,
+        object: &K,
+    ) -> Result<(), Error> {
+        let Some(declared) = known.declared.get() else { return Ok(()) };
+        let applied = Applied {
+            manager: Arc::clone(&self.options.manager),
+            part,
+            document: wanted.fingerprint,
+            shown: wanted.shown_by(&value_of(object)?),
+            uid: uid_of(object),
+            version: version_of(object),
+        };
+        let mut memory = known.applied.lock();
+        if memory.remember(key, applied) {
+            // What was just created is not in the cache yet; at worst it is applied once more.
+            memory.sweep(|other| other == key || declared.store.contains(other));
+        }
+        Ok(())
+    }
+}
+
+fn check_name<K: Kind>(key: &Key, what: &str) -> Result<(), Error> {
+    let missing = if key.name().is_empty() {
+        "what is applied needs a metadata.name"
+    } else if is_namespaced::<K>() && key.namespace().is_none() {
+        "objects of this kind live in namespaces: set metadata.namespace"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Incomplete { object: what.to_owned(), missing })
+}
+
+impl<'a, K: Kind> IntoFuture for Apply<'a, K> {
+    type Output = Result<Written<K>, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}

@@ -1,0 +1,300 @@
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use futures_util::future::BoxFuture;
+use http::HeaderValue;
+use kube_client::Client as Transport;
+use parking_lot::Mutex;
+use watchkeeper_core::{Key, Version};
+use watchkeeper_informer::{Metrics, Policy};
+
+use crate::cache::Cache;
+use crate::error::Error;
+use crate::guard::Guard;
+use crate::kind::{Kind, kind_name};
+use crate::known::{Declared, Known};
+use crate::live::Live;
+use crate::view::Look;
+use crate::{Informer, List};
+
+/// Reads kinds from local caches, writes to the API, and sees its own writes.
+///
+/// A cheap handle: clones share the caches and everything that was written through any of them. Handles with other options
+/// ([`dry_run`](Self::dry_run), [`manager`](Self::manager), [`guarded_by`](Self::guarded_by)) share them too. When the
+/// last handle is dropped, the caches stop.
+///
+/// # What it promises
+///
+/// - A read never shows a state older than what an earlier write *through this client* answered: not the state before an
+///   update, not a deleted object, not the absence of a created one. It does not wait for the cache; see [`barrier`] for
+///   that.
+/// - What others wrote is never hidden by that: as soon as the cache shows something newer, it is what reads show.
+/// - A write whose answer got lost, or whose future was dropped, leaves a doubt about its object: reads of it go to the
+///   API until it is resolved.
+/// - "Absent" is said only by a complete cache or by the API.
+///
+/// # What it does not promise
+///
+/// Nothing about the writes of other processes, and nothing about objects of one Kubernetes kind that are read as another
+/// Rust type than they were written as.
+///
+/// [`barrier`]: Self::barrier
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) options: Arc<Options>,
+}
+
+/// What all handles have in common.
+pub(crate) struct Shared {
+    pub(crate) transport: Transport,
+    pub(crate) user_agent: Option<HeaderValue>,
+    pub(crate) clock: Clock,
+    metrics: Metrics,
+    kinds: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    caches: Mutex<Vec<Synced>>,
+}
+
+type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+/// Waits until one of the caches is complete.
+type Synced = Arc<dyn Fn() -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;
+
+/// What is a handle's own.
+#[derive(Clone)]
+pub(crate) struct Options {
+    pub(crate) manager: Arc<str>,
+    pub(crate) dry_run: bool,
+    pub(crate) guard: Option<Arc<dyn Guard>>,
+}
+
+/// Options of a [`Client`].
+pub struct Builder {
+    transport: Transport,
+    manager: Arc<str>,
+    metrics: Metrics,
+    user_agent: Option<HeaderValue>,
+    clock: Clock,
+}
+
+impl Builder {
+    /// The name under which fields are owned that are applied or written. Default: `watchkeeper`.
+    #[must_use]
+    pub fn manager(mut self, name: &str) -> Self {
+        self.manager = name.into();
+        self
+    }
+
+    /// Where the caches count. Default: nowhere.
+    #[must_use]
+    pub fn metrics(mut self, metrics: &Metrics) -> Self {
+        self.metrics = metrics.clone();
+        self
+    }
+
+    /// Who asks, as the server's logs show it. What cannot stand in a header is ignored.
+    #[must_use]
+    pub fn user_agent(mut self, name: &str) -> Self {
+        self.user_agent = HeaderValue::from_str(name).ok();
+        self
+    }
+
+    /// Tells the time that conditions carry. Default: the machine's clock.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// The client.
+    pub fn build(self) -> Client {
+        let Self { transport, manager, metrics, user_agent, clock } = self;
+        let (kinds, caches) = (Mutex::default(), Mutex::default());
+        Client {
+            shared: Arc::new(Shared { transport, user_agent, clock, metrics, kinds, caches }),
+            options: Arc::new(Options { manager, dry_run: false, guard: None }),
+        }
+    }
+}
+
+impl Client {
+    /// A client over a transport, with default options. Give it a transport that does not retry by itself, as
+    /// [`watchkeeper_sources::kubernetes::client`] makes it: a write that is repeated unseen may be done twice.
+    pub fn new(transport: Transport) -> Self {
+        Self::builder(transport).build()
+    }
+
+    /// Options, with their defaults.
+    pub fn builder(transport: Transport) -> Builder {
+        Builder {
+            transport,
+            manager: "watchkeeper".into(),
+            metrics: Metrics::default(),
+            user_agent: None,
+            clock: Arc::new(SystemTime::now),
+        }
+    }
+
+    /// The transport that everything goes through.
+    pub fn transport(&self) -> &Transport {
+        &self.shared.transport
+    }
+
+    /// A handle whose writes are only tried: the server says what would happen and changes nothing.
+    #[must_use]
+    pub fn dry_run(&self) -> Self {
+        self.with(|options| options.dry_run = true)
+    }
+
+    /// A handle whose writes own their fields under another name.
+    #[must_use]
+    pub fn manager(&self, name: &str) -> Self {
+        self.with(|options| options.manager = name.into())
+    }
+
+    /// A handle that asks a guard right before each write leaves.
+    #[must_use]
+    pub fn guarded_by(&self, guard: Arc<dyn Guard>) -> Self {
+        self.with(|options| options.guard = Some(guard))
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = Options::clone(&self.options);
+        change(&mut options);
+        Self { shared: Arc::clone(&self.shared), options: Arc::new(options) }
+    }
+
+    /// Starts to cache a kind. The same options again give the same informer; other options are an error, since reads
+    /// could not tell which of the two is meant.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn declare<K: Kind>(&self, cache: Cache<K>) -> Result<Informer<K>, Error> {
+        let known = self.known::<K>();
+        let identity = cache.identity();
+        let selector = cache.selector()?;
+        let mut caches = self.shared.caches.lock();
+        if let Some(declared) = known.declared.get() {
+            return if declared.identity == identity {
+                Ok(declared.informer.clone())
+            } else {
+                let (kind, declared) = (kind_name::<K>(), declared.identity.clone());
+                Err(Error::DeclaredDifferently { kind, declared, wanted: identity })
+            };
+        }
+        let informer = cache.start(&self.shared.transport, &self.shared.metrics);
+        let declared = Declared {
+            identity,
+            store: informer.store(),
+            informer: informer.clone(),
+            projection: cache.projection(),
+            typed: cache.held() == Policy::Typed,
+            selector,
+            namespaces: cache.namespace_list(),
+            indexes: Mutex::default(),
+        };
+        // Nobody else can have set it: the lock on the caches is held.
+        let _ = known.declared.set(declared);
+        let waited_for = informer.clone();
+        caches.push(Arc::new(move || {
+            let synced = waited_for.synced();
+            Box::pin(async move {
+                synced.await.map_err(|error| Error::NotSynced { kind: kind_name::<K>(), reason: Some(error) })
+            })
+        }));
+        Ok(informer)
+    }
+
+    /// The informer of a declared kind.
+    pub fn informer<K: Kind>(&self) -> Result<Informer<K>, Error> {
+        Ok(self.known::<K>().declared()?.informer.clone())
+    }
+
+    /// Waits until all caches declared so far are complete.
+    pub async fn synced(&self) -> Result<(), Error> {
+        let waits: Vec<_> = self.shared.caches.lock().iter().map(|synced| synced()).collect();
+        for wait in waits {
+            wait.await?;
+        }
+        Ok(())
+    }
+
+    /// The object under a key, from the cache and what was written through this client; `None` if there is none.
+    ///
+    /// Goes to the API only if a write left a doubt about this very object.
+    pub async fn get<K: Kind>(&self, key: &Key) -> Result<Option<Arc<K>>, Error> {
+        let known = self.known::<K>();
+        match known.look(key)? {
+            Look::Found(sight) => sight.value().map(Some),
+            Look::Absent => Ok(None),
+            Look::Live => Ok(match self.resolve(&known, key).await? {
+                Some(sight) => Some(sight.value()?),
+                None => None,
+            }),
+        }
+    }
+
+    /// Objects of a kind, from the cache and what was written through this client. Narrow it down, then await it.
+    pub fn list<K: Kind>(&self) -> List<'_, K> {
+        List::new(self, false)
+    }
+
+    /// The same reads, straight from the API.
+    pub fn live(&self) -> Live<'_> {
+        Live { client: self }
+    }
+
+    /// Whether this state of an object was written through this client lately: its own echo, not news. The memory is
+    /// bounded; the answer for what it no longer knows is `false`.
+    pub fn wrote<K: Kind>(&self, key: &Key, version: &Version) -> bool {
+        self.known::<K>().recent.lock().contains(key, version)
+    }
+
+    /// Waits until the cache itself shows everything that was written of the kind through this client so far, so that
+    /// informers and indexes have it, too. Writes that the cache's field selector hides are waited for until the watch has
+    /// passed them, which on a quiet kind takes until the server's next bookmark.
+    pub async fn barrier<K: Kind>(&self) -> Result<(), Error> {
+        let known = self.known::<K>();
+        let declared = known.declared()?;
+        let failed = |error| Error::NotSynced { kind: kind_name::<K>(), reason: Some(error) };
+        declared.informer.synced().await.map_err(failed)?;
+        let (notes, floor) = known.all_notes(declared);
+        for (key, _) in &notes {
+            // A doubt has no version to wait for; asking the API gives it one.
+            if matches!(known.look(key)?, Look::Live) {
+                self.resolve(&known, key).await?;
+            }
+        }
+        let keys: Vec<Key> = notes.into_iter().map(|(key, _)| key).collect();
+        let notes: Vec<_> =
+            known.all_notes(declared).0.into_iter().filter(|(key, _)| keys.contains(key)).collect();
+        let reached = declared.store.until(|_| {
+            notes.iter().all(|(key, note)| known.is_obsolete(declared, key, note))
+                && floor.as_ref().is_none_or(|_| known.all_notes(declared).1.is_none())
+        });
+        if reached.await { Ok(()) } else { Err(Error::NotSynced { kind: kind_name::<K>(), reason: None }) }
+    }
+
+    /// What is known about a kind.
+    pub(crate) fn known<K: Kind>(&self) -> Arc<Known<K>> {
+        let mut kinds = self.shared.kinds.lock();
+        let any = kinds.entry(TypeId::of::<K>()).or_insert_with(|| Arc::new(Known::<K>::new()));
+        match Arc::clone(any).downcast::<Known<K>>() {
+            Ok(known) => known,
+            Err(_) => unreachable!("the entry of a type is of that type"),
+        }
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Options { manager, dry_run, guard } = &*self.options;
+        f.debug_struct("Client")
+            .field("manager", manager)
+            .field("dry_run", dry_run)
+            .field("guarded", &guard.is_some())
+            .finish_non_exhaustive()
+    }
+}

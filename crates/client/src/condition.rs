@@ -1,0 +1,132 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Value, json};
+
+/// What a controller has found out about an object: one condition of its status, without what is filled in for it.
+///
+/// ```
+/// use watchkeeper_client::{condition, not_ready, ready};
+/// let good = ready("PageWritten");
+/// let bad = not_ready("NoImage", "the image does not exist");
+/// let other = condition("Progressing").is_unknown("Restarted", "not looked yet");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    kind: String,
+    status: &'static str,
+    reason: String,
+    message: String,
+    generation: Option<i64>,
+}
+
+/// `Ready` is true.
+pub fn ready(reason: &str) -> Finding {
+    condition("Ready").is_true(reason)
+}
+
+/// `Ready` is false, and why.
+pub fn not_ready(reason: &str, message: impl Into<String>) -> Finding {
+    condition("Ready").is_false(reason, message)
+}
+
+/// A condition of this type, unknown as long as nothing else is said.
+pub fn condition(kind: &str) -> Finding {
+    Finding {
+        kind: kind.to_owned(),
+        status: "Unknown",
+        reason: "Unknown".to_owned(),
+        message: String::new(),
+        generation: None,
+    }
+}
+
+impl Finding {
+    /// It is true. The reason is one word in CamelCase.
+    #[must_use]
+    pub fn is_true(self, reason: &str) -> Self {
+        Self { status: "True", reason: reason.to_owned(), ..self }
+    }
+
+    /// It is false: the reason is one word in CamelCase, the message is for a person.
+    #[must_use]
+    pub fn is_false(self, reason: &str, message: impl Into<String>) -> Self {
+        Self { status: "False", reason: reason.to_owned(), message: message.into(), ..self }
+    }
+
+    /// It cannot be told: the reason is one word in CamelCase, the message is for a person.
+    #[must_use]
+    pub fn is_unknown(self, reason: &str, message: impl Into<String>) -> Self {
+        Self { status: "Unknown", reason: reason.to_owned(), message: message.into(), ..self }
+    }
+
+    /// More about it, for a person.
+    #[must_use]
+    pub fn message(self, message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..self }
+    }
+
+    /// Which generation of the object this is about, if not the one that was given.
+    #[must_use]
+    pub fn at_generation(self, generation: i64) -> Self {
+        Self { generation: Some(generation), ..self }
+    }
+
+    /// Merges it into a list of conditions, by type. The time of the transition moves only if the status does; `now` is
+    /// that time.
+    pub(crate) fn merge_into(&self, conditions: &mut Vec<Value>, generation: Option<i64>, now: &str) {
+        let mut merged = json!({
+            "type": self.kind,
+            "status": self.status,
+            "reason": self.reason,
+            "message": self.message,
+            "lastTransitionTime": now,
+        });
+        if let Some(generation) = self.generation.or(generation) {
+            merged["observedGeneration"] = generation.into();
+        }
+        match conditions.iter_mut().find(|other| other["type"] == *self.kind) {
+            None => conditions.push(merged),
+            Some(old) => {
+                if old["status"] == *self.status && old["lastTransitionTime"].is_string() {
+                    merged["lastTransitionTime"] = old["lastTransitionTime"].take();
+                }
+                *old = merged;
+            }
+        }
+    }
+}
+
+/// For conditions that come from elsewhere. Its time is not taken over.
+impl From<Condition> for Finding {
+    fn from(from: Condition) -> Self {
+        let status = match from.status.as_str() {
+            "True" => "True",
+            "False" => "False",
+            _ => "Unknown",
+        };
+        let Condition { type_: kind, reason, message, observed_generation: generation, .. } = from;
+        Self { kind, status, reason, message, generation }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_moves_with_the_status_and_the_rest_follows() {
+        let mut list = vec![json!({"type": "Other", "status": "True"})];
+        ready("A").merge_into(&mut list, Some(1), "t1");
+        assert_eq!(
+            list[1],
+            json!({"type": "Ready", "status": "True", "reason": "A", "message": "", "lastTransitionTime": "t1",
+                "observedGeneration": 1})
+        );
+        ready("B").message("m").merge_into(&mut list, Some(2), "t2");
+        assert_eq!(list[1]["lastTransitionTime"], "t1");
+        assert_eq!((&list[1]["reason"], &list[1]["observedGeneration"]), (&json!("B"), &json!(2)));
+        not_ready("C", "m").merge_into(&mut list, Some(2), "t3");
+        assert_eq!(list[1]["lastTransitionTime"], "t3");
+        assert_eq!(list.len(), 2);
+        assert_eq!(list[0], json!({"type": "Other", "status": "True"}));
+    }
+}

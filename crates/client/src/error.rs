@@ -1,0 +1,214 @@
+use std::fmt;
+use std::time::Duration;
+
+/// Why a read or a write did not do what it should, by what the caller can do about it.
+///
+/// Messages name the kind and the object and say what to do. They hold what the server said, never an object's body.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A write to something that is not there (any more). For a controller this is mostly no failure: the next event says
+    /// what has become of it.
+    #[error("{object} does not exist")]
+    NotFound {
+        /// What was written to.
+        object: String,
+    },
+    /// The object has changed since it was read: read it again, decide again, write again.
+    #[error("{object} has changed since it was read, read it again and retry: {message}")]
+    Conflict {
+        /// What was written to.
+        object: String,
+        /// What the server said.
+        message: String,
+    },
+    /// Something of this name is there already.
+    #[error("{object} exists already")]
+    AlreadyExists {
+        /// What was to be created.
+        object: String,
+    },
+    /// The server does not accept this content. Sending it again is of no use.
+    #[error("{object} is not valid: {message}")]
+    Invalid {
+        /// What was written to.
+        object: String,
+        /// What the server said.
+        message: String,
+        /// The fields it named.
+        causes: Vec<Cause>,
+    },
+    /// A permission is missing.
+    #[error("not allowed for {object}, check the roles of this program: {message}")]
+    Denied {
+        /// What was asked for.
+        object: String,
+        /// What the server said.
+        message: String,
+    },
+    /// The [`Guard`](crate::Guard) did not let the write go: nothing was sent.
+    #[error("{object} was not written: this process may not write, it does not lead (any more)")]
+    NotLeading {
+        /// What was to be written.
+        object: String,
+    },
+    /// The kind was never declared, so there is no cache to read from.
+    #[error("{kind} is not declared: declare a Cache of it, or read it with live()")]
+    NotDeclared {
+        /// The kind.
+        kind: String,
+    },
+    /// The cache of this kind watches other namespaces.
+    #[error("the cache of {kind} does not watch namespace {namespace:?}: declare it, or read with live()")]
+    OutsideCache {
+        /// The kind.
+        kind: String,
+        /// The namespace that was asked for; empty for objects without one.
+        namespace: String,
+    },
+    /// The kind was declared before, with other options.
+    #[error("{kind} is declared already as [{declared}], which differs from [{wanted}]: declare it once")]
+    DeclaredDifferently {
+        /// The kind.
+        kind: String,
+        /// How it is declared.
+        declared: String,
+        /// How it was to be declared now.
+        wanted: String,
+    },
+    /// The cache has not seen everything yet, so that "absent" would be a guess. Wait for it, or retry later.
+    #[error("the cache of {kind} is not complete yet{}", because(.reason.as_ref()))]
+    NotSynced {
+        /// The kind.
+        kind: String,
+        /// What keeps it from being complete, if that is known.
+        reason: Option<watchkeeper_core::Error>,
+    },
+    /// The server asks to be left alone for a while. Nothing was done.
+    #[error("{object}: the server asks to wait{}: {message}", of_time(.after.as_ref()))]
+    Throttled {
+        /// What was asked for.
+        object: String,
+        /// How long it asked us to wait, if it said so.
+        after: Option<Duration>,
+        /// What the server said.
+        message: String,
+    },
+    /// The server could not be asked, or could not answer. Nothing was changed: retry later.
+    #[error("{object}: the server is not available: {message}")]
+    Unavailable {
+        /// What was asked for.
+        object: String,
+        /// What happened.
+        message: String,
+    },
+    /// A write was sent and its outcome is not known: it may have been done. Reads of the object go to the API until that is
+    /// clear; decide again from what they say.
+    #[error("{object}: the outcome of a write is not known, read it again: {message}")]
+    Lost {
+        /// What was written to.
+        object: String,
+        /// What happened.
+        message: String,
+    },
+    /// Something the server sent, or the object itself, is not what its type expects.
+    #[error("{object} cannot be decoded: {detail}")]
+    Decode {
+        /// What was read.
+        object: String,
+        /// Which field, and what was expected.
+        detail: String,
+    },
+    /// The object lacks something without which the call makes no sense. Nothing was sent.
+    #[error("{object}: {missing}")]
+    Incomplete {
+        /// Which object.
+        object: String,
+        /// What it lacks, and what to do.
+        missing: &'static str,
+    },
+    /// A label selector that does not parse.
+    #[error(transparent)]
+    Selector(#[from] crate::SelectorError),
+    /// An object of this name is there and somebody else controls it. It is left alone.
+    #[error("{object} is controlled by {controller}: choose another name, or remove it")]
+    Controlled {
+        /// The object.
+        object: String,
+        /// Who controls it.
+        controller: String,
+    },
+    /// An owner must be in the namespace of what it owns, or in none.
+    #[error("{owner} cannot own {child}: an owner must be in the same namespace, or cluster-scoped")]
+    CannotOwn {
+        /// The owner.
+        owner: String,
+        /// What it should own.
+        child: String,
+    },
+    /// The set of children names one object twice.
+    #[error("{child} is twice in the set of children of {owner}")]
+    Twice {
+        /// The owner.
+        owner: String,
+        /// What is there twice.
+        child: String,
+    },
+    /// The server said no in a way that is none of the above.
+    #[error("{object}: the server refused with {code}: {message}")]
+    Refused {
+        /// What was asked for.
+        object: String,
+        /// The HTTP status code.
+        code: u16,
+        /// What the server said.
+        message: String,
+    },
+}
+
+/// One reason why an object is not valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The field, as the server names it: `spec.replicas`.
+    pub field: String,
+    /// A word for what is wrong: `FieldValueRequired`.
+    pub reason: String,
+    /// What is wrong, for a person.
+    pub message: String,
+}
+
+impl Error {
+    /// Whether the same call may well succeed if it is made again later, with nothing else changed.
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Conflict { .. }
+                | Self::NotSynced { .. }
+                | Self::Throttled { .. }
+                | Self::Unavailable { .. }
+                | Self::Lost { .. }
+        )
+    }
+
+    /// How long the server asked us to wait, if it did.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Throttled { after, .. } => *after,
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+fn because(reason: Option<&watchkeeper_core::Error>) -> String {
+    reason.map_or_else(String::new, |reason| format!(": {reason}"))
+}
+
+fn of_time(after: Option<&Duration>) -> String {
+    after.map_or_else(String::new, |after| format!(" {} s", after.as_secs()))
+}

@@ -1,0 +1,87 @@
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use watchkeeper_core::Order;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::kind::{Kind, describe_object, key_of};
+use crate::known::Known;
+use crate::patch::Patch;
+use crate::view::Look;
+use crate::write::{Written, version_of};
+
+impl Client {
+    /// Adds a finalizer, unless it is there: the object then stays after a delete until the finalizer is removed.
+    ///
+    /// Add it before doing anything that has to be undone. An object that is being deleted takes no new finalizers; the
+    /// server says so with [`Error::Invalid`] or [`Error::Denied`].
+    pub async fn add_finalizer<K: Kind>(&self, object: &K, name: &str) -> Result<Written<K>, Error> {
+        self.edit_finalizers(object, |finalizers, version| {
+            if finalizers.iter().any(|other| other == name) {
+                return None;
+            }
+            Some(match finalizers {
+                // A list that somebody else has begun meanwhile would be replaced; that it is not there cannot be tested.
+                [] => vec![
+                    json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}),
+                    json!({"op": "add", "path": "/metadata/finalizers", "value": [name]}),
+                ],
+                some => vec![
+                    json!({"op": "test", "path": "/metadata/finalizers", "value": some}),
+                    json!({"op": "add", "path": "/metadata/finalizers/-", "value": name}),
+                ],
+            })
+        })
+        .await
+    }
+
+    /// Removes a finalizer, unless it is gone. Those of others stay, whatever they do meanwhile.
+    pub async fn remove_finalizer<K: Kind>(&self, object: &K, name: &str) -> Result<Written<K>, Error> {
+        self.edit_finalizers(object, |finalizers, _| {
+            let at = finalizers.iter().position(|other| other == name)?;
+            let path = format!("/metadata/finalizers/{at}");
+            Some(vec![
+                json!({"op": "test", "path": path, "value": name}),
+                json!({"op": "remove", "path": path}),
+            ])
+        })
+        .await
+    }
+
+    async fn edit_finalizers<K: Kind>(
+        &self,
+        object: &K,
+        edit: impl Fn(&[String], &str) -> Option<Vec<Value>> + Send + Sync,
+    ) -> Result<Written<K>, Error> {
+        let known = self.known::<K>();
+        let uid = object.meta().uid.clone();
+        let first = newer_of(&known, object);
+        self.insist(&known, &key_of(object), first, None, |current| {
+            if current.meta().uid != uid {
+                return Err(Error::NotFound { object: describe_object(object) });
+            }
+            let meta = current.meta();
+            let finalizers = meta.finalizers.as_deref().unwrap_or_default();
+            let version = meta.resource_version.as_deref().unwrap_or_default();
+            let Some(mut operations) = edit(finalizers, version) else { return Ok(None) };
+            operations.insert(0, json!({"op": "test", "path": "/metadata/uid", "value": uid}));
+            Ok(Some(Patch::Json(operations.into())))
+        })
+        .await
+    }
+}
+
+/// The newer of an object that was read some time ago and what is known of the same incarnation now.
+pub(crate) fn newer_of<K: Kind>(known: &Known<K>, object: &K) -> Arc<K> {
+    let given = version_of(object);
+    if let Ok(Look::Found(sight)) = known.look(&key_of(object))
+        && Order::Total.compare(sight.version(), &given).is_some_and(Ordering::is_ge)
+        && let Ok(value) = sight.value()
+        && value.meta().uid == object.meta().uid
+    {
+        return value;
+    }
+    Arc::new(object.clone())
+}

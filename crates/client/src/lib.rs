@@ -1,0 +1,92 @@
+//! The client of a controller.
+//!
+//! One [`Client`] reads from local caches, writes to the API, and sees its own writes:
+//!
+//! - **Declared caches.** A kind is read from memory once it was [declared](Client::declare). Reading a kind that nobody
+//!   declared is an error at once, never a hidden watch of everything. [`Client::live`] asks the API itself.
+//! - **Own writes are visible.** What a write answered is laid over the cache until the cache has caught up. No read waits
+//!   for that; where it cannot be known what is newer, the read goes to the API.
+//! - **Nothing is sent when nothing would change**: [`apply`](Client::apply), [`children`](Client::children),
+//!   [`status`](Client::status), [`modify`](Client::modify), [finalizers](Client::add_finalizer).
+//! - **Errors by what can be done about them**: [`Error`].
+//!
+//! ```no_run
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use watchkeeper_client::{Cache, Client, Error};
+//! use watchkeeper_core::Key;
+//!
+//! # async fn example(transport: kube_client::Client) -> Result<(), Error> {
+//! let client = Client::new(transport);
+//! client.declare(Cache::of::<ConfigMap>().namespaces(["shop"]))?;
+//! client.synced().await?;
+//! if let Some(found) = client.get::<ConfigMap>(&Key::new(Some("shop"), "cart")).await? {
+//!     let mut copy = ConfigMap::clone(&found);
+//!     copy.data.get_or_insert_default().insert("total".into(), "3".into());
+//!     client.update(&copy).await?;
+//! }
+//! for map in client.list::<ConfigMap>().in_namespace("shop").labels("app=web").await? {
+//!     println!("{:?}", map.metadata.name);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The way of a write
+//!
+//! `write` builds it, asks the [`Guard`], sends it (`exchange`) and notes the answer in the `overlay` of its kind
+//! (`known`), which `view` lays over the informer's store for every read.
+
+mod applied;
+mod apply;
+mod cache;
+mod child;
+mod children;
+mod client;
+mod condition;
+mod delete;
+mod desired;
+mod difference;
+mod error;
+mod exchange;
+mod fields;
+mod finalizer;
+mod guard;
+mod kind;
+mod known;
+mod list;
+mod live;
+mod lookup;
+mod modify;
+mod overlay;
+mod owner;
+mod patch;
+mod place;
+mod recent;
+mod selector;
+mod status;
+mod subresource;
+mod view;
+mod write;
+
+pub use apply::Apply;
+pub use cache::Cache;
+pub use children::{Child, ChildSet, Children, Outcomes};
+pub use client::{Builder, Client};
+pub use condition::{Finding, condition, not_ready, ready};
+pub use delete::{Delete, DeleteAll, Propagation};
+pub use error::{Cause, Error};
+pub use guard::Guard;
+pub use kind::{Kind, key_of};
+pub use list::List;
+pub use live::Live;
+pub use lookup::Lookup;
+pub use owner::{controller_of, controller_reference, owner_reference};
+pub use patch::Patch;
+pub use selector::SelectorError;
+pub use status::StatusWriter;
+pub use subresource::Subresource;
+pub use write::{Outcome, Update, Written};
+
+/// A condition as Kubernetes defines it; what a status struct holds a list of.
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+pub use watchkeeper_informer::{Informer, Policy};

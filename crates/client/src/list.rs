@@ -1,0 +1,189 @@
+use std::collections::BTreeMap;
+use std::future::IntoFuture;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use watchkeeper_core::{Key, Uid};
+use watchkeeper_informer::Object;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::exchange::decode;
+use crate::kind::{Kind, kind_name};
+use crate::known::{Declared, Known};
+use crate::live::Selection;
+use crate::overlay::{Note, Verdict};
+use crate::selector::Selector;
+use crate::view::{Sight, shown};
+
+/// A list that is being narrowed down. Awaiting it gives the objects, ordered by key.
+///
+/// From the cache, the cost is that of the result for [`in_namespace`](Self::in_namespace) and
+/// [`owned_by`](Self::owned_by); labels and [`matching`](Self::matching) look at every object of what remains. For other
+/// questions that are asked often, there is [`Client::index`].
+pub struct List<'a, K: Kind> {
+    client: &'a Client,
+    live: bool,
+    namespace: Option<String>,
+    labels: Option<String>,
+    owner: Option<Uid>,
+    fits: Option<Fits<'a, K>>,
+}
+
+type Fits<'a, K> = Box<dyn Fn(&K) -> bool + Send + Sync + 'a>;
+
+impl<'a, K: Kind> List<'a, K> {
+    pub(crate) fn new(client: &'a Client, live: bool) -> Self {
+        Self { client, live, namespace: None, labels: None, owner: None, fits: None }
+    }
+
+    /// Only those in this namespace.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Only those with these labels: `app=web,tier!=cache`.
+    #[must_use]
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.labels = Some(selector.into());
+        self
+    }
+
+    /// Only those that name this owner.
+    #[must_use]
+    pub fn owned_by(mut self, owner: &Uid) -> Self {
+        self.owner = Some(owner.clone());
+        self
+    }
+
+    /// Only those of which this is true.
+    #[must_use]
+    pub fn matching(mut self, fits: impl Fn(&K) -> bool + Send + Sync + 'a) -> Self {
+        self.fits = Some(Box::new(fits));
+        self
+    }
+
+    async fn cached(self) -> Result<Vec<Arc<K>>, Error> {
+        let known = self.client.known::<K>();
+        let declared = known.ready()?;
+        if let Some(namespace) = self.namespace.as_deref().filter(|namespace| !declared.watches(namespace)) {
+            return Err(Error::OutsideCache { kind: kind_name::<K>(), namespace: namespace.to_owned() });
+        }
+        let selector = self.labels.as_deref().map(Selector::parse).transpose()?;
+        let stored = || match (&self.owner, &self.namespace) {
+            (Some(owner), _) => declared.store.owned_by(owner),
+            (None, Some(namespace)) => declared.store.in_namespace(namespace),
+            (None, None) => declared.store.list(),
+        };
+        let Some(sights) = gather(self.client, &known, declared, stored).await? else {
+            return self.live().await;
+        };
+        let mut found = Vec::with_capacity(sights.len());
+        for sight in sights {
+            if !self.concerns(&sight) || !has_labels(declared, &sight, selector.as_ref()) {
+                continue;
+            }
+            let value = sight.value()?;
+            if self.fits.as_ref().is_none_or(|fits| fits(&value)) {
+                found.push(value);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether what identifies an object lets it be in the list.
+    fn concerns(&self, sight: &Sight<K>) -> bool {
+        let owners = match sight {
+            Sight::Stored(object) => object.owners(),
+            Sight::Noted(held) => &held.header.owners,
+        };
+        self.namespace.as_deref().is_none_or(|namespace| sight.key().namespace() == Some(namespace))
+            && self.owner.as_ref().is_none_or(|owner| owners.contains(owner))
+    }
+
+    async fn live(self) -> Result<Vec<Arc<K>>, Error> {
+        let known = self.client.known::<K>();
+        let selection =
+            Selection { namespace: self.namespace.as_deref(), labels: self.labels.as_deref(), fields: None };
+        let (items, _) = self.client.pages(&known, &selection).await?;
+        let mut found = BTreeMap::new();
+        for mut item in items {
+            // Items of a list do not say their kind.
+            item["apiVersion"] = K::api_version(&()).into();
+            item["kind"] = K::kind(&()).into();
+            let value: K = decode(item.to_string().as_bytes(), &format!("list of {}", kind_name::<K>()))?;
+            let owned = self.owner.as_ref().is_none_or(|owner| {
+                let mut owners = value.meta().owner_references.iter().flatten();
+                owners.any(|reference| Uid::from(reference.uid.as_str()) == *owner)
+            });
+            if owned && self.fits.as_ref().is_none_or(|fits| fits(&value)) {
+                found.insert(crate::key_of(&value), Arc::new(value));
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+}
+
+impl<'a, K: Kind> IntoFuture for List<'a, K> {
+    type Output = Result<Vec<Arc<K>>, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        if self.live { Box::pin(self.live()) } else { Box::pin(self.cached()) }
+    }
+}
+
+fn has_labels<K: Kind>(declared: &Declared<K>, sight: &Sight<K>, selector: Option<&Selector>) -> bool {
+    let Some(selector) = selector else { return true };
+    match sight {
+        Sight::Stored(object) if !declared.typed => {
+            // Without decoding the rest. What cannot be decoded passes, so that the reader is told.
+            object.metadata().map_or(true, |metadata| selector.matches(Some(&metadata.labels)))
+        }
+        sight => sight.value().map_or(true, |value| selector.matches(value.meta().labels.as_ref())),
+    }
+}
+
+/// Objects of the cache with what was written laid over them, ordered by key. What was written may be more than the cache
+/// was asked for. `None` if only the API can tell.
+pub(crate) async fn gather<K: Kind>(
+    client: &Client,
+    known: &Known<K>,
+    declared: &Declared<K>,
+    stored: impl FnOnce() -> Vec<Object<K>>,
+) -> Result<Option<Vec<Sight<K>>>, Error> {
+    // Notes before positions before objects: see `Known::look`.
+    let (notes, floor) = known.all_notes(declared);
+    if floor.is_some() {
+        return Ok(None);
+    }
+    let mut over: BTreeMap<Key, Option<Sight<K>>> = BTreeMap::new();
+    for (key, note) in notes {
+        let position = declared.position(&key);
+        let seen = declared.store.get(&key);
+        match note.judge(shown(position.as_ref(), seen.as_ref())) {
+            Verdict::Cache => known.forget(&key, &note),
+            Verdict::Live => {
+                let sight = client.resolve(known, &key).await?;
+                over.insert(key, sight);
+            }
+            Verdict::Note => {
+                let held = match note {
+                    Note::At { object, .. } => object,
+                    Note::Gone { .. } | Note::Doubt { .. } => None,
+                };
+                over.insert(key, held.map(Sight::Noted));
+            }
+        }
+    }
+    let objects = stored();
+    let mut sights: Vec<Sight<K>> = objects.into_iter().map(Sight::Stored).collect();
+    if !over.is_empty() {
+        sights.retain(|sight| !over.contains_key(sight.key()));
+        sights.extend(over.into_values().flatten());
+    }
+    sights.sort_unstable_by(|left, right| left.key().cmp(right.key()));
+    Ok(Some(sights))
+}

@@ -1,0 +1,169 @@
+use std::future::IntoFuture;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::condition::Finding;
+use crate::difference::merge_patch;
+use crate::error::Error;
+use crate::exchange::decode;
+use crate::finalizer::newer_of;
+use crate::kind::{Kind, describe_object, key_of};
+use crate::patch::Patch;
+use crate::write::{Written, value_of};
+
+/// A status that is being written. Awaiting it sends what has moved, and nothing if nothing has.
+///
+/// Works with any status type that has a list of [`Condition`](crate::Condition)s called `conditions`, and an
+/// `observedGeneration` if that is asked for; there is nothing to implement.
+///
+/// # How it is written
+///
+/// As a merge patch of `/status`, guarded by the version it is based on. If somebody else was faster, the object is read
+/// again and the change made again. A server-side apply would need neither, but it merges conditions by type only where
+/// the schema says `listType: map`; where it does not, it would throw away the conditions of others. This way theirs stay
+/// with every schema.
+pub struct StatusWriter<'a, K: Kind> {
+    client: &'a Client,
+    object: &'a K,
+    findings: Vec<Finding>,
+    changes: Vec<Box<dyn FnMut(&mut K) + Send + 'a>>,
+    observed: bool,
+}
+
+impl Client {
+    /// Writes the status of an object, as far as it has moved.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use watchkeeper_client::{Client, Error, ready};
+    /// # async fn example(client: &Client, web: &Deployment) -> Result<(), Error> {
+    /// client
+    ///     .status(web)
+    ///     .set(|web| web.status.get_or_insert_default().replicas = Some(3))
+    ///     .observed_generation()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn status<'a, K: Kind>(&'a self, object: &'a K) -> StatusWriter<'a, K> {
+        StatusWriter { client: self, object, findings: Vec::new(), changes: Vec::new(), observed: false }
+    }
+}
+
+impl<'a, K: Kind> StatusWriter<'a, K> {
+    /// Sets a condition. Other conditions stay; the time of its last transition moves only if its status does; it says the
+    /// generation of the object that was given.
+    #[must_use]
+    pub fn condition(mut self, finding: impl Into<Finding>) -> Self {
+        self.findings.push(finding.into());
+        self
+    }
+
+    /// Changes the status by hand. Of what the function does, only what it does to the status counts. It may be called more
+    /// than once.
+    #[must_use]
+    pub fn set(mut self, change: impl FnMut(&mut K) + Send + 'a) -> Self {
+        self.changes.push(Box::new(change));
+        self
+    }
+
+    /// Notes in `status.observedGeneration` which generation of the object this is about: that of the one given.
+    #[must_use]
+    pub fn observed_generation(mut self) -> Self {
+        self.observed = true;
+        self
+    }
+
+    async fn send(self) -> Result<Written<K>, Error> {
+        let Self { client, object, findings, mut changes, observed } = self;
+        let known = client.known::<K>();
+        let now = now(client);
+        let generation = object.meta().generation;
+        let first: Arc<K> = newer_of(&known, object);
+        client
+            .insist(&known, &key_of(object), first, Some("status"), |current| {
+                if current.meta().uid != object.meta().uid {
+                    return Err(Error::NotFound { object: describe_object(object) });
+                }
+                let mut wanted = current.clone();
+                changes.iter_mut().for_each(|change| change(&mut wanted));
+                let mut value = value_of(&wanted)?;
+                set_conditions(&mut value["status"], &findings, generation, &now);
+                if let Some(generation) = generation.filter(|_| observed) {
+                    value["status"]["observedGeneration"] = generation.into();
+                }
+                let status = as_the_type_has_it(current, &value, observed, !findings.is_empty())?;
+                let before = value_of(current)?["status"].take();
+                let Some(change) = difference(&before, &status) else { return Ok(None) };
+                let version = json!({"resourceVersion": current.meta().resource_version});
+                Ok(Some(Patch::Merge(json!({"metadata": version, "status": change}))))
+            })
+            .await
+    }
+}
+
+/// A status that is not there is an empty one.
+fn difference(before: &Value, after: &Value) -> Option<Value> {
+    match before {
+        Value::Null if !after.is_null() => merge_patch(&json!({}), after),
+        before => merge_patch(before, after),
+    }
+}
+
+fn set_conditions(status: &mut Value, findings: &[Finding], generation: Option<i64>, now: &str) {
+    if findings.is_empty() {
+        return;
+    }
+    let mut conditions = match status["conditions"].take() {
+        Value::Array(conditions) => conditions,
+        _ => Vec::new(),
+    };
+    findings.iter().for_each(|finding| finding.merge_into(&mut conditions, generation, now));
+    status["conditions"] = conditions.into();
+}
+
+/// The status as the type can hold it. What it cannot hold it could never show, and would be sent over and over.
+fn as_the_type_has_it<K: Kind>(
+    object: &K,
+    value: &Value,
+    observed: bool,
+    conditions: bool,
+) -> Result<Value, Error> {
+    let what = describe_object(object);
+    let typed: K = decode(value.to_string().as_bytes(), &format!("the new status of {what}"))?;
+    let status = value_of(&typed)?["status"].take();
+    let missing = if conditions && !status["conditions"].is_array() {
+        "the type of its status has no list of conditions: add `conditions: Vec<Condition>`"
+    } else if observed
+        && value["status"]["observedGeneration"].is_i64()
+        && status["observedGeneration"].is_null()
+    {
+        "the type of its status has no observedGeneration: add `observed_generation: Option<i64>`"
+    } else {
+        return Ok(status);
+    };
+    Err(Error::Incomplete { object: what, missing })
+}
+
+/// The time, as conditions carry it.
+fn now(client: &Client) -> String {
+    let time = Timestamp::try_from((client.shared.clock)()).unwrap_or_default();
+    match serde_json::to_value(Time(time)) {
+        Ok(Value::String(text)) => text,
+        _ => String::new(),
+    }
+}
+
+impl<'a, K: Kind> IntoFuture for StatusWriter<'a, K> {
+    type Output = Result<Written<K>, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}

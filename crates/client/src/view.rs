@@ -1,0 +1,168 @@
+//! What a read sees: the cache, with what was written laid over it.
+
+use std::cmp::Ordering as Than;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use watchkeeper_core::{Key, Order, Uid, Version};
+use watchkeeper_informer::Object;
+
+use crate::error::Error;
+use crate::kind::{Kind, kind_name};
+use crate::known::{Declared, Known};
+use crate::overlay::{Held, Note, Overlay, Shown, Verdict};
+
+/// One object, from the cache or from the answer to a write.
+pub(crate) enum Sight<K> {
+    Stored(Object<K>),
+    Noted(Held<K>),
+}
+
+/// What is known about a key.
+pub(crate) enum Look<K> {
+    Found(Sight<K>),
+    Absent,
+    /// Only the API knows.
+    Live,
+}
+
+impl<K: Kind> Sight<K> {
+    pub(crate) fn key(&self) -> &Key {
+        match self {
+            Self::Stored(object) => object.key(),
+            Self::Noted(held) => &held.header.key,
+        }
+    }
+
+    pub(crate) fn version(&self) -> &Version {
+        match self {
+            Self::Stored(object) => object.version(),
+            Self::Noted(held) => &held.header.version,
+        }
+    }
+
+    pub(crate) fn uid(&self) -> Option<&Uid> {
+        match self {
+            Self::Stored(object) => object.uid(),
+            Self::Noted(held) => held.header.uid.as_ref(),
+        }
+    }
+
+    pub(crate) fn value(&self) -> Result<Arc<K>, Error> {
+        match self {
+            Self::Stored(object) => object.get().map_err(|error| Error::Decode {
+                object: format!("{} {}", K::kind(&()), error.key),
+                detail: error.detail,
+            }),
+            Self::Noted(held) => Ok(Arc::clone(&held.value)),
+        }
+    }
+}
+
+impl<K: Kind> Known<K> {
+    /// The cache, if there is one.
+    pub(crate) fn declared(&self) -> Result<&Declared<K>, Error> {
+        self.declared.get().ok_or_else(|| Error::NotDeclared { kind: kind_name::<K>() })
+    }
+
+    /// The cache, if it is there and complete.
+    pub(crate) fn ready(&self) -> Result<&Declared<K>, Error> {
+        let declared = self.declared()?;
+        if declared.informer.is_synced() {
+            return Ok(declared);
+        }
+        let reason = declared.informer.status().into_iter().find_map(|source| source.error);
+        Err(Error::NotSynced { kind: kind_name::<K>(), reason })
+    }
+
+    /// What is under a key.
+    pub(crate) fn look(&self, key: &Key) -> Result<Look<K>, Error> {
+        let declared = self.ready()?;
+        if !declared.is_responsible(key) {
+            let namespace = key.namespace().unwrap_or_default().to_owned();
+            return Err(Error::OutsideCache { kind: kind_name::<K>(), namespace });
+        }
+        // The order matters. A note that is gone by now went because the cache had caught up, so the cache is asked after
+        // the notes; and it shows at least what its position says, so it is asked after its position.
+        let (note, floor) = self.notes_for(key);
+        let Some(note) = note else {
+            if let Some(floor) = floor
+                && !self.is_past(declared, key, &floor)
+            {
+                return Ok(Look::Live);
+            }
+            return Ok(declared
+                .store
+                .get(key)
+                .map_or(Look::Absent, |object| Look::Found(Sight::Stored(object))));
+        };
+        let position = declared.position(key);
+        let stored = declared.store.get(key);
+        Ok(match note.judge(shown(position.as_ref(), stored.as_ref())) {
+            Verdict::Cache => {
+                self.forget(key, &note);
+                stored.map_or(Look::Absent, |object| Look::Found(Sight::Stored(object)))
+            }
+            Verdict::Live => Look::Live,
+            Verdict::Note => match note {
+                Note::At { object: Some(held), .. } => Look::Found(Sight::Noted(held)),
+                _ => Look::Absent,
+            },
+        })
+    }
+
+    fn notes_for(&self, key: &Key) -> (Option<Note<K>>, Option<Version>) {
+        if !self.overlaid.load(Ordering::Acquire) {
+            return (None, None);
+        }
+        let overlay = self.overlay.lock();
+        (overlay.get(key), overlay.floor())
+    }
+
+    /// Whether the cache has reached a floor, wherever this key is watched.
+    pub(crate) fn is_past(&self, declared: &Declared<K>, key: &Key, floor: &Version) -> bool {
+        declared.position(key).is_some_and(|position| !Order::Total.is_older(&position, floor))
+    }
+
+    /// All notes, and the floor unless the whole cache is past it.
+    pub(crate) fn all_notes(&self, declared: &Declared<K>) -> (Vec<(Key, Note<K>)>, Option<Version>) {
+        if !self.overlaid.load(Ordering::Acquire) {
+            return (Vec::new(), None);
+        }
+        let mut overlay = self.overlay.lock();
+        if let Some(floor) = overlay.floor() {
+            let reached = |position: &Option<Version>| {
+                position.as_ref().and_then(|at| Order::Total.compare(at, &floor)).is_some_and(Than::is_ge)
+            };
+            if declared.store.positions().iter().all(reached) {
+                overlay.clear_floor(&floor);
+            }
+        }
+        (overlay.all(), overlay.floor())
+    }
+
+    pub(crate) fn forget(&self, key: &Key, note: &Note<K>) {
+        let mut overlay = self.overlay.lock();
+        overlay.forget(key, note);
+        if overlay.is_empty() {
+            self.overlaid.store(false, Ordering::Release);
+        }
+    }
+
+    /// Drops the notes that the cache has caught up with.
+    pub(crate) fn sweep(&self, overlay: &mut Overlay<K>) {
+        let Some(declared) = self.declared.get() else { return };
+        overlay.sweep(|key, note| self.is_obsolete(declared, key, note));
+    }
+
+    /// Whether the cache has caught up with a note.
+    pub(crate) fn is_obsolete(&self, declared: &Declared<K>, key: &Key, note: &Note<K>) -> bool {
+        let position = declared.position(key);
+        let stored = declared.store.get(key);
+        note.judge(shown(position.as_ref(), stored.as_ref())) == Verdict::Cache
+    }
+}
+
+pub(crate) fn shown<'a, K>(position: Option<&'a Version>, stored: Option<&'a Object<K>>) -> Shown<'a> {
+    Shown { position, object: stored.map(|object| (object.uid(), object.version())) }
+}
