@@ -9,7 +9,7 @@ use http::{HeaderMap, Method};
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::front::{Body, BodyError, Identity, MAX_REQUEST_BYTES, Request, Response};
-use crate::render::Shape;
+use crate::render::{Form, Shape};
 use crate::reply::Reply;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::list_options::ListOptions;
@@ -80,10 +80,10 @@ impl Server {
         let call = Call::new(parts, identity);
         let (audit, pretty) = (call.headers.get("audit-id").cloned(), call.pretty);
         let verb = verb(&call);
-        let format = media::accept(&call.headers).map_or(Format::Json, |accepted| accepted.format);
+        let format = failure_format(&call.headers);
         let reply = match self.read_and_route(call, body).await {
             Ok(reply) => reply,
-            Err(failure) => Reply::failure(&failure).format(format),
+            Err(failure) => Reply::failure(&failure, format),
         };
         self.metrics.answered(verb, reply.code(), started.elapsed());
         reply.into_response(audit, pretty)
@@ -93,7 +93,8 @@ impl Server {
     async fn read_and_route(self: &Arc<Self>, mut call: Call, body: Body) -> Result<Reply, Failure> {
         let target = Target::parse(&call.path)?;
         if let Err(failure) = self.authorize(&call, &target) {
-            return Ok(Reply::failure(&failure).header("x-content-type-options", "nosniff"));
+            let reply = Reply::failure(&failure, failure_format(&call.headers));
+            return Ok(reply.header("x-content-type-options", "nosniff"));
         }
         if !matches!(call.method, Method::GET | Method::HEAD) {
             call.body = body.read(MAX_REQUEST_BYTES).await.map_err(|error| match error {
@@ -112,13 +113,15 @@ impl Server {
             return Err(Failure::unknown_method());
         }
         let registry = self.registry();
-        if matches!(target, Target::Core | Target::Groups) && media::wants_aggregated_discovery(&call.headers)
+        if matches!(target, Target::Core | Target::Groups)
+            && let Some(format) = media::aggregated_discovery(&call.headers)
         {
-            return Ok(self.discovered(&call, target == Target::Core));
+            return Ok(self.discovered(&call, target == Target::Core, format));
         }
-        if !matches!(target, Target::Other(_)) {
-            media::accept_at(&call.headers, Endpoint::Untabled)?;
-        }
+        let format = match target {
+            Target::Other(_) => Format::Json,
+            _ => media::accept(&call.headers, Endpoint::Untabled)?.format,
+        };
         match target {
             Target::Core | Target::Groups => {
                 let core = target == Target::Core;
@@ -132,10 +135,10 @@ impl Server {
                 } else {
                     discovery::groups(&registry)
                 };
-                Ok(Reply::json(200, &value))
+                Ok(Reply::object(200, &value, format))
             }
             Target::Group(group) => match registry.group(&group).filter(|group| !group.name.is_empty()) {
-                Some(group) => Ok(Reply::json(200, &discovery::group(group))),
+                Some(group) => Ok(Reply::object(200, &discovery::group(group), format)),
                 None => Ok(Reply::no_such_page()),
             },
             Target::Version { group, version } => {
@@ -144,7 +147,7 @@ impl Server {
                     Some(discovery::resources(&group.name, version))
                 });
                 match found {
-                    Some(list) => Ok(Reply::json(200, &list)),
+                    Some(list) => Ok(Reply::object(200, &list, format)),
                     // Of a group that is there, a version is missing; of others, nothing is known.
                     None if registry.group(&group).is_some_and(|group| group.is_builtin()) => {
                         Err(Failure::no_such_path())
@@ -162,10 +165,10 @@ impl Server {
     }
 
     /// Everything that is served, in one answer that clients keep.
-    fn discovered(&self, call: &Call, core: bool) -> Reply {
+    fn discovered(&self, call: &Call, core: bool, format: Format) -> Reply {
         let value = discovery::aggregated(&self.registry(), core);
-        let mut reply = Reply::json(200, &value)
-            .typed("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+        let said = format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", format.media_type());
+        let mut reply = Reply::object(200, &value, format).typed(&said);
         reply.tag(&call.headers);
         reply.header("vary", "Accept")
     }
@@ -247,27 +250,27 @@ impl Server {
                     return self.watched(call, resource, namespace.as_deref(), None).await;
                 }
                 let options = ListOptions::from_query(&call.query)?;
-                let accepted = accepted(call)?;
+                let accepted = accepted(call, resource)?;
                 if accepted.transform == Transform::Partial && !accepted.is_partial_list {
                     return Err(Failure::not_one(resource));
                 }
                 let filter = Filter::new(resource, &options)?;
                 let listed = self.list(resource, namespace.as_deref(), &filter, &options).await?;
-                let shape = shape(&accepted, &call.query)?;
-                let body = listed.body(Arc::clone(resource), shape)?;
-                listing(body, accepted.format).await
+                let form = Form::new(&accepted, &call.query)?;
+                let body = listed.body(Arc::clone(resource), form).await?;
+                Ok(Reply::new(200, body).typed(form.format.media_type()))
             }
             Method::POST => self.posted(call, resource, namespace).await,
             Method::DELETE if resource.verbs().contains(&"deletecollection") => {
                 let options = call.delete_options()?;
                 let list = ListOptions::from_query(&call.query)?;
                 let filter = Filter::new(resource, &list)?;
-                let accepted = accepted(call)?;
+                let accepted = accepted(call, resource)?;
                 let listed =
                     self.delete_collection(resource, namespace.as_deref(), &filter, &list, &options).await?;
-                let shape = shape(&accepted, &call.query)?;
-                let body = listed.body(Arc::clone(resource), shape)?;
-                listing(body, accepted.format).await
+                let form = Form::new(&accepted, &call.query)?;
+                let body = listed.body(Arc::clone(resource), form).await?;
+                Ok(Reply::new(200, body).typed(form.format.media_type()))
             }
             _ => Err(Failure::unknown_method()),
         }
@@ -283,12 +286,12 @@ impl Server {
             return Err(Failure::unknown_method());
         }
         let options = WriteOptions::of_create(&call.query)?;
-        let accepted = accepted(call)?;
+        let accepted = accepted(call, resource)?;
         let format = media::body_format(&call.headers, resource.builtin_kind().is_some())?;
         let manner = call.manner(&options);
         let incoming = Incoming::read(resource, &call.body, format, &manner)?;
         if !resource.is_stored() {
-            return crate::reviews::answer(self, call, resource, incoming.object);
+            return crate::reviews::answer(self, call, resource, incoming.object, accepted.format);
         }
         let place = Place { resource: Arc::clone(resource), namespace, name: String::new() };
         let written = self.create(&place, incoming, &manner).await?;
@@ -306,13 +309,13 @@ impl Server {
             Method::PATCH => self.patched(call, place, Part::Main).await,
             Method::DELETE => {
                 let options = call.delete_options()?;
-                let accepted = accepted(call)?;
+                let accepted = accepted(call, resource)?;
                 let (object, is_object) = self.delete(place, &options).await?.answer(resource);
                 if !is_object {
-                    return Ok(Reply::json(200, &object).format(accepted.format));
+                    return Ok(Reply::object(200, &object, accepted.format));
                 }
-                let shape = shape(&accepted, &call.query)?;
-                Ok(Reply::json(200, &shape.of_one(resource, object)).format(accepted.format))
+                let form = Form::new(&accepted, &call.query)?;
+                Ok(Reply::object(200, &form.shape.of_one(resource, object), form.format))
             }
             _ => Err(Failure::unknown_method()),
         }
@@ -320,23 +323,23 @@ impl Server {
 
     async fn got(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
         let resource = &place.resource;
-        let accepted = accepted(call)?;
+        let accepted = accepted(call, resource)?;
         let version = call.query.get("resourceVersion").unwrap_or_default();
         let not_older = crate::list::revision(version).map_err(Failure::untyped)?;
         let entry = self.get(resource, place.namespace.as_deref(), &place.name, not_older).await?;
-        let shape = shape(&accepted, &call.query)?;
-        if shape == Shape::Object {
+        let form = Form::new(&accepted, &call.query)?;
+        if form == (Form { shape: Shape::Object, format: Format::Json }) {
             let mut json = Vec::with_capacity(entry.value.len() + 64);
             resource.write_json(&entry, entry.modified, &mut json)?;
             json.push(b'\n');
-            return Ok(Reply::new(200, json).format(accepted.format));
+            return Ok(Reply::new(200, json));
         }
-        Ok(Reply::json(200, &shape.of_one(resource, resource.read(&entry)?)).format(accepted.format))
+        Ok(Reply::object(200, &form.shape.of_one(resource, resource.read(&entry)?), form.format))
     }
 
     async fn put(&self, call: &Call, place: &Place, part: Part) -> Result<Reply, Failure> {
         let options = WriteOptions::of_update(&call.query)?;
-        let accepted = accepted(call)?;
+        let accepted = accepted(call, &place.resource)?;
         let format = media::body_format(&call.headers, place.resource.builtin_kind().is_some())?;
         let manner = call.manner(&options);
         let incoming = Incoming::read(&place.resource, &call.body, format, &manner)?;
@@ -347,7 +350,7 @@ impl Server {
     async fn patched(&self, call: &Call, place: &Place, part: Part) -> Result<Reply, Failure> {
         let format = patch_format(call, &place.resource)?;
         let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
-        let accepted = accepted(call)?;
+        let accepted = accepted(call, &place.resource)?;
         let manner = call.manner(&options);
         if format == PatchFormat::Apply {
             let applying = Applying::read(&place.resource, &call.body, options.force.unwrap_or_default())?;
@@ -381,13 +384,13 @@ impl Server {
 
     async fn scaled(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
         let resource = &place.resource;
-        let accepted = accepted(call)?;
+        let accepted = accepted(call, resource)?;
         let (change, options) = match call.method {
             Method::GET | Method::HEAD => {
                 let entry = self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
                 let scale = resource.scale(&resource.read(&entry)?)?;
-                let shown = shape(&accepted, &call.query)?.of_scale(scale);
-                return Ok(Reply::json(200, &shown).format(accepted.format));
+                let shown = Form::new(&accepted, &call.query)?.shape.of_scale(scale);
+                return Ok(Reply::object(200, &shown, accepted.format));
             }
             Method::PUT => {
                 let options = WriteOptions::of_update(&call.query)?;
@@ -402,26 +405,28 @@ impl Server {
             _ => return Err(resource.unknown_method(&call.method)),
         };
         let written = self.rescale(place, &change, &call.manner(&options)).await?;
-        let shown = shape(&accepted, &call.query)?.of_scale(written.object);
-        Ok(Reply::json(200, &shown).format(accepted.format))
+        let shown = Form::new(&accepted, &call.query)?.shape.of_scale(written.object);
+        Ok(Reply::object(200, &shown, accepted.format))
     }
 
     /// Puts a pod on a node.
     async fn bind(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
         let options = WriteOptions::of_create(&call.query)?;
+        let accepted = accepted(call, &place.resource)?;
         let binding = crate::write::decode(&call.body, media::body_format(&call.headers, true)?)?;
         self.assign(place, binding["target"]["name"].as_str().unwrap_or_default(), &call.manner(&options))
             .await?;
-        Ok(Reply::json(201, &crate::failure::success(201)))
+        Ok(Reply::object(201, &crate::failure::success(201), accepted.format))
     }
 
     /// Deletes a pod in a polite way.
     async fn evict(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+        let accepted = accepted(call, &place.resource)?;
         let eviction = crate::write::decode(&call.body, media::body_format(&call.headers, true)?)?;
         let mut options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
         options.dry_run |= WriteOptions::of_create(&call.query)?.dry_run;
         self.delete(place, &options).await?;
-        Ok(Reply::json(201, &crate::failure::success(201)))
+        Ok(Reply::object(201, &crate::failure::success(201), accepted.format))
     }
 
     async fn watched(
@@ -432,16 +437,16 @@ impl Server {
         name: Option<&str>,
     ) -> Result<Reply, Failure> {
         let options = ListOptions::from_query(&call.query)?;
-        let accepted = media::accept_stream(&call.headers)?;
+        let accepted = media::accept_stream(&call.headers, endpoint(resource))?;
         let filter = Filter::new(resource, &options)?.restricted_to(name);
-        let shape = shape(&accepted, &call.query)?;
-        let watcher = self.watch(resource, namespace, filter, shape, &options).await?;
+        let form = Form::new(&accepted, &call.query)?;
+        let watcher = self.watch(resource, namespace, filter, form, &options).await?;
         let guard = self.metrics.watch();
         let stream = futures_util::StreamExt::map(watcher.into_stream(), move |bytes| {
             let _ = &guard;
             bytes
         });
-        Ok(Reply::new(200, Body::stream(stream)))
+        Ok(Reply::new(200, Body::stream(stream)).typed(form.format.stream_type()))
     }
 
     fn written(
@@ -451,9 +456,9 @@ impl Server {
         written: Written,
         accepted: &Accepted,
     ) -> Result<Reply, Failure> {
-        let shape = shape(accepted, &call.query)?;
+        let form = Form::new(accepted, &call.query)?;
         let code = if written.created { 201 } else { 200 };
-        let reply = Reply::json(code, &shape.of_one(resource, written.object)).format(accepted.format);
+        let reply = Reply::object(code, &form.shape.of_one(resource, written.object), form.format);
         Ok(written.warnings.iter().fold(reply, |reply, warning| reply.warning(warning)))
     }
 }
@@ -471,15 +476,6 @@ fn verb(call: &Call) -> &'static str {
     }
 }
 
-/// A list, as it is or, where somebody wants YAML, as a whole.
-async fn listing(body: Body, format: Format) -> Result<Reply, Failure> {
-    if format == Format::Json {
-        return Ok(Reply::new(200, body));
-    }
-    let json = body.read(usize::MAX).await.map_err(|error| Failure::internal(error.to_string()))?;
-    Ok(Reply::new(200, json.to_vec()).format(format))
-}
-
 /// How a patch is written.
 fn patch_format(call: &Call, resource: &Resource) -> Result<PatchFormat, Failure> {
     let is_builtin = resource.builtin_kind().is_some();
@@ -490,11 +486,16 @@ fn patch_format(call: &Call, resource: &Resource) -> Result<PatchFormat, Failure
 }
 
 /// In which form the client wants to have its answer.
-fn accepted(call: &Call) -> Result<Accepted, Failure> {
-    Ok(media::accept(&call.headers)?)
+fn accepted(call: &Call, resource: &Resource) -> Result<Accepted, Failure> {
+    Ok(media::accept(&call.headers, endpoint(resource))?)
 }
 
-/// What the client wants to see in place of objects.
-fn shape(accepted: &Accepted, query: &Query) -> Result<Shape, Failure> {
-    Shape::new(accepted, query)
+/// In which forms a resource is served.
+fn endpoint(resource: &Resource) -> Endpoint {
+    if resource.builtin_kind().is_some() { Endpoint::Objects } else { Endpoint::Custom }
+}
+
+/// How failures are written: as the client asks for, if it asks for anything that is not made of an object.
+fn failure_format(headers: &HeaderMap) -> Format {
+    media::accept(headers, Endpoint::Plain).map_or(Format::Json, |accepted| accepted.format)
 }

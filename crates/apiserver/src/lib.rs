@@ -26,6 +26,7 @@ pub mod front;
 mod health;
 mod lifecycle;
 mod list;
+mod listing;
 mod managed;
 mod meta;
 mod metrics;

@@ -4,27 +4,22 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::StreamExt;
 use serde_json::{Map, Value};
 use watchkeeper_schema::{FieldError, Path};
 use watchkeeper_storage::{Entry, Error, Range, Revision, Storage};
 
 use crate::failure::Failure;
 use crate::filter::Filter;
-use crate::front::Body;
-use crate::render::Shape;
+use crate::render::Form;
 use crate::request::continue_token::Token;
 use crate::request::list_options::{ListOptions, VersionMatch};
-use crate::resource::{ROOT, Resource, Unreadable};
+use crate::resource::{ROOT, Resource};
 use crate::server::Server;
 use crate::watch::{Asked, From, Watcher};
 
 /// How long a client that asks for a version to come is made to wait.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// How many bytes of a long list are put together to be sent at once.
-const CHUNK: usize = 128 << 10;
 
 /// How many entries are looked at in one go when not all of them may match.
 const STRIDE: usize = 10_000;
@@ -173,7 +168,7 @@ impl Server {
         resource: &Arc<Resource>,
         namespace: Option<&str>,
         filter: Filter,
-        shape: Shape,
+        form: Form,
         options: &ListOptions,
     ) -> Result<Watcher, Failure> {
         let from = match revision(&options.resource_version)
@@ -214,7 +209,7 @@ impl Server {
             resource: Arc::clone(resource),
             prefix,
             filter,
-            shape,
+            form,
             bookmarks: options.allow_watch_bookmarks,
             lasting,
         };
@@ -276,7 +271,8 @@ fn expired(options: &ListOptions, token: Option<Token>, oldest: Revision) -> Fai
 }
 
 impl Listed {
-    fn metadata(&self, resource: &Resource) -> Value {
+    /// The metadata of the list.
+    pub(crate) fn metadata(&self, resource: &Resource) -> Value {
         let mut metadata = Map::new();
         if resource.builtin_kind().is_none() {
             metadata.insert("continue".into(), "".into());
@@ -289,67 +285,5 @@ impl Listed {
             }
         }
         metadata.into()
-    }
-
-    /// The list as it is sent. Objects are copied from where they are stored as the client takes them.
-    pub(crate) fn body(self, resource: Arc<Resource>, shape: Shape) -> Result<Body, Failure> {
-        let metadata = self.metadata(&resource);
-        if shape != Shape::Object {
-            let items =
-                self.entries.iter().map(|entry| resource.read(entry)).collect::<Result<Vec<_>, _>>()?;
-            return Ok(Body::whole(shape.of_list(&resource, &items, &metadata)));
-        }
-        let mut head = format!(
-            r#"{{"kind":"{}","apiVersion":"{}","metadata":"#,
-            resource.list_kind, resource.api_version
-        );
-        head.push_str(&metadata.to_string());
-        head.push_str(r#","items":["#);
-        let mut pieces = Pieces { resource, entries: self.entries.into_iter(), first: true };
-        let bytes: usize = pieces.entries.as_slice().iter().map(|entry| entry.value.len()).sum();
-        let mut chunk = head.into_bytes();
-        if bytes <= CHUNK {
-            chunk.reserve(bytes + 64);
-            pieces.fill(&mut chunk, usize::MAX)?;
-            return Ok(Body::whole(chunk));
-        }
-        let rest = stream::unfold(Some(pieces), |pieces| async move {
-            let mut pieces = pieces?;
-            let mut chunk = Vec::with_capacity(CHUNK + CHUNK / 4);
-            match pieces.fill(&mut chunk, CHUNK) {
-                Ok(true) => Some((Bytes::from(chunk), None)),
-                Ok(false) => Some((Bytes::from(chunk), Some(pieces))),
-                // The status has been sent; a list that is cut off is not JSON, and the client sees that.
-                Err(error) => {
-                    tracing::error!(%error, "a list was cut off");
-                    None
-                }
-            }
-        });
-        Ok(Body::stream(stream::iter([Bytes::from(chunk)]).chain(rest)))
-    }
-}
-
-/// What of a list has not been sent yet.
-struct Pieces {
-    resource: Arc<Resource>,
-    entries: std::vec::IntoIter<Arc<Entry>>,
-    first: bool,
-}
-
-impl Pieces {
-    /// Adds objects until there are `enough` bytes or no more objects; tells whether the latter.
-    fn fill(&mut self, out: &mut Vec<u8>, enough: usize) -> Result<bool, Unreadable> {
-        while out.len() < enough {
-            let Some(entry) = self.entries.next() else {
-                out.extend_from_slice(b"]}\n");
-                return Ok(true);
-            };
-            if !std::mem::take(&mut self.first) {
-                out.push(b',');
-            }
-            self.resource.write_item(&entry, out)?;
-        }
-        Ok(false)
     }
 }

@@ -4,12 +4,19 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use watchkeeper_schema::{FieldError, Path};
-use watchkeeper_table::{Include, Partial, PartialList, Printer, Table};
+use watchkeeper_table::{Include, Partial, Printer, Table};
 
 use crate::failure::Failure;
-use crate::request::media::{Accepted, Transform};
+use crate::request::media::{Accepted, Format, Transform};
 use crate::request::query::Query;
 use crate::resource::Resource;
+
+/// In which form a client wants to have objects: what of them, and how it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) shape: Shape,
+    pub(crate) format: Format,
+}
 
 /// What is sent in place of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,9 +30,15 @@ pub(crate) enum Shape {
     Table(Include),
 }
 
-impl Shape {
+impl Form {
     /// What a client asked for.
     pub(crate) fn new(accepted: &Accepted, query: &Query) -> Result<Self, Failure> {
+        Ok(Self { shape: Shape::new(accepted, query)?, format: accepted.format })
+    }
+}
+
+impl Shape {
+    fn new(accepted: &Accepted, query: &Query) -> Result<Self, Failure> {
         match accepted.transform {
             Transform::Object => Ok(Self::Object),
             Transform::Partial => Ok(Self::Partial),
@@ -57,7 +70,9 @@ impl Shape {
             Self::Partial => serde_json::to_value(Partial(&object)),
             Self::Table(include) => {
                 let metadata = json!({"resourceVersion": crate::meta::text(&object, "resourceVersion")});
-                serde_json::to_value(table(printer, std::slice::from_ref(&object), &metadata, include))
+                let (objects, now) = (std::slice::from_ref(&object), SystemTime::now());
+                let table = Table { printer, objects, metadata: &metadata, include, headers: true, now };
+                serde_json::to_value(table)
             }
         };
         // All keys are strings, so nothing can fail.
@@ -82,21 +97,4 @@ impl Shape {
             }
         }
     }
-
-    /// What is sent for a list, its items as they are served.
-    pub(crate) fn of_list(self, resource: &Resource, items: &[Value], metadata: &Value) -> Vec<u8> {
-        let written = match self {
-            Self::Object => serde_json::to_vec(&json!({
-                "kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata, "items": items,
-            })),
-            Self::Partial => serde_json::to_vec(&PartialList { objects: items, metadata }),
-            Self::Table(include) => serde_json::to_vec(&table(resource.printer(), items, metadata, include)),
-        };
-        // Writing to a vector cannot fail: there is no I/O, and all keys are strings.
-        written.unwrap_or_default()
-    }
-}
-
-fn table<'a>(printer: &'a Printer, objects: &'a [Value], metadata: &'a Value, include: Include) -> Table<'a> {
-    Table { printer, objects, metadata, include, headers: true, now: SystemTime::now() }
 }

@@ -3,6 +3,7 @@
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WARNING};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
+use watchkeeper_kinds::protobuf;
 use watchkeeper_schema::yaml;
 
 use crate::failure::Failure;
@@ -50,6 +51,21 @@ impl Reply {
         Self::new(code, json)
     }
 
+    /// An object, or anything else that has a kind, in a format.
+    pub(crate) fn object(code: u16, object: &Value, format: Format) -> Self {
+        match format {
+            Format::Json => Self::json(code, object),
+            Format::Yaml => Self::new(code, yaml::encode(object).into_bytes()).typed(format.media_type()),
+            Format::Protobuf => match protobuf::encode(object) {
+                Some(bytes) => Self::new(code, bytes).typed(format.media_type()),
+                // What is kept has the types of its kind, and what is made here too.
+                None => {
+                    Self::json(500, &Failure::internal("the object cannot be written in protobuf").status())
+                }
+            },
+        }
+    }
+
     /// A text.
     pub(crate) fn text(code: u16, text: impl Into<String>) -> Self {
         Self::plain(code, text).header("x-content-type-options", "nosniff")
@@ -65,8 +81,8 @@ impl Reply {
         Self::text(404, "404 page not found\n")
     }
 
-    pub(crate) fn failure(failure: &Failure) -> Self {
-        let reply = Self::json(failure.code, &failure.status());
+    pub(crate) fn failure(failure: &Failure, format: Format) -> Self {
+        let reply = Self::object(failure.code, &failure.status(), format);
         match failure.retry_after_seconds() {
             Some(seconds) => reply.header(RETRY_AFTER.as_str(), &seconds.to_string()),
             None => reply,
@@ -84,20 +100,6 @@ impl Reply {
             self.headers.insert(CONTENT_TYPE, value);
         }
         self
-    }
-
-    /// Sends JSON as what the client asked for.
-    #[must_use]
-    pub(crate) fn format(mut self, format: Format) -> Self {
-        if format == Format::Json {
-            return self;
-        }
-        if let Content::Bytes(json) = &self.content
-            && let Ok(value) = serde_json::from_slice(json)
-        {
-            self.content = Content::Bytes(yaml::encode(&value).into_bytes());
-        }
-        self.typed("application/yaml")
     }
 
     #[must_use]

@@ -6,6 +6,7 @@ use crate::dispatch::Call;
 use crate::failure::Failure;
 use crate::front::Identity;
 use crate::reply::Reply;
+use crate::request::media::Format;
 use crate::resource::Resource;
 use crate::server::Server;
 
@@ -15,6 +16,7 @@ pub(crate) fn answer(
     call: &Call,
     resource: &Resource,
     mut object: Value,
+    format: Format,
 ) -> Result<Reply, Failure> {
     let status = match resource.kind.as_str() {
         "SelfSubjectReview" => {
@@ -35,7 +37,7 @@ pub(crate) fn answer(
         kind => return Err(Failure::internal(format!("{kind} is not answered"))),
     };
     object["status"] = status;
-    Ok(Reply::json(201, &object))
+    Ok(Reply::object(201, &object, format))
 }
 
 fn user_info(identity: &Identity) -> Value {

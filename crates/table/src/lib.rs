@@ -6,6 +6,7 @@
 //! - [`Printer`] knows the columns of a kind and makes the cells of an object: [`Printer::builtin`] for the kinds that
 //!   Kubernetes brings along, [`Printer::custom`] for the printer columns of a CustomResourceDefinition.
 //! - [`Table`] is the response to a client that asked for a table; it borrows the objects and writes itself in one pass.
+//!   [`Row`] is one row of it.
 //! - [`Partial`] and [`PartialList`] are the responses to a client that asked for metadata only.
 //! - [`JsonPath`] is the path language of printer columns, [`FieldPath`] the plain one of scale and selectable fields.
 //! - [`duration`] says how long something took, as a person would.
@@ -34,4 +35,4 @@ pub use field_path::FieldPath;
 pub use jsonpath::JsonPath;
 pub use partial::{Partial, PartialList};
 pub use printer::Printer;
-pub use table::{Include, Table};
+pub use table::{Include, Row, Table};

@@ -1,7 +1,6 @@
 use crate::Printer;
 use crate::fields::Fields;
 use crate::partial::{Each, ListMetadata, Partial};
-use crate::timestamp::Timestamp;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Value, json};
 use std::time::SystemTime;
@@ -76,8 +75,7 @@ pub struct Table<'a> {
 
 impl Serialize for Table<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let now = self.now.into();
-        let row = |object| Row { printer: self.printer, include: self.include, object, now };
+        let row = |object| Row { printer: self.printer, include: self.include, object, now: self.now };
         let mut out = serializer.serialize_struct("Table", 5)?;
         out.serialize_field("kind", "Table")?;
         out.serialize_field("apiVersion", "meta.k8s.io/v1")?;
@@ -88,17 +86,24 @@ impl Serialize for Table<'_> {
     }
 }
 
-struct Row<'a> {
-    printer: &'a Printer,
-    include: Include,
-    object: &'a Value,
-    now: Timestamp,
+/// One row of a [`Table`], for those who write a table row by row. A table without objects ends in `]}`, and the rows go
+/// before that.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// What makes the cells.
+    pub printer: &'a Printer,
+    /// What the row carries beside its cells.
+    pub include: Include,
+    /// The object.
+    pub object: &'a Value,
+    /// The moment up to which ages are counted.
+    pub now: SystemTime,
 }
 
 impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("TableRow", 3)?;
-        out.serialize_field("cells", &self.printer.cells_at(self.object, self.now))?;
+        out.serialize_field("cells", &self.printer.cells_at(self.object, self.now.into()))?;
         if let Some(reason) = self.printer.completion(self.object) {
             let message = if reason == "Failed" { "The pod has failed." } else { "The pod is done." };
             let condition =

@@ -7,7 +7,7 @@ use http::header::{ACCEPT, HeaderName, USER_AGENT};
 use std::borrow::Cow;
 
 /// The formats there are; the first is for clients that do not say.
-pub(super) const FORMATS: [Format; 2] = [Format::Json, Format::Yaml];
+pub(super) const FORMATS: [Format; 3] = [Format::Json, Format::Yaml, Format::Protobuf];
 
 /// How bodies are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(crate) enum Format {
     Json,
     /// `application/yaml`
     Yaml,
+    /// `application/vnd.kubernetes.protobuf`
+    Protobuf,
 }
 
 /// What a client wants to have in place of an object.
@@ -60,42 +62,40 @@ pub(crate) struct Accepted {
 pub(crate) enum Endpoint {
     /// Objects that can be shown as tables.
     Objects,
+    /// The same, but the objects have no protobuf encoding; their metadata has.
+    Custom,
     /// Objects that cannot.
     Untabled,
     /// Anything else has none.
     Plain,
 }
 
-/// The best form for an answer that holds objects. Only the first `Accept` header counts, as in the real server.
-pub(crate) fn accept(headers: &HeaderMap) -> Result<Accepted, Rejected> {
-    accept_at(headers, Endpoint::Objects)
-}
-
-/// The best form for the answer of an endpoint.
-pub(crate) fn accept_at(headers: &HeaderMap, endpoint: Endpoint) -> Result<Accepted, Rejected> {
+/// The best form for the answer of an endpoint. Only the first `Accept` header counts, as in the real server.
+pub(crate) fn accept(headers: &HeaderMap, endpoint: Endpoint) -> Result<Accepted, Rejected> {
     let found = find(headers, endpoint);
     found.ok_or_else(|| not_acceptable(FORMATS.iter().map(|format| format.media_type().into())))
 }
 
 /// The best form for the events of a watch, which cannot be YAML.
-pub(crate) fn accept_stream(headers: &HeaderMap) -> Result<Accepted, Rejected> {
-    let found = find(headers, Endpoint::Objects).filter(|accepted| accepted.format.has_stream());
+pub(crate) fn accept_stream(headers: &HeaderMap, endpoint: Endpoint) -> Result<Accepted, Rejected> {
+    let found = find(headers, endpoint).filter(|accepted| accepted.format.has_stream());
     found.ok_or_else(|| {
         let streams = FORMATS.iter().filter(|format| format.has_stream());
         not_acceptable(streams.map(|format| format!("{};stream=watch", format.media_type())))
     })
 }
 
-/// Whether a client wants all groups, versions and resources in one document. If it does not, discovery is
-/// [`Endpoint::Plain`].
-pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> bool {
+/// How a client that wants all groups, versions and resources in one document wants it written. If it does not, discovery
+/// is [`Endpoint::Untabled`].
+pub(crate) fn aggregated_discovery(headers: &HeaderMap) -> Option<Format> {
     let accept = header(headers, &ACCEPT);
     let asks = |clause: &Clause<'_>| {
         let asked = ["g", "v", "as"].map(|name| clause.parameter(name));
-        asked == ["apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList"].map(Some)
-            && FORMATS.iter().any(|format| format.is_in(clause) && is_allowed(clause, *format, false))
+        let is_asked = asked == ["apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList"].map(Some);
+        let mut formats = FORMATS.into_iter().filter(|_| is_asked);
+        formats.find(|format| format.is_in(clause) && is_allowed(clause, *format, false))
     };
-    clauses(&accept).iter().any(asks)
+    clauses(&accept).iter().find_map(asks)
 }
 
 impl Format {
@@ -104,12 +104,21 @@ impl Format {
         match self {
             Self::Json => "application/json",
             Self::Yaml => "application/yaml",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
+
+    /// The media type of watch events.
+    pub(crate) fn stream_type(self) -> &'static str {
+        match self {
+            Self::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+            Self::Json | Self::Yaml => self.media_type(),
         }
     }
 
     /// Whether watch events can be written this way.
     fn has_stream(self) -> bool {
-        self == Self::Json
+        self != Self::Yaml
     }
 
     fn is_in(self, clause: &Clause<'_>) -> bool {
@@ -140,7 +149,7 @@ fn find(headers: &HeaderMap, endpoint: Endpoint) -> Option<Accepted> {
         if !format.is_in(clause) || !is_allowed(clause, format, endpoint != Endpoint::Plain) {
             return None;
         }
-        let (transform, version) = transform(clause, endpoint)?;
+        let (transform, version) = transform(clause, format, endpoint)?;
         let is_partial_list = clause.parameter("as") == Some("PartialObjectMetadataList");
         let is_pretty = clause.parameter("pretty") == Some("1");
         Some(Accepted { format, transform, version, is_partial_list, is_pretty })
@@ -155,10 +164,11 @@ fn is_allowed(clause: &Clause<'_>, format: Format, has_versions: bool) -> bool {
 }
 
 /// The transform that a clause asks for, if the endpoint has it.
-fn transform(clause: &Clause<'_>, endpoint: Endpoint) -> Option<(Transform, MetaVersion)> {
+fn transform(clause: &Clause<'_>, format: Format, endpoint: Endpoint) -> Option<(Transform, MetaVersion)> {
     let asked = ["g", "v", "as"].map(|name| clause.parameter(name));
     if asked == [None; 3] {
-        return Some((Transform::Object, MetaVersion::V1));
+        let has_encoding = endpoint != Endpoint::Custom || format != Format::Protobuf;
+        return has_encoding.then_some((Transform::Object, MetaVersion::V1));
     }
     let version = match asked {
         [Some("meta.k8s.io"), Some("v1"), _] => MetaVersion::V1,
@@ -166,10 +176,11 @@ fn transform(clause: &Clause<'_>, endpoint: Endpoint) -> Option<(Transform, Meta
         _ => return None,
     };
     match (asked[2]?, endpoint) {
-        ("Table", Endpoint::Objects) => Some((Transform::Table, version)),
-        ("PartialObjectMetadata" | "PartialObjectMetadataList", Endpoint::Objects | Endpoint::Untabled) => {
-            Some((Transform::Partial, version))
+        (_, Endpoint::Plain) => None,
+        ("Table", Endpoint::Objects | Endpoint::Custom) if format != Format::Protobuf => {
+            Some((Transform::Table, version))
         }
+        ("PartialObjectMetadata" | "PartialObjectMetadataList", _) => Some((Transform::Partial, version)),
         _ => None,
     }
 }

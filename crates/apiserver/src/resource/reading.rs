@@ -14,12 +14,25 @@ const BUILTIN: u64 = 1;
 /// The fingerprint of an object that was written as another version than the one it is stored as.
 const UNKNOWN: u64 = 0;
 
+/// An object of which all else is passed over.
+#[derive(serde::Deserialize)]
+struct OnlyMetadata {
+    metadata: Value,
+}
+
 /// A stored object that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{key} cannot be read: {reason}")]
 pub(crate) struct Unreadable {
     key: String,
     reason: String,
+}
+
+impl Unreadable {
+    /// A stored object that is not of the types that its kind wants.
+    pub(crate) fn misfit(key: &str) -> Self {
+        unreadable(key, "it has a value of another type than its kind wants")
+    }
 }
 
 impl From<Unreadable> for Failure {
@@ -112,6 +125,22 @@ impl Resource {
         let mut json = Vec::with_capacity(record.size() + self.api_version.len());
         record.write_as(&self.api_version, &mut json);
         serde_json::from_slice(&json).map_err(|error| unreadable(&entry.key, error))
+    }
+
+    /// A stored object as this version, of which only the metadata is wanted.
+    pub(crate) fn read_metadata(&self, entry: &Entry) -> Result<Value, Unreadable> {
+        self.read_metadata_at(entry, entry.modified)
+    }
+
+    /// A stored object as this version and as of a revision, of which only the metadata is wanted.
+    pub(crate) fn read_metadata_at(&self, entry: &Entry, revision: Revision) -> Result<Value, Unreadable> {
+        let record = self.record(entry)?.at(revision);
+        if !self.serves(&record) {
+            return self.convert(&record, &entry.key);
+        }
+        let only: OnlyMetadata =
+            serde_json::from_slice(&record.json()).map_err(|error| unreadable(&entry.key, error))?;
+        Ok(serde_json::json!({"metadata": only.metadata}))
     }
 
     fn record<'a>(&self, entry: &'a Entry) -> Result<Record<'a>, Unreadable> {

@@ -5,8 +5,12 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use serde_json::Value;
+use watchkeeper_kinds::protobuf;
 use watchkeeper_storage::{Entry, Event, Revision};
 
+use crate::render::{Form, Shape};
+use crate::request::media::Format;
 use crate::resource::{Resource, Unreadable};
 
 /// How many recent changes are kept encoded. Watchers that keep up are within a few changes of each other.
@@ -43,12 +47,23 @@ struct Recent {
     bytes: usize,
 }
 
-/// One change, encoded by the first watcher that needs it.
+/// One change, encoded in each form by the first watcher that needs it.
 pub(crate) struct Frame {
     event: Arc<Event>,
-    added: OnceLock<Bytes>,
-    modified: OnceLock<Bytes>,
-    deleted: OnceLock<Bytes>,
+    slots: [OnceLock<Bytes>; FORMS * 3],
+}
+
+/// How many forms are kept.
+const FORMS: usize = 4;
+
+/// Which of the forms that are kept this is. Tables are not: few watch them, and what they say depends on the time.
+fn place(form: Form) -> Option<usize> {
+    let is_protobuf = usize::from(form.format == Format::Protobuf);
+    match form.shape {
+        Shape::Object => Some(is_protobuf),
+        Shape::Partial => Some(2 + is_protobuf),
+        Shape::Table(_) => None,
+    }
 }
 
 impl Frames {
@@ -59,12 +74,7 @@ impl Frames {
         if let Some(frame) = recent.frames.iter().rev().find(|frame| Arc::ptr_eq(&frame.event, event)) {
             return Arc::clone(frame);
         }
-        let frame = Arc::new(Frame {
-            event: Arc::clone(event),
-            added: OnceLock::new(),
-            modified: OnceLock::new(),
-            deleted: OnceLock::new(),
-        });
+        let frame = Arc::new(Frame { event: Arc::clone(event), slots: Default::default() });
         recent.bytes += frame.size();
         recent.frames.push_back(Arc::clone(&frame));
         while recent.frames.len() > RECENT || recent.bytes > RECENT_BYTES {
@@ -86,19 +96,15 @@ impl Frame {
         entry.map_or(0, |entry| entry.value.len()) + 128
     }
 
-    /// The line for watchers.
-    pub(crate) fn line(&self, resource: &Resource, told: Told) -> Result<Bytes, Unreadable> {
-        let slot = match told {
-            Told::Added => &self.added,
-            Told::Modified => &self.modified,
-            Told::Deleted => &self.deleted,
-        };
-        if let Some(line) = slot.get() {
-            return Ok(line.clone());
+    /// The bytes for watchers that want this form.
+    pub(crate) fn bytes(&self, resource: &Resource, form: Form, told: Told) -> Result<Bytes, Unreadable> {
+        let slot = place(form).map(|place| &self.slots[place * 3 + told as usize]);
+        if let Some(bytes) = slot.and_then(OnceLock::get) {
+            return Ok(bytes.clone());
         }
         let Some(entry) = shown(&self.event, told) else { return Ok(Bytes::new()) };
-        let line = line(resource, told, entry, self.event.revision)?;
-        Ok(slot.get_or_init(|| line).clone())
+        let bytes = encode(resource, form, told, entry, self.event.revision)?;
+        Ok(slot.map_or(bytes.clone(), |slot| slot.get_or_init(|| bytes).clone()))
     }
 }
 
@@ -110,13 +116,37 @@ pub(crate) fn shown(event: &Event, told: Told) -> Option<&Arc<Entry>> {
     }
 }
 
-/// A line that says what happened to an object.
-pub(crate) fn line(
+/// What says what happened to an object.
+pub(crate) fn encode(
     resource: &Resource,
+    form: Form,
     told: Told,
     entry: &Entry,
     revision: Revision,
 ) -> Result<Bytes, Unreadable> {
+    let object = match (form.shape, form.format) {
+        (Shape::Object, Format::Json | Format::Yaml) => return line(resource, told, entry, revision),
+        (Shape::Partial, _) => resource.read_metadata_at(entry, revision)?,
+        _ => resource.read_at(entry, revision)?,
+    };
+    let object = form.shape.of_one(resource, object);
+    frame(told.name(), &object, form.format).ok_or_else(|| Unreadable::misfit(&entry.key))
+}
+
+/// An event of a watch: in JSON, a line. `None` if the object has no encoding in this format.
+pub(crate) fn frame(kind: &str, object: &Value, format: Format) -> Option<Bytes> {
+    if format == Format::Protobuf {
+        return protobuf::watch_frame(kind, object).map(Bytes::from);
+    }
+    let mut line = format!(r#"{{"type":"{kind}","object":"#).into_bytes();
+    // Writing a value to a vector cannot fail.
+    let _ = serde_json::to_writer(&mut line, object);
+    line.extend_from_slice(b"}\n");
+    Some(line.into())
+}
+
+/// The same for an object in JSON, which needs not be parsed for it.
+fn line(resource: &Resource, told: Told, entry: &Entry, revision: Revision) -> Result<Bytes, Unreadable> {
     let mut line = Vec::with_capacity(entry.value.len() + 64);
     line.extend_from_slice(br#"{"type":""#);
     line.extend_from_slice(told.name().as_bytes());

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, Stream, StreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 use watchkeeper_storage::{Entry, Error, Event, Revision, Storage, Update, Watch};
 
 use super::frames::{self, Told};
 use crate::failure::Failure;
 use crate::filter::Filter;
-use crate::render::Shape;
+use crate::render::Form;
 use crate::resource::Resource;
 use crate::server::Stopping;
 
@@ -47,7 +47,7 @@ pub(crate) struct Asked {
     /// What the keys watched begin with.
     pub(crate) prefix: String,
     pub(crate) filter: Filter,
-    pub(crate) shape: Shape,
+    pub(crate) form: Form,
     pub(crate) bookmarks: bool,
     pub(crate) lasting: Duration,
 }
@@ -87,7 +87,10 @@ impl Watcher {
             Ok(watch) => (watch, None),
             Err(Error::Compacted { oldest }) => (
                 Watch::new(Nothing),
-                Some(error(&Failure::expired(format!("too old resource version: {after} ({oldest})")))),
+                Some(error(
+                    asked.form,
+                    &Failure::expired(format!("too old resource version: {after} ({oldest})")),
+                )),
             ),
             Err(Error::Future { current }) => return Err(Failure::version_too_large(after, current)),
             Err(error) => return Err(error.into()),
@@ -147,10 +150,11 @@ impl Watcher {
         while batch.len() < BATCH {
             let From::State { objects, .. } = &mut self.from else { break };
             let Some(entry) = objects.pop_front() else { break };
-            match self.line(Told::Added, &entry, entry.modified) {
-                Ok(line) => batch.extend_from_slice(&line),
-                Err(failure) => {
-                    batch.extend_from_slice(&error(&failure));
+            let Asked { resource, form, .. } = &self.asked;
+            match frames::encode(resource, *form, Told::Added, &entry, entry.modified) {
+                Ok(bytes) => batch.extend_from_slice(&bytes),
+                Err(unreadable) => {
+                    batch.extend_from_slice(&error(*form, &unreadable.into()));
                     self.ended = true;
                     break;
                 }
@@ -226,7 +230,7 @@ impl Watcher {
     /// The last thing that is told.
     fn end(&mut self, failure: &Failure) -> Bytes {
         self.ended = true;
-        error(failure)
+        error(self.asked.form, failure)
     }
 
     /// What a change is to this watcher: objects that begin or cease to match appear and go away.
@@ -247,20 +251,7 @@ impl Watcher {
             (true, true) => Told::Modified,
             (true, false) => Told::Deleted,
         };
-        if self.asked.shape == Shape::Object {
-            return Ok(Some(resource.frames.of(event).line(resource, told)?));
-        }
-        let Some(entry) = frames::shown(event, told) else { return Ok(None) };
-        self.line(told, entry, event.revision).map(Some)
-    }
-
-    fn line(&self, told: Told, entry: &Entry, revision: Revision) -> Result<Bytes, Failure> {
-        let resource = &self.asked.resource;
-        if self.asked.shape == Shape::Object {
-            return Ok(frames::line(resource, told, entry, revision)?);
-        }
-        let object = resource.read_at(entry, revision)?;
-        Ok(encode(told.name(), &self.asked.shape.of_one(resource, object)))
+        Ok(Some(resource.frames.of(event).bytes(resource, self.asked.form, told)?))
     }
 
     fn bookmark(&self, revision: Revision, end_of_state: bool) -> Bytes {
@@ -270,7 +261,9 @@ impl Watcher {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = json!({"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata});
-        encode("BOOKMARK", &self.asked.shape.of_bookmark(object))
+        let form = self.asked.form;
+        // Every kind that is watched in protobuf has an encoding.
+        frames::frame("BOOKMARK", &form.shape.of_bookmark(object), form.format).unwrap_or_default()
     }
 }
 
@@ -299,17 +292,9 @@ async fn farewell(sleep: &mut Option<Pin<Box<Sleep>>>) {
     }
 }
 
-fn encode(kind: &str, object: &Value) -> Bytes {
-    let mut line = format!(r#"{{"type":"{kind}","object":"#).into_bytes();
-    // Writing a value to a vector cannot fail.
-    let _ = serde_json::to_writer(&mut line, object);
-    line.extend_from_slice(b"}\n");
-    line.into()
-}
-
-/// The line that tells of a failure.
-fn error(failure: &Failure) -> Bytes {
-    encode("ERROR", &failure.status())
+/// What tells of a failure.
+fn error(form: Form, failure: &Failure) -> Bytes {
+    frames::frame("ERROR", &failure.status(), form.format).unwrap_or_default()
 }
 
 /// A watch of nothing.

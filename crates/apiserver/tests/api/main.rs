@@ -7,4 +7,5 @@ mod harness;
 mod lifecycles;
 mod lists;
 mod objects;
+mod protobuf;
 mod watches;

@@ -2,18 +2,24 @@
 
 use super::message::{self, Field, Message};
 use super::wire::Writer;
-use super::{envelope, write};
+use super::{END, begin_envelope, write};
 use serde_json::Value;
 
-/// A list in protobuf that takes its objects one by one, so that they need not all be there as JSON at once.
+/// How a kind of lists is written in protobuf, piece by piece, so that neither the objects nor their encoding need all be
+/// there at once: [`begin`](Self::begin), then every [`item`](Self::item), then [`END`](Self::END).
+///
+/// What comes first says how long all of it is, so the length of the items must be known before the first of them is sent.
 ///
 /// ```
 /// use serde_json::json;
 /// use watchkeeper_kinds::protobuf::{List, decode};
 ///
-/// let mut list = List::new("v1", "NamespaceList").unwrap();
-/// assert!(list.push(&json!({"metadata": {"name": "a"}})));
-/// let bytes = list.finish(&json!({"resourceVersion": "7"})).unwrap();
+/// let list = List::new("v1", "NamespaceList").unwrap();
+/// let mut items = Vec::new();
+/// assert!(list.item(&json!({"metadata": {"name": "a"}}), &mut items));
+/// let mut bytes = list.begin(&json!({"resourceVersion": "7"}), items.len()).unwrap();
+/// bytes.extend(items);
+/// bytes.extend(List::END);
 /// assert_eq!(decode(&bytes).unwrap()["items"][0]["metadata"]["name"], "a");
 /// ```
 pub struct List {
@@ -21,35 +27,40 @@ pub struct List {
     kind: String,
     message: &'static Message,
     items: &'static Field,
-    writer: Writer,
 }
 
 impl List {
-    /// A list without objects; `None` if the kind of lists has no protobuf encoding.
+    /// What follows the last item.
+    pub const END: &[u8] = END;
+
+    /// A kind of lists; `None` if it has no protobuf encoding.
     pub fn new(api_version: &str, kind: &str) -> Option<Self> {
         let message = message::of_kind(api_version, kind)?.message();
         let items = message.field_named("items")?;
-        let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
-        Some(Self { api_version, kind, message, items, writer: Writer::default() })
+        Some(Self { api_version: api_version.to_owned(), kind: kind.to_owned(), message, items })
     }
 
-    /// Adds an object, of which the list does not keep `apiVersion` and `kind`. `false` if a value is not of the type that
-    /// the kind wants; the list is then as it was before.
+    /// What comes before `items` bytes of items: that it is a list, and its metadata, an object or null. `None` if a value of
+    /// the metadata is of another type than it should be.
+    pub fn begin(&self, metadata: &Value, items: usize) -> Option<Vec<u8>> {
+        let mut raw = Writer::default();
+        write::field(&mut raw, self.message.field_named("metadata")?, Some(metadata))?;
+        let mut bytes = begin_envelope(&self.api_version, &self.kind, raw.bytes.len() + items);
+        bytes.extend_from_slice(&raw.bytes);
+        Some(bytes)
+    }
+
+    /// Writes an object, of which the list does not keep `apiVersion` and `kind`. `false` if a value is not of the type that
+    /// the kind wants; nothing is written then.
     #[must_use]
-    pub fn push(&mut self, item: &Value) -> bool {
-        let before = self.writer.bytes.len();
-        let is_written = write::element(&mut self.writer, self.items, item).is_some();
+    pub fn item(&self, item: &Value, out: &mut Vec<u8>) -> bool {
+        let before = out.len();
+        let mut writer = Writer { bytes: std::mem::take(out) };
+        let is_written = write::element(&mut writer, self.items, item).is_some();
+        *out = writer.bytes;
         if !is_written {
-            self.writer.bytes.truncate(before);
+            out.truncate(before);
         }
         is_written
-    }
-
-    /// The list with its metadata, an object or null.
-    pub fn finish(self, metadata: &Value) -> Option<Vec<u8>> {
-        let mut raw = Writer { bytes: Vec::with_capacity(self.writer.bytes.len() + 64) };
-        write::field(&mut raw, self.message.field_named("metadata")?, Some(metadata))?;
-        raw.bytes.extend_from_slice(&self.writer.bytes);
-        Some(envelope(&self.api_version, &self.kind, &raw.bytes))
     }
 }

@@ -76,11 +76,13 @@ fn find(name: &str) -> Option<usize> {
     rows().binary_search_by(|row| row.name.cmp(name)).ok()
 }
 
-/// The message of a kind. The kinds that every version has, such as `Status`, are found in all built-in versions.
+/// The message of a kind. The kinds that every version has, such as `Status`, are found in all built-in versions, and
+/// where no version is said, as discovery does.
 pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<Place> {
     let of_version =
         |version: &str| find(&format!("{version}.{kind}")).filter(|index| rows()[*index].is_kind);
-    let is_built_in = || crate::all().iter().any(|known| known.api_version() == api_version);
+    let is_built_in =
+        || api_version.is_empty() || crate::all().iter().any(|known| known.api_version() == api_version);
     let found = of_version(api_version).or_else(|| of_version(META).filter(|_| is_built_in()));
     found.map(Place)
 }

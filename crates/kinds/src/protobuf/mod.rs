@@ -2,8 +2,8 @@
 //!
 //! [`decode`] and [`encode`] go between `application/vnd.kubernetes.protobuf` and the JSON of an object. They know every
 //! kind of [`all`](crate::all), the lists of these, and what else goes over the wire beside them: `Status`,
-//! `DeleteOptions`, `Scale`, `Eviction`, `TokenRequest`, `PartialObjectMetadata` and its list, `List`. Custom resources
-//! have no protobuf encoding.
+//! `DeleteOptions`, `Scale`, `Eviction`, `TokenRequest`, `PartialObjectMetadata` and its list, `List`, and the documents of
+//! discovery. Custom resources have no protobuf encoding.
 //!
 //! What [`decode`] gives is what Go writes as JSON after it has read the bytes; what [`encode`] gives is what Go writes, byte
 //! for byte, after it has read the JSON. Protobuf does not tell an empty list or map from none at all, so neither comes
@@ -85,7 +85,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, Error> {
 /// `None` if the kind has no protobuf encoding, as custom resources have none, or if a value is not of the type that the
 /// kind wants, which [`Kind::coerce`](crate::Kind::coerce) finds out before an object is kept.
 pub fn encode(object: &Value) -> Option<Vec<u8>> {
-    let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    let (api_version, kind) = (object["apiVersion"].as_str().unwrap_or_default(), object["kind"].as_str()?);
     let place = message::of_kind(api_version, kind)?;
     let mut message = Writer::default();
     write::fields(&mut message, place.message(), object.as_object()?)?;
@@ -108,16 +108,26 @@ pub fn watch_frame(event_type: &str, object: &Value) -> Option<Vec<u8>> {
     Some(event.bytes)
 }
 
-/// The outermost message, which says what is in it. The last two fields are about other encodings of it.
+/// What follows the object in its envelope: two fields about other encodings of it.
+const END: &[u8] = &[0x1a, 0, 0x22, 0];
+
+/// The outermost message, which says what is in it.
 fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+    let mut bytes = begin_envelope(api_version, kind, raw.len());
+    bytes.reserve_exact(raw.len() + END.len());
+    bytes.extend_from_slice(raw);
+    bytes.extend_from_slice(END);
+    bytes
+}
+
+/// The beginning of an envelope around so many bytes.
+fn begin_envelope(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
     let mut type_meta = Writer::default();
     type_meta.delimited(1, api_version.as_bytes());
     type_meta.delimited(2, kind.as_bytes());
-    let mut writer = Writer { bytes: Vec::with_capacity(raw.len() + type_meta.bytes.len() + 32) };
+    let mut writer = Writer::default();
     writer.bytes.extend_from_slice(MAGIC);
     writer.delimited(1, &type_meta.bytes);
-    writer.delimited(2, raw);
-    writer.delimited(3, b"");
-    writer.delimited(4, b"");
+    writer.begin(2, length);
     writer.bytes
 }

@@ -113,9 +113,14 @@ impl Writer {
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
-    pub(super) fn delimited(&mut self, field: u32, bytes: &[u8]) {
+    /// The beginning of a field of so many bytes.
+    pub(super) fn begin(&mut self, field: u32, length: usize) {
         self.varint(u64::from(field) << 3 | 2);
-        self.varint(bytes.len() as u64);
+        self.varint(length as u64);
+    }
+
+    pub(super) fn delimited(&mut self, field: u32, bytes: &[u8]) {
+        self.begin(field, bytes.len());
         self.bytes.extend_from_slice(bytes);
     }
 

@@ -27,28 +27,34 @@ fn shown(accepted: Result<Accepted, Rejected>) -> Value {
 fn accept_headers_are_weighed_as_kube_apiserver_weighs_them() {
     for case in recorded(include_str!("../cases/accepts.jsonl")) {
         let headers = with(ACCEPT, case["in"].as_str().unwrap());
-        let accepted = |endpoint| shown(accept_at(&headers, endpoint));
+        let accepted = |endpoint| shown(accept(&headers, endpoint));
+        let streamed = |endpoint| shown(accept_stream(&headers, endpoint))[0].clone();
         assert_eq!(case["objects"], accepted(Endpoint::Objects), "{case}");
+        assert_eq!(case["custom"], accepted(Endpoint::Custom), "{case}");
         assert_eq!(case["no_table"], accepted(Endpoint::Untabled), "{case}");
         assert_eq!(case["plain"], accepted(Endpoint::Plain), "{case}");
         let is_aggregated = case["discovery"][1] == "APIGroupDiscoveryList.v2";
-        assert_eq!(wants_aggregated_discovery(&headers), is_aggregated, "{case}");
-        assert_eq!(case["stream"][0], shown(accept_stream(&headers))[0], "{case}");
+        let aggregated = case["discovery"][0].as_str().filter(|_| is_aggregated);
+        assert_eq!(aggregated_discovery(&headers).map(Format::media_type), aggregated, "{case}");
+        assert_eq!(case["stream"][0], streamed(Endpoint::Objects), "{case}");
+        assert_eq!(case["custom_stream"][0], streamed(Endpoint::Custom), "{case}");
     }
 }
 
 #[test]
 fn what_would_be_accepted_is_said() {
     let headers = with(ACCEPT, "text/html");
-    let rejected = accept(&headers).unwrap_err();
+    let rejected = accept(&headers, Endpoint::Objects).unwrap_err();
     assert_eq!(rejected.code(), 406);
     assert_eq!(
         rejected.message(),
-        "only the following media types are accepted: application/json, application/yaml"
+        "only the following media types are accepted: \
+         application/json, application/yaml, application/vnd.kubernetes.protobuf"
     );
     assert_eq!(
-        accept_stream(&headers).unwrap_err().message(),
-        "only the following media types are accepted: application/json;stream=watch"
+        accept_stream(&headers, Endpoint::Custom).unwrap_err().message(),
+        "only the following media types are accepted: \
+         application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
     );
 }
 
@@ -56,13 +62,13 @@ fn what_would_be_accepted_is_said() {
 fn only_the_first_accept_header_counts() {
     let mut headers = with(ACCEPT, "application/yaml");
     headers.append(ACCEPT, http::HeaderValue::from_static("application/json"));
-    assert_eq!(accept(&headers).unwrap().format, Format::Yaml);
+    assert_eq!(accept(&headers, Endpoint::Objects).unwrap().format, Format::Yaml);
 }
 
 #[test]
 fn many_clauses_are_weighed_by_quality() {
     let header = format!("{}application/json;q=0.2,application/yaml;q=0.3", "text/html,".repeat(5000));
-    assert_eq!(accept(&with(ACCEPT, &header)).unwrap().format, Format::Yaml);
+    assert_eq!(accept(&with(ACCEPT, &header), Endpoint::Objects).unwrap().format, Format::Yaml);
 }
 
 #[test]
@@ -112,7 +118,10 @@ proptest! {
     fn any_header_is_weighed(text in "[ -~]{0,200}", likely in "((application|\\*)/(json|yaml|\\*)(;(q|as|g|v|stream|sv)=[a-z0-9.]{0,5}){0,3},){0,30}") {
         for value in [text.as_str(), &likely] {
             let headers = with(ACCEPT, value);
-            let _ = (accept(&headers), accept_stream(&headers), wants_aggregated_discovery(&headers));
+            for endpoint in [Endpoint::Objects, Endpoint::Custom, Endpoint::Untabled, Endpoint::Plain] {
+                let _ = (accept(&headers, endpoint), accept_stream(&headers, endpoint));
+            }
+            let _ = aggregated_discovery(&headers);
         }
     }
 
@@ -128,6 +137,6 @@ proptest! {
     fn every_format_is_found_by_its_own_name(index in 0..2_usize, quality in 0..10_u8) {
         let format = FORMATS[index];
         let headers = with(ACCEPT, &format!("text/html,{};q=0.{quality}", format.media_type()));
-        prop_assert_eq!(accept(&headers).unwrap().format, format);
+        prop_assert_eq!(accept(&headers, Endpoint::Objects).unwrap().format, format);
     }
 }
