@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -12,7 +13,7 @@ use crate::server::{Error, Options, Server};
 /// made again from the storage: any number of them may run over one.
 ///
 /// It owns a few tasks that do what kube-controller-manager does elsewhere: they empty namespaces and definitions that are
-/// deleted, and collect what has lost its owner. [`stop`](Self::stop) ends them and waits for them; dropping the server ends
+/// deleted, collect what has lost its owner, and give namespaces what every namespace has. [`stop`](Self::stop) ends them and waits for them; dropping the server ends
 /// them without waiting.
 pub struct ApiServer(Arc<Server>);
 
@@ -21,6 +22,13 @@ impl ApiServer {
     /// clients rely on. Needs a tokio runtime.
     pub async fn start(storage: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
         Server::start(storage, options).await.map(Self)
+    }
+
+    /// Says where other machines reach this server: in the Endpoints and the EndpointSlice of the Service
+    /// `default/kubernetes`. A loopback address is no such place, and neither is none; both leave the Service without
+    /// endpoints.
+    pub async fn advertise(&self, address: Option<SocketAddr>) -> Result<(), Error> {
+        self.0.advertise(address).await
     }
 
     /// Ends all watches and the server's own tasks, and waits for the latter. Requests are still answered.

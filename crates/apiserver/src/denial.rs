@@ -6,6 +6,7 @@ use crate::failure::{Failure, Subject};
 use crate::front::Identity;
 use crate::request::path::ResourceTarget;
 use crate::request::query::Query;
+use crate::resource::Resource;
 use crate::write::Place;
 
 /// Somebody may not do this to a resource.
@@ -39,10 +40,21 @@ pub(crate) fn path(identity: &Identity, method: &Method, path: &str) -> Failure 
     Failure::forbidden(Subject { group: "", name: "" }, "", &why)
 }
 
+/// Whether a subresource is a way into something that a node runs.
+pub(crate) fn needs_node(resource: &Resource, subresource: &str) -> bool {
+    let what = (resource.plural.as_str(), subresource);
+    let is_one = match what {
+        ("pods", part) => matches!(part, "attach" | "exec" | "log" | "portforward" | "proxy"),
+        ("nodes" | "services", part) => part == "proxy",
+        _ => false,
+    };
+    is_one && resource.group.is_empty()
+}
+
 /// There are no nodes behind this server, so nothing runs that could be looked into.
 pub(crate) fn no_node(place: &Place, subresource: &str) -> Failure {
     Failure::bad_request(format!(
-        "{} {:?}: {subresource} is not available: this server has no nodes that run anything",
+        "{} {:?}: {subresource} is not available: no node runs anything here, this server only keeps objects",
         place.resource.subject(),
         place.name
     ))

@@ -20,7 +20,7 @@ use crate::request::write_options::WriteOptions;
 use crate::resource::Resource;
 use crate::server::Server;
 use crate::write::{Applying, Incoming, Manner, Part, Patch, Place, ScaleChange, Written};
-use crate::{discovery, health, openapi};
+use crate::{deadline, discovery, gzip, health, openapi};
 
 /// A request, read as far as every handler needs it.
 pub(crate) struct Call {
@@ -80,13 +80,13 @@ impl Server {
         let call = Call::new(parts, identity);
         let (audit, pretty) = (call.headers.get("audit-id").cloned(), call.pretty);
         let verb = verb(&call);
-        let format = failure_format(&call.headers);
+        let (format, gzip) = (failure_format(&call.headers), gzip::is_wanted(&call.headers));
         let reply = match self.read_and_route(call, body).await {
             Ok(reply) => reply,
             Err(failure) => Reply::failure(&failure, format),
         };
         self.metrics.answered(verb, reply.code(), started.elapsed());
-        reply.into_response(audit, pretty)
+        reply.into_response(audit, pretty, gzip)
     }
 
     /// Reads the body of a request, once it is known that its sender may send it.
@@ -96,13 +96,17 @@ impl Server {
             let reply = Reply::failure(&failure, failure_format(&call.headers));
             return Ok(reply.header("x-content-type-options", "nosniff"));
         }
-        if !matches!(call.method, Method::GET | Method::HEAD) {
-            call.body = body.read(MAX_REQUEST_BYTES).await.map_err(|error| match error {
-                BodyError::TooLarge { limit } => Failure::too_large(&format!("limit is {limit}")),
-                error => Failure::bad_request(format!("the body could not be read: {error}")),
-            })?;
-        }
-        self.route(call, target).await
+        let limit = self.limit(&call, &target);
+        let answer = async {
+            if !matches!(call.method, Method::GET | Method::HEAD) {
+                call.body = body.read(MAX_REQUEST_BYTES).await.map_err(|error| match error {
+                    BodyError::TooLarge { limit } => Failure::too_large(&format!("limit is {limit}")),
+                    error => Failure::bad_request(format!("the body could not be read: {error}")),
+                })?;
+            }
+            self.route(call, target).await
+        };
+        deadline::within(limit, answer).await
     }
 
     async fn route(self: &Arc<Self>, call: Call, target: Target) -> Result<Reply, Failure> {
@@ -204,7 +208,9 @@ impl Server {
             (None, Some(_)) => resource.namespaced,
             (None, None) => false,
         };
-        if misplaced || target.prefix == Some(Prefix::Proxy) || target.rest.is_some() {
+        let needs_node =
+            target.subresource.as_deref().is_some_and(|part| crate::denial::needs_node(&resource, part));
+        if misplaced || target.prefix == Some(Prefix::Proxy) || (target.rest.is_some() && !needs_node) {
             return Ok(Reply::no_such_page());
         }
         let watching = target.prefix == Some(Prefix::Watch);
@@ -220,6 +226,10 @@ impl Server {
             }
             (Some(name), Some(subresource)) => {
                 let place = Place { resource: Arc::clone(&resource), namespace, name };
+                if needs_node {
+                    self.get(&resource, place.namespace.as_deref(), &place.name, None).await?;
+                    return Err(crate::denial::no_node(&place, &subresource));
+                }
                 if !resource.has_subresource(&subresource) {
                     return match resource.builtin_kind() {
                         Some(_) => Err(Failure::no_such_path()),
@@ -446,7 +456,7 @@ impl Server {
             let _ = &guard;
             bytes
         });
-        Ok(Reply::new(200, Body::stream(stream)).typed(form.format.stream_type()))
+        Ok(Reply::new(200, Body::stream(stream)).typed(form.format.stream_type()).live())
     }
 
     fn written(

@@ -207,6 +207,12 @@ impl Failure {
         )
     }
 
+    /// The request took longer than it may.
+    pub(crate) fn too_slow() -> Self {
+        let why = "request did not complete within requested timeout - context deadline exceeded";
+        Self::new(504, "Timeout", format!("Timeout: {why}")).about(Subject { group: "", name: "" }, "")
+    }
+
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         let message = message.into();
         Self::new(500, "InternalError", format!("Internal error occurred: {message}")).cause("", message, "")

@@ -15,7 +15,9 @@
 //! `lifecycle` is what happens without a request.
 
 mod admission;
+mod advertise;
 mod api_server;
+mod deadline;
 mod definition;
 mod denial;
 mod discovery;
@@ -23,6 +25,7 @@ mod dispatch;
 mod failure;
 mod filter;
 pub mod front;
+mod gzip;
 mod health;
 mod lifecycle;
 mod list;

@@ -1,6 +1,6 @@
 //! Answers, on their way to HTTP.
 
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WARNING};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, RETRY_AFTER, VARY, WARNING};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
 use watchkeeper_kinds::protobuf;
@@ -8,6 +8,7 @@ use watchkeeper_schema::yaml;
 
 use crate::failure::Failure;
 use crate::front::{Body, Response};
+use crate::gzip::{self, THRESHOLD};
 use crate::request::media::Format;
 
 /// An answer.
@@ -15,6 +16,8 @@ pub(crate) struct Reply {
     code: StatusCode,
     headers: HeaderMap,
     content: Content,
+    /// Whether the content goes on as things happen.
+    is_live: bool,
 }
 
 enum Content {
@@ -40,7 +43,7 @@ impl Reply {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { code, headers, content: content.into().0 }
+        Self { code, headers, content: content.into().0, is_live: false }
     }
 
     /// A value as JSON.
@@ -102,6 +105,13 @@ impl Reply {
         self
     }
 
+    /// Says that the content goes on as things happen, so that every piece of it must leave at once.
+    #[must_use]
+    pub(crate) fn live(mut self) -> Self {
+        self.is_live = true;
+        self
+    }
+
     #[must_use]
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(value)) {
@@ -137,15 +147,30 @@ impl Reply {
         }
     }
 
-    pub(crate) fn into_response(self, audit: Option<HeaderValue>, pretty: bool) -> Response {
-        let Self { code, mut headers, content } = self;
+    pub(crate) fn into_response(self, audit: Option<HeaderValue>, pretty: bool, gzip: bool) -> Response {
+        let Self { code, mut headers, content, is_live } = self;
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
         let audit = audit.or_else(|| HeaderValue::from_str(&crate::random::uid()).ok());
         headers.extend(audit.map(|audit| (HeaderName::from_static("audit-id"), audit)));
-        let body = match content {
-            Content::Body(body) => body,
-            Content::Bytes(bytes) if pretty && is_json(&headers) => Body::whole(prettified(bytes)),
-            Content::Bytes(bytes) => Body::whole(bytes),
+        let (body, is_long) = match content {
+            // Only long lists are streams.
+            Content::Body(body) => {
+                let is_long =
+                    http_body::Body::size_hint(&body).exact().is_none_or(|size| size > THRESHOLD as u64);
+                (body, is_long)
+            }
+            Content::Bytes(bytes) => {
+                let bytes = if pretty && is_json(&headers) { prettified(bytes) } else { bytes };
+                let is_long = bytes.len() > THRESHOLD;
+                (Body::whole(bytes), is_long)
+            }
+        };
+        let body = if gzip && is_long && !is_live {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+            gzip::compress(body)
+        } else {
+            body
         };
         let mut response = Response::new(body);
         *response.status_mut() = code;

@@ -1,6 +1,7 @@
 //! The server as a whole: what it consists of, how it starts and stops.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -27,11 +28,28 @@ pub struct Options {
     pub garbage_collection: bool,
     /// Whether namespaces that are deleted are emptied. kube-apiserver leaves that to kube-controller-manager.
     pub namespace_deletion: bool,
+    /// Whether every namespace is given the ServiceAccount `default`. kube-apiserver leaves that to kube-controller-manager.
+    pub service_accounts: bool,
+    /// The certificates, in PEM, that every namespace is given as the ConfigMap `kube-root-ca.crt`; none if there are none.
+    /// kube-apiserver leaves that to kube-controller-manager.
+    pub certificate_authority: Option<String>,
+    /// How long an event is kept after it was last written.
+    pub event_lifetime: Duration,
+    /// How long a request may take that is not a watch. A client may ask for less.
+    pub request_timeout: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { clock: Clock::default(), garbage_collection: true, namespace_deletion: true }
+        Self {
+            clock: Clock::default(),
+            garbage_collection: true,
+            namespace_deletion: true,
+            service_accounts: true,
+            certificate_authority: None,
+            event_lifetime: Duration::from_secs(3600),
+            request_timeout: Duration::from_secs(60),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Every subcommand is a module with its arguments and a `run`. What went wrong is one line on stderr; the exit code is
 //! 2 if the arguments or files that were given are at fault, 1 if something failed while running.
 
+mod controllers;
 mod duration;
 mod failure;
 mod logging;

@@ -14,6 +14,7 @@ use watchkeeper_apiserver::front::{
 use watchkeeper_apiserver::{ApiServer, Options as ServerOptions};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage, Window};
 
+use crate::controllers::Controllers;
 use crate::failure::Failure;
 use crate::{duration, logging};
 
@@ -53,6 +54,22 @@ pub(crate) struct Serve {
     /// How long watches and paged lists can go back
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "5m30s")]
     history: Duration,
+    /// Which controllers run in the server, in the way of kube-controller-manager: '*' is all, -NAME all but that one
+    ///
+    /// They are namespace-controller (empties namespaces that are deleted), garbage-collector-controller (deletes what has
+    /// lost its owner), serviceaccount-controller (gives namespaces the ServiceAccount default), and
+    /// root-ca-certificate-publisher-controller (gives namespaces the ConfigMap kube-root-ca.crt).
+    #[arg(long, value_name = "NAMES", default_value = "*", allow_hyphen_values = true)]
+    controllers: Controllers,
+    /// The address in the endpoints of the Service default/kubernetes, if it is not that of --listen
+    #[arg(long, value_name = "ADDR")]
+    advertise_address: Option<IpAddr>,
+    /// How long events are kept after they were last written
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "1h")]
+    event_ttl: Duration,
+    /// How long a request may take that is not a watch; clients may ask for less
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "1m")]
+    request_timeout: Duration,
     /// What to log to stderr: a level, or levels by module, such as warn,watchkeeper_apiserver=debug
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     log: String,
@@ -114,7 +131,12 @@ impl Serve {
         start: Instant,
     ) -> Result<(), Failure> {
         let mut signals = Signals::listen()?;
-        let server = ApiServer::start(storage, ServerOptions::default()).await.map_err(Failure::running)?;
+        let mut options = ServerOptions::default();
+        options.event_lifetime = self.event_ttl;
+        options.request_timeout = self.request_timeout;
+        options.certificate_authority = Some(credentials.authority_certificate());
+        self.controllers.choose(&mut options);
+        let server = ApiServer::start(storage, options).await.map_err(Failure::running)?;
         let server = Arc::new(server);
         let options = Options {
             https: self.listen,
@@ -123,7 +145,10 @@ impl Serve {
             authenticators: vec![Box::new(ClientCertificates), Box::new(tokens)],
         };
         let front = Front::start(options, credentials, server.clone()).await.map_err(failure)?;
-        let url = format!("https://{}", reachable(front.https_address()));
+        let listening = front.https_address();
+        let advertised = SocketAddr::new(self.advertise_address.unwrap_or(listening.ip()), listening.port());
+        server.advertise(Some(advertised)).await.map_err(Failure::running)?;
+        let url = format!("https://{}", reachable(listening));
         if let Some(file) = &self.kubeconfig {
             Kubeconfig::new(&url, credentials).write(file).map_err(Failure::running)?;
         }

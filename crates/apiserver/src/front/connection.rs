@@ -23,8 +23,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// HTTP/1: from the end of one request, or from connecting, to the last header of the next. Longer than most clients
 /// keep a connection that they do not use, so that it is them who close it.
 const NEXT_REQUEST: Duration = Duration::from_secs(100);
-/// HTTP/2: a connection on which nothing has run for this long, looked at that often, is closed.
-const IDLE: Duration = Duration::from_secs(60);
+/// HTTP/2: a connection on which nothing has run for this long, looked at that often, is told to close. Go clients close
+/// theirs after as long, and kube-apiserver has the same limit: clients that come back sooner find it open.
+const IDLE: Duration = Duration::from_secs(90);
 /// HTTP/2: how often, and for how long, a client is asked whether it is there.
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
 /// After an answer that came before the end of its request, how long and how much the client may go on sending.

@@ -52,17 +52,11 @@ async fn follow(server: &Arc<Server>, cleaning: &Cleaning) -> Result<(), Error> 
     Ok(())
 }
 
-/// Begins to empty a namespace that is to be deleted, or completes one that is not.
+/// Begins to empty a namespace, if it is to be deleted.
 fn consider(server: &Arc<Server>, cleaning: &Cleaning, entry: &Entry) {
     let Some(namespaces) = server.registry().find("", "v1", "namespaces") else { return };
     let Ok(object) = namespaces.read(entry) else { return };
     if !meta::is_deleting(&object) {
-        let (server, name) = (Arc::clone(server), meta::name(&object).to_owned());
-        let task = {
-            let server = Arc::clone(&server);
-            async move { complete(&server, &name).await }
-        };
-        server.spawn(Box::pin(task));
         return;
     }
     if !cleaning.lock().insert(meta::uid(&object).to_owned()) {
@@ -82,18 +76,6 @@ fn consider(server: &Arc<Server>, cleaning: &Cleaning, entry: &Entry) {
         }
     };
     server.spawn(Box::pin(task));
-}
-
-/// Makes the account that programs in a namespace have unless they ask for another.
-async fn complete(server: &Server, namespace: &str) {
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
-    match server.create_internal("", "v1", "serviceaccounts", Some(namespace), account).await {
-        Err(failure) if failure.code >= 500 => {
-            tracing::warn!(%namespace, failure = %failure.message, "the default ServiceAccount could not be made");
-        }
-        // It is there, or the namespace is on its way out.
-        _ => {}
-    }
 }
 
 /// Deletes everything in a namespace, and then what holds the namespace.

@@ -139,3 +139,20 @@ async fn requests_and_storage_are_counted() {
     assert!(metrics.text.contains(r#"apiserver_request_total{verb="GET",code="200"} 1"#), "{}", metrics.text);
     assert!(metrics.text.contains("watchkeeper_storage_objects "), "{}", metrics.text);
 }
+
+#[tokio::test]
+async fn what_only_a_node_could_do_is_refused_with_a_reason() {
+    let api = Api::start().await;
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
+    api.post("/api/v1/namespaces/default/pods", pod).await.ok();
+    for part in ["log", "exec", "attach", "portforward", "proxy", "proxy/index.html"] {
+        let refused = api.get(&format!("/api/v1/namespaces/default/pods/p/{part}")).await.failed(400);
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains("no node runs anything here"), "{message}");
+        api.get(&format!("/api/v1/namespaces/default/pods/missing/{part}")).await.failed(404);
+    }
+    api.get("/api/v1/namespaces/default/services/kubernetes/proxy/").await.failed(400);
+}

@@ -55,7 +55,11 @@ impl Api {
     }
 
     pub(crate) async fn over(storage: Arc<dyn Storage>) -> Self {
-        let server = ApiServer::start(Arc::clone(&storage), Options::default()).await.unwrap();
+        Self::with(storage, Options::default()).await
+    }
+
+    pub(crate) async fn with(storage: Arc<dyn Storage>, options: Options) -> Self {
+        let server = ApiServer::start(Arc::clone(&storage), options).await.unwrap();
         Self { server, storage }
     }
 

@@ -8,4 +8,5 @@ mod lifecycles;
 mod lists;
 mod objects;
 mod protobuf;
+mod provided;
 mod watches;

@@ -1,0 +1,33 @@
+//! No request takes for ever, but for watches.
+
+use std::time::Duration;
+
+use crate::dispatch::Call;
+use crate::failure::Failure;
+use crate::request::path::{Prefix, Target};
+use crate::server::Server;
+
+impl Server {
+    /// How long a request may take; `None` for watches, which have a limit of their own.
+    pub(crate) fn limit(&self, call: &Call, target: &Target) -> Option<Duration> {
+        if let Target::Resource(target) = target
+            && (target.prefix == Some(Prefix::Watch) || call.query.flag("watch").unwrap_or_default())
+        {
+            return None;
+        }
+        let most = self.options.request_timeout;
+        // What cannot be read is refused elsewhere.
+        Some(call.query.timeout().ok().flatten().map_or(most, |asked| asked.min(most)))
+    }
+}
+
+/// Does something, unless it takes too long. What has been committed by then stays.
+pub(crate) async fn within<T>(
+    limit: Option<Duration>,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    match limit {
+        None => work.await,
+        Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(Failure::too_slow())),
+    }
+}

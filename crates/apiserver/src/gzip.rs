@@ -1,0 +1,47 @@
+//! Answers made smaller for clients that ask for it, as Go clients do without being told to.
+
+use std::io::Write;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures_util::stream;
+use http::HeaderMap;
+use http::header::ACCEPT_ENCODING;
+use http_body_util::BodyExt;
+
+use crate::front::Body;
+
+/// Answers of up to this many bytes are sent as they are, as kube-apiserver does.
+pub(crate) const THRESHOLD: usize = 128 << 10;
+
+/// Whether a client takes compressed answers. Only the first header counts, and weights are not looked at, as in
+/// kube-apiserver.
+pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
+    let asked = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    asked.split(',').any(|token| token.trim() == "gzip")
+}
+
+/// The same body, compressed piece by piece as the client takes it. The least effort is nearly as good as the most.
+pub(crate) fn compress(body: Body) -> Body {
+    let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    Body::stream(stream::unfold(Some((body, encoder)), |state| async move {
+        let (mut body, mut encoder) = state?;
+        // Writing to a vector cannot fail.
+        loop {
+            match body.frame().await {
+                Some(Ok(frame)) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    let _ = encoder.write_all(&data);
+                    let ready = std::mem::take(encoder.get_mut());
+                    if !ready.is_empty() {
+                        return Some((Bytes::from(ready), Some((body, encoder))));
+                    }
+                }
+                None => return Some((Bytes::from(encoder.finish().unwrap_or_default()), None)),
+                // Without its end it cannot be decompressed, and the client sees that.
+                Some(Err(_)) => return None,
+            }
+        }
+    }))
+}
