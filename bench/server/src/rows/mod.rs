@@ -5,6 +5,7 @@ mod fan_out;
 mod lists;
 mod requests;
 mod start;
+mod writes;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -19,7 +20,7 @@ use crate::target::Target;
 pub(crate) use start::STARTS;
 
 /// The rows that are measured together.
-pub(crate) const GROUPS: [&str; 5] = ["start", "creates", "requests", "fan-out", "lists"];
+pub(crate) const GROUPS: [&str; 6] = ["start", "creates", "requests", "writes", "fan-out", "lists"];
 
 /// A run: our server, perhaps a peer, and what was found so far.
 pub(crate) struct Bench {
@@ -51,6 +52,7 @@ impl Bench {
                 "start" => bench.start().await?,
                 "creates" => bench.creates().await?,
                 "requests" => bench.requests().await?,
+                "writes" => bench.writes().await?,
                 "fan-out" => bench.fan_out().await?,
                 _ => bench.lists().await?,
             }
