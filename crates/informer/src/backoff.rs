@@ -12,6 +12,9 @@ pub struct Backoff {
     pub base: Duration,
     /// The longest wait, before the random part.
     pub cap: Duration,
+    /// The longest wait, before the random part, where the source says that this is denied or not there. Such an answer
+    /// costs it little, and whoever grants a right or installs a definition wants to see that it helped.
+    pub refused_cap: Duration,
     /// How long all must be well before the next failure counts as the first.
     pub reset_after: Duration,
 }
@@ -21,6 +24,7 @@ impl Default for Backoff {
         Self {
             base: Duration::from_millis(800),
             cap: Duration::from_secs(30),
+            refused_cap: Duration::from_secs(4),
             reset_after: Duration::from_secs(120),
         }
     }
@@ -41,11 +45,20 @@ impl Curve {
 
     /// The next wait, from `now` on.
     pub(crate) fn wait(&mut self, now: Instant, random: &mut fastrand::Rng) -> Duration {
+        self.wait_at_most(self.backoff.cap, now, random)
+    }
+
+    /// The next wait after the source has refused.
+    pub(crate) fn wait_refused(&mut self, now: Instant, random: &mut fastrand::Rng) -> Duration {
+        self.wait_at_most(self.backoff.refused_cap, now, random)
+    }
+
+    fn wait_at_most(&mut self, cap: Duration, now: Instant, random: &mut fastrand::Rng) -> Duration {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) >= self.backoff.reset_after) {
             self.next = self.backoff.base;
         }
-        let wait = self.next.min(self.backoff.cap);
-        self.next = (wait * 2).min(self.backoff.cap);
+        let wait = self.next.min(cap);
+        self.next = (wait * 2).min(cap);
         let wait = wait + wait.mul_f64(random.f64());
         self.last = Some(now + wait);
         wait
@@ -67,6 +80,19 @@ mod tests {
                 let wait = curve.wait(now, &mut random);
                 assert!(wait >= floor && wait <= floor * 2, "step {step}: {wait:?}");
             }
+        }
+    }
+
+    #[test]
+    fn who_is_refused_asks_again_within_ten_seconds() {
+        let now = Instant::now();
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut curve = Curve::new(Backoff::default());
+        for _ in 0..6 {
+            curve.wait(now, &mut random);
+        }
+        for _ in 0..6 {
+            assert!(curve.wait_refused(now, &mut random) <= Duration::from_secs(8));
         }
     }
 

@@ -208,6 +208,9 @@ impl Plan {
             End::Failed(Error::Expired(_)) if ended.following && !self.just_completed(now) => Duration::ZERO,
             End::Failed(Error::Expired(_)) if !ended.following && !self.newest => Duration::ZERO,
             End::Failed(Error::Throttled { after, .. }) => self.back_off(now).max(after.unwrap_or_default()),
+            End::Failed(Error::Denied(_) | Error::Missing(_)) => {
+                self.curve.wait_refused(now, &mut self.random)
+            }
             End::Closed | End::Failed(_) => self.back_off(now),
         }
     }

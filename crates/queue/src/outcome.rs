@@ -9,6 +9,15 @@ pub enum Outcome {
     RequeueAfter(Duration),
     /// It failed: try again after the key's [`Backoff`](crate::Backoff).
     Retry,
+    /// It failed: try again after this time instead of the back-off. Counts as an attempt.
+    RetryAfter(Duration),
     /// It failed and trying again would not help: attempts are forgotten, no timer. The next add runs it again.
     Terminal,
+}
+
+impl Outcome {
+    /// Whether it counts as a failed attempt.
+    pub(crate) fn is_failure(self) -> bool {
+        matches!(self, Self::Retry | Self::RetryAfter(_))
+    }
 }

@@ -88,7 +88,7 @@ use crate::waiters::Waiters;
 ///
 /// # Back-off
 ///
-/// [`Outcome::Retry`] sets a timer after the key's [`Backoff`](crate::Backoff). The attempts are counted per key and
+/// [`Outcome::Retry`] sets a timer after the key's [`Backoff`](crate::Backoff), [`Outcome::RetryAfter`] after its own time. The attempts are counted per key and
 /// forgotten by any other outcome and by [`forget`](Queue::forget). An add does not wait for the back-off of its key:
 /// what has changed may be what was wrong.
 ///
@@ -228,6 +228,11 @@ impl<K> Queue<K> {
     /// Whether no item is ready.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// For how long the longest of the running items has been running.
+    pub fn longest_run(&self) -> Option<Duration> {
+        self.shared.with(|state| state.run_times().max()).map(Duration::from_nanos)
     }
 
     /// How many items are ready by priority, highest first. An item that was promoted but stayed where it was

@@ -189,10 +189,10 @@ impl<K> State<K> {
         }
         let slot = &mut self.slots[run.slot as usize];
         slot.run = NONE;
-        slot.failures = if outcome == Outcome::Retry { slot.failures.saturating_add(1) } else { 0 };
+        slot.failures = if outcome.is_failure() { slot.failures.saturating_add(1) } else { 0 };
         let delay = match outcome {
             Outcome::Done | Outcome::Terminal => None,
-            Outcome::RequeueAfter(delay) => Some(delay),
+            Outcome::RequeueAfter(delay) | Outcome::RetryAfter(delay) => Some(delay),
             Outcome::Retry => Some(self.backoff.delay(slot.failures, &mut self.rng)),
         };
         self.retries += u64::from(delay.is_some());

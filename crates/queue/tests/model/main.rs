@@ -52,6 +52,7 @@ fn schedules() -> impl Strategy<Value = Schedule> {
         2 => Just(Outcome::Done),
         2 => time().prop_map(Outcome::RequeueAfter),
         3 => Just(Outcome::Retry),
+        1 => time().prop_map(Outcome::RetryAfter),
         1 => Just(Outcome::Terminal),
     ];
     let op = prop_oneof![

@@ -169,10 +169,11 @@ impl Reference {
         let state = &mut self.keys[index];
         // The result replaces whatever timer was there when the run began.
         state.timer = None;
-        state.failures = if outcome == Outcome::Retry { state.failures + 1 } else { 0 };
+        let failed = matches!(outcome, Outcome::Retry | Outcome::RetryAfter(_));
+        state.failures = if failed { state.failures + 1 } else { 0 };
         let delay = match outcome {
             Outcome::Done | Outcome::Terminal => None,
-            Outcome::RequeueAfter(delay) => Some(delay),
+            Outcome::RequeueAfter(delay) | Outcome::RetryAfter(delay) => Some(delay),
             Outcome::Retry => Some(backoff(state.failures)),
         };
         state.timer = running.asked_during;

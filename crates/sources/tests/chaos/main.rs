@@ -110,6 +110,7 @@ fn informer(client: &Client, to: kube_client::Client) -> Informer<ConfigMap> {
     let backoff = Backoff {
         base: Duration::from_millis(1),
         cap: Duration::from_millis(8),
+        refused_cap: Duration::from_millis(8),
         reset_after: Duration::from_millis(50),
     };
     Informer::builder().policy(client.policy).backoff(backoff).seed(1).start(source)
