@@ -151,7 +151,9 @@ impl Client {
         wanted: &Fingerprinted,
         object: &K,
     ) -> Result<(), Error> {
-        let Some(declared) = known.declared.get() else { return Ok(()) };
+        if known.declared.get().is_none() {
+            return Ok(());
+        }
         let applied = Applied {
             manager: Arc::clone(&self.options.manager),
             part,
@@ -162,8 +164,7 @@ impl Client {
         };
         let mut memory = known.applied.lock();
         if memory.remember(key, applied) {
-            // What was just created is not in the cache yet; at worst it is applied once more.
-            memory.sweep(|other| other == key || declared.store.contains(other));
+            memory.sweep(|other| other == key || !matches!(known.look(other), Ok(Look::Absent)));
         }
         Ok(())
     }
