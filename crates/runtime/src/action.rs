@@ -1,0 +1,37 @@
+use std::time::Duration;
+
+use watchkeeper_queue::Priority;
+
+/// What is to happen after a reconcile that went well.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use watchkeeper_runtime::Action;
+/// let done = Action::done();
+/// let look_again = Action::requeue_after(Duration::from_secs(60)).at(10);
+/// # assert_ne!(done, look_again);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Action {
+    pub(crate) after: Option<Duration>,
+    pub(crate) priority: Option<Priority>,
+}
+
+impl Action {
+    /// All is as it should be. The next change starts the next reconcile; a requeue that was pending is cancelled.
+    pub const fn done() -> Self {
+        Self { after: None, priority: None }
+    }
+
+    /// All is well, but look again after this time, also if nothing changes until then.
+    pub const fn requeue_after(after: Duration) -> Self {
+        Self { after: Some(after), priority: None }
+    }
+
+    /// The priority of the next look; without it, that of this run.
+    #[must_use]
+    pub fn at(mut self, priority: impl Into<Priority>) -> Self {
+        self.priority = Some(priority.into());
+        self
+    }
+}

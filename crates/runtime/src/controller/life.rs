@@ -1,0 +1,312 @@
+//! What runs for an object as long as it is there: timers and tasks.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use watchkeeper_core::{Change, Key};
+use watchkeeper_events::Recorder;
+use watchkeeper_informer::{Informer, Object, Readable};
+use watchkeeper_queue::{Backoff, Priority};
+
+use crate::clusters::Clusters;
+use crate::context::{Context, Inner};
+use crate::controller::access::Access;
+use crate::controller::object::Erased;
+use crate::feed::Opened;
+use crate::lead::Lead;
+use crate::metrics::ControllerMetrics;
+
+/// How often something is done for an object.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use watchkeeper_runtime::Every;
+/// // About once a minute, first after a minute, and not while the object is being edited.
+/// let probe = Every::new(Duration::from_secs(60)).idle(Duration::from_secs(10));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Every {
+    interval: Duration,
+    jitter: f64,
+    idle: Duration,
+}
+
+impl Every {
+    /// Once in each interval, counted from the end of one call to the beginning of the next.
+    pub const fn new(interval: Duration) -> Self {
+        Self { interval, jitter: 0.1, idle: Duration::ZERO }
+    }
+
+    /// The share of the interval that is left to chance, so that a thousand objects are not due at the same moment.
+    /// Default: 0.1, which makes of a minute something between 54 and 66 seconds.
+    #[must_use]
+    pub const fn jitter(mut self, share: f64) -> Self {
+        self.jitter = share;
+        self
+    }
+
+    /// Waits until the object has not changed for so long. Default: does not mind changes.
+    #[must_use]
+    pub const fn idle(mut self, quiet: Duration) -> Self {
+        self.idle = quiet;
+        self
+    }
+
+    fn wait(&self) -> Duration {
+        let jitter = if self.jitter > 0.0 { self.jitter.min(1.0) } else { 0.0 };
+        self.interval.mul_f64(1.0 + jitter * (2.0 * fastrand::f64() - 1.0))
+    }
+}
+
+/// One timer or one kind of task of a controller.
+pub(crate) struct Live<T> {
+    how: How,
+    call: Arc<dyn Erased<T>>,
+}
+
+#[derive(Clone, Copy)]
+enum How {
+    Timer(Every),
+    Task { grace: Duration },
+}
+
+/// How long a timer's call is waited for when its object goes.
+const TIMER_GRACE: Duration = Duration::from_secs(10);
+
+impl<T> Live<T> {
+    pub(crate) fn timer(every: Every, call: Arc<dyn Erased<T>>) -> Self {
+        Self { how: How::Timer(every), call }
+    }
+
+    pub(crate) fn task(grace: Duration, call: Arc<dyn Erased<T>>) -> Self {
+        Self { how: How::Task { grace }, call }
+    }
+}
+
+/// Runs while this process leads, until it stops.
+pub(crate) type Life = Box<dyn FnOnce(Lead, CancellationToken) -> BoxFuture<'static, ()> + Send>;
+
+/// What all timers and tasks of a controller share.
+#[derive(Clone)]
+pub(crate) struct LifeOf<T> {
+    pub(crate) access: Arc<dyn Access<T>>,
+    pub(crate) controller: Arc<str>,
+    pub(crate) clusters: Clusters,
+    pub(crate) recorder: Recorder,
+    pub(crate) backoff: Backoff,
+    pub(crate) metrics: ControllerMetrics,
+}
+
+impl<T: Readable> LifeOf<T> {
+    pub(crate) fn of(&self, live: Live<T>, opened: &[Opened<T>]) -> Life {
+        let live = Arc::new(live);
+        let parts: Vec<_> = opened
+            .iter()
+            .map(|opened| {
+                let part = Part {
+                    shared: LifeOf {
+                        access: Arc::clone(&self.access),
+                        controller: Arc::clone(&self.controller),
+                        clusters: self.clusters.clone(),
+                        recorder: self.recorder.clone(),
+                        backoff: self.backoff,
+                        metrics: self.metrics.clone(),
+                    },
+                    cluster: opened.cluster().cloned(),
+                    live: Arc::clone(&live),
+                };
+                (Arc::new(part), opened.informer.clone())
+            })
+            .collect();
+        Box::new(move |lead, stopping| {
+            let parts =
+                parts.into_iter().map(|(part, informer)| part.run(informer, lead.clone(), stopping.clone()));
+            Box::pin(futures_util::future::join_all(parts).map(drop))
+        })
+    }
+}
+
+/// A timer or a kind of task, in one cluster.
+struct Part<T> {
+    shared: LifeOf<T>,
+    cluster: Option<Arc<str>>,
+    live: Arc<Live<T>>,
+}
+
+/// One object's timer or task.
+struct Alive {
+    stop: CancellationToken,
+    changed: watch::Sender<Instant>,
+    task: JoinHandle<()>,
+}
+
+impl<T: Readable> Part<T> {
+    async fn run(self: Arc<Self>, informer: Informer<T>, mut lead: Lead, stopping: CancellationToken) {
+        loop {
+            let won = tokio::select! {
+                () = stopping.cancelled() => return,
+                won = lead.won() => won,
+            };
+            let Some(term) = won else { return };
+            let mut alive = HashMap::new();
+            let mut changes = informer.subscribe(&format!("{} tasks", self.shared.controller));
+            let over = loop {
+                tokio::select! {
+                    biased;
+                    () = stopping.cancelled() => break true,
+                    () = lead.lost(term) => break false,
+                    change = changes.next() => match change {
+                        Some(change) => self.follow(&mut alive, &change),
+                        None => break true,
+                    },
+                }
+            };
+            drop(changes);
+            for one in alive.values() {
+                one.stop.cancel();
+            }
+            for (_, one) in alive {
+                // Panics are caught inside.
+                let _ = one.task.await;
+            }
+            if over {
+                return;
+            }
+        }
+    }
+
+    fn follow(self: &Arc<Self>, alive: &mut HashMap<Key, Alive>, change: &Change<Object<T>>) {
+        let stays = change.new.as_ref().is_some_and(|new| !new.is_deleting());
+        match alive.get(&change.key) {
+            Some(one) if stays && !one.stop.is_cancelled() => drop(one.changed.send_replace(Instant::now())),
+            Some(one) if !stays => {
+                one.stop.cancel();
+                if one.task.is_finished() || change.new.is_none() {
+                    // Its task ends by itself within its grace; nobody of that name comes before it has.
+                    self.retire(alive, &change.key);
+                }
+            }
+            None if stays => drop(alive.insert(change.key.clone(), self.begin(&change.key, None))),
+            Some(_) => {
+                let before = alive.remove(&change.key).map(|one| one.task);
+                alive.insert(change.key.clone(), self.begin(&change.key, before));
+            }
+            None => {}
+        }
+    }
+
+    /// The object is gone: once its task has ended, nothing of it is kept.
+    fn retire(&self, alive: &mut HashMap<Key, Alive>, key: &Key) {
+        alive.retain(|other, one| other == key || !(one.stop.is_cancelled() && one.task.is_finished()));
+    }
+
+    fn begin(self: &Arc<Self>, key: &Key, before: Option<JoinHandle<()>>) -> Alive {
+        let (stop, (changed, changes)) = (CancellationToken::new(), watch::channel(Instant::now()));
+        let (part, key, token) = (Arc::clone(self), key.clone(), stop.clone());
+        let task = tokio::spawn(async move {
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            let grace = match part.live.how {
+                How::Timer(every) => {
+                    let timer = part.tick(every, &key, &token, changes);
+                    return end_within(timer, &token, TIMER_GRACE).await;
+                }
+                How::Task { grace } => grace,
+            };
+            end_within(part.keep_up(&key, &token), &token, grace).await;
+        });
+        Alive { stop, changed, task }
+    }
+
+    /// A timer: waits, calls, and again.
+    async fn tick(
+        &self,
+        every: Every,
+        key: &Key,
+        stop: &CancellationToken,
+        changes: watch::Receiver<Instant>,
+    ) {
+        let mut failures = 0;
+        while !stop.is_cancelled() {
+            let mut due = Instant::now() + every.wait();
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = sleep_until(due) => {}
+                }
+                let quiet_at = *changes.borrow() + every.idle;
+                if every.idle.is_zero() || quiet_at <= Instant::now() {
+                    break;
+                }
+                due = quiet_at;
+            }
+            failures = if self.call(key, stop, failures).await { 0 } else { failures + 1 };
+        }
+    }
+
+    /// A task: calls once, and again only if that failed.
+    async fn keep_up(&self, key: &Key, stop: &CancellationToken) {
+        let mut failures = 0;
+        while !stop.is_cancelled() && !self.call(key, stop, failures).await {
+            failures += 1;
+            let wait = self.shared.backoff.delay(failures, &mut fastrand::Rng::new());
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// Calls it with the newest state; says whether it went well. An object that is gone is no failure.
+    async fn call(&self, key: &Key, stop: &CancellationToken, attempt: u32) -> bool {
+        let LifeOf { access, controller, clusters, recorder, metrics, .. } = &self.shared;
+        let Some(client) = clusters.get(self.cluster.as_deref()) else { return true };
+        let cx = Context::new(Inner {
+            controller: Arc::clone(controller),
+            client: client.clone(),
+            clusters: clusters.clone(),
+            recorder: recorder.clone(),
+            attempt,
+            priority: Priority::NORMAL,
+            cause: None,
+            cancelled: stop.child_token(),
+        });
+        let call = async {
+            match access.read(client, key).await? {
+                Some(object) => self.live.call.reconcile(object, cx).await.map(drop),
+                None => Ok(()),
+            }
+        };
+        let ended = match AssertUnwindSafe(call).catch_unwind().await {
+            Ok(ended) => ended,
+            Err(_) => {
+                metrics.panics.inc();
+                Err(crate::Error::message("panicked"))
+            }
+        };
+        if let Err(error) = &ended {
+            metrics.errors.inc();
+            tracing::warn!(%controller, object = %key, attempt, %error, "a timer or task of an object failed");
+        }
+        ended.is_ok() || ended.is_err_and(|error| error.is_terminal())
+    }
+}
+
+/// Runs until it ends, or until its grace after the stop is over.
+async fn end_within(run: impl Future<Output = ()>, stop: &CancellationToken, grace: Duration) {
+    tokio::pin!(run);
+    tokio::select! {
+        biased;
+        () = &mut run => {}
+        () = stop.cancelled() => drop(timeout(grace, run).await),
+    }
+}

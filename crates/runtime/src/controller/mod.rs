@@ -1,0 +1,251 @@
+//! Controllers: what they work on, what wakes them, and their workers.
+
+mod access;
+mod keyed;
+mod life;
+mod object;
+mod settings;
+mod watches;
+pub(crate) mod worker;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use watchkeeper_core::Source;
+use watchkeeper_informer::{Readable, SourceStatus};
+use watchkeeper_queue::Queue;
+
+pub use keyed::Keyed;
+pub use life::Every;
+pub use object::Primary;
+pub use settings::Builder;
+pub use watches::{WatchId, Watches};
+
+use crate::degradation::Kept;
+use crate::feed::{Feed, Sink};
+use crate::hot_loop::HotLoops;
+use crate::lead::Lead;
+use crate::manager::{Environment, StartError};
+use crate::request::WorkKey;
+use settings::Settings;
+use watchkeeper_client::Kind;
+use worker::{Run, Workers};
+
+/// Something that keeps the world as objects declare it: what wakes it, and what it does then.
+///
+/// Described by a [`Builder`], run by a [`Manager`](crate::Manager).
+///
+/// # How it works
+///
+/// Changes of what it watches become keys in a queue; workers take a key each and reconcile. A key that is woken several
+/// times before it runs runs once; one that is woken while it runs runs once more afterwards. Work for objects of the first
+/// list and of resyncs comes after work for real changes. A reconcile that fails is tried again, with a back-off of its
+/// own for each key. One that panics or takes too long counts as failed, and disturbs no other.
+///
+/// Workers start when everything that this controller watches has been listed once, and, with election, while this process
+/// leads. A watch that is denied or whose kind is missing is asked for again until it works; meanwhile this
+/// controller waits, the others do not, and probes and metrics say why.
+pub struct Controller {
+    pub(crate) name: String,
+    pub(crate) start: Start,
+}
+
+type Start = Box<dyn FnOnce(&Environment) -> Result<Running, StartError> + Send>;
+
+impl Controller {
+    /// A controller for the objects of a kind.
+    pub fn of<K: Kind>() -> Builder<Primary<K>> {
+        Builder::new(K::kind(&()).to_lowercase(), Primary::kind())
+    }
+
+    /// A controller for what any source has: files, rows, documents behind an HTTP API.
+    pub fn over<T: Readable>(name: impl Into<String>, source: impl Source) -> Builder<Primary<T>> {
+        Builder::new(name.into(), Primary::source(source))
+    }
+
+    /// A controller whose work is not one object: keys of its own kind, made by its watches.
+    pub fn keyed<R: WorkKey>(name: impl Into<String>) -> Builder<Keyed, R> {
+        Builder::new(name.into(), Keyed)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl std::fmt::Debug for Controller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Controller").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A controller that runs.
+pub(crate) struct Running {
+    pub(crate) name: String,
+    /// Everything that it watches or reads, and how that is doing.
+    pub(crate) sources: Vec<(Arc<str>, tokio::sync::watch::Receiver<Vec<SourceStatus>>)>,
+    /// Stops it: nothing new begins, what runs may end within the grace and is dropped then. Says what was left.
+    pub(crate) stop: Box<dyn FnOnce(Duration) -> BoxFuture<'static, Stopped> + Send + Sync>,
+    /// How long a reconcile may take.
+    pub(crate) timeout: Option<Duration>,
+    /// How long the longest one has been running.
+    pub(crate) longest: Arc<dyn Fn() -> Option<Duration> + Send + Sync>,
+}
+
+/// How long a worker that was told to drop what it does may take to do so.
+const LEFT_BEHIND: Duration = Duration::from_secs(1);
+
+/// How much a controller left undone when it was stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stopped {
+    pub(crate) waiting: usize,
+    pub(crate) dropped: usize,
+}
+
+/// Everything of a controller that has been started before its workers.
+pub(crate) struct Prepared<R> {
+    pub(crate) sink: Arc<Sink<R>>,
+    pub(crate) feeds: Vec<Feed>,
+    pub(crate) places: Vec<crate::feed::Place>,
+    kept: Vec<Kept>,
+}
+
+impl<R: WorkKey> Settings<R> {
+    /// Makes the queue and starts the watches.
+    pub(crate) fn prepare(
+        &mut self,
+        environment: &Environment,
+        alarm: crate::hot_loop::Alarm<R>,
+    ) -> Result<Prepared<R>, StartError> {
+        let name: Arc<str> = self.name.as_str().into();
+        let places = environment
+            .clusters
+            .places(self.clusters.as_deref())
+            .map_err(|cluster| StartError::UnknownCluster { controller: self.name.clone(), cluster })?;
+        let failed = |error| StartError::Watch { controller: self.name.clone(), error };
+        let sink = Arc::new(Sink {
+            controller: Arc::clone(&name),
+            queue: self.queue(environment),
+            causes: crate::cause::Causes::default(),
+            hot_loops: HotLoops::new(self.hot_loop_limit, alarm),
+            priority: self.priority,
+        });
+        let mut kept = Vec::new();
+        for declare in &self.reads {
+            for place in &places {
+                kept.push(declare(&place.client).map_err(failed)?);
+            }
+        }
+        let mut feeds = Vec::new();
+        for watch in self.watches.drain(..) {
+            let started = watch.start(&places, &environment.informers, &sink);
+            feeds
+                .extend(started.map_err(|error| StartError::Watch { controller: self.name.clone(), error })?);
+        }
+        self.run_time
+            .connect(&places, &environment.informers, &sink)
+            .map_err(|error| StartError::Watch { controller: self.name.clone(), error })?;
+        self.trigger.connect(&sink.queue);
+        Ok(Prepared { sink, feeds, places, kept })
+    }
+
+    /// Starts the workers, as soon as all watches are synced, and what else lives as long as they do.
+    pub(crate) fn run(
+        self,
+        prepared: Prepared<R>,
+        environment: &Environment,
+        run: Run<R>,
+        cluster: fn(&R) -> Option<&str>,
+        lives: Vec<life::Life>,
+    ) -> Running {
+        let Prepared { sink, feeds, kept, .. } = prepared;
+        let (abort, stopping) = (CancellationToken::new(), CancellationToken::new());
+        let (lead, clusters) = if self.needs_lead {
+            (environment.lead.clone(), environment.guarded.clone())
+        } else {
+            (environment.always.clone(), environment.clusters.clone())
+        };
+        let metrics = environment.metrics.controller(&self.name);
+        metrics.workers.set(self.concurrency as i64);
+        let workers = Arc::new(Workers {
+            sink: Arc::clone(&sink),
+            run,
+            cluster,
+            clusters,
+            recorder: environment.recorder.clone(),
+            timeout: self.timeout,
+            metrics,
+            lead: lead.clone(),
+            abort: abort.clone(),
+            stopping: stopping.clone(),
+        });
+        let watched = feeds.iter().map(|feed| (Arc::clone(&feed.name), feed.status.clone()));
+        let read = kept.iter().map(|kept| (Arc::clone(&kept.name), kept.status.clone()));
+        let sources = watched.chain(read).collect();
+        let synced = synced(&feeds, &kept);
+        let supervisor =
+            tokio::spawn(supervise(workers, synced, self.concurrency, lives, lead, stopping.clone()));
+        let (queue, run_time) = (sink.queue.clone(), self.run_time);
+        let stop = move |grace: Duration| -> BoxFuture<'static, Stopped> {
+            Box::pin(async move {
+                stopping.cancel();
+                run_time.disconnect();
+                drop((feeds, kept));
+                let deadline = Instant::now() + grace;
+                let left = drain(&queue, grace, &abort).await;
+                // It ends with its workers, which end with the queue, and with the timers and tasks of objects; unless one
+                // of them does not await, and cannot be dropped. Then it is left behind.
+                let _ = timeout_at(deadline + LEFT_BEHIND, supervisor).await;
+                left
+            })
+        };
+        let running = sink.queue.clone();
+        let longest = Arc::new(move || running.longest_run());
+        Running { name: self.name, sources, stop: Box::new(stop), timeout: self.timeout, longest }
+    }
+}
+
+/// Resolves when everything that is watched has become work, and everything that is read is there.
+fn synced(feeds: &[Feed], kept: &[Kept]) -> BoxFuture<'static, ()> {
+    let feeds = futures_util::future::join_all(feeds.iter().map(Feed::synced));
+    let kept = futures_util::future::join_all(kept.iter().map(Kept::synced));
+    Box::pin(async move {
+        feeds.await;
+        kept.await;
+    })
+}
+
+async fn drain<R: WorkKey>(queue: &Queue<R>, grace: Duration, abort: &CancellationToken) -> Stopped {
+    let left = queue.drain_within(grace).await;
+    abort.cancel();
+    Stopped { waiting: left.queued.len() + left.delayed.len(), dropped: left.running.len() }
+}
+
+/// Waits until everything has been listed, then lets the workers work. Ends when they have ended.
+async fn supervise<R: WorkKey>(
+    workers: Arc<Workers<R>>,
+    synced: BoxFuture<'static, ()>,
+    concurrency: usize,
+    lives: Vec<life::Life>,
+    lead: Lead,
+    stopping: CancellationToken,
+) {
+    tokio::select! {
+        biased;
+        () = stopping.cancelled() => return,
+        () = synced => {}
+    }
+    let mut tasks = JoinSet::new();
+    for _ in 0..concurrency {
+        tasks.spawn(Arc::clone(&workers).work());
+    }
+    for life in lives {
+        tasks.spawn(life(lead.clone(), stopping.clone()));
+    }
+    while tasks.join_next().await.is_some() {}
+}

@@ -1,0 +1,311 @@
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use parking_lot::RwLock;
+use watchkeeper_client::Kind;
+use watchkeeper_core::{ChangeKind, Source};
+use watchkeeper_events::Event;
+use watchkeeper_informer::{InformerSet, Readable, Store};
+
+use crate::action::Action;
+use crate::context::Context;
+use crate::controller::access::{Access, OfKind, OfSource};
+use crate::controller::life::{Every, LifeOf, Live};
+use crate::controller::worker::Run;
+use crate::controller::{Builder, Controller, Running};
+use crate::error::Result;
+use crate::feed::{Gone, Opened};
+use crate::hot_loop::Loop;
+use crate::manager::{Environment, StartError};
+use crate::predicate::Predicate;
+use crate::reconciler::Reconciler;
+use crate::request::Request;
+use crate::watch::{Origin, Rules, Watch};
+
+/// The objects that a controller works on: those of a kind, or those of a source.
+pub struct Primary<T: Readable> {
+    origin: Origin<T>,
+    access: Arc<dyn Access<T>>,
+    /// Of a source, its store, as soon as it is open.
+    store: Arc<RwLock<Option<Store<T>>>>,
+    rules: Rules<T, Request>,
+    finalizer: Option<String>,
+    cleanup: Option<Arc<dyn Erased<T>>>,
+    deleted: Option<Arc<dyn Erased<T>>>,
+    reconcile_deleting: bool,
+    lives: Vec<Live<T>>,
+}
+
+impl<T: Readable> Primary<T> {
+    fn new(origin: Origin<T>, access: Arc<dyn Access<T>>, store: Arc<RwLock<Option<Store<T>>>>) -> Self {
+        Self {
+            origin,
+            access,
+            store,
+            rules: Rules::itself(),
+            finalizer: None,
+            cleanup: None,
+            deleted: None,
+            reconcile_deleting: false,
+            lives: Vec::new(),
+        }
+    }
+
+    pub(crate) fn source(source: impl Source) -> Self {
+        let store = Arc::new(RwLock::new(None));
+        let open = Box::new(move |informers: &InformerSet| informers.informer(source));
+        Self::new(Origin::Source(open), Arc::new(OfSource { store: Arc::clone(&store) }), store)
+    }
+}
+
+impl<K: Kind> Primary<K> {
+    pub(crate) fn kind() -> Self {
+        Self::new(Origin::cluster(), Arc::new(OfKind), Arc::default())
+    }
+}
+
+impl<K: Kind> Builder<Primary<K>> {
+    /// Also wakes for an object when something of kind `C` that it controls changes.
+    #[must_use]
+    pub fn owns<C: Kind>(self) -> Self {
+        self.watch(Watch::<C>::owned_by::<K>())
+    }
+
+    /// Puts this finalizer on every object before it is reconciled for the first time, so that it cannot go before
+    /// [`Reconciler::cleanup`] is done. The name is a domain and a word: `demo.dev/pages`.
+    #[must_use]
+    pub fn finalizer(mut self, name: impl Into<String>) -> Self {
+        self.primary.finalizer = Some(name.into());
+        self
+    }
+
+    /// The same, with a function that cleans up.
+    #[must_use]
+    pub fn cleanup(mut self, finalizer: impl Into<String>, cleanup: impl Reconciler<K>) -> Self {
+        self.primary.finalizer = Some(finalizer.into());
+        self.primary.cleanup = Some(Arc::new(cleanup));
+        self
+    }
+
+    /// Reconciles objects also while they are being deleted, for reconcilers that mind finalizers themselves. Default:
+    /// an object that is being deleted is cleaned up, if this controller has a finalizer on it, and left alone otherwise.
+    #[must_use]
+    pub fn reconcile_deleting(mut self) -> Self {
+        self.primary.reconcile_deleting = true;
+        self
+    }
+}
+
+impl<T: Readable> Builder<Primary<T>> {
+    /// Only wakes for changes of its own objects that pass. Several predicates have to agree. Default: all.
+    #[must_use]
+    pub fn only(mut self, predicate: Predicate<T>) -> Self {
+        self.primary.rules = self.primary.rules.only(predicate);
+        self
+    }
+
+    /// What is done when an object is gone; see [`Reconciler::deleted`].
+    #[must_use]
+    pub fn deleted(mut self, deleted: impl Reconciler<T>) -> Self {
+        self.primary.deleted = Some(Arc::new(deleted));
+        self
+    }
+
+    /// Calls this for every object again and again, as long as it is there. Apart from reconciles: it may run at the same
+    /// time as one.
+    #[must_use]
+    pub fn every(mut self, every: Every, call: impl Reconciler<T>) -> Self {
+        self.primary.lives.push(Live::timer(every, Arc::new(call)));
+        self
+    }
+
+    /// Runs this for every object, from when it is there until it goes or its deletion is asked for. Then
+    /// [`Context::cancelled`] resolves, and the task is awaited, for as long as `grace`, before it is dropped. A task that
+    /// returns is not started again; one that fails or panics is, after the controller's back-off.
+    #[must_use]
+    pub fn task(mut self, grace: std::time::Duration, task: impl Reconciler<T>) -> Self {
+        self.primary.lives.push(Live::task(grace, Arc::new(task)));
+        self
+    }
+
+    /// What is done for an object. The last word: the controller is complete.
+    pub fn reconcile(self, reconciler: impl Reconciler<T>) -> Controller {
+        let name = self.settings.name.clone();
+        let start = move |environment: &Environment| self.start(environment, Arc::new(reconciler));
+        Controller { name, start: Box::new(start) }
+    }
+
+    fn start(
+        mut self,
+        environment: &Environment,
+        reconciler: Arc<dyn Erased<T>>,
+    ) -> Result<Running, StartError> {
+        let primary = self.primary;
+        let alarm = alarm(environment, &self.settings.name, &primary.access);
+        let mut prepared = self.settings.prepare(environment, alarm)?;
+        let opened = primary
+            .origin
+            .open(&prepared.places, &environment.informers)
+            .map_err(|error| StartError::Watch { controller: self.settings.name.clone(), error })?;
+        if let [Opened { informer, place: None }] = opened.as_slice() {
+            *primary.store.write() = Some(informer.store());
+        }
+        let lives = LifeOf {
+            access: Arc::clone(&primary.access),
+            controller: Arc::clone(&prepared.sink.controller),
+            clusters: if self.settings.needs_lead { &environment.guarded } else { &environment.clusters }
+                .clone(),
+            recorder: environment.recorder.clone(),
+            backoff: self.settings.backoff,
+            metrics: environment.metrics.controller(&self.settings.name),
+        };
+        let lives = primary.lives.into_iter().map(|live| lives.of(live, &opened)).collect();
+        let gone = Arc::new(Gone::default());
+        let rules = Arc::new(primary.rules);
+        for opened in opened {
+            let (noted, queue) = (Arc::clone(&gone), prepared.sink.queue.clone());
+            prepared.feeds.push(opened.feed(&rules, &prepared.sink, move |change, cluster| {
+                noted.note(change, cluster);
+                if change.kind() == ChangeKind::Deleted {
+                    // What earlier runs of the object left behind is of no use to the next one of that name.
+                    queue.forget(&Request::at(cluster, change.key.clone()));
+                }
+            }));
+        }
+        let run = ObjectRun {
+            access: primary.access,
+            gone,
+            cleanup: primary.cleanup,
+            deleted: primary.deleted,
+            finalizer: primary.finalizer,
+            reconcile_deleting: primary.reconcile_deleting,
+            reconciler,
+        };
+        let run = Arc::new(run);
+        let run: Run<Request> = Arc::new(move |request, cx| {
+            let run = Arc::clone(&run);
+            Box::pin(async move { run.run(&request, cx).await })
+        });
+        Ok(self.settings.run(prepared, environment, run, Request::cluster, lives))
+    }
+}
+
+/// What happens when an object keeps its own controller busy: a metric, a line in the log, and an event on the object.
+fn alarm<T: Readable>(
+    environment: &Environment,
+    controller: &str,
+    access: &Arc<dyn Access<T>>,
+) -> crate::hot_loop::Alarm<Request> {
+    let (metrics, recorder) = (environment.metrics.clone(), environment.recorder.clone());
+    let (clusters, access, controller) =
+        (environment.clusters.clone(), Arc::clone(access), controller.to_owned());
+    Box::new(move |request, hot: &Loop| {
+        metrics.hot_loop(&controller, request, hot);
+        let Some(client) = clusters.get(request.cluster()).cloned() else { return };
+        let (access, recorder) = (Arc::clone(&access), recorder.clone());
+        let (request, hot) = (request.clone(), hot.clone());
+        // Reading the object may take a moment, and this is called by the one who delivers changes.
+        tokio::spawn(async move {
+            if let Ok(Some(object)) = access.read(&client, request.key()).await {
+                let Loop { source, field, times } = &hot;
+                let note = format!(
+                    "Reconciled {times} times within a minute because of own writes to {source}: {field}"
+                );
+                access.record(&recorder, &object, Event::warning("HotLoop", "Reconcile", note));
+            }
+        });
+    })
+}
+
+/// A reconciler, whatever its type.
+pub(crate) trait Erased<T>: Send + Sync {
+    fn reconcile(&self, object: Arc<T>, cx: Context) -> BoxFuture<'_, Result<Action>>;
+    fn cleanup(&self, object: Arc<T>, cx: Context) -> BoxFuture<'_, Result<Action>>;
+    fn deleted(&self, last: Arc<T>, cx: Context) -> BoxFuture<'_, Result<Action>>;
+}
+
+impl<T: Send + Sync + 'static, R: Reconciler<T>> Erased<T> for R {
+    fn reconcile(&self, object: Arc<T>, cx: Context) -> BoxFuture<'_, Result<Action>> {
+        Box::pin(Reconciler::reconcile(self, object, cx))
+    }
+
+    fn cleanup(&self, object: Arc<T>, cx: Context) -> BoxFuture<'_, Result<Action>> {
+        Box::pin(Reconciler::cleanup(self, object, cx))
+    }
+
+    fn deleted(&self, last: Arc<T>, cx: Context) -> BoxFuture<'_, Result<Action>> {
+        Box::pin(Reconciler::deleted(self, last, cx))
+    }
+}
+
+/// What is done for one request: which of the reconciler's functions is called, and what happens to the finalizer.
+struct ObjectRun<T> {
+    access: Arc<dyn Access<T>>,
+    gone: Arc<Gone<T>>,
+    finalizer: Option<String>,
+    cleanup: Option<Arc<dyn Erased<T>>>,
+    deleted: Option<Arc<dyn Erased<T>>>,
+    reconcile_deleting: bool,
+    reconciler: Arc<dyn Erased<T>>,
+}
+
+impl<T: Readable> ObjectRun<T> {
+    async fn run(&self, request: &Request, cx: Context) -> Result<Action> {
+        match self.access.read(cx.client(), request.key()).await? {
+            None => self.gone(request, cx).await,
+            Some(object) if self.access.is_deleting(&object) => self.deleting(object, cx).await,
+            Some(object) => self.present(object, cx).await,
+        }
+    }
+
+    async fn present(&self, mut object: Arc<T>, cx: Context) -> Result<Action> {
+        if let Some(finalizer) = &self.finalizer
+            && !self.access.has_finalizer(&object, finalizer)
+        {
+            object = self.access.add_finalizer(cx.client(), object, finalizer).await?;
+        }
+        self.reconciler.reconcile(object, cx).await
+    }
+
+    async fn deleting(&self, object: Arc<T>, cx: Context) -> Result<Action> {
+        match &self.finalizer {
+            Some(finalizer) if self.access.has_finalizer(&object, finalizer) => {
+                let client = cx.client().clone();
+                let action = match &self.cleanup {
+                    Some(cleanup) => cleanup.reconcile(Arc::clone(&object), cx).await?,
+                    None => self.reconciler.cleanup(Arc::clone(&object), cx).await?,
+                };
+                if action.after.is_none() {
+                    self.access.remove_finalizer(&client, &object, finalizer).await?;
+                }
+                Ok(action)
+            }
+            _ if self.reconcile_deleting => self.reconciler.reconcile(object, cx).await,
+            _ => Ok(Action::done()),
+        }
+    }
+
+    async fn gone(&self, request: &Request, cx: Context) -> Result<Action> {
+        let cluster = request.cluster_name();
+        let Some(last) = self.gone.get(cluster, request.key()) else { return Ok(Action::done()) };
+        let action = match last.get() {
+            Ok(last) => match &self.deleted {
+                Some(deleted) => deleted.reconcile(last, cx).await?,
+                None => self.reconciler.deleted(last, cx).await?,
+            },
+            // There is nothing that could be shown to the reconciler.
+            Err(error) => {
+                tracing::warn!(%error, "the last state cannot be read");
+                Action::done()
+            }
+        };
+        self.gone.forget(cluster, request.key(), &last);
+        Ok(action)
+    }
+}
+
+impl<T: Readable> std::fmt::Debug for Primary<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Primary").field("finalizer", &self.finalizer).finish_non_exhaustive()
+    }
+}

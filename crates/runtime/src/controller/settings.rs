@@ -1,0 +1,203 @@
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use watchkeeper_client::{Cache, Client, Kind};
+use watchkeeper_informer::Readable;
+use watchkeeper_queue::{Backoff, Priority, Queue};
+
+use crate::controller::watches::Watches;
+use crate::degradation::Kept;
+use crate::feed::AnyWatch;
+use crate::manager::Environment;
+use crate::request::{Request, WorkKey};
+use crate::trigger::Trigger;
+use crate::watch::Watch;
+
+/// Everything about a controller that does not depend on what it works on.
+pub(crate) struct Settings<R> {
+    pub(crate) name: String,
+    pub(crate) concurrency: usize,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) backoff: Backoff,
+    pub(crate) priority: Priority,
+    pub(crate) tenant: Option<Tenant<R>>,
+    pub(crate) clusters: Option<Vec<Arc<str>>>,
+    pub(crate) needs_lead: bool,
+    pub(crate) hot_loop_limit: u32,
+    pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
+    pub(crate) reads: Vec<Declare>,
+    pub(crate) trigger: Trigger<R>,
+    pub(crate) run_time: Watches<R>,
+}
+
+/// Tells whose work it is, as a hash.
+type Tenant<R> = Arc<dyn Fn(&R) -> u64 + Send + Sync>;
+
+/// Declares a kind in a cluster and keeps its cache for as long as the result lives.
+pub(crate) type Declare = fn(&Client) -> Result<Kept, watchkeeper_client::Error>;
+
+/// How many objects are reconciled at the same time unless told otherwise.
+pub(crate) const CONCURRENCY: usize = 8;
+/// How long a reconcile may take unless told otherwise.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
+/// How many of its own writes may wake an object in a minute before it counts as a loop.
+pub(crate) const HOT_LOOP: u32 = 30;
+
+impl<R: WorkKey> Settings<R> {
+    pub(crate) fn new(name: String) -> Self {
+        Self {
+            name,
+            concurrency: CONCURRENCY,
+            timeout: Some(TIMEOUT),
+            backoff: Backoff::default(),
+            priority: Priority::NORMAL,
+            tenant: None,
+            clusters: None,
+            needs_lead: true,
+            hot_loop_limit: HOT_LOOP,
+            watches: Vec::new(),
+            reads: Vec::new(),
+            trigger: Trigger::new(),
+            run_time: Watches::new(),
+        }
+    }
+
+    pub(crate) fn queue(&self, environment: &Environment) -> Queue<R> {
+        let queue =
+            Queue::builder().backoff(self.backoff).metrics(&environment.metrics.queues, self.name.clone());
+        match self.tenant.clone() {
+            Some(tenant) => queue.fair_by(move |work| tenant(work)),
+            None => queue,
+        }
+        .build()
+    }
+}
+
+/// A controller that is being described; see [`Controller`](crate::Controller). `P` is what it works on.
+pub struct Builder<P, R = Request> {
+    pub(crate) settings: Settings<R>,
+    pub(crate) primary: P,
+}
+
+impl<P, R: WorkKey> Builder<P, R> {
+    pub(crate) fn new(name: String, primary: P) -> Self {
+        Self { settings: Settings::new(name), primary }
+    }
+
+    /// What it is called in logs, metrics and probes. Default: the kind in lower case. Within a manager, names are
+    /// unique.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.settings.name = name.into();
+        self
+    }
+
+    /// How many keys are worked on at the same time, each by one worker only. Default: 8.
+    #[must_use]
+    pub fn concurrency(mut self, workers: usize) -> Self {
+        self.settings.concurrency = workers.max(1);
+        self
+    }
+
+    /// How long a reconcile may take before it is dropped and counts as failed. Default: 5 minutes. `None`: for ever.
+    #[must_use]
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.settings.timeout = timeout.into();
+        self
+    }
+
+    /// How long what failed waits before it is tried again. Default: 5 ms, doubled each time, up to 1000 s, half of it
+    /// left to chance.
+    #[must_use]
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.settings.backoff = backoff;
+        self
+    }
+
+    /// What the priorities of this controller's work are relative to. Default: 0. Workers are not shared between controllers,
+    /// so it orders the work of this one only, where watches have priorities of their own.
+    #[must_use]
+    pub fn priority(mut self, priority: impl Into<Priority>) -> Self {
+        self.settings.priority = priority.into();
+        self
+    }
+
+    /// Lets tenants take turns: work for which the function gives the same value is one tenant's. Default: no tenants.
+    #[must_use]
+    pub fn fair_by<T: Hash>(mut self, tenant: impl Fn(&R) -> T + Send + Sync + 'static) -> Self {
+        let hasher = std::hash::RandomState::new();
+        self.settings.tenant =
+            Some(Arc::new(move |work| std::hash::BuildHasher::hash_one(&hasher, tenant(work))));
+        self
+    }
+
+    /// Works on these clusters instead of the manager's own, by the names under which the manager knows them. The cluster
+    /// is part of the request, and [`Context::client`](crate::Context::client) is that of the object's cluster.
+    #[must_use]
+    pub fn in_clusters<N: Into<Arc<str>>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.settings.clusters = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Works also while another replica leads. For controllers that change nothing that is shared, such as those that fill
+    /// a cache of this process. Default: only the leader works.
+    #[must_use]
+    pub fn without_election(mut self) -> Self {
+        self.settings.needs_lead = false;
+        self
+    }
+
+    /// How many times a minute a key may be woken by this program's own writes before that is reported as a loop, with
+    /// the field that keeps moving. Default: 30.
+    #[must_use]
+    pub fn hot_loop_limit(mut self, times_a_minute: u32) -> Self {
+        self.settings.hot_loop_limit = times_a_minute;
+        self
+    }
+
+    /// Also wakes when this changes.
+    #[must_use]
+    pub fn watch<C: Readable>(mut self, watch: Watch<C, R>) -> Self {
+        self.settings.watches.push(Box::new(watch));
+        self
+    }
+
+    /// Also wakes when an object of kind `C` changes, for the keys that the function gives. Short for
+    /// [`watch`](Self::watch) with [`Watch::of`].
+    #[must_use]
+    pub fn watches<C, I>(self, work: impl Fn(&C) -> I + Send + Sync + 'static) -> Self
+    where
+        C: Kind,
+        I: IntoIterator,
+        I::Item: crate::watch::IntoWork<R>,
+    {
+        self.watch(Watch::of(work))
+    }
+
+    /// Reads objects of kind `C` from a cache, without being woken by them.
+    #[must_use]
+    pub fn reads<C: Kind>(mut self) -> Self {
+        let declare: Declare =
+            |client| client.informer::<C>().or_else(|_| client.declare(Cache::of::<C>())).map(Kept::new);
+        self.settings.reads.push(declare);
+        self
+    }
+
+    /// A handle that starts reconciles from anywhere.
+    pub fn trigger(&self) -> Trigger<R> {
+        self.settings.trigger.clone()
+    }
+
+    /// A handle that adds and removes watches while the controller runs.
+    pub fn run_time_watches(&self) -> Watches<R> {
+        self.settings.run_time.clone()
+    }
+}
+
+impl<P, R> fmt::Debug for Builder<P, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("name", &self.settings.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,107 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use watchkeeper_informer::{InformerSet, Readable};
+
+use crate::feed::{AnyWatch, Feed, Place, Sink};
+use crate::request::{Request, WorkKey};
+use crate::watch::Watch;
+
+/// Adds and removes watches of a controller while it runs; from [`Builder::run_time_watches`](crate::Builder::run_time_watches).
+///
+/// For controllers that learn what to watch from the objects that they reconcile. A handle: clones are the same
+/// controller's.
+pub struct Watches<R = Request> {
+    state: Arc<Mutex<State<R>>>,
+}
+
+/// Names a watch that was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WatchId(u64);
+
+struct State<R> {
+    next: u64,
+    running: Option<Running<R>>,
+    early: BTreeMap<u64, Box<dyn AnyWatch<R>>>,
+    feeds: BTreeMap<u64, Vec<Feed>>,
+}
+
+/// What a watch needs to be started.
+struct Running<R> {
+    places: Vec<Place>,
+    informers: InformerSet,
+    sink: Arc<Sink<R>>,
+}
+
+impl<R: WorkKey> Watches<R> {
+    pub(crate) fn new() -> Self {
+        let state = State { next: 0, running: None, early: BTreeMap::new(), feeds: BTreeMap::new() };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Adds a watch. What is there is work at once, at low priority. Does not wait for it; a kind that is not there yet
+    /// or denied is asked for again until it is there. Before the manager runs, the watch waits for it.
+    pub fn add<K: Readable>(&self, watch: Watch<K, R>) -> Result<WatchId, watchkeeper_client::Error> {
+        let state = &mut *self.state.lock();
+        let id = state.next;
+        state.next += 1;
+        let watch: Box<dyn AnyWatch<R>> = Box::new(watch);
+        match &state.running {
+            Some(running) => {
+                let feeds = watch.start(&running.places, &running.informers, &running.sink)?;
+                state.feeds.insert(id, feeds);
+            }
+            None => drop(state.early.insert(id, watch)),
+        }
+        Ok(WatchId(id))
+    }
+
+    /// Removes a watch; it makes no more work after this returns. A source of its own is not asked any more, unless somebody
+    /// else watches it; the cache of a kind stays, since clients read from it.
+    pub async fn remove(&self, id: WatchId) {
+        let feeds = {
+            let mut state = self.state.lock();
+            state.early.remove(&id.0);
+            state.feeds.remove(&id.0)
+        };
+        for feed in feeds.into_iter().flatten() {
+            feed.stop().await;
+        }
+    }
+
+    pub(crate) fn connect(
+        &self,
+        places: &[Place],
+        informers: &InformerSet,
+        sink: &Arc<Sink<R>>,
+    ) -> Result<(), watchkeeper_client::Error> {
+        let state = &mut *self.state.lock();
+        for (id, watch) in std::mem::take(&mut state.early) {
+            state.feeds.insert(id, watch.start(places, informers, sink)?);
+        }
+        let (places, informers, sink) = (places.to_vec(), informers.clone(), Arc::clone(sink));
+        state.running = Some(Running { places, informers, sink });
+        Ok(())
+    }
+
+    /// The end: no more watches.
+    pub(crate) fn disconnect(&self) {
+        let mut state = self.state.lock();
+        state.running = None;
+        state.early.clear();
+        state.feeds.clear();
+    }
+}
+
+impl<R> Clone for Watches<R> {
+    fn clone(&self) -> Self {
+        Self { state: Arc::clone(&self.state) }
+    }
+}
+
+impl<R> std::fmt::Debug for Watches<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watches").field("feeds", &self.state.lock().feeds.len()).finish()
+    }
+}

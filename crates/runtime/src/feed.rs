@@ -1,0 +1,238 @@
+//! From changes to work: one task for each watch of a controller in each cluster.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+use watchkeeper_client::Client;
+use watchkeeper_core::{Cause as Why, Change, ChangeKind, Key};
+use watchkeeper_informer::{Informer, InformerSet, Object, Readable, SourceStatus, Subscription};
+use watchkeeper_queue::{Add, Priority, Queue};
+
+use crate::cause::{Cause, Causes};
+use crate::hot_loop::HotLoops;
+use crate::request::WorkKey;
+use crate::watch::{Origin, Rules, Watch, Wrote};
+
+/// After so many changes in a row without waiting, others get their turn.
+const TURN: u32 = 128;
+
+/// Where the work of a controller goes.
+pub(crate) struct Sink<R> {
+    pub(crate) controller: Arc<str>,
+    pub(crate) queue: Queue<R>,
+    pub(crate) causes: Causes<R>,
+    pub(crate) hot_loops: HotLoops<R>,
+    /// What every priority of this controller is relative to.
+    pub(crate) priority: Priority,
+}
+
+/// A watch that runs. Dropping it stops it.
+pub(crate) struct Feed {
+    pub(crate) name: Arc<str>,
+    pub(crate) status: watch::Receiver<Vec<SourceStatus>>,
+    synced: Shared<BoxFuture<'static, bool>>,
+    task: AbortOnDropHandle<()>,
+}
+
+impl Feed {
+    /// Resolves when all that was there has become work; `false` if that will never be.
+    pub(crate) fn synced(&self) -> impl Future<Output = bool> + Send + 'static {
+        self.synced.clone()
+    }
+
+    /// Stops it; nothing of it happens after this returns.
+    pub(crate) async fn stop(self) {
+        self.task.abort();
+        // It was cancelled, or had ended.
+        let _ = self.task.await;
+    }
+}
+
+/// A cluster as a feed sees it.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) client: Client,
+}
+
+/// A watch, whatever it watches.
+pub(crate) trait AnyWatch<R>: Send {
+    fn start(
+        self: Box<Self>,
+        places: &[Place],
+        informers: &InformerSet,
+        sink: &Arc<Sink<R>>,
+    ) -> Result<Vec<Feed>, watchkeeper_client::Error>;
+}
+
+impl<K: Readable, R: WorkKey> AnyWatch<R> for Watch<K, R> {
+    fn start(
+        self: Box<Self>,
+        places: &[Place],
+        informers: &InformerSet,
+        sink: &Arc<Sink<R>>,
+    ) -> Result<Vec<Feed>, watchkeeper_client::Error> {
+        let rules = Arc::new(self.rules);
+        let opened = self.origin.open(places, informers)?;
+        Ok(opened.into_iter().map(|opened| opened.feed(&rules, sink, |_, _| {})).collect())
+    }
+}
+
+/// What is watched, in one place.
+pub(crate) struct Opened<K: Readable> {
+    pub(crate) informer: Informer<K>,
+    /// `None` for a source that is in no cluster.
+    pub(crate) place: Option<(Place, Wrote)>,
+}
+
+impl<K: Readable> Origin<K> {
+    /// Starts watching, in every place, what is not watched already.
+    pub(crate) fn open(
+        self,
+        places: &[Place],
+        informers: &InformerSet,
+    ) -> Result<Vec<Opened<K>>, watchkeeper_client::Error> {
+        match self {
+            Self::Source(open) => Ok(vec![Opened { informer: open(informers), place: None }]),
+            Self::Cluster { open, wrote } => places
+                .iter()
+                .map(|place| {
+                    let informer = open(&place.client)?;
+                    Ok(Opened { informer, place: Some((place.clone(), wrote)) })
+                })
+                .collect(),
+        }
+    }
+}
+
+impl<K: Readable> Opened<K> {
+    pub(crate) fn cluster(&self) -> Option<&Arc<str>> {
+        self.place.as_ref().and_then(|(place, _)| place.name.as_ref())
+    }
+
+    /// Makes work of every change. `each` hears of every change that makes work, before the work is queued.
+    pub(crate) fn feed<R: WorkKey>(
+        self,
+        rules: &Arc<Rules<K, R>>,
+        sink: &Arc<Sink<R>>,
+        each: impl Fn(&Change<Object<K>>, Option<&Arc<str>>) + Send + 'static,
+    ) -> Feed {
+        let cluster = self.cluster().cloned();
+        let wrote = self.place.map(|(place, wrote)| (wrote, place.client));
+        Pump { rules: Arc::clone(rules), sink: Arc::clone(sink), cluster, wrote, each }.start(&self.informer)
+    }
+}
+
+struct Pump<K: Readable, R, F> {
+    rules: Arc<Rules<K, R>>,
+    sink: Arc<Sink<R>>,
+    cluster: Option<Arc<str>>,
+    wrote: Option<(Wrote, Client)>,
+    each: F,
+}
+
+impl<K, R, F> Pump<K, R, F>
+where
+    K: Readable,
+    R: WorkKey,
+    F: Fn(&Change<Object<K>>, Option<&Arc<str>>) + Send + 'static,
+{
+    fn start(self, informer: &Informer<K>) -> Feed {
+        let status = informer.watch_status();
+        let source = status.borrow().first().map_or("source", |status| &status.name).to_owned();
+        let name: Arc<str> = match &self.cluster {
+            Some(cluster) => format!("{cluster}:{source}").into(),
+            None => source.into(),
+        };
+        let subscription = informer.subscribe(&self.sink.controller);
+        let synced = subscription.synced().boxed().shared();
+        let task = tokio::spawn(self.run(subscription, Arc::clone(&name)));
+        Feed { name, status, synced, task: AbortOnDropHandle::new(task) }
+    }
+
+    async fn run(self, mut subscription: Subscription<K>, source: Arc<str>) {
+        let mut turn = 0;
+        while let Some(change) = subscription.next().await {
+            self.make_work(&change, &source);
+            turn += 1;
+            if turn % TURN == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn make_work(&self, change: &Change<Object<K>>, source: &Arc<str>) {
+        let work = self.rules.work(change, self.cluster.as_ref());
+        if work.is_empty() {
+            return;
+        }
+        (self.each)(change, self.cluster.as_ref());
+        let own_write = self.is_own_write(change);
+        let base = self.rules.priority.unwrap_or(self.sink.priority);
+        let priority =
+            if change.cause == Why::Live { base } else { Priority(base.0.saturating_add(Priority::LOW.0)) };
+        for item in work {
+            if own_write {
+                self.sink.hot_loops.note(&item, source, change);
+            }
+            let cause = Cause {
+                source: Arc::clone(source),
+                object: change.key.clone(),
+                change: change.kind(),
+                initial: change.cause == Why::Initial,
+                own_write,
+            };
+            self.sink.causes.note(&item, cause);
+            self.sink.queue.add_with(item, Add::from(priority));
+        }
+    }
+
+    fn is_own_write(&self, change: &Change<Object<K>>) -> bool {
+        let (Some((wrote, client)), Some(new)) = (&self.wrote, &change.new) else { return false };
+        change.kind() == ChangeKind::Modified && wrote(client, &change.key, new.version())
+    }
+}
+
+/// A cluster and a key.
+type Name = (Option<Arc<str>>, Key);
+
+/// The last states of objects that are gone and whose deletion has not been reconciled yet.
+pub(crate) struct Gone<K> {
+    last: Mutex<HashMap<Name, Object<K>>>,
+}
+
+impl<K> Default for Gone<K> {
+    fn default() -> Self {
+        Self { last: Mutex::default() }
+    }
+}
+
+impl<K> Gone<K> {
+    /// Takes note of a change: of a deletion its last state, of anything else that there is nothing to be told.
+    pub(crate) fn note(&self, change: &Change<Object<K>>, cluster: Option<&Arc<str>>) {
+        let place = (cluster.cloned(), change.key.clone());
+        match (&change.old, &change.new) {
+            (Some(last), None) => drop(self.last.lock().insert(place, last.clone())),
+            _ => drop(self.last.lock().remove(&place)),
+        }
+    }
+
+    pub(crate) fn get(&self, cluster: Option<&Arc<str>>, key: &Key) -> Option<Object<K>> {
+        self.last.lock().get(&(cluster.cloned(), key.clone())).cloned()
+    }
+
+    /// This state has been told. A newer one stays.
+    pub(crate) fn forget(&self, cluster: Option<&Arc<str>>, key: &Key, told: &Object<K>) {
+        let mut last = self.last.lock();
+        let place = (cluster.cloned(), key.clone());
+        if last.get(&place).is_some_and(|last| last.is_same_state(told)) {
+            last.remove(&place);
+        }
+    }
+}

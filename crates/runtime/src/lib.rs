@@ -1,0 +1,66 @@
+//! The runtime of controllers: what turns changes into reconciles, and reconciles into a program.
+//!
+//! - A [`Controller`] says what wakes it ([`Builder::owns`], [`Builder::watches`], any [`Watch`]) and what it does then, as a
+//!   [`Reconciler`] or an async function.
+//! - A [`Manager`] runs controllers: it connects, fills caches, elects a leader, serves probes and metrics, and stops in
+//!   order.
+//! - A [`Context`] is what a reconcile has at hand: the [`Client`](watchkeeper_client::Client), whose reads come from
+//!   memory and show its own writes.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use watchkeeper_runtime::{Action, Context, Controller, Manager, Result};
+//!
+//! async fn reconcile(map: Arc<ConfigMap>, cx: Context) -> Result<Action> {
+//!     println!("{:?} (attempt {})", map.metadata.name, cx.attempt());
+//!     Ok(Action::done())
+//! }
+//!
+//! # async fn example() -> Result<()> {
+//! Manager::from_environment("maps")
+//!     .controller(Controller::of::<ConfigMap>().reconcile(reconcile))
+//!     .run()
+//!     .await
+//! # }
+//! ```
+//!
+//! # The way of a change
+//!
+//! `feed` takes changes from an informer's subscription, asks the rules of the `watch` what work they are, and queues it.
+//! `controller/worker` takes a key from the queue and runs what `controller/object` makes of it. `manager` owns it all.
+
+mod action;
+mod cause;
+mod clusters;
+mod context;
+mod controller;
+mod degradation;
+mod error;
+mod feed;
+mod health;
+mod hot_loop;
+mod lead;
+mod manager;
+mod metrics;
+mod predicate;
+mod reconciler;
+mod reference;
+mod request;
+mod server;
+mod trigger;
+mod watch;
+
+pub use action::Action;
+pub use cause::Cause;
+pub use context::Context;
+pub use controller::{Builder, Controller, Every, Keyed, Primary, WatchId, Watches};
+pub use error::{Error, Result};
+#[cfg(feature = "args")]
+pub use manager::Args;
+pub use manager::{Manager, Running, StartError, Stopped};
+pub use predicate::Predicate;
+pub use reconciler::Reconciler;
+pub use request::{Request, WorkKey};
+pub use trigger::Trigger;
+pub use watch::{IntoWork, Watch};

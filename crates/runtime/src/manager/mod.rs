@@ -1,0 +1,265 @@
+//! The manager: everything that a program of controllers needs around them.
+
+#[cfg(feature = "args")]
+mod args;
+mod connection;
+mod install;
+mod lead;
+mod running;
+mod start;
+mod tasks;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use tokio_util::sync::CancellationToken;
+use watchkeeper_client::{Cache, Client, Kind};
+use watchkeeper_election::LeaseName;
+use watchkeeper_events::Recorder;
+use watchkeeper_informer::InformerSet;
+
+#[cfg(feature = "args")]
+pub use args::Args;
+pub use running::{Running, Stopped};
+pub use start::StartError;
+
+use crate::clusters::Clusters;
+use crate::controller::Controller;
+use crate::degradation::Kept;
+use crate::error::Result;
+use crate::health::Check;
+use crate::lead::Lead;
+use crate::metrics::Metrics;
+use connection::Connection;
+use tasks::Task;
+
+/// Runs controllers as a program: connects, fills caches, elects a leader, serves probes and metrics, stops in order.
+///
+/// # Start
+///
+/// In this order: the server of probes and metrics; tasks that have to run before anything is listed
+/// ([`before_caches`](Self::before_caches)); the caches of all kinds that are declared or watched; the election; the
+/// workers of each controller, as soon as what *it* watches has been listed and this process leads. A candidate that does
+/// not lead is warm: its caches are full and its queues filled, so that it works the moment it leads.
+///
+/// A kind that is missing or denied holds up the controllers that watch it, and nobody else. It is asked for again every few
+/// seconds; `/readyz` names it, `watchkeeper_source_degraded` counts it, the log says so once.
+///
+/// # Stop
+///
+/// On SIGTERM or SIGINT ([`run`](Self::run)) or [`Running::stop`]: readiness says so, no new reconcile begins, running ones are
+/// told and have the [grace](Self::grace) to end, then are dropped; tasks end; pending events are written; only then is the
+/// lease released. A second signal ends the process at once.
+///
+/// # While another leads
+///
+/// Writes of controllers that need the lead are refused by their client, before they are sent, from the moment on at which
+/// somebody else might lead. When the lead is lost, running reconciles are dropped; when it is won again, work goes on.
+pub struct Manager {
+    name: String,
+    connection: Connection,
+    clusters: BTreeMap<Arc<str>, kube_client::Client>,
+    caches: Vec<Declare>,
+    controllers: Vec<Controller>,
+    before: Vec<Task>,
+    tasks: Vec<Task>,
+    checks: Vec<(String, Check)>,
+    election: Option<Lease>,
+    address: Option<SocketAddr>,
+    grace: Duration,
+    registry: Registry,
+}
+
+/// A lease to lead by, and how.
+struct Lease {
+    /// Without a namespace: that of the pod, or the client's default.
+    namespace: Option<String>,
+    name: Option<String>,
+    options: watchkeeper_election::Options,
+}
+
+type Declare = Box<dyn FnOnce(&Clusters) -> Result<Kept, watchkeeper_client::Error> + Send>;
+
+impl Manager {
+    /// A manager for the cluster of this client. The name is that of the program: it is the field manager of what is
+    /// applied, the reporter of events and the default name of the lease.
+    pub fn new(name: impl Into<String>, client: kube_client::Client) -> Self {
+        Self::with(name.into(), Connection::Client(client))
+    }
+
+    /// A manager for the cluster that the environment names: `$KUBECONFIG`, `~/.kube/config`, or that of the pod it runs in.
+    /// The connection is made when it is started.
+    pub fn from_environment(name: impl Into<String>) -> Self {
+        Self::with(name.into(), Connection::Infer { kubeconfig: None, context: None })
+    }
+
+    fn with(name: String, connection: Connection) -> Self {
+        Self {
+            name,
+            connection,
+            clusters: BTreeMap::new(),
+            caches: Vec::new(),
+            controllers: Vec::new(),
+            before: Vec::new(),
+            tasks: Vec::new(),
+            checks: Vec::new(),
+            election: None,
+            address: None,
+            grace: Duration::from_secs(30),
+            registry: Registry::default(),
+        }
+    }
+
+    /// Runs this controller.
+    #[must_use]
+    pub fn controller(mut self, controller: Controller) -> Self {
+        self.controllers.push(controller);
+        self
+    }
+
+    /// Caches a kind, in the manager's own cluster, with these options instead of the default ones. Every controller that watches or reads
+    /// the kind shares this cache.
+    #[must_use]
+    pub fn cache<K: Kind>(mut self, cache: Cache<K>) -> Self {
+        self.caches.push(Box::new(move |clusters| clusters.own().declare(cache).map(Kept::new)));
+        self
+    }
+
+    /// Another cluster, for controllers [in clusters](crate::Builder::in_clusters) and for
+    /// [`Context::cluster`](crate::Context::cluster).
+    #[must_use]
+    pub fn cluster(mut self, name: impl Into<Arc<str>>, client: kube_client::Client) -> Self {
+        self.clusters.insert(name.into(), client);
+        self
+    }
+
+    /// Runs something of the user's own beside the controllers, from after the caches are started until the stop, on every
+    /// replica. It is given a client and should end when the token is cancelled; a task that fails ends the manager with its error.
+    #[must_use]
+    pub fn task<F, R>(mut self, name: impl Into<String>, task: F) -> Self
+    where
+        F: FnOnce(Client, CancellationToken) -> R + Send + 'static,
+        R: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.tasks.push(Task::once(name.into(), task));
+        self
+    }
+
+    /// The same, but only while this process leads: it is started when the lead is won, and its token is cancelled when it
+    /// is lost. Each term runs the task anew.
+    #[must_use]
+    pub fn leader_task<F, R>(mut self, name: impl Into<String>, task: F) -> Self
+    where
+        F: Fn(Client, CancellationToken) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.tasks.push(Task::while_leading(name.into(), task));
+        self
+    }
+
+    /// Runs something that has to serve before anything is listed, such as a conversion webhook of an own kind.
+    #[must_use]
+    pub fn before_caches<F, R>(mut self, name: impl Into<String>, task: F) -> Self
+    where
+        F: FnOnce(Client, CancellationToken) -> R + Send + 'static,
+        R: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.before.push(Task::once(name.into(), task));
+        self
+    }
+
+    /// Another check of `/readyz`: `Err` says why the program is not ready.
+    #[must_use]
+    pub fn ready_check(
+        mut self,
+        name: impl Into<String>,
+        check: impl Fn() -> std::result::Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.checks.push((name.into(), Arc::new(check)));
+        self
+    }
+
+    /// Only one of several replicas works, the one that holds a Lease. Default: no election.
+    ///
+    /// The lease is called as the manager and is in the pod's own namespace, unless
+    /// [`lease`](Self::lease) says otherwise.
+    #[must_use]
+    pub fn leader_election(mut self, options: watchkeeper_election::Options) -> Self {
+        let before = self.election.take();
+        let (namespace, name) = before.map_or((None, None), |lease| (lease.namespace, lease.name));
+        self.election = Some(Lease { namespace, name, options });
+        self
+    }
+
+    /// Which Lease is held; turns the election on.
+    #[must_use]
+    pub fn lease(mut self, namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        let options = self.election.take().map(|lease| lease.options).unwrap_or_default();
+        self.election = Some(Lease { namespace: Some(namespace.into()), name: Some(name.into()), options });
+        self
+    }
+
+    /// Serves `/healthz`, `/readyz` and `/metrics` here. Default: nowhere. Port 0 takes a free one;
+    /// [`Running::address`] tells which.
+    #[must_use]
+    pub fn serve(mut self, address: SocketAddr) -> Self {
+        self.address = Some(address);
+        self
+    }
+
+    /// How long running reconciles may take to end when the program stops. Default: 30 s, as pods have.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// A registry with metrics of the user's own, to be served with ours.
+    #[must_use]
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// Starts and runs until a signal asks for the end or a task fails. The second signal ends the process at once, with
+    /// exit code 130.
+    pub async fn run(self) -> Result<()> {
+        self.start().await?.run().await
+    }
+}
+
+impl Lease {
+    fn place(&self, manager: &str, default_namespace: &str) -> LeaseName {
+        let namespace = self.namespace.as_deref().unwrap_or(default_namespace);
+        LeaseName::new(namespace, self.name.as_deref().unwrap_or(manager))
+    }
+}
+
+/// What a controller finds around it when it starts.
+pub(crate) struct Environment {
+    /// Clients whose writes are not held up by anything.
+    pub(crate) clusters: Clusters,
+    /// Clients that write only while this process leads.
+    pub(crate) guarded: Clusters,
+    /// The informers of sources that are in no cluster.
+    pub(crate) informers: InformerSet,
+    pub(crate) metrics: Metrics,
+    pub(crate) recorder: Recorder,
+    /// Whether this process leads.
+    pub(crate) lead: Lead,
+    /// For controllers that do not mind who leads.
+    pub(crate) always: Lead,
+}
+
+impl std::fmt::Debug for Manager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Manager")
+            .field("name", &self.name)
+            .field("controllers", &self.controllers)
+            .finish_non_exhaustive()
+    }
+}

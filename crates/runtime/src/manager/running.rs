@@ -1,0 +1,221 @@
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use watchkeeper_client::Client;
+use watchkeeper_election::Election;
+use watchkeeper_events::Events;
+
+use crate::clusters::Clusters;
+use crate::controller;
+use crate::degradation::{Kept, Watched};
+use crate::error::{Error, Result};
+use crate::health::Checks;
+use crate::lead::{Lead, Leads};
+use crate::manager::lead::Standing;
+use crate::metrics::Metrics;
+use crate::server::Server;
+
+/// A manager that runs. Dropping it ends everything without waiting; [`stop`](Self::stop) does it in order.
+pub struct Running {
+    pub(super) name: String,
+    pub(super) clusters: Clusters,
+    pub(super) controllers: Vec<controller::Running>,
+    pub(super) tasks: JoinSet<Result<()>>,
+    pub(super) stop_tasks: CancellationToken,
+    pub(super) stopping: CancellationToken,
+    pub(super) led: Option<Led>,
+    pub(super) leads: Lead,
+    /// Taken by whoever stops in order.
+    pub(super) events: Option<Events>,
+    pub(super) ready: Checks,
+    pub(super) metrics: Metrics,
+    pub(super) server: Option<Server>,
+    pub(super) grace: Duration,
+    pub(super) _watched: Watched,
+    pub(super) _kept: Vec<Kept>,
+    /// What says to those who do not depend on an election that they may work, for as long as this lives.
+    pub(super) _always: (Leads, Option<Leads>),
+}
+
+/// The election of a manager.
+pub(super) struct Led {
+    pub(super) task: JoinHandle<Election>,
+    pub(super) stop: CancellationToken,
+    pub(super) standing: watch::Receiver<Standing>,
+}
+
+/// What was left undone when a manager was stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// Keys that waited for a worker or for their time.
+    pub waiting: usize,
+    /// Reconciles that did not end within the grace and were dropped.
+    pub dropped: usize,
+}
+
+/// How long the events that are still to be written, and then the release of the lease, may take.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+/// How often readiness is looked at while somebody waits for it.
+const LOOK: Duration = Duration::from_millis(5);
+
+impl Running {
+    /// Resolves when everything that `/readyz` asks for is there: caches are listed, and it is known who leads.
+    pub async fn ready(&self) {
+        while !self.not_ready().is_empty() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// What is missing for readiness, by the name of the check, and why.
+    pub fn not_ready(&self) -> Vec<(String, String)> {
+        self.ready.failing()
+    }
+
+    /// Whether this process leads; without election it does.
+    pub fn is_leading(&self) -> bool {
+        self.leads.is_leading()
+    }
+
+    /// Resolves when this process leads.
+    pub async fn leading(&self) {
+        if self.leads.clone().won().await.is_none() {
+            // It stops, and will not.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Who leads, if it is known and somebody else.
+    pub fn leader(&self) -> Option<String> {
+        match &*self.led.as_ref()?.standing.borrow() {
+            Standing::Standby { leader } => leader.clone(),
+            Standing::Unknown | Standing::Leading => None,
+        }
+    }
+
+    /// A client of the manager's own cluster, with its caches.
+    pub fn client(&self) -> &Client {
+        self.clusters.own()
+    }
+
+    /// Where probes and metrics are served.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.server.as_ref().map(|server| server.address)
+    }
+
+    /// All metrics, as `/metrics` shows them.
+    pub fn metrics(&self) -> String {
+        self.metrics.text()
+    }
+
+    /// Runs until a signal asks for the end, or a task fails; then stops in order.
+    pub async fn run(mut self) -> Result<()> {
+        let mut signals = Signals::new()?;
+        let ended = loop {
+            tokio::select! {
+                signal = signals.next() => {
+                    tracing::info!(manager = %self.name, signal, "stopping; another signal ends at once");
+                    break Ok(());
+                }
+                Some(ended) = self.tasks.join_next() => match flatten(ended) {
+                    Ok(()) => {}
+                    Err(error) => break Err(error),
+                },
+            }
+        };
+        let name = self.name.clone();
+        tokio::select! {
+            stopped = self.stop() => {
+                tracing::info!(manager = %name, waiting = stopped.waiting, dropped = stopped.dropped, "stopped");
+                ended
+            }
+            signal = signals.next() => {
+                tracing::warn!(manager = %name, signal, "ended at once");
+                std::process::exit(130)
+            }
+        }
+    }
+
+    /// Stops everything in order, as [`Manager`](crate::Manager) describes it.
+    pub async fn stop(mut self) -> Stopped {
+        self.stopping.cancel();
+        let deadline = Instant::now() + self.grace;
+        let grace = self.grace;
+        let stops = self.controllers.drain(..).map(|controller| (controller.stop)(grace));
+        let left = futures_util::future::join_all(stops).await;
+        self.stop_tasks.cancel();
+        while let Ok(Some(ended)) = timeout_at(deadline, self.tasks.join_next()).await {
+            if let Err(error) = flatten(ended) {
+                tracing::warn!(%error, "a task did not end well");
+            }
+        }
+        self.tasks.shutdown().await;
+        if let Some(events) = self.events.take() {
+            events.shutdown(LAST_WORDS).await;
+        }
+        if let Some(led) = self.led.take() {
+            led.stop.cancel();
+            if let Ok(election) = led.task.await
+                && timeout(LAST_WORDS, election.release()).await.is_err()
+            {
+                tracing::warn!("the lease could not be released; others wait until it runs out");
+            }
+        }
+        left.iter().fold(Stopped::default(), |sum, left| Stopped {
+            waiting: sum.waiting + left.waiting,
+            dropped: sum.dropped + left.dropped,
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stopping.cancel();
+        self.stop_tasks.cancel();
+        if let Some(led) = &self.led {
+            led.task.abort();
+        }
+    }
+}
+
+fn flatten(ended: Result<Result<()>, tokio::task::JoinError>) -> Result<()> {
+    match ended {
+        Ok(result) => result,
+        Err(error) if error.is_cancelled() => Ok(()),
+        Err(error) => Err(Error::from(error)),
+    }
+}
+
+/// The signals that ask for the end.
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running")
+            .field("name", &self.name)
+            .field("leading", &self.is_leading())
+            .field("not_ready", &self.not_ready())
+            .finish_non_exhaustive()
+    }
+}

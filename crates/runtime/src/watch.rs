@@ -1,0 +1,228 @@
+use std::any::TypeId;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use k8s_openapi::ClusterResourceScope;
+use watchkeeper_client::{Cache, Client, Kind};
+use watchkeeper_core::{Change, Key, Source, Version};
+use watchkeeper_informer::{Informer, InformerSet, Metadata, Object, Readable};
+use watchkeeper_queue::Priority;
+
+use crate::predicate::Predicate;
+use crate::request::{Request, WorkKey};
+
+/// Something that a controller watches besides its own kind, and what its changes are work for.
+///
+/// What is watched is a kind of the cluster ([`of`](Self::of), [`owned_by`](Self::owned_by),
+/// [`by_metadata`](Self::by_metadata)) or any [`Source`] ([`over`](Self::over)). The function gives the work for one state
+/// of an object. It is asked for the old state and for the new one, so that a relation that moves from one object to
+/// another wakes both. What cannot be decoded is work for nobody, and is logged.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # use watchkeeper_core::Key;
+/// use watchkeeper_runtime::{Predicate, Watch};
+/// // A page is written anew when the secret with its name changes.
+/// let secrets = Watch::of(|secret: &Secret| {
+///     secret.metadata.name.as_deref().map(|name| Key::new(secret.metadata.namespace.as_deref(), name))
+/// })
+/// .only(Predicate::version_changed());
+/// # let _: Watch<Secret> = secrets;
+/// ```
+pub struct Watch<K: Readable, R = Request> {
+    pub(crate) origin: Origin<K>,
+    pub(crate) rules: Rules<K, R>,
+}
+
+/// Where the changes come from.
+pub(crate) enum Origin<K: Readable> {
+    /// The cache of a kind, in each of the controller's clusters. Monomorphic functions, because `K` is not known to
+    /// be a kind here.
+    Cluster { open: Open<K>, wrote: Wrote },
+    /// A source of its own, shared by whoever watches the same.
+    Source(OpenSource<K>),
+}
+
+type OpenSource<K> = Box<dyn FnOnce(&InformerSet) -> Informer<K> + Send>;
+pub(crate) type Open<K> = fn(&Client) -> Result<Informer<K>, watchkeeper_client::Error>;
+pub(crate) type Wrote = fn(&Client, &Key, &Version) -> bool;
+type Map<K, R> = Arc<dyn Fn(&Object<K>, Option<&Arc<str>>) -> Vec<R> + Send + Sync>;
+
+/// What is done with a change.
+pub(crate) struct Rules<K, R> {
+    only: Option<Predicate<K>>,
+    pub(crate) priority: Option<Priority>,
+    map: Map<K, R>,
+}
+
+/// What a mapping function may return: the key of an object in the cluster of the change, or work as the controller
+/// names it.
+pub trait IntoWork<R> {
+    /// As a piece of work.
+    fn into_work(self, cluster: Option<&Arc<str>>) -> R;
+}
+
+impl<R: WorkKey> IntoWork<R> for R {
+    fn into_work(self, _cluster: Option<&Arc<str>>) -> R {
+        self
+    }
+}
+
+impl IntoWork<Request> for Key {
+    fn into_work(self, cluster: Option<&Arc<str>>) -> Request {
+        Request::at(cluster, self)
+    }
+}
+
+impl<K: Kind, R: WorkKey> Watch<K, R> {
+    /// A kind of the cluster.
+    pub fn of<I>(work: impl Fn(&K) -> I + Send + Sync + 'static) -> Self
+    where
+        I: IntoIterator,
+        I::Item: IntoWork<R>,
+    {
+        Self { origin: Origin::cluster(), rules: Rules::decoding(work) }
+    }
+
+    /// A kind of the cluster, of which the function needs to know nothing but key and metadata. Cheaper: nothing is
+    /// decoded.
+    pub fn by_metadata<I>(work: impl Fn(&Key, &Metadata) -> I + Send + Sync + 'static) -> Self
+    where
+        I: IntoIterator,
+        I::Item: IntoWork<R>,
+    {
+        Self { origin: Origin::cluster(), rules: Rules::by_metadata(work) }
+    }
+}
+
+impl<K: Kind> Watch<K> {
+    /// A kind whose objects are controlled by objects of kind `O`: each is work for the one that controls it. The group
+    /// and the kind of the owner reference have to be those of `O`; its version does not matter.
+    pub fn owned_by<O: Kind>() -> Self {
+        let (group, kind) = (O::group(&()), O::kind(&()));
+        let cluster_scoped = TypeId::of::<O::Scope>() == TypeId::of::<ClusterResourceScope>();
+        Self::by_metadata(move |key, metadata| {
+            let owner = metadata.owner_references.iter().find(|owner| owner.controller)?;
+            let owners_group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+            let is_it = owner.kind == kind && owners_group == group;
+            let namespace = key.namespace().filter(|_| !cluster_scoped);
+            is_it.then(|| Key::new(namespace, &owner.name))
+        })
+    }
+}
+
+impl<K: Readable, R: WorkKey> Watch<K, R> {
+    /// Anything that can be watched: files, rows, documents behind an HTTP API.
+    pub fn over<I>(source: impl Source, work: impl Fn(&K) -> I + Send + Sync + 'static) -> Self
+    where
+        I: IntoIterator,
+        I::Item: IntoWork<R>,
+    {
+        let open = Box::new(move |informers: &InformerSet| informers.informer(source));
+        Self { origin: Origin::Source(open), rules: Rules::decoding(work) }
+    }
+
+    /// Only changes that pass. Several predicates have to agree.
+    #[must_use]
+    pub fn only(mut self, predicate: Predicate<K>) -> Self {
+        self.rules = self.rules.only(predicate);
+        self
+    }
+
+    /// The priority of work from here. Default: normal; first lists and resyncs are a hundred below.
+    #[must_use]
+    pub fn at(mut self, priority: impl Into<Priority>) -> Self {
+        self.rules.priority = Some(priority.into());
+        self
+    }
+}
+
+impl<K: Kind> Origin<K> {
+    pub(crate) fn cluster() -> Self {
+        // Somebody may have declared the kind with options of its cache.
+        let open: Open<K> = |client| client.informer::<K>().or_else(|_| client.declare(Cache::of::<K>()));
+        Self::Cluster { open, wrote: Client::wrote::<K> }
+    }
+}
+
+impl<K: Readable, R: WorkKey> Rules<K, R> {
+    fn decoding<I>(work: impl Fn(&K) -> I + Send + Sync + 'static) -> Self
+    where
+        I: IntoIterator,
+        I::Item: IntoWork<R>,
+    {
+        Self::mapping(move |object, cluster| match object.get() {
+            Ok(value) => work(&value).into_iter().map(|item| item.into_work(cluster)).collect(),
+            Err(error) => unreadable(&error),
+        })
+    }
+
+    fn by_metadata<I>(work: impl Fn(&Key, &Metadata) -> I + Send + Sync + 'static) -> Self
+    where
+        I: IntoIterator,
+        I::Item: IntoWork<R>,
+    {
+        Self::mapping(move |object, cluster| match object.metadata() {
+            Ok(metadata) => {
+                work(object.key(), &metadata).into_iter().map(|item| item.into_work(cluster)).collect()
+            }
+            Err(error) => unreadable(&error),
+        })
+    }
+
+    fn mapping(map: impl Fn(&Object<K>, Option<&Arc<str>>) -> Vec<R> + Send + Sync + 'static) -> Self {
+        Self { only: None, priority: None, map: Arc::new(map) }
+    }
+
+    pub(crate) fn only(mut self, predicate: Predicate<K>) -> Self {
+        self.only = Some(match self.only {
+            Some(before) => before.and(predicate),
+            None => predicate,
+        });
+        self
+    }
+
+    /// The work that a change makes, each piece once. User code that panics makes none, and is logged; a predicate that
+    /// panics passes.
+    pub(crate) fn work(&self, change: &Change<Object<K>>, cluster: Option<&Arc<str>>) -> Vec<R> {
+        if let Some(only) = &self.only {
+            let passes = catch_unwind(AssertUnwindSafe(|| only.passes(change)));
+            if !passes.unwrap_or_else(|_| panicked(&change.key, "predicate", true)) {
+                return Vec::new();
+            }
+        }
+        let mut work = Vec::new();
+        for state in [&change.old, &change.new].into_iter().flatten() {
+            let mapped = catch_unwind(AssertUnwindSafe(|| (self.map)(state, cluster)));
+            for item in mapped.unwrap_or_else(|_| panicked(&change.key, "mapping function", Vec::new())) {
+                if !work.contains(&item) {
+                    work.push(item);
+                }
+            }
+        }
+        work
+    }
+}
+
+impl<K: Readable> Rules<K, Request> {
+    /// Every object is work for itself.
+    pub(crate) fn itself() -> Self {
+        Self::mapping(|object, cluster| vec![Request::at(cluster, object.key().clone())])
+    }
+}
+
+fn unreadable<R>(error: &watchkeeper_informer::DecodeError) -> Vec<R> {
+    tracing::warn!(%error, "a watched object cannot be read");
+    Vec::new()
+}
+
+fn panicked<T>(object: &Key, what: &str, instead: T) -> T {
+    tracing::error!(%object, "a {what} panicked");
+    instead
+}
+
+impl<K: Readable, R> std::fmt::Debug for Watch<K, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watch")
+    }
+}

@@ -1,0 +1,17 @@
+//! Controllers and managers against the API server, in this process unless a test needs a process that can be killed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod basics;
+mod clusters;
+mod degraded;
+mod failures;
+mod hot_loops;
+mod kinds;
+mod lead;
+mod lives;
+mod log;
+mod processes;
+mod program;
+mod storms;
+mod watches;
