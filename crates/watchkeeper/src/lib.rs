@@ -1,0 +1,64 @@
+//! Watch custom resources and drive the world to the state they declare.
+//!
+//! ```no_run
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use watchkeeper::prelude::*;
+//!
+//! async fn reconcile(map: Arc<ConfigMap>, cx: Context) -> Result<Action> {
+//!     let copy = ConfigMap { data: map.data.clone(), ..named_after(&*map, "copy") };
+//!     cx.children(&*map).apply([copy]).await?;
+//!     Ok(Action::done())
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<()> {
+//!     Manager::from_args()?
+//!         .controller(Controller::of::<ConfigMap>().owns::<ConfigMap>().reconcile(reconcile))
+//!         .run()
+//!         .await
+//! }
+//! ```
+//!
+//! The parts, for those who want one of them only:
+//!
+//! | | |
+//! |---|---|
+//! | [`runtime`] | controllers and their manager |
+//! | [`client`] | reads from caches that show own writes, writes that know when nothing would change |
+//! | [`election`] | one of several replicas leads |
+//! | [`events`] | what people see in `kubectl events` |
+//! | [`queue`] | which key to work on next |
+//! | [`informer`] | a local, indexed copy of what is watched |
+//! | [`sources`] | what can be watched |
+//! | [`vocabulary`] | keys, versions, changes, and the contract of a source |
+
+pub use watchkeeper_client as client;
+pub use watchkeeper_core as vocabulary;
+pub use watchkeeper_election as election;
+pub use watchkeeper_events as events;
+pub use watchkeeper_informer as informer;
+pub use watchkeeper_queue as queue;
+pub use watchkeeper_runtime as runtime;
+pub use watchkeeper_sources as sources;
+
+mod named;
+
+pub use named::{named, named_after};
+
+/// What a controller needs: `use watchkeeper::prelude::*`.
+pub mod prelude {
+    pub use std::sync::Arc;
+    pub use std::time::Duration;
+
+    pub use kube::{CustomResource, CustomResourceExt, Resource, ResourceExt};
+    pub use schemars::JsonSchema;
+    pub use serde::{Deserialize, Serialize};
+    pub use watchkeeper_client::{Cache, Client, Condition, Kind, condition, not_ready, ready};
+    pub use watchkeeper_core::Key;
+    pub use watchkeeper_events::Event;
+    pub use watchkeeper_runtime::{
+        Action, Context, Controller, Error, Every, Manager, Predicate, Reconciler, Request, Result, Watch,
+    };
+
+    pub use crate::{named, named_after};
+}
