@@ -201,6 +201,10 @@ impl Server {
         if call.method == Method::HEAD {
             return Err(Failure::unknown_method());
         }
+        if resource.builtin_kind().is_some() && !media::is_routed(&call.headers) {
+            let is_list = call.method == Method::GET && target.name.is_none();
+            return Err(Failure::not_routed(is_list));
+        }
         // A namespace is not in a namespace, though its path looks like that.
         let namespace = target.namespace.filter(|_| resource.namespaced || !resource.is_core("namespaces"));
         let misplaced = match (&namespace, &target.name) {
@@ -238,12 +242,15 @@ impl Server {
                 }
                 self.subresource(&call, &place, &subresource).await
             }
-        }?;
+        };
         let deprecated = match resource.custom_version() {
             Some((_, version)) => version.warning.clone(),
             None => resource.deprecation().map(str::to_owned),
         };
-        Ok(deprecated.into_iter().fold(reply, |reply, warning| reply.warning(&warning)))
+        let Some(warning) = deprecated else { return reply };
+        let format = media::accept(&call.headers).map_or(Format::Json, |accepted| accepted.format);
+        let reply = reply.unwrap_or_else(|failure| Reply::failure(&failure).format(format));
+        Ok(reply.warning_first(&warning))
     }
 
     async fn collection(
@@ -321,11 +328,18 @@ impl Server {
                 let options = call.delete_options()?;
                 let accepted = accepted(call, resource)?;
                 let (object, is_object) = self.delete(place, &options).await?.answer(resource);
-                if !is_object {
-                    return Ok(Reply::object(200, &object, accepted.format));
-                }
-                let form = Form::new(&accepted, &call.query)?;
-                Ok(Reply::object(200, &form.shape.of_one(resource, object), form.format))
+                let object = if is_object {
+                    let form = Form::new(&accepted, &call.query)?;
+                    form.shape.of_one(resource, object)
+                } else {
+                    object
+                };
+                let reply = Reply::object(200, &object, accepted.format);
+                let is_asked = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
+                Ok(match resource.usual_propagation() {
+                    Some(_) if !is_asked && resource.group == "batch" => reply.warning(ORPHANED_PODS),
+                    _ => reply,
+                })
             }
             _ => Err(Failure::unknown_method()),
         }
@@ -472,6 +486,9 @@ impl Server {
         Ok(written.warnings.iter().fold(reply, |reply, warning| reply.warning(warning)))
     }
 }
+
+/// Said to those who delete a job without saying what is to become of its pods.
+const ORPHANED_PODS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 /// What a request does, for those who count.
 fn verb(call: &Call) -> &'static str {

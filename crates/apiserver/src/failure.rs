@@ -169,6 +169,16 @@ impl Failure {
         Self::unsupported_media_type("415: Unsupported Media Type").about(Subject { group: "", name: "" }, "")
     }
 
+    /// The router knows none of the media types asked for; said before anybody looks at the rest of the request.
+    pub(crate) fn not_routed(is_list: bool) -> Self {
+        let streams = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        let message = format!(
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf{}",
+            if is_list { streams } else { "" }
+        );
+        Self::new(406, "NotAcceptable", message).about(Subject { group: "", name: "" }, "")
+    }
+
     /// Metadata of one object was asked for where there are many.
     pub(crate) fn not_one(resource: &Resource) -> Self {
         let kind = match resource.builtin_kind() {

@@ -20,9 +20,16 @@ pub(crate) fn answer(server: &Server, call: &Call, document: &str) -> Result<Rep
     let registry = server.registry();
     let mut reply = match document.trim_end_matches('/') {
         "v2" => second(&registry, call),
-        "v3" => index(&registry),
-        document => match document.strip_prefix("v3/").and_then(|path| third(&registry, path)) {
-            Some(reply) => reply,
+        "v3" => {
+            let mut reply = index(&registry);
+            reply.tag(&call.headers);
+            return Ok(reply);
+        }
+        document => match document.strip_prefix("v3/") {
+            Some(path) => match third(&registry, path) {
+                Some(reply) => reply,
+                None => return Ok(Reply::empty(404)),
+            },
             None => return Ok(Reply::no_such_page()),
         },
     };
@@ -57,7 +64,8 @@ fn index(registry: &Registry) -> Reply {
             );
         }
     }
-    Reply::json(200, &json!({"paths": paths}))
+    // JSON that is called text: so it is in kube-apiserver, and clients do not look.
+    Reply::json(200, &json!({"paths": paths})).typed("text/plain; charset=utf-8")
 }
 
 /// The document of a group and version.

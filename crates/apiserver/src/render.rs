@@ -59,6 +59,15 @@ impl Shape {
         self.shown(resource.printer(), object)
     }
 
+    /// What is sent for one object of many that are told of one by one: tables name their columns only once.
+    pub(crate) fn of_next(self, resource: &Resource, object: Value) -> Value {
+        let mut shown = self.of_one(resource, object);
+        if let (Self::Table(_), Some(columns)) = (self, shown.get_mut("columnDefinitions")) {
+            *columns = Value::Null;
+        }
+        shown
+    }
+
     /// What is sent for the Scale of an object.
     pub(crate) fn of_scale(self, scale: Value) -> Value {
         self.shown(Printer::builtin("autoscaling", "v1", "Scale").unwrap_or_else(Printer::plain), scale)

@@ -84,6 +84,13 @@ impl Reply {
         Self::text(404, "404 page not found\n")
     }
 
+    /// Nothing but a code.
+    pub(crate) fn empty(code: u16) -> Self {
+        let mut reply = Self::new(code, Vec::new());
+        reply.headers.clear();
+        reply
+    }
+
     pub(crate) fn failure(failure: &Failure, format: Format) -> Self {
         let reply = Self::object(failure.code, &failure.status(), format);
         match failure.retry_after_seconds() {
@@ -126,6 +133,18 @@ impl Reply {
         let quoted: String = text.chars().filter(|char| !char.is_control()).collect();
         let quoted = quoted.replace('\\', "\\\\").replace('"', "\\\"");
         self.header(WARNING.as_str(), &format!("299 - \"{quoted}\""))
+    }
+
+    /// Tells the client something before everything else it is told.
+    #[must_use]
+    pub(crate) fn warning_first(mut self, text: &str) -> Self {
+        let others: Vec<HeaderValue> = self.headers.get_all(WARNING).iter().cloned().collect();
+        self.headers.remove(WARNING);
+        let mut reply = self.warning(text);
+        for other in others {
+            reply.headers.append(WARNING, other);
+        }
+        reply
     }
 
     /// Marks the content so that a client that has it already needs not get it again.

@@ -11,6 +11,7 @@ pub(crate) fn unify(definition: &str, fields: &mut Map<String, Value>) {
     match definition {
         "io.k8s.api.core.v1.Secret" => string_data(fields),
         "io.k8s.api.core.v1.Pod" => pod_ips(fields),
+        "io.k8s.api.core.v1.Node" => pod_blocks(fields),
         "io.k8s.api.apps.v1.DaemonSet" => template_generation(fields),
         _ => {}
     }
@@ -50,6 +51,21 @@ fn pod_ips(fields: &mut Map<String, Value>) {
         }
         (None, Some(address)) => {
             status.insert("podIPs".into(), json!([{"ip": address}]));
+        }
+        _ => {}
+    }
+}
+
+/// The first of the blocks of addresses for the pods of a node is its block.
+fn pod_blocks(fields: &mut Map<String, Value>) {
+    let Some(Value::Object(spec)) = fields.get_mut("spec") else { return };
+    let first = spec.get("podCIDRs").and_then(|all| all.get(0)).cloned();
+    match (first, spec.get("podCIDR").cloned()) {
+        (Some(first), None) => {
+            spec.insert("podCIDR".into(), first);
+        }
+        (None, Some(block)) => {
+            spec.insert("podCIDRs".into(), json!([block]));
         }
         _ => {}
     }

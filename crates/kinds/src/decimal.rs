@@ -129,7 +129,7 @@ impl Quantity {
         Some(if self.digits.rem_euclid(power) == 0 { floor } else { floor + 1 })
     }
 
-    fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         let power = 10_i128.checked_pow(self.exponent.min(0).unsigned_abs());
         power.is_some_and(|power| self.digits % power == 0)
     }

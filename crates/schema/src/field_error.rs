@@ -20,6 +20,8 @@ pub enum Reason {
     Duplicate,
     /// The field may not be set.
     Forbidden,
+    /// What the value names is not there.
+    NotFound,
     /// The text is too long.
     TooLong,
     /// There are too many elements.
@@ -36,6 +38,7 @@ impl Reason {
             Self::NotSupported => "FieldValueNotSupported",
             Self::Duplicate => "FieldValueDuplicate",
             Self::Forbidden => "FieldValueForbidden",
+            Self::NotFound => "FieldValueNotFound",
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
         }
@@ -48,6 +51,7 @@ impl Reason {
             Self::NotSupported => "Unsupported value",
             Self::Duplicate => "Duplicate value",
             Self::Forbidden => "Forbidden",
+            Self::NotFound => "Not found",
             Self::TooLong => "Too long",
             Self::TooMany => "Too many",
         }
@@ -73,6 +77,8 @@ pub struct FieldError {
     pub value: Option<Value>,
     /// The rule, or empty.
     pub detail: String,
+    /// How the value is shown, where that is not its JSON: kube-apiserver prints some of its own structures.
+    pub shown: Option<String>,
 }
 
 impl FieldError {
@@ -99,6 +105,16 @@ impl FieldError {
     /// A value that is there already.
     pub fn duplicate(at: &Path, value: impl Into<Value>) -> Self {
         Self::new(Reason::Duplicate, at, Some(value.into()), "")
+    }
+
+    /// A value that names something that is not there.
+    pub fn not_found(at: &Path, value: impl Into<Value>) -> Self {
+        Self::new(Reason::NotFound, at, Some(value.into()), "")
+    }
+
+    /// A rule that is broken by the whole, so that no value is shown.
+    pub fn broken(at: &Path, detail: impl Into<String>) -> Self {
+        Self::new(Reason::Invalid, at, None, detail)
     }
 
     /// A value that is none of `supported`.
@@ -137,7 +153,30 @@ impl FieldError {
     }
 
     fn new(reason: Reason, at: &Path, value: Option<Value>, detail: impl Into<String>) -> Self {
-        Self { reason, field: at.to_string(), value, detail: detail.into() }
+        Self { reason, field: at.to_string(), value, detail: detail.into(), shown: None }
+    }
+
+    /// The same error with another text for its value: that of a Go structure, whose fields are in an order of their own
+    /// and have other names than in JSON.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use watchkeeper_schema::{FieldError, Path};
+    /// let error = FieldError::invalid(&Path::root().child("spec"), json!({"type": "x"}), "no").structure(&[("Type", json!("x")), ("Rolling", json!(null))]);
+    /// assert_eq!(error.to_string(), r#"spec: Invalid value: {"Type":"x","Rolling":null}: no"#);
+    /// ```
+    #[must_use]
+    pub fn structure(mut self, fields: &[(&str, Value)]) -> Self {
+        self.shown = Some(structure(fields));
+        self
+    }
+
+    /// The same error with a list of structures for its value.
+    #[must_use]
+    pub fn structures<'a>(mut self, items: impl IntoIterator<Item = Vec<(&'a str, Value)>>) -> Self {
+        let items: Vec<String> = items.into_iter().map(|fields| structure(&fields)).collect();
+        self.shown = Some(format!("[{}]", items.join(",")));
+        self
     }
 
     /// The text without the field: the message of a `StatusCause`.
@@ -146,6 +185,7 @@ impl FieldError {
         if let Some(value) = self.value.as_ref().filter(|_| self.reason.shows_value()) {
             text.push_str(": ");
             text.push_str(&match value {
+                _ if self.shown.is_some() => self.shown.clone().unwrap_or_default(),
                 Value::String(string) => go_text::quote(string),
                 Value::Number(number) => go_text::number(number),
                 other => go_text::json(other),
@@ -157,6 +197,12 @@ impl FieldError {
         }
         text
     }
+}
+
+/// A Go structure in JSON.
+fn structure(fields: &[(&str, Value)]) -> String {
+    let text = |(name, value): &(&str, Value)| format!("{}:{}", go_text::quote(name), go_text::json(value));
+    format!("{{{}}}", fields.iter().map(text).collect::<Vec<_>>().join(","))
 }
 
 impl fmt::Display for FieldError {

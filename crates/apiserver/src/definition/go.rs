@@ -22,7 +22,7 @@ fn shown(value: Value) -> String {
 }
 
 /// A value as `%v` shows it: `map[a:1 b:[x y]]`.
-pub(super) fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),
         Value::String(text) => text.clone(),

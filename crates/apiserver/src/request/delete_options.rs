@@ -158,7 +158,11 @@ fn check_kind(body: &Map<String, Value>) -> Result<(), String> {
     }
     match kind.as_str() {
         "" | "DeleteOptions" => Ok(()),
-        kind => Err(format!("no kind {} is registered for version {}", quoted(kind), quoted(&version))),
+        kind => Err(format!(
+            "no kind {} is registered for version {} in scheme \"watchkeeper\"",
+            quoted(kind),
+            quoted(&version)
+        )),
     }
 }
 

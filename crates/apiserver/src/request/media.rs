@@ -70,6 +70,16 @@ pub(crate) enum Endpoint {
     Plain,
 }
 
+/// Whether the router of kube-apiserver lets a request pass, which compares whole media types: `*/*` is one to it,
+/// `application/*` is not.
+pub(crate) fn is_routed(headers: &HeaderMap) -> bool {
+    const KNOWN: [&str; 4] =
+        ["*/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+    let accept = header(headers, &ACCEPT);
+    accept.is_empty()
+        || accept.split(',').any(|part| KNOWN.contains(&part.split(';').next().unwrap_or_default().trim()))
+}
+
 /// The best form for the answer of an endpoint. Only the first `Accept` header counts, as in the real server.
 pub(crate) fn accept(headers: &HeaderMap, endpoint: Endpoint) -> Result<Accepted, Rejected> {
     let found = find(headers, endpoint);

@@ -117,7 +117,9 @@ impl Resource {
 
     /// The kind, as failures name it.
     pub(crate) fn kind_subject(&self) -> Subject<'_> {
-        Subject { group: &self.group, name: &self.kind }
+        // What is another view of something else is named as that.
+        let stored = self.builtin_kind().and_then(|kind| kind.stored_as);
+        Subject { group: stored.map_or(&self.group, |(group, _)| group), name: &self.kind }
     }
 
     /// The key of an object.

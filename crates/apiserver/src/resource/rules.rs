@@ -115,7 +115,10 @@ impl Resource {
         }
         let mut errors = Vec::new();
         match &self.nature {
-            Nature::Builtin(kind) => errors.extend(worded(kind.validate(object, None), object)),
+            Nature::Builtin(kind) => {
+                errors.extend(worded(kind.validate(object, None)));
+                errors.extend(unqualified(object));
+            }
             Nature::Custom(installed, index) => {
                 let version = &installed.definition.versions[*index];
                 errors.extend(self.metadata_errors(object));
@@ -136,14 +139,28 @@ impl Resource {
         }
         let mut errors = self.metadata_errors(new);
         errors.extend(metadata_update_errors(new, old));
+        // kube-apiserver says some things again for each kind, and clients see it.
         match &self.nature {
             Nature::Builtin(kind) if part == Part::Main => {
+                let (changes, whole) = kind.metadata_checks();
+                for _ in 0..changes {
+                    errors.extend(metadata_update_errors(new, old));
+                }
                 errors.extend(kind.validate(new, Some(old)));
-                // kube-apiserver says this twice, once for all kinds and once for each.
-                errors.extend(metadata_update_errors(new, old));
+                if whole > 0 {
+                    errors.extend(unqualified(new));
+                }
+                errors = worded(errors);
             }
-            Nature::Builtin(_) => {}
+            Nature::Builtin(kind) => {
+                if !matches!(kind.kind, "CronJob" | "PodDisruptionBudget") {
+                    errors.extend(metadata_update_errors(new, old));
+                }
+                errors.extend(kind.validate_part(part, new));
+                errors = worded(errors);
+            }
             Nature::Custom(installed, index) => {
+                errors.extend(metadata_update_errors(new, old));
                 let version = &installed.definition.versions[*index];
                 errors.extend(if part == Part::Status {
                     version.schema.validate_status_update(old, new)
@@ -226,7 +243,8 @@ impl Resource {
 
     /// Whether the last state of a deleted object is sent, rather than that it is gone.
     pub(crate) fn returns_deleted(&self) -> bool {
-        const RETURNED: [&str; 7] = [
+        const RETURNED: [&str; 8] = [
+            "namespaces",
             "persistentvolumeclaims",
             "persistentvolumes",
             "pods",
@@ -235,7 +253,9 @@ impl Resource {
             "serviceaccounts",
             "services",
         ];
-        self.group.is_empty() && RETURNED.contains(&self.plural.as_str())
+        let is_builtin = self.builtin_kind().is_some();
+        (self.group.is_empty() && RETURNED.contains(&self.plural.as_str()))
+            || (is_builtin && matches!(self.group.as_str(), "storage.k8s.io" | "resource.k8s.io"))
     }
 
     /// Lays a patch over an object, lists merged by the rules of the kind.
@@ -335,8 +355,8 @@ impl Resource {
     }
 }
 
-/// Errors of the metadata in the words that built-in kinds have for them, and one more rule.
-fn worded(mut errors: Vec<FieldError>, object: &Value) -> Vec<FieldError> {
+/// Errors of the metadata in the words that built-in kinds have for them.
+fn worded(mut errors: Vec<FieldError>) -> Vec<FieldError> {
     const OWNERS: &str = "metadata.ownerReferences[";
     for error in &mut errors {
         let Some((_, field)) = error.field.strip_prefix(OWNERS).and_then(|rest| rest.split_once("].")) else {
@@ -347,15 +367,20 @@ fn worded(mut errors: Vec<FieldError>, object: &Value) -> Vec<FieldError> {
             *error = FieldError::invalid(&at, "", std::mem::take(&mut error.detail));
         }
     }
+    errors
+}
+
+/// Finalizers that do not say whose they are.
+fn unqualified(object: &Value) -> Vec<FieldError> {
     let finalizers = meta::finalizers(object).into_iter().enumerate();
     let unqualified = finalizers.filter(|(_, name)| {
         !name.contains('/') && !matches!(*name, "orphan" | "foregroundDeletion" | "kubernetes")
     });
-    errors.extend(unqualified.map(|(index, name)| {
+    let error = |(index, name): (usize, &str)| {
         let at = Path::root().child("metadata").child("finalizers").index(index);
         FieldError::invalid(&at, name, "name is neither a standard finalizer name nor is it fully qualified")
-    }));
-    errors
+    };
+    unqualified.map(error).collect()
 }
 
 /// What of the metadata may not change.
@@ -388,5 +413,6 @@ fn metadata_update_errors(new: &Value, old: &Value) -> Vec<FieldError> {
             errors.push(FieldError::invalid(&at.child(field), value, "field is immutable"));
         }
     }
+    errors.extend(metadata::validate(&new["metadata"], &at));
     errors
 }

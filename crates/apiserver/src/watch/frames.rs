@@ -97,13 +97,19 @@ impl Frame {
     }
 
     /// The bytes for watchers that want this form.
-    pub(crate) fn bytes(&self, resource: &Resource, form: Form, told: Told) -> Result<Bytes, Unreadable> {
+    pub(crate) fn bytes(
+        &self,
+        resource: &Resource,
+        form: Form,
+        told: Told,
+        first: bool,
+    ) -> Result<Bytes, Unreadable> {
         let slot = place(form).map(|place| &self.slots[place * 3 + told as usize]);
         if let Some(bytes) = slot.and_then(OnceLock::get) {
             return Ok(bytes.clone());
         }
         let Some(entry) = shown(&self.event, told) else { return Ok(Bytes::new()) };
-        let bytes = encode(resource, form, told, entry, self.event.revision)?;
+        let bytes = encode(resource, form, told, entry, self.event.revision, first)?;
         Ok(slot.map_or(bytes.clone(), |slot| slot.get_or_init(|| bytes).clone()))
     }
 }
@@ -116,20 +122,22 @@ pub(crate) fn shown(event: &Event, told: Told) -> Option<&Arc<Entry>> {
     }
 }
 
-/// What says what happened to an object.
+/// What says what happened to an object. The first of a table names the columns.
 pub(crate) fn encode(
     resource: &Resource,
     form: Form,
     told: Told,
     entry: &Entry,
     revision: Revision,
+    first: bool,
 ) -> Result<Bytes, Unreadable> {
     let object = match (form.shape, form.format) {
         (Shape::Object, Format::Json | Format::Yaml) => return line(resource, told, entry, revision),
         (Shape::Partial, _) => resource.read_metadata_at(entry, revision)?,
         _ => resource.read_at(entry, revision)?,
     };
-    let object = form.shape.of_one(resource, object);
+    let shape = form.shape;
+    let object = if first { shape.of_one(resource, object) } else { shape.of_next(resource, object) };
     frame(told.name(), &object, form.format).ok_or_else(|| Unreadable::misfit(&entry.key))
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -69,6 +70,8 @@ pub(crate) struct Watcher {
     deadline: Pin<Box<Sleep>>,
     stopping: Stopping,
     ended: bool,
+    /// Whether the client has been told of an object.
+    has_told: AtomicBool,
 }
 
 impl Watcher {
@@ -105,7 +108,20 @@ impl Watcher {
         let farewell = (asked.bookmarks && asked.lasting > FAREWELL)
             .then(|| Box::pin(tokio::time::sleep_until(deadline.deadline() - FAREWELL)));
         let ended = false;
-        Ok(Self { asked, from, watch, last, revision: after, bookmarks, farewell, deadline, stopping, ended })
+        let has_told = AtomicBool::new(false);
+        Ok(Self {
+            asked,
+            from,
+            watch,
+            last,
+            revision: after,
+            bookmarks,
+            farewell,
+            deadline,
+            stopping,
+            ended,
+            has_told,
+        })
     }
 
     /// The bytes of the response.
@@ -150,8 +166,9 @@ impl Watcher {
         while batch.len() < BATCH {
             let From::State { objects, .. } = &mut self.from else { break };
             let Some(entry) = objects.pop_front() else { break };
+            let first = !self.has_told.swap(true, Ordering::Relaxed);
             let Asked { resource, form, .. } = &self.asked;
-            match frames::encode(resource, *form, Told::Added, &entry, entry.modified) {
+            match frames::encode(resource, *form, Told::Added, &entry, entry.modified, first) {
                 Ok(bytes) => batch.extend_from_slice(&bytes),
                 Err(unreadable) => {
                     batch.extend_from_slice(&error(*form, &unreadable.into()));
@@ -251,7 +268,13 @@ impl Watcher {
             (true, true) => Told::Modified,
             (true, false) => Told::Deleted,
         };
-        Ok(Some(resource.frames.of(event).bytes(resource, self.asked.form, told)?))
+        let first = self.is_first();
+        Ok(Some(resource.frames.of(event).bytes(resource, self.asked.form, told, first)?))
+    }
+
+    /// Whether nothing has been told so far. From now on, something has.
+    fn is_first(&self) -> bool {
+        !self.has_told.swap(true, Ordering::Relaxed)
     }
 
     fn bookmark(&self, revision: Revision, end_of_state: bool) -> Bytes {

@@ -49,7 +49,7 @@ impl Server {
                 Err(failure) => return Err(failure),
                 Ok(written) => {
                     let mut warnings = warnings;
-                    warnings.extend(super::remarks(resource, &written.object));
+                    warnings.extend(super::remarks(resource, &written.object, None));
                     return Ok(Written { warnings, ..written });
                 }
             }

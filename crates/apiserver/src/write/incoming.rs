@@ -1,5 +1,6 @@
 //! Objects as clients send them.
 
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use watchkeeper_schema::json::Decoded;
 use watchkeeper_schema::{Error, json, strict_message, unknown_field, yaml};
@@ -39,7 +40,44 @@ impl Incoming {
             BodyFormat::Yaml | BodyFormat::Protobuf => decoded.value.to_string(),
         };
         resource.check_kind(&decoded.value, &text)?;
+        if format == BodyFormat::Json && resource.builtin_kind().is_some() {
+            return Self::ordered(resource, decoded, body, manner);
+        }
         Self::of(resource, decoded.value, decoded.complaints, manner)
+    }
+
+    /// Reads an object of a built-in kind, of which everything is said in the order of the document.
+    fn ordered(resource: &Resource, decoded: Decoded, body: &[u8], manner: &Manner) -> Result<Self, Failure> {
+        let Decoded { value: mut object, complaints } = decoded;
+        let unknown = Self::shape(resource, &mut object)?;
+        let mut said: Vec<String> =
+            unknown.iter().map(|path| unknown_field(path)).chain(complaints).collect();
+        if said.len() > 1 {
+            let order = document_order(body);
+            let place = |text: &String| {
+                let path = text.split('"').nth(1).unwrap_or_default();
+                let is_it = |(_, known): &(usize, &String)| known.as_str() == path;
+                let mut found = order.iter().enumerate().filter(is_it).map(|(at, _)| at);
+                // What is there twice is noticed the second time.
+                let first = found.next();
+                if text.starts_with("duplicate") { found.next().or(first) } else { first }
+            };
+            said.sort_by_cached_key(place);
+        }
+        let warnings = judge(said, Vec::new(), manner.field_validation)
+            .map_err(|problem| misshapen(resource, &problem))?;
+        resource.default(&mut object);
+        Ok(Self { object, warnings })
+    }
+
+    /// Makes an object one of a resource; returns what is unknown in it.
+    fn shape(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Failure> {
+        if !object.is_object() {
+            return Err(Failure::bad_request("the body is not an object"));
+        }
+        object["kind"] = resource.kind.as_str().into();
+        object["apiVersion"] = resource.api_version.as_str().into();
+        resource.coerce(object).map_err(|error| misshapen(resource, &error))
     }
 
     /// Reads an object that is known to be JSON.
@@ -49,12 +87,7 @@ impl Incoming {
         complaints: Vec<String>,
         manner: &Manner,
     ) -> Result<Self, Failure> {
-        if !object.is_object() {
-            return Err(Failure::bad_request("the body is not an object"));
-        }
-        object["kind"] = resource.kind.as_str().into();
-        object["apiVersion"] = resource.api_version.as_str().into();
-        let unknown = resource.coerce(&mut object).map_err(|error| misshapen(resource, &error))?;
+        let unknown = Self::shape(resource, &mut object)?;
         let warnings = judge(complaints, in_order(resource, unknown), manner.field_validation)
             .map_err(|problem| misshapen(resource, &problem))?;
         resource.default(&mut object);
@@ -90,8 +123,13 @@ pub(crate) fn judge(
 
 /// The answer to a body that cannot be decoded.
 fn undecodable(resource: &Resource, body: &[u8], error: &Error) -> Failure {
+    let error = error.to_string();
+    let problem = match error.strip_prefix("error converting YAML to JSON: ") {
+        Some(problem) if resource.builtin_kind().is_some() => problem.to_owned(),
+        _ => format!("couldn't get version/kind; json parse error: {error}"),
+    };
     Failure::bad_request(format!(
-        "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {error} ({})",
+        "the object provided is unrecognized (must be of type {}): {problem} ({})",
         resource.kind,
         summary(&String::from_utf8_lossy(body)),
     ))
@@ -122,4 +160,79 @@ fn protobuf(body: &[u8]) -> Result<Decoded, Error> {
     let value =
         watchkeeper_kinds::protobuf::decode(body).map_err(|error| Error::Syntax(error.to_string()))?;
     Ok(Decoded { value, complaints: Vec::new() })
+}
+
+/// The paths of all fields of a JSON document in the order in which they are there, each as often as it is.
+fn document_order(body: &[u8]) -> Vec<String> {
+    let mut paths = Vec::new();
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    // What cannot be read has been refused before.
+    let _ = Walk { at: String::new(), paths: &mut paths }.deserialize(&mut reader);
+    paths
+}
+
+/// Takes down the paths of fields in passing.
+struct Walk<'a> {
+    at: String,
+    paths: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            let at = if self.at.is_empty() { name } else { format!("{}.{name}", self.at) };
+            self.paths.push(at.clone());
+            map.next_value_seed(Walk { at, paths: self.paths })?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let mut index = 0;
+        while items
+            .next_element_seed(Walk { at: format!("{}[{index}]", self.at), paths: self.paths })?
+            .is_some()
+        {
+            index += 1;
+        }
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
 }

@@ -27,6 +27,7 @@ pub(crate) use watchkeeper_kinds::Write as Part;
 use crate::definition::Definition;
 use crate::failure::Failure;
 use crate::front::MAX_REQUEST_BYTES;
+use crate::meta;
 use crate::request::write_options::FieldValidation;
 use crate::resource::Resource;
 
@@ -42,8 +43,37 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// The place of the object under a key.
+    pub(crate) fn of(resource: &Arc<Resource>, key: &str) -> Self {
+        let (namespace, name) = resource.split_key(key);
+        Self {
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+            resource: Arc::clone(resource),
+        }
+    }
+
     pub(crate) fn key(&self) -> String {
         self.resource.key(self.namespace.as_deref(), &self.name)
+    }
+
+    /// The key that kube-apiserver has for it: the built-in kinds have no group in theirs.
+    fn shown_key(&self) -> String {
+        let key = self.key();
+        match self.resource.builtin_kind() {
+            Some(_) if !self.resource.is_definitions() => {
+                let rest = key.strip_prefix(self.resource.prefix.as_str()).unwrap_or(&key);
+                let folder = match (self.resource.group.as_str(), self.resource.plural.as_str()) {
+                    ("", "services") => "services/specs",
+                    ("", "endpoints") => "services/endpoints",
+                    ("", "nodes") => "minions",
+                    ("networking.k8s.io", "ingresses") => "ingress",
+                    (_, plural) => plural,
+                };
+                format!("/registry/{folder}/{rest}")
+            }
+            _ => key,
+        }
     }
 
     pub(crate) fn not_found(&self) -> Failure {
@@ -91,11 +121,27 @@ fn encode(resource: &Resource, object: &Value) -> Result<Bytes, Failure> {
 }
 
 /// What the writer of an object should know although it was accepted.
-fn remarks(resource: &Resource, object: &Value) -> Vec<String> {
-    if !resource.is_definitions() {
-        return Vec::new();
+fn remarks(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+    if resource.is_definitions() {
+        return Definition::read(object).map(|definition| definition.warnings()).unwrap_or_default();
     }
-    Definition::read(object).map(|definition| definition.warnings()).unwrap_or_default()
+    if resource.builtin_kind().is_some() {
+        let is_named = resource.plural == "endpointslices" && object["addressType"] == "FQDN";
+        return is_named
+            .then(|| "spec.addressType: FQDN endpoints are deprecated".into())
+            .into_iter()
+            .collect();
+    }
+    let known = old.map(meta::finalizers).unwrap_or_default();
+    let is_new = |name: &&str| {
+        !known.contains(name) && !name.contains('/') && !matches!(*name, ORPHAN | FOREGROUND | "kubernetes")
+    };
+    let warning = |name: &str| {
+        format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+        )
+    };
+    meta::finalizers(object).into_iter().filter(is_new).map(warning).collect()
 }
 
 /// The version of an entry, as objects say it.

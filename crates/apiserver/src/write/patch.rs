@@ -1,12 +1,14 @@
 //! Changing parts of objects.
 
 use serde_json::Value;
+use watchkeeper_kinds::Kind;
 use watchkeeper_schema::patch::{self, JsonPatch};
 use watchkeeper_schema::{Error, FieldError, Path, json, strict_message};
 
 use super::incoming::judge;
 use super::update::{Next, check_place};
 use super::{Manner, Part, Place, Written};
+use crate::definition::go_value;
 use crate::failure::{Failure, Subject};
 use crate::request::media::PatchFormat;
 use crate::request::write_options::FieldValidation;
@@ -94,12 +96,23 @@ impl Patch {
         if !object.is_object() {
             return Err(Failure::unprocessable());
         }
-        resource.check_kind(&object, &object.to_string())?;
         let shown = object.clone();
         let invalid = |detail: String| {
-            let error = FieldError::invalid(&Path::root().child("patch"), shown.to_string(), detail);
+            let shown = match self {
+                Self::Strategic { patch, .. } if detail.starts_with("unrecognized type") => go_value(patch),
+                _ => shown.to_string(),
+            };
+            let error = FieldError::invalid(&Path::root().child("patch"), shown, detail);
             Failure::invalid(Subject { group: "", name: "" }, "", &[error])
         };
+        if let Err(failure) = resource.check_kind(&object, &object.to_string()) {
+            // It is read as what it says it is before anybody asks whether it should be that.
+            let read = other_kind(&object).map(|kind| kind.coerce(&mut object));
+            return Err(match read {
+                Some(Err(error)) => invalid(error.to_string()),
+                _ => failure,
+            });
+        }
         let unknown = resource.coerce(&mut object).map_err(|problem| {
             match (self, problem.rsplit_once(" of type ")) {
                 (Self::Strategic { .. }, Some((_, wanted))) => {
@@ -119,6 +132,13 @@ impl Patch {
         resource.default(&mut object);
         Ok(Next { object, warnings })
     }
+}
+
+/// The built-in kind that an object says it is of.
+fn other_kind(object: &Value) -> Option<&'static Kind> {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    watchkeeper_kinds::find_kind(group, version, text("kind"))
 }
 
 impl Server {

@@ -1,14 +1,14 @@
 //! The number of replicas, for those who know nothing else about a kind.
 
 use serde_json::Value;
-use watchkeeper_schema::Shape;
 use watchkeeper_schema::managed::{self, FieldPath, FieldSet, ManagedFields, Request, scale as owned};
+use watchkeeper_schema::{FieldError, Path, Shape};
 
 use super::update::Next;
 use super::{Manner, Part, Patch, Place, Written};
 use crate::definition::ScalePaths;
 use crate::definition::scale::{self, ScaleError};
-use crate::failure::Failure;
+use crate::failure::{Failure, Subject};
 use crate::meta;
 use crate::request::label_selector::LabelSelector;
 use crate::resource::{Nature, Resource};
@@ -73,6 +73,13 @@ impl Server {
                 ScaleChange::Replace(scale) => scale.clone(),
                 ScaleChange::Patch(patch) => patch.apply_to_scale(&before)?,
             };
+            let replicas = after["spec"]["replicas"].as_i64().unwrap_or_default();
+            if replicas < 0 && matches!(resource.nature, Nature::Builtin(_)) {
+                let at = Path::root().child("spec").child("replicas");
+                let error = FieldError::invalid(&at, replicas, "must be greater than or equal to 0");
+                let subject = Subject { group: "autoscaling", name: "Scale" };
+                return Err(Failure::invalid(subject, &place.name, &[error]));
+            }
             let mut object = scale::write(&paths, current, &after)?;
             self.manage_scaled(place, &paths, [&before, &after], current, &mut object, manner);
             Ok(Next { object, warnings: Vec::new() })

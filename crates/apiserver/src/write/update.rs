@@ -43,7 +43,7 @@ impl Server {
         let uid = meta::uid(&object).to_owned();
         let next = |current: &Value| {
             if !uid.is_empty() && uid != meta::uid(current) {
-                let key = place.key();
+                let key = place.shown_key();
                 let why = format!(
                     "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
                      failed: UID in precondition: {uid}, UID in object meta: {}",
@@ -75,7 +75,7 @@ impl Server {
             let turn = self.turn(&place.resource).await;
             self.allocate(&place.resource, &mut object, Some(&old)).await?;
             self.prepare(place, part, &mut object, &old, manner)?;
-            warnings.extend(super::remarks(&place.resource, &object));
+            warnings.extend(super::remarks(&place.resource, &object, Some(&old)));
             let written = Written { object, revision: None, created: false, warnings };
             match self.replace(place, &entry, &old, written, manner).await {
                 Err(Error::Conflict { .. }) => continue,

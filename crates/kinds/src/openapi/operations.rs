@@ -1,6 +1,6 @@
 //! Paths and what can be done at them, in the words of neither version of OpenAPI.
 
-use super::published::{DELETE_OPTIONS, PATCH, STATUS};
+use super::published::{DELETE_OPTIONS, PATCH, STATUS, WATCH_EVENT};
 use super::resource::Resource;
 use crate::kind::Verbs;
 use serde_json::{Value, json};
@@ -111,12 +111,34 @@ pub(super) fn paths(resource: &Resource) -> Vec<Path> {
         parameters: parameters.clone(),
         operations: maker.object(),
     });
+    for (path, parameters, suffix) in watched(resource, &root) {
+        let operations = vec![maker.watch(suffix)];
+        paths.push(Path { path, parameters, operations });
+    }
     for subresource in &resource.subresources {
         let operations =
             subresource.verbs.iter().filter_map(|verb| maker.subresource(subresource, verb)).collect();
         let path = format!("{place}/{{name}}/{}", subresource.name);
         paths.push(Path { path, parameters: parameters.clone(), operations });
     }
+    paths
+}
+
+/// The old paths of watches: custom resources never had them.
+fn watched(resource: &Resource, root: &str) -> Vec<(String, Vec<Parameter>, &'static str)> {
+    let (plural, mut paths) = (&resource.plural, Vec::new());
+    if resource.is_custom {
+        return paths;
+    }
+    let (place, mut parameters) = if resource.namespaced {
+        paths.push((format!("{root}/watch/{plural}"), Vec::new(), "ListForAllNamespaces"));
+        (format!("{root}/watch/namespaces/{{namespace}}/{plural}"), vec![NAMESPACE])
+    } else {
+        (format!("{root}/watch/{plural}"), Vec::new())
+    };
+    paths.push((place.clone(), parameters.clone(), "List"));
+    parameters.insert(0, NAME);
+    paths.push((format!("{place}/{{name}}"), parameters, ""));
     paths
 }
 
@@ -151,6 +173,19 @@ impl Maker<'_> {
             answer: self.resource.list.clone(),
             ..self.operation("get", "list", "list", suffix)
         }
+    }
+
+    fn watch(&self, suffix: &'static str) -> Operation {
+        let (action, scope) = match suffix {
+            "" => ("watch", ""),
+            "List" => ("watchlist", "List"),
+            _ => ("watchlist", "ForAllNamespaces"),
+        };
+        let mut operation = self.operation("get", action, "watch", scope);
+        if suffix == "ListForAllNamespaces" {
+            operation.id = operation.id.replace("ForAllNamespaces", suffix);
+        }
+        Operation { parameters: LIST.to_vec(), answer: WATCH_EVENT.into(), ..operation }
     }
 
     fn collection(&self) -> Vec<Operation> {

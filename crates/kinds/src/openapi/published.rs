@@ -10,6 +10,9 @@ pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 pub(super) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
+const RESOURCE_LIST: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList";
+pub(super) const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
+
 /// Calls `publish` with each definition that the resources need, by name; references as in Swagger.
 pub(super) fn each(
     resources: &[Resource],
@@ -27,6 +30,17 @@ pub(super) fn each(
                 &name,
                 json!({"description": "A patch in one of the forms of patches.", "type": "object"}),
             );
+        } else if name == WATCH_EVENT {
+            publish(
+                &name,
+                json!({
+                    "description": "One line of a watch.", "type": "object", "required": ["type", "object"],
+                    "properties": {
+                        "type": {"type": "string", "default": "", "description": "What happened."},
+                        "object": {"type": "object", "description": "To what, or what went wrong."},
+                    },
+                }),
+            );
         } else if let Some(index) = definition::find(&name) {
             publish(&name, built_in(&name, definition::schema(index)));
         }
@@ -35,7 +49,8 @@ pub(super) fn each(
 
 /// The names of definitions that are reachable, sorted.
 fn needed(resources: &[Resource], customs: &[(String, Value)]) -> BTreeSet<String> {
-    let mut open: Vec<String> = [STATUS, DELETE_OPTIONS, PATCH].map(str::to_owned).into();
+    let mut open: Vec<String> =
+        [STATUS, DELETE_OPTIONS, PATCH, WATCH_EVENT, RESOURCE_LIST].map(str::to_owned).into();
     for resource in resources {
         open.push(resource.object.clone());
         open.push(resource.list.clone());
@@ -49,7 +64,7 @@ fn needed(resources: &[Resource], customs: &[(String, Value)]) -> BTreeSet<Strin
             (None, Some(index)) if !found.contains(&name) => {
                 open.extend(references(definition::schema_text(index)));
             }
-            (None, None) if name != PATCH => continue,
+            (None, None) if name != PATCH && name != WATCH_EVENT => continue,
             _ => {}
         }
         if custom.is_some() && found.contains(&name) {

@@ -22,7 +22,11 @@ pub(super) fn json(release: &str, custom: &[CustomKind<'_>]) -> Vec<u8> {
     published::each(&resources, custom, true, |name, schema| {
         entry(&mut out, name, &schema_of(name, schema), &mut is_first);
     });
-    out.extend_from_slice(b"}}");
+    let security = json!({"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header", "description": "A bearer token."}});
+    let rest = format!(
+        "}},\"parameters\":{{}},\"securityDefinitions\":{security},\"security\":[{{\"BearerToken\":[]}}]}}"
+    );
+    out.extend_from_slice(rest.as_bytes());
     out
 }
 

@@ -16,16 +16,32 @@ pub(super) fn document(group: &str, version: &str, release: &str, custom: &[Cust
     let head = json!({"title": "Kubernetes", "version": release});
     out.extend_from_slice(format!("{{\"openapi\":\"3.0.0\",\"info\":{head},\"paths\":{{").as_bytes());
     let mut is_first = true;
+    if let Some(first) = resources.first().filter(|first| !first.is_custom) {
+        entry(&mut out, &format!("{}/", first.root()), &listing(first), &mut is_first);
+    }
     for path in resources.iter().flat_map(paths) {
         entry(&mut out, &path.path, &path_item(&path), &mut is_first);
     }
-    out.extend_from_slice(b"},\"components\":{\"schemas\":{");
+    let security = json!({"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header", "description": "A bearer token."}});
+    out.extend_from_slice(
+        format!("}},\"components\":{{\"securitySchemes\":{security},\"schemas\":{{").as_bytes(),
+    );
     let mut is_first = true;
     published::each(&resources, &custom, false, |name, schema| {
         entry(&mut out, name, &schema_of(name, schema), &mut is_first);
     });
     out.extend_from_slice(b"}}}");
     out
+}
+
+/// What is at the root of a version: the list of its resources.
+fn listing(resource: &super::resource::Resource) -> Value {
+    let answer = json!({"schema": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList"}});
+    let content: Value = TYPES.iter().map(|kind| ((*kind).to_owned(), answer.clone())).collect();
+    json!({"get": {
+        "tags": [resource.tag()], "description": "The resources of this version.", "operationId": format!("get_{}_APIResources", resource.tag()),
+        "responses": {"200": {"description": "OK", "content": content}, "401": {"description": "Unauthorized"}},
+    }})
 }
 
 /// Writes one field of an object.

@@ -1,5 +1,5 @@
 use super::create::custom_resource_definition;
-use super::{Write, generation, object};
+use super::{Write, generation, object, qos};
 use crate::Kind;
 use crate::alias::TEMPLATE_GENERATION;
 use serde_json::{Map, Value, json};
@@ -55,6 +55,12 @@ fn status(kind: &Kind, new: &mut Fields, old: &Fields) {
     };
     for field in kept {
         keep(object(new, "metadata"), metadata(old), field);
+    }
+    if kind.kind == "Pod" {
+        let before = old.get("status").and_then(Value::as_object);
+        let class = before.and_then(|status| status.get("qosClass")).cloned();
+        let class = class.unwrap_or_else(|| qos::class(old.get("spec").unwrap_or(&Value::Null)).into());
+        object(new, "status").insert("qosClass".into(), class);
     }
 }
 
@@ -123,6 +129,7 @@ fn service(new: &mut Fields, old: &Fields) {
         }
     }
     if !matches!(spec.get("type").and_then(Value::as_str), Some("NodePort" | "LoadBalancer")) {
+        give_back(spec, before);
         return;
     }
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
@@ -133,6 +140,27 @@ fn service(new: &mut Fields, old: &Fields) {
         let same = before.get("ports").and_then(Value::as_array).and_then(|ports| ports.iter().find(is_same));
         if let Some(node_port) = same.and_then(|before| before.get("nodePort")) {
             port.insert("nodePort".into(), node_port.clone());
+        }
+    }
+}
+
+/// What only services of the type before had goes, unless the writer asked for it anew.
+fn give_back(spec: &mut Fields, before: &Fields) {
+    if spec.get("type") == before.get("type") {
+        return;
+    }
+    let ports_before = before.get("ports").and_then(Value::as_array).cloned().unwrap_or_default();
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
+    for (port, before) in ports.filter_map(Value::as_object_mut).zip(ports_before) {
+        if port.get("nodePort") == before.get("nodePort") {
+            port.remove("nodePort");
+        }
+    }
+    for field in
+        ["allocateLoadBalancerNodePorts", "externalTrafficPolicy", "healthCheckNodePort", "loadBalancerClass"]
+    {
+        if spec.get(field) == before.get(field) {
+            spec.remove(field);
         }
     }
 }

@@ -3,10 +3,42 @@
 use super::cron;
 use super::field::{Errors, Field};
 use super::{pod, selector};
+use serde_json::json;
 use watchkeeper_schema::FieldError;
 
-pub(super) fn job(spec: &Field<'_>, errors: &mut Errors) {
-    job_spec(spec, true, errors);
+pub(super) fn job(object: &Field<'_>, errors: &mut Errors) {
+    let spec = object.get("spec");
+    job_spec(&spec, true, errors);
+    // The pods of a job are found by its uid, unless its writer takes care of that.
+    let (uid, selects) = (object.get("metadata").get("uid"), spec.get("selector"));
+    let made = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid.value}});
+    let legacy = json!({"matchLabels": {"controller-uid": uid.value}});
+    if spec.get("manualSelector").value != true
+        && selects.is_set()
+        && !uid.is_empty()
+        && ![made, legacy].contains(selects.value)
+    {
+        selects.invalid("`selector` not auto-generated", errors);
+    }
+}
+
+/// What becomes of a job when a pod of it fails.
+fn failure_policy(policy: &Field<'_>, errors: &mut Errors) {
+    for rule in policy.get("rules").items() {
+        rule.get("action").one_of(&["Count", "FailIndex", "FailJob", "Ignore"], errors);
+        let (codes, conditions) = (rule.get("onExitCodes"), rule.get("onPodConditions"));
+        match (codes.is_set(), !conditions.is_empty()) {
+            (false, false) => errors.push(FieldError::broken(
+                &rule.at,
+                "specifying one of OnExitCodes and OnPodConditions is required",
+            )),
+            (true, true) => errors.push(FieldError::broken(
+                &rule.at,
+                "specifying both OnExitCodes and OnPodConditions is not supported",
+            )),
+            _ => {}
+        }
+    }
 }
 
 fn job_spec(spec: &Field<'_>, has_selector: bool, errors: &mut Errors) {
@@ -20,6 +52,7 @@ fn job_spec(spec: &Field<'_>, has_selector: bool, errors: &mut Errors) {
     if mode.text() == "Indexed" && !spec.get("completions").is_set() {
         errors.push(FieldError::required(&spec.get("completions").at, "when completion mode is Indexed"));
     }
+    failure_policy(&spec.get("podFailurePolicy"), errors);
     let template = spec.get("template");
     if has_selector {
         let selects = spec.get("selector");

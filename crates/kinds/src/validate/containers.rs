@@ -129,7 +129,7 @@ fn mounts(mounts: &Field<'_>, volumes: &HashSet<&str>, errors: &mut Errors) {
     for mount in mounts.items() {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
         if name.required(errors) && !volumes.contains(name.text()) {
-            name.invalid("not found", errors);
+            errors.push(FieldError::not_found(&name.at, name.text()));
         }
         path.required(errors);
         if !paths.insert(path.text()) {

@@ -4,13 +4,17 @@ mod batch;
 mod config;
 mod containers;
 mod cron;
+mod difference;
+mod endpoints;
 mod field;
+mod limits;
 mod network;
 mod pod;
 mod rbac;
 mod rules;
 mod selector;
 mod service;
+mod status;
 mod storage;
 mod update;
 mod volumes;
@@ -42,8 +46,18 @@ impl Kind {
         if old.is_none() {
             name(self, new, &mut errors);
         }
-        errors.extend(metadata::validate(&new["metadata"], &Path::root().child("metadata")));
+        let times = match old {
+            Some(_) => self.metadata_checks().1,
+            None => 1,
+        };
+        for _ in 0..times {
+            errors.extend(metadata::validate(&new["metadata"], &Path::root().child("metadata")));
+        }
         let object = Field::root(new);
+        let before = old.map(Field::root);
+        if let Some(old) = before.as_ref().filter(|_| CHANGES_FIRST.contains(&self.kind)) {
+            update::update(self.kind, &object, old, &mut errors);
+        }
         match self.kind {
             "Pod" => pod::spec(&object.get("spec"), &mut errors),
             "PodTemplate" => pod::template(&object.get("template"), &mut errors),
@@ -53,7 +67,7 @@ impl Kind {
             "StatefulSet" => workloads::stateful_set(&object.get("spec"), &mut errors),
             "ReplicationController" => workloads::replication_controller(&object.get("spec"), &mut errors),
             "ControllerRevision" => workloads::controller_revision(&object, &mut errors),
-            "Job" => batch::job(&object.get("spec"), &mut errors),
+            "Job" => batch::job(&object, &mut errors),
             "CronJob" => batch::cron_job(&object, &mut errors),
             "Service" => service::service(&object.get("spec"), &mut errors),
             "ConfigMap" => config::config_map(&object, &mut errors),
@@ -66,24 +80,71 @@ impl Kind {
             "Ingress" => network::ingress(&object.get("spec"), &mut errors),
             "IngressClass" => network::ingress_class(&object.get("spec"), &mut errors),
             "NetworkPolicy" => network::policy(&object.get("spec"), &mut errors),
-            "EndpointSlice" => network::endpoint_slice(&object, &mut errors),
+            "EndpointSlice" => endpoints::slice(&object, before.as_ref(), &mut errors),
+            "ResourceQuota" => limits::quota(&object, before.as_ref(), &mut errors),
+            "LimitRange" => limits::range(&object, &mut errors),
+            "Node" => limits::node(&object, &mut errors),
             "Namespace" => rules::namespace(&object, &mut errors),
             "HorizontalPodAutoscaler" => rules::autoscaler(&object.get("spec"), &mut errors),
             "PodDisruptionBudget" => rules::budget(&object.get("spec"), &mut errors),
             "PriorityClass" => rules::priority_class(&object, &mut errors),
             "Lease" => rules::lease(&object.get("spec"), &mut errors),
-            "Event" => rules::event(&object, &mut errors),
+            "Event" => rules::event(&object, self.group == "events.k8s.io", &mut errors),
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
                 rules::webhooks(&object.get("webhooks"), &mut errors);
             }
             _ => {}
         }
-        if let Some(old) = old {
-            update::update(self.kind, &object, &Field::root(old), &mut errors);
+        if let Some(old) = before.as_ref().filter(|_| !CHANGES_FIRST.contains(&self.kind)) {
+            update::update(self.kind, &object, old, &mut errors);
+        }
+        errors
+    }
+
+    /// What is wrong with an object whose part other than the main one replaces that of `old`: its status, or what holds a
+    /// namespace. Under the same conditions as [`validate`](Self::validate).
+    pub fn validate_part(&self, part: crate::Write, new: &Value) -> Vec<FieldError> {
+        let (object, mut errors) = (Field::root(new), Vec::new());
+        match part {
+            crate::Write::Status => status::status(self.kind, &object, &mut errors),
+            crate::Write::Finalize if self.kind == "Namespace" => rules::finalizers(&object, &mut errors),
+            _ => {}
         }
         errors
     }
 }
+
+impl Kind {
+    /// How often kube-apiserver says of an update of this kind what is wrong with its metadata, besides what it says of
+    /// every kind: how often as a change, and how often as metadata. Clients see it as causes that are repeated.
+    pub fn metadata_checks(&self) -> (usize, usize) {
+        match self.kind {
+            "Event" | "PodDisruptionBudget" => (0, 0),
+            "LimitRange"
+            | "EndpointSlice"
+            | "MutatingWebhookConfiguration"
+            | "ValidatingWebhookConfiguration" => (0, 1),
+            "PersistentVolume" => (0, 2),
+            "PodTemplate"
+            | "ReplicationController"
+            | "ResourceQuota"
+            | "Service"
+            | "DaemonSet"
+            | "Deployment"
+            | "ReplicaSet"
+            | "StatefulSet"
+            | "HorizontalPodAutoscaler"
+            | "CronJob"
+            | "Lease"
+            | "NetworkPolicy"
+            | "PriorityClass" => (1, 0),
+            _ => (1, 1),
+        }
+    }
+}
+
+/// Kinds of which what changed is looked at before what is there.
+const CHANGES_FIRST: [&str; 4] = ["ConfigMap", "Secret", "Service", "PersistentVolumeClaim"];
 
 fn name(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
     let name = Field::root(object).get("metadata").get("name");

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::{dns_label_problems, dns_subdomain_problems};
 
+const NO_WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
 pub(super) fn ingress(spec: &Field<'_>, errors: &mut Errors) {
     let (rules, backend) = (spec.get("rules"), spec.get("defaultBackend"));
     if rules.is_empty() && !backend.is_set() {
@@ -19,8 +21,11 @@ pub(super) fn ingress(spec: &Field<'_>, errors: &mut Errors) {
         let host = rule.get("host");
         if host.text().parse::<IpAddr>().is_ok() {
             host.invalid("must be a DNS name, not an IP address", errors);
-        } else if let Some(rest) = host.text().strip_prefix("*.") {
-            dns_subdomain_problems(rest).into_iter().for_each(|problem| host.invalid(problem, errors));
+        } else if host.text().contains('*') {
+            let rest = host.text().strip_prefix("*.").unwrap_or_default();
+            if !dns_subdomain_problems(rest).is_empty() {
+                host.invalid(NO_WILDCARD, errors);
+            }
         } else {
             host.dns_subdomain(errors);
         }
@@ -123,9 +128,7 @@ fn policy_peer(peer: &Field<'_>, errors: &mut Errors) {
     if block.is_set() {
         let cidr = block.get("cidr");
         let read = Cidr::read(cidr.text());
-        if read.is_none() {
-            cidr.invalid("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)", errors);
-        }
+        self::block(&cidr, errors);
         for except in block.get("except").items() {
             let inner = Cidr::read(except.text());
             let fits = inner.zip(read).is_none_or(|(inner, outer)| outer.strictly_contains(&inner));
@@ -136,6 +139,13 @@ fn policy_peer(peer: &Field<'_>, errors: &mut Errors) {
         if pods.is_set() || namespaces.is_set() {
             errors.push(FieldError::forbidden(&peer.at, "may not specify both ipBlock and another peer"));
         }
+    }
+}
+
+/// A text is a block of addresses.
+pub(super) fn block(block: &Field<'_>, errors: &mut Errors) {
+    if Cidr::read(block.text()).is_none() {
+        block.invalid("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)", errors);
     }
 }
 
@@ -161,33 +171,5 @@ impl Cidr {
     fn strictly_contains(&self, inner: &Self) -> bool {
         let network = |bits: u128| bits.checked_shr(self.width - self.prefix).unwrap_or_default();
         self.width == inner.width && self.prefix < inner.prefix && network(self.bits) == network(inner.bits)
-    }
-}
-
-pub(super) fn endpoint_slice(object: &Field<'_>, errors: &mut Errors) {
-    let kind = object.get("addressType");
-    if kind.required(errors) {
-        kind.one_of(&["FQDN", "IPv4", "IPv6"], errors);
-    }
-    for port in object.get("ports").items() {
-        port.get("name").dns_label(errors);
-        port.get("protocol").one_of(&["SCTP", "TCP", "UDP"], errors);
-    }
-    for endpoint in object.get("endpoints").items() {
-        let addresses = endpoint.get("addresses");
-        addresses.required_as("must contain at least 1 address", errors);
-        for address in addresses.items().filter(|_| matches!(kind.text(), "IPv4" | "IPv6")) {
-            let read = address.text().parse::<IpAddr>();
-            match read {
-                Err(_) => address.ip(errors),
-                Ok(ip) if ip.is_ipv4() && kind.text() == "IPv6" => {
-                    address.invalid("must be an IPv6 address", errors);
-                }
-                Ok(ip) if ip.is_ipv6() && kind.text() == "IPv4" => {
-                    address.invalid("must be an IPv4 address", errors);
-                }
-                Ok(_) => {}
-            }
-        }
     }
 }

@@ -3,8 +3,20 @@
 use super::field::{Errors, Field};
 use super::selector;
 use super::workloads::{amount_or_percent, not_above_all};
-use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::{dns_subdomain_problems, label_key_problems};
+use watchkeeper_schema::{FieldError, Path};
+
+/// What holds a namespace, when that is all that is written.
+pub(super) fn finalizers(object: &Field<'_>, errors: &mut Errors) {
+    for finalizer in object.get("spec").get("finalizers").items() {
+        label_key_problems(finalizer.text())
+            .into_iter()
+            .for_each(|problem| finalizer.invalid(problem, errors));
+        if !finalizer.text().contains('/') && finalizer.text() != "kubernetes" {
+            finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified", errors);
+        }
+    }
+}
 
 pub(super) fn namespace(object: &Field<'_>, errors: &mut Errors) {
     let finalizers = object.get("spec").get("finalizers");
@@ -38,9 +50,12 @@ pub(super) fn autoscaler(spec: &Field<'_>, errors: &mut Errors) {
     if !version.text().contains('/') && version.text() != "v1" {
         errors.push(FieldError::invalid(&version.at, version.text(), "apiVersion must specify API group"));
     }
-    for metric in spec.get("metrics").items() {
+    let metrics = spec.get("metrics");
+    for metric in metrics.items() {
         let kinds = ["ContainerResource", "External", "Object", "Pods", "Resource"];
         let kind = metric.get("type");
+        // It is looked at twice: for what it is, and for what it needs.
+        kind.one_of(&kinds, errors);
         kind.one_of(&kinds, errors);
         let mut name = kind.text().to_owned();
         if let Some(first) = name.get_mut(..1) {
@@ -52,23 +67,45 @@ pub(super) fn autoscaler(spec: &Field<'_>, errors: &mut Errors) {
             errors.push(FieldError::required(&source.at, detail));
         }
     }
+    let is_from_outside = |metric: Field<'_>| matches!(metric.get("type").text(), "Object" | "External");
+    if least.number() == Some(0) && !metrics.items().any(is_from_outside) {
+        let detail =
+            "must specify at least one Object or External metric to support scaling to zero replicas";
+        errors.push(FieldError::forbidden(&metrics.at, detail));
+    }
 }
 
 pub(super) fn budget(spec: &Field<'_>, errors: &mut Errors) {
     let (least, most) = (spec.get("minAvailable"), spec.get("maxUnavailable"));
     if least.is_set() && most.is_set() {
-        spec.invalid("minAvailable and maxUnavailable cannot be both set", errors);
+        let detail = "minAvailable and maxUnavailable cannot be both set";
+        let field = |name: &str| spec.get(name).value.clone();
+        errors.push(FieldError::invalid(&spec.at, spec.value.clone(), detail).structure(&[
+            ("MinAvailable", field("minAvailable")),
+            ("Selector", field("selector")),
+            ("MaxUnavailable", field("maxUnavailable")),
+            ("UnhealthyPodEvictionPolicy", field("unhealthyPodEvictionPolicy")),
+        ]));
     }
     for amount in [least, most] {
         amount_or_percent(&amount, errors);
         not_above_all(&amount, errors);
     }
+    spec.get("unhealthyPodEvictionPolicy").one_of(&["AlwaysAllow", "IfHealthyBudget"], errors);
     selector::selector(&spec.get("selector"), errors);
 }
 
 pub(super) fn priority_class(object: &Field<'_>, errors: &mut Errors) {
-    let value = object.get("value");
-    if value.number().is_some_and(|value| value > 1_000_000_000) {
+    let (name, value) = (object.get("metadata").get("name"), object.get("value"));
+    if name.text().starts_with("system-") {
+        if !matches!(name.text(), "system-node-critical" | "system-cluster-critical") {
+            let detail = format!(
+                "priority class names with 'system-' prefix are reserved for system use only. error: {} is not a known system priority class",
+                name.text()
+            );
+            errors.push(FieldError::forbidden(&name.at, detail));
+        }
+    } else if value.number().is_some_and(|value| value > 1_000_000_000) {
         let detail = "maximum allowed value of a user defined priority is 1000000000";
         errors.push(FieldError::forbidden(&value.at, detail));
     }
@@ -83,13 +120,52 @@ pub(super) fn lease(spec: &Field<'_>, errors: &mut Errors) {
     spec.get("leaseTransitions").not_negative(errors);
 }
 
-/// An event is in the namespace of what it is about.
-pub(super) fn event(object: &Field<'_>, errors: &mut Errors) {
+/// An event is in the namespace of what it is about; one that says when it happened says who saw it. Those of
+/// `events.k8s.io` have to say more.
+pub(super) fn event(object: &Field<'_>, is_new: bool, errors: &mut Errors) {
     let own = object.get("metadata").get("namespace");
-    let about = object.get("involvedObject").get("namespace");
-    let is_elsewhere = if about.is_empty() { own.text() != "default" } else { about.text() != own.text() };
-    if is_elsewhere && about.value.is_string() {
-        errors.push(FieldError::invalid(&about.at, about.text(), "does not match event.namespace"));
+    let about = object.get(if is_new { "regarding" } else { "involvedObject" }).get("namespace");
+    let at = Path::root().child("involvedObject").child("namespace");
+    let elsewhere = FieldError::invalid(&at, about.text(), "does not match event.namespace");
+    let has_time = object.get("eventTime").is_set();
+    let is_elsewhere = match (about.is_empty(), has_time) {
+        (true, false) => own.text() != "default",
+        (true, true) => !matches!(own.text(), "default" | "kube-system"),
+        (false, false) => about.text() != own.text(),
+        (false, true) => false,
+    };
+    if is_elsewhere {
+        errors.push(elsewhere);
+    }
+    if has_time {
+        let reporter = object.get(if is_new { "reportingController" } else { "reportingComponent" });
+        reporter.required(errors);
+        for problem in label_key_problems(reporter.text()) {
+            errors.push(FieldError::invalid(&reporter.at, reporter.text(), problem));
+        }
+        for name in ["reportingInstance", "action", "reason"] {
+            object.get(name).required(errors);
+            if object.get(name).text().len() > 128 {
+                errors.push(FieldError::invalid(&object.get(name).at, "", "can have at most 128 characters"));
+            }
+        }
+    }
+    if is_new {
+        new_event(object, errors);
+    }
+}
+
+fn new_event(object: &Field<'_>, errors: &mut Errors) {
+    let series = object.get("series");
+    if series.is_set() && series.get("count").number().unwrap_or_default() < 2 {
+        errors.push(FieldError::invalid(&series.get("count").at, "", "should be at least 2"));
+    }
+    if !object.get("eventTime").is_set() {
+        errors.push(FieldError::required(&object.get("eventTime").at, ""));
+    }
+    let kind = object.get("type");
+    if !matches!(kind.text(), "Normal" | "Warning") {
+        errors.push(FieldError::invalid(&kind.at, "", format!("has invalid value: {}", kind.text())));
     }
 }
 

@@ -43,7 +43,14 @@ pub(super) fn service(spec: &Field<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for port in ports.items() {
         if !seen.insert((port.get("port").number(), port.get("protocol").text())) {
-            errors.push(FieldError::duplicate(&port.at, port.value.clone()));
+            errors.push(FieldError::duplicate(&port.at, port.value.clone()).structure(&[
+                ("Name", "".into()),
+                ("Protocol", port.get("protocol").value.clone()),
+                ("AppProtocol", serde_json::Value::Null),
+                ("Port", port.get("port").value.clone()),
+                ("TargetPort", 0.into()),
+                ("NodePort", 0.into()),
+            ]));
         }
     }
     spec.get("externalTrafficPolicy").one_of(&["Cluster", "Local"], errors);

@@ -1,5 +1,6 @@
 //! What an update may not change.
 
+use super::difference::{Shown, unified};
 use super::field::{Errors, Field};
 use crate::prepare::same;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ const FIXED: [(&str, &[&str]); 8] = [
     ("Deployment", &["spec.selector"]),
     ("ReplicaSet", &["spec.selector"]),
     ("DaemonSet", &["spec.selector"]),
-    ("Job", &["spec.completions", "spec.selector", "spec.template", "spec.completionMode"]),
+    ("Job", &["spec.completions", "spec.selector", "spec.template.spec", "spec.completionMode"]),
     ("StorageClass", &["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"]),
     ("EndpointSlice", &["addressType"]),
     ("ControllerRevision", &["data"]),
@@ -58,6 +59,7 @@ pub(super) fn update(kind: &str, new: &Field<'_>, old: &Field<'_>, errors: &mut 
             errors,
         ),
         "PersistentVolumeClaim" => claim(new, old, errors),
+        "PersistentVolume" => volume(&new.get("spec"), &old.get("spec"), errors),
         "Service" => service(&new.get("spec"), &old.get("spec"), errors),
         "Pod" => pod(&new.get("spec"), &old.get("spec"), errors),
         _ => {}
@@ -102,21 +104,102 @@ fn only_these_change(new: &Field<'_>, old: &Field<'_>, may: &[&str], detail: &st
     }
 }
 
-/// Claims grow when they are bound, if at all.
+/// Claims grow when they are bound, if at all, and get a volume once.
 fn claim(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let is_bound = old.get("status").get("phase").text() == "Bound";
-    let may: &[&str] = if is_bound {
-        &["resources", "volumeName", "volumeAttributesClassName"]
-    } else {
-        &["volumeName", "volumeAttributesClassName"]
+    let (mut next, mut before) = (new.get("spec").value.clone(), old.get("spec").value.clone());
+    if before["volumeName"].as_str().unwrap_or_default().is_empty() {
+        before["volumeName"] = next["volumeName"].clone();
+    }
+    if is_bound {
+        next["resources"]["requests"]["storage"] = before["resources"]["requests"]["storage"].clone();
+        next["volumeAttributesClassName"] = before["volumeAttributesClassName"].clone();
+    }
+    if same(Some(&next), Some(&before)) {
+        return;
+    }
+    let shown = |spec: &Value| {
+        const FIELDS: [(&str, &str); 9] = [
+            ("AccessModes", "accessModes"),
+            ("Selector", "selector"),
+            ("Resources", "resources"),
+            ("VolumeName", "volumeName"),
+            ("StorageClassName", "storageClassName"),
+            ("VolumeMode", "volumeMode"),
+            ("DataSource", "dataSource"),
+            ("DataSourceRef", "dataSourceRef"),
+            ("VolumeAttributesClassName", "volumeAttributesClassName"),
+        ];
+        Shown::of(spec, &FIELDS, |name, value| match name {
+            "resources" => Shown::of(value, &[("Limits", "limits"), ("Requests", "requests")], plain),
+            "volumeName" => Shown::Plain(value.as_str().unwrap_or_default().into()),
+            _ => plain(name, value),
+        })
     };
-    only_these_change(
-        &new.get("spec"),
-        &old.get("spec"),
-        may,
-        "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
-        errors,
+    let detail = format!(
+        "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n{}",
+        unified(&shown(&before), &shown(&next))
     );
+    errors.push(FieldError::forbidden(&new.get("spec").at, detail));
+}
+
+fn plain(_: &str, value: &Value) -> Shown {
+    Shown::Plain(value.clone())
+}
+
+/// The kinds of volumes there are, in Go and in JSON.
+const SOURCES: [(&str, &str); 22] = [
+    ("GCEPersistentDisk", "gcePersistentDisk"),
+    ("AWSElasticBlockStore", "awsElasticBlockStore"),
+    ("HostPath", "hostPath"),
+    ("Glusterfs", "glusterfs"),
+    ("NFS", "nfs"),
+    ("RBD", "rbd"),
+    ("Quobyte", "quobyte"),
+    ("ISCSI", "iscsi"),
+    ("FlexVolume", "flexVolume"),
+    ("Cinder", "cinder"),
+    ("CephFS", "cephfs"),
+    ("FC", "fc"),
+    ("Flocker", "flocker"),
+    ("AzureFile", "azureFile"),
+    ("VsphereVolume", "vsphereVolume"),
+    ("AzureDisk", "azureDisk"),
+    ("PhotonPersistentDisk", "photonPersistentDisk"),
+    ("PortworxVolume", "portworxVolume"),
+    ("ScaleIO", "scaleIO"),
+    ("Local", "local"),
+    ("StorageOS", "storageos"),
+    ("CSI", "csi"),
+];
+
+/// A volume stays where it is.
+fn volume(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
+    let is_same = |(_, name): &(&str, &str)| same(new.value.get(*name), old.value.get(*name));
+    if SOURCES.iter().all(is_same) {
+        return;
+    }
+    let shown = |spec: &Value| Shown::of(spec, &SOURCES, source);
+    let detail = format!(
+        "spec.persistentvolumesource is immutable after creation\n{}",
+        unified(&shown(old.value), &shown(new.value))
+    );
+    errors.push(FieldError::forbidden(&new.at.child("persistentvolumesource"), detail));
+}
+
+/// The common kinds of volumes as kube-apiserver shows them.
+fn source(name: &str, value: &Value) -> Shown {
+    let flag = |name: &str, value: &Value| match name {
+        "readOnly" => Shown::Plain(value.as_bool().unwrap_or_default().into()),
+        name => plain(name, value),
+    };
+    match name {
+        _ if !value.is_object() => plain(name, &Value::Null),
+        "hostPath" => Shown::of(value, &[("Path", "path"), ("Type", "type")], plain),
+        "local" => Shown::of(value, &[("Path", "path"), ("FSType", "fsType")], plain),
+        "nfs" => Shown::of(value, &[("Server", "server"), ("Path", "path"), ("ReadOnly", "readOnly")], flag),
+        _ => plain(name, value),
+    }
 }
 
 /// An address once given is kept.
@@ -141,6 +224,13 @@ fn pod(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
             let detail = "pod updates may not add or remove containers";
             errors.push(FieldError::forbidden(&new.get(list).at, detail));
             return;
+        }
+    }
+    let gates: Vec<&str> = old.get("schedulingGates").items().map(|gate| gate.get("name").text()).collect();
+    for gate in new.get("schedulingGates").items().map(|gate| gate.get("name")) {
+        if !gates.contains(&gate.text()) {
+            let detail = format!("only deletion is allowed, but found new scheduling gate '{}'", gate.text());
+            errors.push(FieldError::forbidden(&gate.at, detail));
         }
     }
     let mut as_before = new.value.clone();

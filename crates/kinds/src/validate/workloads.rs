@@ -1,7 +1,7 @@
 //! Kinds that run copies of a pod.
 
 use super::field::{Errors, Field};
-use super::{pod, selector};
+use super::{pod, selector, storage};
 use serde_json::Value;
 use watchkeeper_schema::{FieldError, Path};
 
@@ -16,10 +16,9 @@ pub(super) fn deployment(spec: &Field<'_>, errors: &mut Errors) {
             rolling.forbidden_if_set("may not be specified when strategy `type` is 'Recreate'", errors);
         }
         "RollingUpdate" => rolling_update(&rolling, errors),
-        _ => errors.push(FieldError::not_supported(
-            &strategy.at,
-            strategy.value.clone(),
-            ["Recreate", "RollingUpdate"],
+        _ => errors.push(shown_strategy(
+            FieldError::not_supported(&strategy.at, strategy.value.clone(), ["Recreate", "RollingUpdate"]),
+            &strategy,
         )),
     }
     let (ready, deadline) = (spec.get("minReadySeconds"), spec.get("progressDeadlineSeconds"));
@@ -52,10 +51,9 @@ pub(super) fn daemon_set(spec: &Field<'_>, errors: &mut Errors) {
     spec.get("minReadySeconds").not_negative(errors);
     let strategy = spec.get("updateStrategy");
     if !matches!(strategy.get("type").text(), "RollingUpdate" | "OnDelete") {
-        errors.push(FieldError::not_supported(
-            &strategy.at,
-            strategy.value.clone(),
-            ["RollingUpdate", "OnDelete"],
+        errors.push(shown_strategy(
+            FieldError::not_supported(&strategy.at, strategy.value.clone(), ["RollingUpdate", "OnDelete"]),
+            &strategy,
         ));
     }
     spec.get("revisionHistoryLimit").not_negative(errors);
@@ -70,9 +68,21 @@ pub(super) fn stateful_set(spec: &Field<'_>, errors: &mut Errors) {
     }
     let strategy = spec.get("updateStrategy");
     if !matches!(strategy.get("type").text(), "RollingUpdate" | "OnDelete") {
-        strategy.invalid("must be 'RollingUpdate' or 'OnDelete'", errors);
+        let error = FieldError::invalid(
+            &strategy.at,
+            strategy.value.clone(),
+            "must be 'RollingUpdate' or 'OnDelete'",
+        );
+        errors.push(shown_strategy(error, &strategy));
     }
     strategy.get("rollingUpdate").get("partition").not_negative(errors);
+    let retention = spec.get("persistentVolumeClaimRetentionPolicy");
+    for name in ["whenDeleted", "whenScaled"] {
+        retention.get(name).one_of(&["Retain", "Delete"], errors);
+    }
+    for claim in spec.get("volumeClaimTemplates").items() {
+        storage::claim(&claim.get("spec"), errors);
+    }
     spec.get("replicas").not_negative(errors);
     spec.get("minReadySeconds").not_negative(errors);
     selection(spec, Some("statefulset"), errors);
@@ -175,6 +185,20 @@ fn rolling_update(rolling: &Field<'_>, errors: &mut Errors) {
         ));
     }
     not_above_all(&unavailable, errors);
+}
+
+/// The strategy as the structure that kube-apiserver has for it.
+fn shown_strategy(error: FieldError, strategy: &Field<'_>) -> FieldError {
+    let rolling = strategy.get("rollingUpdate");
+    let rolling = match rolling.value.as_object() {
+        Some(fields) => fields
+            .iter()
+            .map(|(name, value)| (name[..1].to_uppercase() + &name[1..], value.clone()))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        None => Value::Null,
+    };
+    error.structure(&[("Type", strategy.get("type").text().into()), ("RollingUpdate", rolling)])
 }
 
 /// A number that is not below zero, or a percentage.

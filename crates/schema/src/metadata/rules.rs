@@ -95,13 +95,24 @@ fn owner_references(fields: &Map<String, Value>, at: &Path, errors: &mut Bounded
         let this = format!("{}/{}", name("kind"), name("name"));
         match &controller {
             None => controller = Some(this),
-            Some(first) => errors.push(FieldError::invalid(
-                at,
-                Value::Array(references.to_vec()),
-                format!("Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"),
-            )),
+            Some(first) => {
+                let detail = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                );
+                let error = FieldError::invalid(at, Value::Array(references.to_vec()), detail);
+                errors.push(error.structures(references.iter().map(in_order)));
+            }
         }
     }
+}
+
+/// A reference with its fields as Go has them.
+fn in_order(reference: &Value) -> Vec<(&'static str, Value)> {
+    let field = |name: &'static str| reference.get(name).map(|value| (name, value.clone()));
+    ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"]
+        .into_iter()
+        .filter_map(field)
+        .collect()
 }
 
 fn owner_reference(reference: &Map<String, Value>, at: &Path, errors: &mut Bounded<FieldError>) {

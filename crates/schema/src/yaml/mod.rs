@@ -231,7 +231,14 @@ fn line(span: &Span) -> usize {
 }
 
 fn scan_error(error: &ScanError) -> Error {
-    syntax(format!("line {}: {}", error.marker().line(), error.info()))
+    // Go leaves out what was being parsed, and counts the lines before it.
+    match error.info().split_once(", ").filter(|(doing, _)| doing.starts_with("while parsing")) {
+        Some((_, problem)) if error.marker().line() > 1 => {
+            syntax(format!("line {}: {problem}", error.marker().line() - 1))
+        }
+        Some((_, problem)) => syntax(problem),
+        None => syntax(format!("line {}: {}", error.marker().line(), error.info())),
+    }
 }
 
 #[cfg(test)]

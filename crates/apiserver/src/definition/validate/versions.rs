@@ -126,6 +126,7 @@ pub(super) fn shown_as(at: &Path, shown: &str, detail: &str) -> FieldError {
         field: at.to_string(),
         value: None,
         detail: format!("{shown}: {detail}"),
+        shown: None,
     }
 }
 
