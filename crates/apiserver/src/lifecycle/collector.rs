@@ -59,7 +59,11 @@ async fn collect(server: &Server) -> Result<(), Error> {
         while running.len() < TOGETHER
             && let Some(key) = work.next()
         {
-            let dependents = work.graph.dependents_of(&key);
+            // Those that wait for each other wait for nobody.
+            let dependents = match work.graph.waits_for_itself(&key) {
+                true => Vec::new(),
+                false => work.graph.dependents_of(&key),
+            };
             running.push(async move {
                 let outcome = judge::judge(server, &key, &dependents).await;
                 (key, outcome)
@@ -104,11 +108,14 @@ impl Work {
     /// Takes in what an object says of its owners.
     fn see(&mut self, key: &str, facts: Option<Facts>) {
         let Some(facts) = facts else { return };
-        let waits = facts.waits_for_dependents();
-        let owners_changed = self.graph.put(key, &facts);
-        if waits || (owners_changed && !facts.owners.is_empty()) {
+        let change = self.graph.put(key, &facts);
+        if facts.waits_for_dependents() || (change.has_other_owners && !facts.owners.is_empty()) {
             self.add(key);
         }
+        if change.begins_to_wait && facts.is_deleted_in_foreground() {
+            self.graph.dependents(&facts.uid).iter().for_each(|dependent| self.add(dependent));
+        }
+        change.released.iter().for_each(|owner| self.add(owner));
     }
 
     /// An object is gone: its dependents have lost an owner, and an owner of it may have waited for that.

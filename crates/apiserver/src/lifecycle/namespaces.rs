@@ -214,15 +214,8 @@ pub(super) async fn empty(
         ..DeleteOptions::default()
     };
     let page = server.storage.range(range()).await?;
-    for entry in &page.entries {
-        let (namespace, name) = resource.split_key(&entry.key);
-        let place = Place {
-            resource: Arc::clone(resource),
-            namespace: namespace.map(str::to_owned),
-            name: name.to_owned(),
-        };
-        server.delete_internal(&place, &options).await?;
-    }
+    let places = page.entries.iter().map(|entry| Place::of(resource, &entry.key)).collect();
+    server.delete_all(places, &options).await?;
     if page.entries.is_empty() {
         return Ok(0);
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod access;
+mod collecting;
 mod harness;
 mod lifecycles;
 mod lists;

@@ -29,7 +29,7 @@ pub(super) struct OwnerReference {
 }
 
 #[derive(Deserialize)]
-struct Object {
+struct Stored {
     metadata: Metadata,
 }
 
@@ -46,7 +46,7 @@ impl Facts {
     /// Reads a stored object; `None` if it is none.
     pub(super) fn read(entry: &Entry) -> Option<Self> {
         let record = Record::read(entry).ok()?;
-        let Object { metadata } = serde_json::from_slice(&record.json()).ok()?;
+        let Stored { metadata } = serde_json::from_slice(&record.json()).ok()?;
         Some(Self {
             uid: metadata.uid,
             owners: metadata.owner_references,
@@ -69,49 +69,95 @@ impl Facts {
 /// Who owns what. Only objects that name owners, and owners that wait for their dependents, are in it.
 #[derive(Default)]
 pub(super) struct Graph {
-    /// The keys of the dependents by the uid of an owner.
-    dependents: HashMap<Box<str>, HashSet<Box<str>>>,
-    /// The uids of the owners by the key of a dependent.
-    owners: HashMap<Box<str>, Vec<Box<str>>>,
-    /// The keys of the owners that wait for their dependents, by uid.
-    waiting: HashMap<Box<str>, Box<str>>,
+    /// By the uid of an owner, whether that exists or not.
+    dependents: HashMap<Box<str>, Dependents>,
+    /// By key.
+    objects: HashMap<Box<str>, Object>,
+    /// The keys of the owners that wait for their dependents, by uid, and whether they wait for them to be deleted.
+    waiting: HashMap<Box<str>, (Box<str>, bool)>,
+}
+
+/// The keys of the dependents of an owner, and whether they keep it from being deleted.
+#[derive(Default)]
+struct Dependents {
+    keys: HashMap<Box<str>, bool>,
+    blocking: usize,
+}
+
+struct Object {
+    uid: Box<str>,
+    owners: Vec<(Box<str>, bool)>,
+}
+
+/// What is new about an object.
+#[derive(Debug, Default)]
+pub(super) struct Change {
+    /// It names other owners than before.
+    pub(super) has_other_owners: bool,
+    /// It did not wait for its dependents before, and does now.
+    pub(super) begins_to_wait: bool,
+    /// The keys of owners that waited for it and for nothing else.
+    pub(super) released: Vec<Box<str>>,
 }
 
 impl Graph {
-    /// Takes in an object. Tells whether its owners are others than before.
-    pub(super) fn put(&mut self, key: &str, facts: &Facts) -> bool {
-        if facts.waits_for_dependents() {
-            self.waiting.insert(facts.uid.as_str().into(), key.into());
+    /// Takes in an object.
+    pub(super) fn put(&mut self, key: &str, facts: &Facts) -> Change {
+        let waits = facts.waits_for_dependents();
+        let how = (key.into(), facts.is_deleted_in_foreground());
+        let begins_to_wait = waits && self.waiting.get(facts.uid.as_str()) != Some(&how);
+        if begins_to_wait {
+            self.waiting.insert(facts.uid.as_str().into(), how);
         }
-        let owners: Vec<Box<str>> = facts.owners.iter().map(|owner| owner.uid.as_str().into()).collect();
-        if self.owners.get(key).map_or(&[][..], Vec::as_slice) == owners {
-            return false;
+        let owners: Vec<(Box<str>, bool)> = facts
+            .owners
+            .iter()
+            .map(|owner| (owner.uid.as_str().into(), owner.block_owner_deletion))
+            .collect();
+        let known = self.objects.get(key);
+        let is_known = known.is_some_and(|known| *known.uid == *facts.uid && known.owners == owners);
+        if is_known || (known.is_none() && owners.is_empty() && !waits) {
+            return Change { begins_to_wait, ..Change::default() };
         }
-        self.unlink(key);
-        for owner in &owners {
-            self.dependents.entry(owner.clone()).or_default().insert(key.into());
+        let uids =
+            |owners: &[(Box<str>, bool)]| owners.iter().map(|(uid, _)| uid.clone()).collect::<Vec<_>>();
+        let has_other_owners = known.is_none_or(|known| uids(&known.owners) != uids(&owners));
+        let before = self.unlink(key);
+        for (owner, blocks) in &owners {
+            let dependents = self.dependents.entry(owner.clone()).or_default();
+            // An owner that is named twice is blocked if it is so once.
+            let known = dependents.keys.entry(key.into()).or_default();
+            dependents.blocking += usize::from(*blocks && !*known);
+            *known |= *blocks;
         }
-        if !owners.is_empty() {
-            self.owners.insert(key.into(), owners);
+        if !owners.is_empty() || waits {
+            self.objects.insert(key.into(), Object { uid: facts.uid.as_str().into(), owners });
         }
-        true
+        Change { has_other_owners, begins_to_wait, released: self.released(&before) }
     }
 
-    /// Forgets an object. Returns the keys of its owners that wait for their dependents.
+    /// Forgets an object. Returns the keys of the owners that waited for it and for nothing else.
     pub(super) fn remove(&mut self, key: &str, last: &Facts) -> Vec<Box<str>> {
         self.waiting.remove(last.uid.as_str());
-        let owners = self.unlink(key);
-        owners.iter().filter_map(|uid| self.waiting.get(uid).cloned()).collect()
+        let before = self.unlink(key);
+        self.released(&before)
     }
 
-    fn unlink(&mut self, key: &str) -> Vec<Box<str>> {
-        let owners = self.owners.remove(key).unwrap_or_default();
-        for owner in &owners {
-            if let Some(dependents) = self.dependents.get_mut(owner) {
-                dependents.remove(key);
-                if dependents.is_empty() {
-                    self.dependents.remove(owner);
-                }
+    fn released(&self, owners: &[(Box<str>, bool)]) -> Vec<Box<str>> {
+        let is_free = |uid: &str| self.dependents.get(uid).is_none_or(|dependents| dependents.blocking == 0);
+        let owners = owners.iter().filter(|(uid, _)| is_free(uid));
+        owners.filter_map(|(uid, _)| self.waiting.get(uid).map(|(key, _)| key.clone())).collect()
+    }
+
+    fn unlink(&mut self, key: &str) -> Vec<(Box<str>, bool)> {
+        let owners = self.objects.remove(key).map(|object| object.owners).unwrap_or_default();
+        for (owner, _) in &owners {
+            let Some(dependents) = self.dependents.get_mut(owner) else { continue };
+            if dependents.keys.remove(key) == Some(true) {
+                dependents.blocking -= 1;
+            }
+            if dependents.keys.is_empty() {
+                self.dependents.remove(owner);
             }
         }
         owners
@@ -119,12 +165,32 @@ impl Graph {
 
     /// The keys of the objects that name this uid as an owner.
     pub(super) fn dependents(&self, uid: &str) -> Vec<Box<str>> {
-        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+        let dependents = self.dependents.get(uid);
+        dependents.into_iter().flat_map(|dependents| dependents.keys.keys().cloned()).collect()
     }
 
-    /// The keys of the dependents of an owner that waits for them.
+    /// The keys of the dependents of an object that has owners of its own or waits for them.
     pub(super) fn dependents_of(&self, key: &str) -> Vec<Box<str>> {
-        let uids = self.waiting.iter().filter(|(_, owner)| &***owner == key).map(|(uid, _)| uid);
-        uids.flat_map(|uid| self.dependents(uid)).collect()
+        self.objects.get(key).map(|object| self.dependents(&object.uid)).unwrap_or_default()
+    }
+
+    /// Whether an owner waits, in the end, for itself: for a dependent that waits for one that waits for the owner.
+    pub(super) fn waits_for_itself(&self, key: &str) -> bool {
+        let waits = |uid: &str| self.waiting.get(uid).is_some_and(|(_, is_foreground)| *is_foreground);
+        let Some(first) = self.objects.get(key).filter(|object| waits(&object.uid)) else { return false };
+        let (mut open, mut seen) = (vec![&first.uid], HashSet::new());
+        while let Some(uid) = open.pop() {
+            let blocking = self.dependents.get(uid).into_iter().flat_map(|dependents| &dependents.keys);
+            for (dependent, _) in blocking.filter(|(_, blocks)| **blocks) {
+                let Some(object) = self.objects.get(dependent) else { continue };
+                if **dependent == *key {
+                    return true;
+                }
+                if waits(&object.uid) && seen.insert(&object.uid) {
+                    open.push(&object.uid);
+                }
+            }
+        }
+        false
     }
 }

@@ -1,5 +1,6 @@
 //! What has to be done about an object.
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
 use super::graph::{Facts, OwnerReference};
@@ -20,7 +21,10 @@ enum Owner {
     Gone,
 }
 
-/// Does what has to be done about an object now. `dependents` are the keys of its dependents, if it waits for them.
+/// How many dependents are told together that they have no owner any more; their commits share syncs.
+const TOGETHER: usize = 64;
+
+/// Does what has to be done about an object now. `dependents` are the keys of its dependents, as far as that is known.
 pub(super) async fn judge(server: &Server, key: &str, dependents: &[Box<str>]) -> Result<(), Failure> {
     let Some((place, facts)) = look(server, key).await? else { return Ok(()) };
     if facts.waits_for_dependents() {
@@ -39,10 +43,16 @@ pub(super) async fn judge(server: &Server, key: &str, dependents: &[Box<str>]) -
             owners.iter().filter(|(_, owner)| *owner != Owner::Solid).map(|(owner, _)| owner.uid.as_str());
         return disown(server, &place, &lost.collect::<Vec<_>>()).await;
     }
-    let propagation_policy = if facts.finalizers.iter().any(|name| name == ORPHAN) {
-        Propagation::Orphan
-    } else if has(Owner::Waiting) || facts.finalizers.iter().any(|name| name == FOREGROUND) {
+    let propagation_policy = if has(Owner::Waiting) && !dependents.is_empty() {
+        if has_waiting(server, &facts, dependents).await? {
+            // They wait for each other: somebody has to let go.
+            unblock(server, &place).await?;
+        }
         // What waits for this object waits for what depends on it too.
+        Propagation::Foreground
+    } else if facts.finalizers.iter().any(|name| name == ORPHAN) {
+        Propagation::Orphan
+    } else if facts.finalizers.iter().any(|name| name == FOREGROUND) {
         Propagation::Foreground
     } else {
         Propagation::Background
@@ -98,19 +108,11 @@ async fn finish(
     dependents: &[Box<str>],
 ) -> Result<(), Failure> {
     if facts.finalizers.iter().any(|name| name == ORPHAN) {
-        for key in dependents {
-            if let Some((dependent, _)) = look(server, key).await? {
-                disown(server, &dependent, &[&facts.uid]).await?;
-            }
-        }
+        let disowned = dependents.to_vec().into_iter().map(|key| disown_one(server, key, &facts.uid));
+        stream::iter(disowned).buffer_unordered(TOGETHER).try_collect::<()>().await?;
         return server.remove_finalizer(place, ORPHAN).await;
     }
-    for key in dependents {
-        if blocks(server, facts, key).await? {
-            Box::pin(judge(server, key, &[])).await?;
-        }
-    }
-    // Some may be held by something; the owner is looked at again when they are gone.
+    // Each of them is looked at by itself, and the owner again when the last one is gone.
     for key in dependents {
         if blocks(server, facts, key).await? {
             return Ok(());
@@ -119,12 +121,44 @@ async fn finish(
     server.remove_finalizer(place, FOREGROUND).await
 }
 
+/// Whether one of the dependents of an object waits until its own dependents are gone.
+async fn has_waiting(server: &Server, owner: &Facts, dependents: &[Box<str>]) -> Result<bool, Failure> {
+    for key in dependents {
+        let Some((_, found)) = look(server, key).await? else { continue };
+        let is_owned = found.owners.iter().any(|reference| reference.uid == owner.uid);
+        if is_owned && found.is_deleted_in_foreground() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Lets an object not keep its owners from being deleted any more.
+async fn unblock(server: &Server, place: &Place) -> Result<(), Failure> {
+    let change = |object: &mut Value| {
+        let references = object["metadata"].get_mut("ownerReferences").and_then(Value::as_array_mut);
+        for reference in references.into_iter().flatten() {
+            if reference["blockOwnerDeletion"] == true {
+                reference["blockOwnerDeletion"] = false.into();
+            }
+        }
+    };
+    server.modify_internal(place, Part::Main, change).await
+}
+
 /// Whether the object under a key is a dependent that keeps its owner from being deleted.
 async fn blocks(server: &Server, owner: &Facts, key: &str) -> Result<bool, Failure> {
     let found = look(server, key).await?;
     Ok(found.is_some_and(|(_, found)| {
         found.owners.iter().any(|reference| reference.uid == owner.uid && reference.block_owner_deletion)
     }))
+}
+
+async fn disown_one(server: &Server, key: Box<str>, uid: &str) -> Result<(), Failure> {
+    match look(server, &key).await? {
+        Some((dependent, _)) => disown(server, &dependent, &[uid]).await,
+        None => Ok(()),
+    }
 }
 
 /// Takes owners off an object.
