@@ -4,6 +4,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use watchkeeper_storage::Storage;
 
+use crate::accounts::AccountAuthenticator;
 use crate::front::{Identity, Request, Response, Service};
 use crate::server::{Error, Options, Server};
 
@@ -29,6 +30,11 @@ impl ApiServer {
     /// endpoints.
     pub async fn advertise(&self, address: Option<SocketAddr>) -> Result<(), Error> {
         self.0.advertise(address).await
+    }
+
+    /// What recognises the tokens that this server issues to ServiceAccounts.
+    pub fn account_authenticator(&self) -> AccountAuthenticator {
+        AccountAuthenticator::new(&self.0)
     }
 
     /// Ends all watches and the server's own tasks, and waits for the latter. Requests are still answered.

@@ -1,43 +1,37 @@
 //! What those are told who may not do something.
 
-use http::Method;
+use watchkeeper_rbac::{About, Request};
 
 use crate::failure::{Failure, Subject};
 use crate::front::Identity;
-use crate::request::path::ResourceTarget;
-use crate::request::query::Query;
 use crate::resource::Resource;
 use crate::write::Place;
 
-/// Somebody may not do this to a resource.
-pub(crate) fn resource(
-    identity: &Identity,
-    method: &Method,
-    target: &ResourceTarget,
-    query: &Query,
-) -> Failure {
-    let verb = target.verb(method, query.flag("watch").unwrap_or_default());
-    let resource = match &target.subresource {
-        Some(subresource) => format!("{}/{subresource}", target.resource),
-        None => target.resource.clone(),
+/// Somebody may not do this. `reason` is what is known beyond that no rule allows it.
+pub(crate) fn denied(identity: &Identity, request: &Request<'_>, reason: &str) -> Failure {
+    let (user, verb) = (&identity.user, request.verb);
+    let (subject, name, what) = match request.about {
+        About::Path(path) => {
+            (Subject { group: "", name: "" }, "", format!("User {user:?} cannot {verb} path {path:?}"))
+        }
+        About::Resource { group, resource, subresource, namespace, name } => {
+            let whole = match subresource {
+                "" => resource.to_owned(),
+                subresource => format!("{resource}/{subresource}"),
+            };
+            let scope = match namespace {
+                "" => "at the cluster scope".to_owned(),
+                namespace => format!("in the namespace {namespace:?}"),
+            };
+            let what =
+                format!("User {user:?} cannot {verb} resource {whole:?} in API group {group:?} {scope}");
+            (Subject { group, name: resource }, name, what)
+        }
     };
-    let scope = match target.namespace.as_deref().filter(|_| target.resource != "namespaces") {
-        Some(namespace) => format!("in the namespace {namespace:?}"),
-        None => "at the cluster scope".to_owned(),
-    };
-    let why = format!(
-        "User {:?} cannot {verb} resource {resource:?} in API group {:?} {scope}",
-        identity.user, target.group
-    );
-    let subject = Subject { group: &target.group, name: &target.resource };
-    Failure::forbidden(subject, target.name.as_deref().unwrap_or_default(), &why)
-}
-
-/// Somebody may not look at a path.
-pub(crate) fn path(identity: &Identity, method: &Method, path: &str) -> Failure {
-    let verb = method.as_str().to_lowercase();
-    let why = format!("User {:?} cannot {verb} path {path:?}", identity.user);
-    Failure::forbidden(Subject { group: "", name: "" }, "", &why)
+    // No answer looks like HTML, whatever names are in it.
+    let what = what.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let why = if reason.is_empty() { what } else { format!("{what}: {reason}") };
+    Failure::forbidden(subject, name, &why)
 }
 
 /// Whether a subresource is a way into something that a node runs.

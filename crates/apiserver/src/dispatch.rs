@@ -28,9 +28,12 @@ pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
-    pub(crate) identity: Identity,
+    /// Who sent it, or on whose behalf it was sent.
+    pub(crate) identity: Arc<Identity>,
+    /// The path with nothing escaped, as rules name it.
+    pub(crate) decoded_path: String,
     pub(crate) pretty: bool,
-    body: Bytes,
+    pub(crate) body: Bytes,
 }
 
 impl Call {
@@ -42,7 +45,8 @@ impl Call {
             path: parts.uri.path().to_owned(),
             headers: parts.headers,
             query,
-            identity,
+            identity: Arc::new(identity),
+            decoded_path: String::new(),
             pretty,
             body: Bytes::new(),
         }
@@ -60,13 +64,14 @@ impl Call {
         self.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    fn manner(&self, options: &WriteOptions) -> Manner {
+    pub(crate) fn manner(&self, options: &WriteOptions) -> Manner {
         let agent = self.user_agent().split('/').next().unwrap_or_default();
         let manager = if options.field_manager.is_empty() { agent } else { &options.field_manager };
         Manner {
             dry_run: options.dry_run,
             manager: manager.chars().take(128).collect(),
             field_validation: options.field_validation,
+            author: Some(Arc::clone(&self.identity)),
             ..Manner::default()
         }
     }
@@ -92,7 +97,10 @@ impl Server {
     /// Reads the body of a request, once it is known that its sender may send it.
     async fn read_and_route(self: &Arc<Self>, mut call: Call, body: Body) -> Result<Reply, Failure> {
         let target = Target::parse(&call.path)?;
-        if let Err(failure) = self.authorize(&call, &target) {
+        if !matches!(target, Target::Resource(_)) {
+            call.decoded_path = crate::request::unescaped_segment(&call.path).unwrap_or_default();
+        }
+        if let Err(failure) = self.authorize(&mut call, &target) {
             let reply = Reply::failure(&failure, failure_format(&call.headers));
             return Ok(reply.header("x-content-type-options", "nosniff"));
         }
@@ -162,6 +170,7 @@ impl Server {
             Target::Root => Ok(Reply::json(200, &health::paths(&registry))),
             Target::Other(path) => match path.strip_prefix("/openapi/") {
                 Some(document) => openapi::answer(self, &call, document),
+                None if self.accounts.serves(&path) => Ok(self.accounts.document(&call, &path)),
                 None => Ok(health::answer(self, &call, &path)),
             },
             Target::Resource(_) => unreachable!("handled above"),
@@ -175,20 +184,6 @@ impl Server {
         let mut reply = Reply::object(200, &value, format).typed(&said);
         reply.tag(&call.headers);
         reply.header("vary", "Accept")
-    }
-
-    /// Refuses what somebody without credentials may not see.
-    fn authorize(&self, call: &Call, target: &Target) -> Result<(), Failure> {
-        if call.identity.user != crate::front::ANONYMOUS {
-            return Ok(());
-        }
-        match target {
-            Target::Other(path) if health::is_public(path) => Ok(()),
-            Target::Resource(target) => {
-                Err(crate::denial::resource(&call.identity, &call.method, target, &call.query))
-            }
-            _ => Err(crate::denial::path(&call.identity, &call.method, &call.path)),
-        }
     }
 
     async fn resource(self: &Arc<Self>, call: Call, target: ResourceTarget) -> Result<Reply, Failure> {
@@ -308,7 +303,17 @@ impl Server {
         let manner = call.manner(&options);
         let incoming = Incoming::read(resource, &call.body, format, &manner)?;
         if !resource.is_stored() {
-            return crate::reviews::answer(self, call, resource, incoming.object, accepted.format);
+            let namespace = namespace.as_deref();
+            return crate::reviews::answer(
+                self,
+                call,
+                resource,
+                namespace,
+                incoming,
+                &manner,
+                accepted.format,
+            )
+            .await;
         }
         let place = Place { resource: Arc::clone(resource), namespace, name: String::new() };
         let written = self.create(&place, incoming, &manner).await?;
@@ -393,6 +398,8 @@ impl Server {
         match (name, &call.method) {
             ("binding", &Method::POST) => return self.bind(call, place).await,
             ("eviction", &Method::POST) => return self.evict(call, place).await,
+            ("token", &Method::POST) => return self.issue_token(call, place).await,
+            ("token", _) => return Err(Failure::unknown_method()),
             _ => {}
         }
         let Some(part) = Part::of(name) else {

@@ -5,15 +5,18 @@
 //!
 //! 1. `front`: bytes to a request, and who sent it;
 //! 2. `request`: what the path, the query and the headers ask for;
-//! 3. `dispatch`: which resource (`registry`, `discovery`), and what is to be done;
-//! 4. `list` and `watch` read, `write` changes: through the rules of the `resource`, which come from the table of built-in
+//! 3. `access`: whether that is allowed;
+//! 4. `dispatch`: which resource (`registry`, `discovery`), and what is to be done;
+//! 5. `list` and `watch` read, `write` changes: through the rules of the `resource`, which come from the table of built-in
 //!    kinds or from a `definition`;
-//! 5. `record`: objects are stored as the bytes that are served, so lists are concatenations and a change is encoded once
+//! 6. `record`: objects are stored as the bytes that are served, so lists are concatenations and a change is encoded once
 //!    for all watchers;
-//! 6. `render`, `reply`: objects, tables or metadata, and back to HTTP.
+//! 7. `render`, `reply`: objects, tables or metadata, and back to HTTP.
 //!
-//! `lifecycle` is what happens without a request.
+//! `accounts` are the tokens by which ServiceAccounts say who they are. `lifecycle` is what happens without a request.
 
+mod access;
+mod accounts;
 mod admission;
 mod advertise;
 mod api_server;
@@ -48,6 +51,8 @@ mod time;
 mod watch;
 mod write;
 
+pub use access::Authorization;
+pub use accounts::{AccountAuthenticator, AccountTokens, KeyError};
 pub use api_server::ApiServer;
 pub use server::{Error, Options};
 pub use time::Clock;

@@ -10,7 +10,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use watchkeeper_storage::{Error as StorageError, Storage};
 
+use crate::access::{self, Access, Authorization};
+use crate::accounts::AccountTokens;
 use crate::failure::Failure;
+use crate::front::Tokens;
 use crate::registry::{Registrar, Registry};
 use crate::time::Clock;
 use crate::{lifecycle, metrics::Metrics};
@@ -37,6 +40,17 @@ pub struct Options {
     pub event_lifetime: Duration,
     /// How long a request may take that is not a watch. A client may ask for less.
     pub request_timeout: Duration,
+    /// Whether ClusterRoles that are the sum of others are kept up to date. kube-apiserver leaves that to
+    /// kube-controller-manager.
+    pub role_aggregation: bool,
+    /// Whether requests are checked against roles. They are unless this says otherwise, as in a cluster: what is tried out
+    /// here is meant to work there. [`Identity::admin`](crate::front::Identity::admin) may do everything either way.
+    pub authorization: Authorization,
+    /// How tokens of ServiceAccounts are signed and verified; without it, with a key that is made for this server and
+    /// forgotten with it.
+    pub account_tokens: Option<AccountTokens>,
+    /// The bearer tokens that TokenReviews know besides those of ServiceAccounts.
+    pub tokens: Option<Arc<Tokens>>,
 }
 
 impl Default for Options {
@@ -49,6 +63,10 @@ impl Default for Options {
             certificate_authority: None,
             event_lifetime: Duration::from_secs(3600),
             request_timeout: Duration::from_secs(60),
+            role_aggregation: true,
+            authorization: Authorization::default(),
+            account_tokens: None,
+            tokens: None,
         }
     }
 }
@@ -75,6 +93,9 @@ pub(crate) struct Server {
     pub(crate) registrar: Registrar,
     pub(crate) options: Options,
     pub(crate) metrics: Metrics,
+    pub(crate) access: Access,
+    /// The keys that tokens of ServiceAccounts are signed with.
+    pub(crate) accounts: AccountTokens,
     /// Held while something is written that no two objects may have: the names of definitions, the addresses of Services.
     pub(crate) turns: tokio::sync::Mutex<()>,
     stopping: watch::Sender<bool>,
@@ -97,10 +118,17 @@ impl Server {
     /// Starts a server: reads the definitions of custom resources and makes sure that the namespaces exist which
     /// clients rely on.
     pub(crate) async fn start(storage: Arc<dyn Storage>, options: Options) -> Result<Arc<Self>, Error> {
+        let accounts = match options.account_tokens.clone() {
+            Some(accounts) => accounts,
+            None => AccountTokens::generate()
+                .map_err(|error| Error::Bootstrap { what: "a key".into(), why: error.to_string() })?,
+        };
         let server = Arc::new(Self {
             storage,
             registrar: Registrar::new(),
             options,
+            access: Access::new(),
+            accounts,
             metrics: Metrics::default(),
             turns: tokio::sync::Mutex::new(()),
             stopping: watch::channel(false).0,
@@ -108,6 +136,7 @@ impl Server {
         });
         lifecycle::start(&server).await?;
         server.create_namespaces().await?;
+        access::start(&server).await?;
         server.create_service().await?;
         Ok(server)
     }

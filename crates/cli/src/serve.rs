@@ -9,9 +9,9 @@ use clap::{Args, ValueEnum};
 use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use watchkeeper_apiserver::front::{
-    ClientCertificates, Credentials, Drained, Error, Front, Identity, Kubeconfig, Options, Tokens,
+    ClientCertificates, Credentials, Drained, Error, Front, Kubeconfig, Options, Tokens,
 };
-use watchkeeper_apiserver::{ApiServer, Options as ServerOptions};
+use watchkeeper_apiserver::{AccountTokens, ApiServer, Options as ServerOptions};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage, Window};
 
 use crate::controllers::Controllers;
@@ -48,6 +48,9 @@ pub(crate) struct Serve {
     /// One more name or address that clients use for this server; may be repeated
     #[arg(long, value_name = "NAME")]
     tls_san: Vec<String>,
+    /// Who may do what: what roles and bindings allow, or everything for everybody with credentials
+    #[arg(long, value_enum, default_value = "rbac")]
+    authorization: Authorization,
     /// When a write is acknowledged: on the disk, or handed to the operating system
     #[arg(long, value_enum, default_value = "sync")]
     durability: Durability,
@@ -76,6 +79,12 @@ pub(crate) struct Serve {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum Authorization {
+    Rbac,
+    None,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum Durability {
     Sync,
     Relaxed,
@@ -97,10 +106,22 @@ impl Serve {
         // After the storage: who holds its lock has the directory to itself.
         let secrets = self.data_dir.as_ref().map(|directory| directory.join("credentials"));
         let credentials = Credentials::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
-        tokens.add(credentials.admin_token(), Identity::admin());
+        tokens.add(credentials.admin_token(), credentials.admin());
+        let mut options = ServerOptions::default();
+        options.event_lifetime = self.event_ttl;
+        options.request_timeout = self.request_timeout;
+        options.certificate_authority = Some(credentials.authority_certificate());
+        self.controllers.choose(&mut options);
+        options.authorization = match self.authorization {
+            Authorization::Rbac => watchkeeper_apiserver::Authorization::Rbac,
+            Authorization::None => watchkeeper_apiserver::Authorization::None,
+        };
+        let accounts = AccountTokens::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
+        options.account_tokens = Some(accounts);
+        options.tokens = Some(Arc::new(tokens));
 
         let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::running)?;
-        runtime.block_on(self.serve(Arc::clone(&storage), &credentials, tokens, start))?;
+        runtime.block_on(self.serve(Arc::clone(&storage), &credentials, options, start))?;
         // Tasks first: the storage closes when the last of them lets go of it.
         runtime.shutdown_timeout(Duration::from_secs(1));
         drop(storage);
@@ -127,22 +148,19 @@ impl Serve {
         &self,
         storage: Arc<dyn Storage>,
         credentials: &Credentials,
-        tokens: Tokens,
+        options: ServerOptions,
         start: Instant,
     ) -> Result<(), Failure> {
         let mut signals = Signals::listen()?;
-        let mut options = ServerOptions::default();
-        options.event_lifetime = self.event_ttl;
-        options.request_timeout = self.request_timeout;
-        options.certificate_authority = Some(credentials.authority_certificate());
-        self.controllers.choose(&mut options);
+        let tokens = options.tokens.clone().unwrap_or_default();
         let server = ApiServer::start(storage, options).await.map_err(Failure::running)?;
         let server = Arc::new(server);
+        let accounts = server.account_authenticator();
         let options = Options {
             https: self.listen,
             http: self.http,
             names: self.tls_san.clone(),
-            authenticators: vec![Box::new(ClientCertificates), Box::new(tokens)],
+            authenticators: vec![Box::new(ClientCertificates), Box::new(tokens), Box::new(accounts)],
         };
         let front = Front::start(options, credentials, server.clone()).await.map_err(failure)?;
         let listening = front.https_address();

@@ -87,8 +87,8 @@ impl Policy {
     }
 
     /// The ClusterRoles, by name.
-    pub fn cluster_roles(&self) -> impl Iterator<Item = &Arc<ClusterRole>> {
-        self.cluster_roles.values()
+    pub fn cluster_roles(&self) -> impl Iterator<Item = &ClusterRole> + Clone {
+        self.cluster_roles.values().map(|role| &**role)
     }
 
     /// Whether somebody may do something.

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
@@ -21,6 +22,13 @@ pub struct Presented<'a> {
 pub trait Authenticator: Send + Sync + 'static {
     /// Who this is, if this authenticator can tell.
     fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> BoxFuture<'a, Option<Identity>>;
+}
+
+/// A shared authenticator is an authenticator.
+impl<A: Authenticator> Authenticator for Arc<A> {
+    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> BoxFuture<'a, Option<Identity>> {
+        (**self).authenticate(presented)
+    }
 }
 
 /// The client showed a token that nobody knows.

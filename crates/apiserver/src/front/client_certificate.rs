@@ -9,7 +9,7 @@ use super::{Authenticator, Identity, Presented};
 /// Where kube-apiserver looks for the uid of a user in the subject of a certificate.
 const UID: &str = "1.3.6.1.4.1.57683.2";
 /// Under this key an identity says which credential it was shown.
-const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+pub(super) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The certificate that a client showed when it connected, after it was verified.
 pub struct ClientCertificate {

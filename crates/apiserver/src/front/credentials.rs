@@ -4,13 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use time::{Duration, OffsetDateTime};
 
 use super::authority::{Authority, Key, Purpose};
-use super::{Error, pem, private_file};
+use super::client_certificate::CREDENTIAL_ID;
+use super::{Error, Identity, pem, private_file};
 
 /// An authority with less than this left is replaced when it is loaded.
 const RENEW_BEFORE: Duration = Duration::days(30);
@@ -73,6 +75,18 @@ impl Credentials {
     /// The token of the administrator. A secret.
     pub fn admin_token(&self) -> &str {
         &self.admin_token
+    }
+
+    /// Whoever shows the token of the administrator. A hash of the token says which credential was shown, as with
+    /// certificates.
+    pub fn admin(&self) -> Identity {
+        let mut id = String::from("TOKENSHA256=");
+        for byte in digest(&SHA256, self.admin_token.as_bytes()).as_ref() {
+            let _ = write!(id, "{byte:02x}"); // writing to a string does not fail
+        }
+        let mut identity = Identity::admin();
+        identity.extra.insert(CREDENTIAL_ID.into(), vec![id]);
+        identity
     }
 
     /// Issues a certificate by which a client is this user in these groups, for a year.

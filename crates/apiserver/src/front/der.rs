@@ -9,7 +9,7 @@ const SET: u8 = 0x31;
 const OCTETS: u8 = 0x04;
 
 /// A value under a tag.
-pub(super) fn tagged(tag: u8, content: &[u8]) -> Vec<u8> {
+pub(crate) fn tagged(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![tag];
     let length = content.len();
     match length {
@@ -25,25 +25,25 @@ pub(super) fn tagged(tag: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-pub(super) fn sequence(parts: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn sequence(parts: &[&[u8]]) -> Vec<u8> {
     tagged(SEQUENCE, &parts.concat())
 }
 
-pub(super) fn object_id(encoded: &[u8]) -> Vec<u8> {
+pub(crate) fn object_id(encoded: &[u8]) -> Vec<u8> {
     tagged(0x06, encoded)
 }
 
 /// A positive number. The first byte has to have its highest bit clear and not be zero.
-pub(super) fn number(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn number(bytes: &[u8]) -> Vec<u8> {
     tagged(0x02, bytes)
 }
 
 /// Bits, of which the last byte leaves some unused.
-pub(super) fn bits(unused: u8, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn bits(unused: u8, bytes: &[u8]) -> Vec<u8> {
     tagged(0x03, &[&[unused], bytes].concat())
 }
 
-pub(super) fn octets(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn octets(bytes: &[u8]) -> Vec<u8> {
     tagged(OCTETS, bytes)
 }
 

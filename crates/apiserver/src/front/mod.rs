@@ -17,15 +17,15 @@ mod client_certificate;
 mod connection;
 mod credentials;
 mod csv;
-mod der;
+pub(crate) mod der;
 mod error;
 mod exchange;
 #[expect(clippy::module_inception, reason = "the module is named for what it defines, as all others")]
 mod front;
 mod identity;
 mod kubeconfig;
-mod pem;
-mod private_file;
+pub(crate) mod pem;
+pub(crate) mod private_file;
 mod running;
 mod service;
 mod shutdown;

@@ -4,11 +4,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
-pub(super) fn certificate(certificate: &CertificateDer<'_>) -> String {
+pub(crate) fn certificate(certificate: &CertificateDer<'_>) -> String {
     encode("CERTIFICATE", certificate)
 }
 
-pub(super) fn key(key: &PrivatePkcs8KeyDer<'_>) -> String {
+pub(crate) fn key(key: &PrivatePkcs8KeyDer<'_>) -> String {
     encode("PRIVATE KEY", key.secret_pkcs8_der())
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Writes a file of mode 0600 in place of what has its name. Whoever looks, even after a crash, finds the old content or
 /// the new.
-pub(super) fn write(file: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn write(file: &Path, content: &[u8]) -> io::Result<()> {
     let directory = match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -36,6 +36,6 @@ fn write_new(file: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Creates a directory of mode 0700, unless it is there.
-pub(super) fn create_directory(directory: &Path) -> io::Result<()> {
+pub(crate) fn create_directory(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }

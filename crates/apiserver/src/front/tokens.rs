@@ -55,7 +55,8 @@ impl Tokens {
         Ok(())
     }
 
-    fn find(&self, token: &[u8]) -> Option<&Identity> {
+    /// Whose token this is.
+    pub(crate) fn find(&self, token: &[u8]) -> Option<&Identity> {
         let mut found = None;
         for (known, identity) in &self.0 {
             if bool::from(known.ct_eq(token)) {

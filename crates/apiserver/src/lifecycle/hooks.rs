@@ -4,6 +4,7 @@ use serde_json::Value;
 use tokio::sync::MutexGuard;
 use watchkeeper_storage::Revision;
 
+use crate::access::Authorization;
 use crate::definition::{self, Names};
 use crate::failure::Failure;
 use crate::meta;
@@ -54,10 +55,18 @@ impl Server {
         Ok(())
     }
 
-    /// After something was written: a definition is in force before its writer hears of it.
+    /// After something was written: a definition, a role, a binding is in force before its writer hears of it.
     pub(crate) async fn after_write(&self, resource: &Resource, revision: Revision) {
         if resource.is_definitions() {
             self.registrar.reach(revision).await;
+        }
+        if resource.group == crate::access::GROUP && self.options.authorization != Authorization::None {
+            let mut stopping = self.stopping();
+            tokio::select! {
+                () = self.access.reach(revision) => {}
+                // Nobody follows any more.
+                () = stopping.wait() => {}
+            }
         }
     }
 }

@@ -19,6 +19,11 @@ pub(crate) mod query;
 pub(crate) mod rejected;
 pub(crate) mod write_options;
 
+/// A part of a path with nothing escaped; `None` if something in it cannot be read.
+pub(crate) fn unescaped_segment(text: &str) -> Option<String> {
+    escape::unescape(text, escape::Part::Path).ok()
+}
+
 /// How many cases a property test runs: `normal`, unless `WATCHKEEPER_CASES` says otherwise.
 #[cfg(test)]
 fn cases(normal: u32) -> u32 {

@@ -82,6 +82,7 @@ impl Server {
         if !meta::text(&applying.object, "resourceVersion").is_empty() {
             return Err(place.not_found());
         }
+        self.check_create(place, manner)?;
         let Next { mut object, warnings } = self.merge(place, part, None, applying, manner)?;
         meta::set(&mut object, "name", place.name.as_str());
         self.create(place, Incoming { object, warnings }, manner).await

@@ -31,6 +31,7 @@ impl Server {
         if !meta::text(&object, "resourceVersion").is_empty() {
             return Err(Failure::untyped("resourceVersion should not be set on objects to be created"));
         }
+        self.check_escalation(place, &object, None, manner)?;
         let generated = meta::name(&object).is_empty() && !meta::text(&object, "generateName").is_empty();
         self.fill_system_fields(&mut object);
         for attempt in 1.. {

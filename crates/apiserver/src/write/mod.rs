@@ -26,7 +26,7 @@ pub(crate) use watchkeeper_kinds::Write as Part;
 
 use crate::definition::Definition;
 use crate::failure::Failure;
-use crate::front::MAX_REQUEST_BYTES;
+use crate::front::{Identity, MAX_REQUEST_BYTES};
 use crate::meta;
 use crate::request::write_options::FieldValidation;
 use crate::resource::Resource;
@@ -92,6 +92,8 @@ pub(crate) struct Manner {
     pub(crate) field_validation: FieldValidation,
     /// Whether the fields that are written were worked out already.
     pub(crate) is_apply: bool,
+    /// On whose behalf; `None` if it is the server itself.
+    pub(crate) author: Option<Arc<Identity>>,
 }
 
 /// What a change led to.

@@ -1,6 +1,7 @@
 //! Replacing objects.
 
 use serde_json::{Value, json};
+use watchkeeper_rbac::{About, Request};
 use watchkeeper_schema::{FieldError, Path, managed};
 use watchkeeper_storage::{Commit, Entry, Error};
 
@@ -34,6 +35,7 @@ impl Server {
         if part == Part::Main && place.resource.allows_create_on_update() {
             let exists = self.storage.get(&place.key(), None).await?.entry.is_some();
             if !exists && meta::uid(&incoming.object).is_empty() {
+                self.check_create(place, manner)?;
                 let mut incoming = incoming;
                 meta::set(&mut incoming.object, "name", place.name.as_str());
                 return self.create(place, incoming, manner).await;
@@ -56,6 +58,19 @@ impl Server {
         self.modify(place, part, manner, next).await
     }
 
+    /// Refuses to make an object for somebody who may only change those that are there.
+    pub(super) fn check_create(&self, place: &Place, manner: &Manner) -> Result<(), Failure> {
+        let Some(author) = &manner.author else { return Ok(()) };
+        let about = About::Resource {
+            group: &place.resource.group,
+            resource: &place.resource.plural,
+            subresource: "",
+            namespace: place.namespace.as_deref().unwrap_or_default(),
+            name: &place.name,
+        };
+        self.require(author, &Request { verb: "create", about })
+    }
+
     /// Makes the next object of the current one, until nobody else was faster.
     pub(super) async fn modify(
         &self,
@@ -72,6 +87,7 @@ impl Server {
             let old = place.resource.read(&entry)?;
             let Next { mut object, mut warnings } = next(&old)?;
             check_version(place, &mut object, &entry)?;
+            self.check_escalation(place, &object, Some(&old), manner)?;
             let turn = self.turn(&place.resource).await;
             self.allocate(&place.resource, &mut object, Some(&old)).await?;
             self.prepare(place, part, &mut object, &old, manner)?;

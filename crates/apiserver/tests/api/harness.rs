@@ -63,6 +63,14 @@ impl Api {
         Self { server, storage }
     }
 
+    /// Sends a request in the name of somebody.
+    pub(crate) async fn send_as(&self, who: &Identity, method: &str, path: &str, body: Value) -> Answer {
+        let request = http::Request::builder().method(method).uri(path);
+        let request = request.header("content-type", "application/json");
+        let body = if body.is_null() { Body::empty() } else { Body::whole(body.to_string()) };
+        read(self.server.call(request.body(body).unwrap(), who.clone()).await).await
+    }
+
     pub(crate) async fn call(&self, request: http::Request<Body>) -> Response {
         self.server.call(request, Identity::admin()).await
     }

@@ -4,10 +4,12 @@
 
 mod access;
 mod collecting;
+mod account_tokens;
 mod harness;
 mod lifecycles;
 mod lists;
 mod objects;
 mod protobuf;
 mod provided;
+mod rights;
 mod watches;

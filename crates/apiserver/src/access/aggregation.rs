@@ -1,0 +1,46 @@
+//! Keeps ClusterRoles that are the sum of others up to date, as kube-controller-manager does elsewhere.
+
+use std::sync::Arc;
+
+use watchkeeper_rbac::{Rule, aggregated};
+
+use super::GROUP;
+use crate::failure::Failure;
+use crate::server::Server;
+use crate::write::{Part, Place};
+
+/// Works out the sums again whenever something changed. A sum may be a part of another, which this notices as one more
+/// change.
+pub(super) async fn run(server: Arc<Server>) {
+    let mut changes = server.access.changes();
+    loop {
+        changes.mark_unchanged();
+        for (name, rules) in outdated(&server) {
+            if let Err(failure) = update(&server, &name, &rules).await {
+                tracing::warn!(role = %name, failure = %failure.message, "a role could not be summed up");
+            }
+        }
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The sums that have other rules than their parts, with the rules they should have.
+fn outdated(server: &Server) -> Vec<(String, Vec<Rule>)> {
+    let policy = server.access.policy.read();
+    let roles = policy.cluster_roles();
+    let sums = roles.clone().filter_map(|role| Some((role, aggregated(role, roles.clone())?)));
+    sums.filter(|(role, rules)| role.rules != *rules)
+        .map(|(role, rules)| (role.name.clone(), rules))
+        .collect()
+}
+
+async fn update(server: &Server, name: &str, rules: &[Rule]) -> Result<(), Failure> {
+    let Some(resource) = server.registry().find(GROUP, "v1", "clusterroles") else { return Ok(()) };
+    let place = Place { resource, namespace: None, name: name.to_owned() };
+    let change = |object: &mut serde_json::Value| {
+        object["rules"] = rules.iter().map(Rule::value).collect();
+    };
+    server.modify_internal(&place, Part::Main, change).await
+}

@@ -1,0 +1,161 @@
+//! The roles and bindings that every cluster begins with are made, and mended, when the server starts.
+
+use serde_json::{Value, json};
+use watchkeeper_rbac::bootstrap::Bootstrap;
+use watchkeeper_rbac::{Rule, missing};
+use watchkeeper_storage::{Commit, Error as StorageError};
+
+use super::GROUP;
+use crate::meta;
+use crate::server::{Error, Server};
+
+/// Says whether an object is mended.
+const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+/// Says where an object comes from.
+const LABEL: &str = "kubernetes.io/bootstrapping";
+
+/// How often this is tried when another server does the same at the same time.
+const ATTEMPTS: usize = 10;
+
+/// Makes what is missing and mends what lacks something, all of it in one commit.
+pub(super) async fn reconcile(server: &Server) -> Result<(), Error> {
+    for _ in 0..ATTEMPTS {
+        let Some(commit) = changes(server).await? else { return Ok(()) };
+        match server.storage.commit(commit).await {
+            Ok(_) => return Ok(()),
+            Err(StorageError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let why = "somebody else writes them all the time".to_owned();
+    Err(Error::Bootstrap { what: "roles and bindings".into(), why })
+}
+
+async fn changes(server: &Server) -> Result<Option<Commit>, Error> {
+    let all = Bootstrap::new();
+    let roles = all.cluster_roles.iter().map(|role| ("clusterroles", role.value()));
+    let local = all.roles.iter().map(|role| ("roles", role.value()));
+    let bindings = all.bindings.iter().map(|binding| match binding.namespace.as_str() {
+        "" => ("clusterrolebindings", binding.value()),
+        _ => ("rolebindings", binding.value()),
+    });
+    let mut commit = Commit::new();
+    let mut count = 0;
+    for (plural, object) in roles.chain(local).chain(bindings) {
+        if let Some(change) = Change::of(server, plural, object).await? {
+            commit = change.add_to(commit);
+            count += 1;
+        }
+    }
+    Ok((count > 0).then_some(commit))
+}
+
+/// What has to be written.
+struct Change {
+    key: String,
+    /// The revision of what is replaced.
+    replaces: Option<u64>,
+    value: bytes::Bytes,
+}
+
+impl Change {
+    async fn of(server: &Server, plural: &str, mut wanted: Value) -> Result<Option<Self>, Error> {
+        let what = format!("{plural} {}", meta::name(&wanted));
+        let failed = |why: String| Error::Bootstrap { what: what.clone(), why };
+        let Some(resource) = server.registry().find(GROUP, "v1", plural) else {
+            return Err(failed("not served".into()));
+        };
+        let namespace = meta::text(&wanted, "namespace").to_owned();
+        let namespace = Some(namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        let key = resource.key(namespace, meta::name(&wanted));
+        if let Some(entry) = server.storage.get(&key, None).await?.entry {
+            let Ok(mut object) = resource.read(&entry) else { return Ok(None) };
+            if object["metadata"]["annotations"][AUTOUPDATE] == "false" || !mend(&mut object, &wanted) {
+                return Ok(None);
+            }
+            let (replaces, value) = (Some(entry.modified), resource.encode(&object));
+            return Ok(Some(Self { key, replaces, value }));
+        }
+        complete(server, &mut wanted);
+        Ok(Some(Self { key, replaces: None, value: resource.encode(&wanted) }))
+    }
+
+    fn add_to(self, commit: Commit) -> Commit {
+        let commit = match self.replaces {
+            Some(revision) => commit.unchanged(self.key.as_str(), revision),
+            None => commit.absent(self.key.as_str()),
+        };
+        commit.put(self.key, self.value)
+    }
+}
+
+/// Gives a new object what every object has. It is written by hand, and not as the objects of clients are, because there are
+/// many and every start of a server in memory makes them all.
+fn complete(server: &Server, object: &mut Value) {
+    let now = server.options.clock.stamp();
+    let mut labels = object["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+    labels.insert(LABEL.into(), "rbac-defaults".into());
+    let owned = |names: &mut dyn Iterator<Item = &String>| {
+        let mut fields = json!({".": {}});
+        names.for_each(|name| fields[format!("f:{name}")] = json!({}));
+        fields
+    };
+    let mut fields = json!({"f:metadata": {
+        "f:annotations": owned(&mut std::iter::once(&AUTOUPDATE.to_owned())),
+        "f:labels": owned(&mut labels.keys()),
+    }});
+    for field in ["roleRef", "rules", "subjects"] {
+        if object.get(field).is_some() {
+            fields[format!("f:{field}")] = json!({});
+        }
+    }
+    if object.get("aggregationRule").is_some() {
+        fields["f:aggregationRule"] = json!({".": {}, "f:clusterRoleSelectors": {}});
+    }
+    let managed = json!([{
+        "apiVersion": object["apiVersion"], "fieldsType": "FieldsV1", "fieldsV1": fields,
+        "manager": "watchkeeper", "operation": "Update", "time": now,
+    }]);
+    let metadata = crate::meta::metadata(object);
+    metadata.insert("annotations".into(), json!({AUTOUPDATE: "true"}));
+    metadata.insert("creationTimestamp".into(), now.into());
+    metadata.insert("labels".into(), Value::Object(labels));
+    metadata.insert("managedFields".into(), managed);
+    metadata.insert("uid".into(), crate::random::uid().into());
+}
+
+/// Gives an object what it lacks of what it should have, and takes nothing away. Whether it lacked anything.
+fn mend(object: &mut Value, wanted: &Value) -> bool {
+    if !wanted["aggregationRule"].is_null() {
+        // Its rules are worked out from those of others.
+        let lacks = object["aggregationRule"].is_null();
+        if lacks {
+            object["aggregationRule"] = wanted["aggregationRule"].clone();
+        }
+        return lacks;
+    }
+    let mut lacked = false;
+    let rules = missing(&Rule::read_all(&object["rules"]), &Rule::read_all(&wanted["rules"]));
+    if !rules.is_empty() {
+        let rules = rules.iter().map(Rule::value);
+        match object["rules"].as_array_mut() {
+            Some(known) => known.extend(rules),
+            None => object["rules"] = rules.collect(),
+        }
+        lacked = true;
+    }
+    for subject in wanted["subjects"].as_array().into_iter().flatten() {
+        match object["subjects"].as_array_mut() {
+            Some(known) if known.contains(subject) => {}
+            Some(known) => {
+                known.push(subject.clone());
+                lacked = true;
+            }
+            None => {
+                object["subjects"] = json!([subject]);
+                lacked = true;
+            }
+        }
+    }
+    lacked
+}

@@ -1,0 +1,97 @@
+//! Keeps the policy equal to what is stored.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::Value;
+use watchkeeper_rbac::{Binding, ClusterRole, Policy, Role};
+use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
+
+use super::{Access, GROUP};
+use crate::resource::ROOT;
+use crate::server::Server;
+
+/// How long to wait before trying again what failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What the keys of all roles and bindings begin with.
+fn root() -> String {
+    format!("{ROOT}{GROUP}/")
+}
+
+/// Takes in all roles and bindings. Returns the revision they are of.
+pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
+    let page = server.storage.range(Range::prefix(&root())).await?;
+    let mut policy = Policy::default();
+    for entry in &page.entries {
+        set(server, &mut policy, &entry.key, Some(entry));
+    }
+    *server.access.policy.write() = policy;
+    server.access.reached.send_replace(page.revision);
+    Ok(page.revision)
+}
+
+/// Follows what changes after a revision that was taken in.
+pub(super) async fn follow(server: Arc<Server>, revision: Revision) {
+    let mut loaded = Some(revision);
+    loop {
+        match follow_once(&server, loaded.take()).await {
+            Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
+            Err(Error::Closed) => return,
+            Err(error) => {
+                tracing::warn!(%error, "following roles and bindings failed");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn follow_once(server: &Server, loaded: Option<Revision>) -> Result<(), Error> {
+    let revision = match loaded {
+        Some(revision) => revision,
+        None => load(server).await?,
+    };
+    let mut watch = server.storage.watch(&root(), revision).await?;
+    while let Some(update) = watch.next().await {
+        let Update::Event(event) = update? else { continue };
+        set(server, &mut server.access.policy.write(), event.key(), event.entry().map(|entry| &**entry));
+        server.access.reached.send_replace(event.revision);
+    }
+    Ok(())
+}
+
+/// Takes in or forgets what is under a key.
+fn set(server: &Server, policy: &mut Policy, key: &str, entry: Option<&Entry>) {
+    let Some(resource) = server.registry().of_key(key) else { return };
+    let object: Option<Value> = entry.and_then(|entry| match resource.read(entry) {
+        Ok(object) => Some(object),
+        Err(error) => {
+            tracing::error!(%error, "a role or binding is not in force");
+            None
+        }
+    });
+    let (namespace, name) = resource.split_key(key);
+    let namespace = namespace.unwrap_or_default();
+    match resource.plural.as_str() {
+        "clusterroles" => policy.set_cluster_role(name, object.as_ref().map(ClusterRole::read)),
+        "roles" => policy.set_role(namespace, name, object.as_ref().map(Role::read)),
+        "clusterrolebindings" | "rolebindings" => {
+            policy.set_binding(namespace, name, object.as_ref().map(Binding::read));
+        }
+        _ => {}
+    }
+}
+
+impl Access {
+    /// Waits until every role and binding up to a revision is known here.
+    pub(crate) async fn reach(&self, revision: Revision) {
+        // The sender is not dropped while this is borrowed.
+        let _ = self.reached.subscribe().wait_for(|reached| *reached >= revision).await;
+    }
+
+    /// Word of every change from now on.
+    pub(super) fn changes(&self) -> tokio::sync::watch::Receiver<Revision> {
+        self.reached.subscribe()
+    }
+}

@@ -1,0 +1,132 @@
+//! A token: what it says, how it is written, signed and read.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::AccountTokens;
+
+/// How far apart clocks may be.
+pub(super) const LEEWAY: Duration = Duration::from_secs(60);
+
+/// What a token says, once its signature is verified.
+pub(super) struct Claims(pub(super) Value);
+
+/// An object that a token names.
+#[derive(Clone, Copy)]
+pub(super) struct Reference<'a> {
+    pub(super) name: &'a str,
+    pub(super) uid: &'a str,
+}
+
+impl Claims {
+    /// The namespace of the ServiceAccount.
+    pub(super) fn namespace(&self) -> &str {
+        self.0["kubernetes.io"]["namespace"].as_str().unwrap_or_default()
+    }
+
+    pub(super) fn reference(&self, kind: &str) -> Option<Reference<'_>> {
+        let reference = self.0["kubernetes.io"].get(kind).filter(|reference| reference.is_object())?;
+        let text = |field: &str| reference[field].as_str().unwrap_or_default();
+        Some(Reference { name: text("name"), uid: text("uid") })
+    }
+
+    pub(super) fn id(&self) -> &str {
+        self.0["jti"].as_str().unwrap_or_default()
+    }
+
+    /// Whom the token is meant for; one that says nothing is meant for its issuer.
+    fn audiences(&self) -> Vec<&str> {
+        match &self.0["aud"] {
+            Value::String(audience) => vec![audience],
+            audiences => audiences.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
+        }
+    }
+
+    /// Refuses a token outside of its time.
+    fn check_time(&self, now: SystemTime) -> Result<(), String> {
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let time = |field: &str| self.0[field].as_f64().map(|seconds| seconds as u64);
+        let leeway = LEEWAY.as_secs();
+        if time("nbf").is_some_and(|begin| now + leeway < begin) {
+            return Err("service account token is not valid yet".into());
+        }
+        if time("exp").is_some_and(|end| now > end + leeway) {
+            return Err("service account token has expired".into());
+        }
+        if time("iat").is_some_and(|issued| now + leeway < issued) {
+            return Err("service account token is issued in the future".into());
+        }
+        Ok(())
+    }
+}
+
+impl AccountTokens {
+    /// Writes and signs a token; `None` if there is no key to do it with.
+    pub(super) fn sign(&self, mut claims: Value) -> Option<String> {
+        let signer = self.signer.as_ref()?;
+        claims["iss"] = self.issuer.as_str().into();
+        let header = json!({"alg": signer.verifier.algorithm.name(), "kid": signer.verifier.id});
+        let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let message = format!("{}.{}", encode(&header), encode(&claims));
+        let signature = signer.sign(message.as_bytes())?;
+        Some(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    }
+
+    /// Reads a token. `None` if it is none of ours; the error says why one of ours is not accepted.
+    pub(super) fn verify(
+        &self,
+        token: &str,
+        wanted: &[String],
+        now: SystemTime,
+    ) -> Option<Result<(Claims, Vec<String>), String>> {
+        let (message, signature) = token.rsplit_once('.')?;
+        let (header, claims) = message.split_once('.')?;
+        let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
+        let object = |text: &str| serde_json::from_slice::<Value>(&decode(text)?).ok();
+        let claims = Claims(object(claims)?);
+        if claims.0["iss"] != self.issuer.as_str() {
+            return None;
+        }
+        let (header, signature) = (object(header)?, decode(signature)?);
+        let key = header["kid"].as_str().unwrap_or_default();
+        let algorithm = header["alg"].as_str().unwrap_or_default();
+        let mut keys =
+            self.verifiers.iter().filter(|verifier| key.is_empty() || verifier.id == key).peekable();
+        if keys.peek().is_none() {
+            return Some(Err("invalid signature, no keys found".into()));
+        }
+        if !keys.any(|verifier| verifier.verifies(algorithm, message.as_bytes(), &signature)) {
+            return Some(Err("go-jose/go-jose: error in cryptographic primitive".into()));
+        }
+        let told = claims.audiences();
+        let told: Vec<&str> =
+            if told.is_empty() { self.audiences.iter().map(String::as_str).collect() } else { told };
+        let audiences: Vec<String> = told
+            .iter()
+            .filter(|audience| wanted.iter().any(|known| known == *audience))
+            .map(|audience| (*audience).to_owned())
+            .collect();
+        if audiences.is_empty() {
+            let list =
+                |texts: &[&str]| texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(" ");
+            let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+            return Some(Err(format!(
+                "token audiences [{}] is invalid for the target audiences [{}]",
+                list(&told),
+                list(&wanted)
+            )));
+        }
+        if let Err(reason) = claims.check_time(now) {
+            return Some(Err(reason));
+        }
+        Some(Ok((claims, audiences)))
+    }
+
+    /// Whom tokens have to be meant for that the server itself accepts.
+    pub(crate) fn audiences(&self) -> &[String] {
+        &self.audiences
+    }
+}

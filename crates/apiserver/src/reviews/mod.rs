@@ -1,0 +1,72 @@
+//! Questions that are answered and forgotten: who am I, may I, may they, whose token is this.
+
+mod access;
+mod tokens;
+
+use serde_json::{Value, json};
+
+use crate::dispatch::Call;
+use crate::failure::Failure;
+use crate::front::Identity;
+use crate::reply::Reply;
+use crate::request::media::Format;
+use crate::resource::Resource;
+use crate::server::Server;
+use crate::write::{Incoming, Manner};
+
+/// Answers a review.
+pub(crate) async fn answer(
+    server: &Server,
+    call: &Call,
+    resource: &Resource,
+    namespace: Option<&str>,
+    incoming: Incoming,
+    manner: &Manner,
+    format: Format,
+) -> Result<Reply, Failure> {
+    let Incoming { mut object, warnings } = incoming;
+    let review = match resource.kind.as_str() {
+        "SelfSubjectReview" => json!({
+            "kind": resource.kind,
+            "apiVersion": resource.api_version,
+            "metadata": {"creationTimestamp": server.options.clock.stamp()},
+            "status": {"userInfo": user_info(&call.identity)},
+        }),
+        "SelfSubjectRulesReview" => json!({
+            "kind": resource.kind,
+            "apiVersion": resource.api_version,
+            "metadata": {},
+            "spec": {},
+            "status": access::rules(server, &call.identity, &object)?,
+        }),
+        _ => {
+            crate::meta::fields(&mut object).remove("status");
+            if let Some(namespace) = namespace {
+                crate::meta::set(&mut object, "namespace", namespace);
+            }
+            server.manage_created(resource, &mut object, manner);
+            object["status"] = match resource.kind.as_str() {
+                "TokenReview" => tokens::review(server, &object).await?,
+                _ => access::review(server, resource, &call.identity, &object)?,
+            };
+            object
+        }
+    };
+    let reply = Reply::object(201, &review, format);
+    Ok(warnings.iter().fold(reply, |reply, warning| reply.warning(warning)))
+}
+
+/// A user, as reviews show it.
+fn user_info(identity: &Identity) -> Value {
+    let mut info = json!({"username": identity.user});
+    if !identity.groups.is_empty() {
+        info["groups"] = json!(identity.groups);
+    }
+    if !identity.uid.is_empty() {
+        info["uid"] = identity.uid.as_str().into();
+    }
+    if !identity.extra.is_empty() {
+        info["extra"] = json!(identity.extra);
+    }
+    info
+}
