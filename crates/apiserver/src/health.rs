@@ -107,8 +107,8 @@ fn checks(server: &Server, health: &str, check: Option<&str>, verbose: bool) -> 
     }
 }
 
-/// The version of the server, as it calls itself.
-pub(crate) fn release() -> String {
+/// The version of Kubernetes that the server says it is, such as `v1.36.0+watchkeeper.0.1.0`.
+pub fn release() -> String {
     format!("v1.{MINOR}.0+watchkeeper.{}", env!("CARGO_PKG_VERSION"))
 }
 

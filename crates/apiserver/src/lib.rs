@@ -54,5 +54,6 @@ mod write;
 pub use access::Authorization;
 pub use accounts::{AccountAuthenticator, AccountTokens, KeyError};
 pub use api_server::ApiServer;
+pub use health::release as version;
 pub use server::{Error, Options};
 pub use time::Clock;

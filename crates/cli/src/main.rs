@@ -2,18 +2,28 @@
 //!
 //! Every subcommand is a module with its arguments and a `run`. What went wrong is one line on stderr; the exit code is
 //! 2 if the arguments or files that were given are at fault, 1 if something failed while running.
+//!
+//! Called as `kube-apiserver`, `etcd` or `kubectl`, as the links are named that `watchkeeper envtest` makes, it takes the
+//! place of that program.
 
 mod controllers;
 mod duration;
+mod envtest;
+mod etcd;
 mod failure;
+mod kube_apiserver;
 mod logging;
 mod serve;
+mod stopping;
 
+use std::env;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Parser, Subcommand};
+use failure::Failure;
 
 /// Watches custom resources and drives the world to the state they declare.
 #[derive(Parser)]
@@ -26,25 +36,40 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Serve(Box<serve::Serve>),
+    Envtest(envtest::Envtest),
     /// Print the version
     Version,
 }
 
 fn main() -> ExitCode {
     let start = Instant::now();
-    let done = match Arguments::parse().command {
-        Command::Serve(serve) => serve.run(start),
-        Command::Version => {
-            // If nobody listens, nobody misses it.
-            let _ = writeln!(io::stdout(), "watchkeeper {}", env!("CARGO_PKG_VERSION"));
-            Ok(())
-        }
+    let mut arguments = env::args_os();
+    let called = arguments.next().unwrap_or_default();
+    let name = Path::new(&called).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let arguments = || arguments.map(|argument| argument.to_string_lossy().into_owned()).collect::<Vec<_>>();
+    let (name, done) = match name {
+        "kube-apiserver" => (name, kube_apiserver::run(&arguments(), start)),
+        "etcd" => (name, etcd::run(&arguments())),
+        "kubectl" => (name, Err(envtest::no_kubectl())),
+        _ => ("watchkeeper", run(start)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            let _ = writeln!(io::stderr(), "watchkeeper: {failure}");
+            let _ = writeln!(io::stderr(), "{name}: {failure}");
             failure.exit_code()
+        }
+    }
+}
+
+fn run(start: Instant) -> Result<(), Failure> {
+    match Arguments::parse().command {
+        Command::Serve(serve) => serve.run(start),
+        Command::Envtest(envtest) => envtest.run(),
+        Command::Version => {
+            // If nobody listens, nobody misses it.
+            let _ = writeln!(io::stdout(), "watchkeeper {}", env!("CARGO_PKG_VERSION"));
+            Ok(())
         }
     }
 }

@@ -1,21 +1,20 @@
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use tokio::runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use watchkeeper_apiserver::front::{
-    ClientCertificates, Credentials, Drained, Error, Front, Kubeconfig, Options, Tokens,
+    ClientCertificates, Credentials, Error, Front, Kubeconfig, Options, Tokens,
 };
 use watchkeeper_apiserver::{AccountTokens, ApiServer, Options as ServerOptions};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage, Window};
 
 use crate::controllers::Controllers;
 use crate::failure::Failure;
+use crate::stopping::{Signals, until_stopped};
 use crate::{duration, logging};
 
 /// After the first signal, how long requests may take to end.
@@ -175,38 +174,8 @@ impl Serve {
         let _ = writeln!(stdout, "ready in {} ms: {url}", start.elapsed().as_millis());
         let _ = stdout.flush();
 
-        signals.next().await;
-        let stop = async { tokio::join!(server.stop(), front.shutdown(GRACE)) };
-        tokio::select! {
-            ((), drained) = stop => {
-                if drained == Drained::CutOff {
-                    tracing::warn!("requests were cut off, {GRACE:?} were not enough for them");
-                }
-            }
-            number = signals.next() => process::exit(128 + number),
-        }
+        until_stopped(&mut signals, &server, front, GRACE).await;
         Ok(())
-    }
-}
-
-/// The signals that ask a process to end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> Result<Self, Failure> {
-        let listen = |kind| signal(kind).map_err(Failure::running);
-        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
-    }
-
-    /// The number of the next one.
-    async fn next(&mut self) -> i32 {
-        tokio::select! {
-            _ = self.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
-            _ = self.terminate.recv() => SignalKind::terminate().as_raw_value(),
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::authority::{Authority, Key, Purpose};
 use super::client_certificate::CREDENTIAL_ID;
-use super::{Error, Identity, pem, private_file};
+use super::{Error, Identity, pem, private_file, tls};
 
 /// An authority with less than this left is replaced when it is loaded.
 const RENEW_BEFORE: Duration = Duration::days(30);
@@ -37,7 +37,7 @@ pub struct Credentials {
     admin_token: Arc<str>,
 }
 
-/// A certificate for a client, with its key, both in PEM.
+/// A certificate with its key, both in PEM.
 #[derive(Clone)]
 pub struct IssuedCertificate {
     /// The certificate.
@@ -87,6 +87,15 @@ impl Credentials {
         let mut identity = Identity::admin();
         identity.extra.insert(CREDENTIAL_ID.into(), vec![id]);
         identity
+    }
+
+    /// Issues a certificate for a server that is reached by these names and addresses, and by the usual ones, for a year.
+    pub(super) fn issue_server(&self, names: &[String]) -> Result<IssuedCertificate, Error> {
+        let key = Key::generate()?;
+        let purpose = Purpose::Server(&tls::names(names)?);
+        let certificate =
+            self.authority.issue(&key, ("watchkeeper", &[]), &purpose, OffsetDateTime::now_utc())?;
+        Ok(IssuedCertificate { certificate: pem::certificate(&certificate), key: pem::key(&key.pkcs8) })
     }
 
     /// Issues a certificate by which a client is this user in these groups, for a year.

@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 
 use super::exchange::Shared;
-use super::{Authenticator, Credentials, Error, Service, Shutdown, connection, tls};
+use super::{Authenticator, Certificates, Error, Service, Shutdown, connection, tls};
 
 /// After an accept that failed because something ran out: how long to wait for it to come back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -64,10 +64,11 @@ pub enum Drained {
 }
 
 impl Front {
-    /// Listens. Needs a tokio runtime with time and I/O.
+    /// Listens, with these [`Certificates`] or those of these [`Credentials`](super::Credentials). Needs a tokio
+    /// runtime with time and I/O.
     pub async fn start(
         options: Options,
-        credentials: &Credentials,
+        certificates: impl Into<Certificates>,
         service: Arc<dyn Service>,
     ) -> Result<Self, Error> {
         if let Some(address) = options.http.filter(|address| !address.ip().is_loopback()) {
@@ -77,7 +78,7 @@ impl Front {
         if !options.https.ip().is_unspecified() {
             names.push(options.https.ip().to_string());
         }
-        let tls = TlsAcceptor::from(Arc::new(tls::server_config(credentials, &names)?));
+        let tls = TlsAcceptor::from(Arc::new(tls::server_config(&certificates.into(), &names)?));
         let (https_listener, https) = listen(options.https).await?;
         let http = match options.http {
             Some(address) => Some(listen(address).await?),

@@ -4,7 +4,7 @@
 //! - [`Service`] is what answers; it can also be called without any socket. [`Body`] is what requests and answers carry.
 //! - [`Front`] listens, with TLS and without, for HTTP/1.1 and HTTP/2, and stops gracefully.
 //! - [`Credentials`] are the certificate authority, the key of the server and the token of the administrator;
-//!   [`Kubeconfig`] hands them to clients.
+//!   [`Kubeconfig`] hands them to clients. [`Certificates`] are those, or the ones that others issued.
 //! - [`Authenticator`]s find the [`Identity`] of who asks: [`Tokens`], [`ClientCertificates`].
 //! - [`Shutdown`] tells streams to end.
 //!
@@ -13,6 +13,7 @@
 mod authenticator;
 mod authority;
 mod body;
+mod certificates;
 mod client_certificate;
 mod connection;
 mod credentials;
@@ -36,6 +37,7 @@ mod tokens;
 
 pub use authenticator::{Authenticator, Presented};
 pub use body::{Body, BodyError, MAX_REQUEST_BYTES};
+pub use certificates::Certificates;
 pub use client_certificate::{ClientCertificate, ClientCertificates};
 pub use credentials::{Credentials, IssuedCertificate};
 pub use error::Error;

@@ -5,10 +5,11 @@ use rustls_pki_types::PrivateKeyDer;
 use time::OffsetDateTime;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
-use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use super::authority::{LEAF_LIFE, Purpose};
+use super::certificates::{Certificates, Origin};
 use super::{Credentials, Error};
 
 /// The names by which every server can be reached: from this machine, and as `kubernetes` from inside a cluster.
@@ -22,23 +23,39 @@ const NAMES: [&str; 7] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// How a server with these credentials and these additional names speaks TLS: HTTP/2 before HTTP/1.1, with the
-/// certificates of clients welcome but not required. One that our authority did not issue fails the handshake.
-pub(super) fn server_config(credentials: &Credentials, names: &[String]) -> Result<ServerConfig, Error> {
+/// How a server with these certificates speaks TLS: HTTP/2 before HTTP/1.1, with the certificates of clients welcome but
+/// not required. One that no authority of ours issued fails the handshake. The names go into the certificate of the
+/// server, if it is ours to issue.
+pub(super) fn server_config(certificates: &Certificates, names: &[String]) -> Result<ServerConfig, Error> {
     let failed = |error: &dyn fmt::Display| Error::Cryptography(format!("setting up TLS: {error}"));
     let provider = Arc::new(ring::default_provider());
+    let server: Arc<dyn ResolvesServerCert> = match &certificates.0 {
+        Origin::Issued(credentials) => {
+            Arc::new(ServerCertificate::issue(credentials.clone(), names, &provider)?)
+        }
+        Origin::Given(given) => Arc::new(SingleCertAndKey::from(given.certified(&provider)?)),
+    };
+    let authorities = match &certificates.0 {
+        Origin::Issued(credentials) => std::slice::from_ref(&credentials.authority.certificate),
+        Origin::Given(given) => &given.authorities,
+    };
     let mut roots = RootCertStore::empty();
-    roots.add(credentials.authority.certificate.clone()).map_err(|error| failed(&error))?;
-    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-        .allow_unauthenticated()
-        .build()
-        .map_err(|error| failed(&error))?;
-    let server = ServerCertificate::issue(credentials.clone(), names, &provider)?;
-    let mut config = ServerConfig::builder_with_provider(provider)
+    for authority in authorities {
+        roots.add(authority.clone()).map_err(|error| failed(&error))?;
+    }
+    let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|error| failed(&error))?
-        .with_client_cert_verifier(clients)
-        .with_cert_resolver(Arc::new(server));
+        .map_err(|error| failed(&error))?;
+    let config = if roots.is_empty() {
+        config.with_no_client_auth()
+    } else {
+        let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .allow_unauthenticated()
+            .build()
+            .map_err(|error| failed(&error))?;
+        config.with_client_cert_verifier(clients)
+    };
+    let mut config = config.with_cert_resolver(server);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
 }
@@ -57,19 +74,7 @@ impl ServerCertificate {
         more: &[String],
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, Error> {
-        let mut names: Vec<String> = NAMES.map(str::to_owned).to_vec();
-        for name in more {
-            let lower = name.to_ascii_lowercase();
-            if name.is_empty() || !name.is_ascii() || name.contains(|char: char| char <= ' ' || char == '/') {
-                return Err(Error::Name {
-                    name: name.clone(),
-                    reason: "it is neither a host name nor an address",
-                });
-            }
-            if !names.contains(&lower) {
-                names.push(lower);
-            }
-        }
+        let names = names(more)?;
         let now = OffsetDateTime::now_utc();
         let current = Mutex::new((certified(&credentials, &names, provider, now)?, now + LEAF_LIFE / 2));
         Ok(Self { credentials, names, provider: Arc::clone(provider), current })
@@ -85,6 +90,22 @@ impl ServerCertificate {
         }
         Arc::clone(&current.0)
     }
+}
+
+/// All names of a server: the usual ones and these.
+pub(super) fn names(more: &[String]) -> Result<Vec<String>, Error> {
+    let mut names: Vec<String> = NAMES.map(str::to_owned).to_vec();
+    for name in more {
+        let lower = name.to_ascii_lowercase();
+        if name.is_empty() || !name.is_ascii() || name.contains(|char: char| char <= ' ' || char == '/') {
+            let reason = "it is neither a host name nor an address";
+            return Err(Error::Name { name: name.clone(), reason });
+        }
+        if !names.contains(&lower) {
+            names.push(lower);
+        }
+    }
+    Ok(names)
 }
 
 fn certified(
