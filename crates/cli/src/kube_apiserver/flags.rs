@@ -46,8 +46,9 @@ pub(super) fn parse(arguments: &[String]) -> Result<Line, String> {
             _ => {}
         }
         let unknown = || format!("unknown flag: {argument}");
-        let word = argument.strip_prefix("--").or(argument.strip_prefix("-v").map(|_| "v"));
-        let word = word.ok_or_else(unknown)?;
+        // Only -v has a short form.
+        let short = || argument.strip_prefix('-').filter(|word| word.starts_with('v'));
+        let word = argument.strip_prefix("--").or_else(short).ok_or_else(unknown)?;
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (word, None),
@@ -324,10 +325,12 @@ mod tests {
 
     #[test]
     fn values_come_behind_an_equals_sign_or_as_the_next_word() {
-        let values =
+        let given =
             values(&["--secure-port=1", "--secure-port", "2", "--allow-privileged", "--cert-dir", "a=b"]);
-        assert_eq!(values.last("secure-port"), Some("2"));
-        assert_eq!(values.last("cert-dir"), Some("a=b"));
+        assert_eq!(given.last("secure-port"), Some("2"));
+        assert_eq!(given.last("cert-dir"), Some("a=b"));
+        assert_eq!(values(&["-v=4"]).last("v"), Some("4"));
+        assert_eq!(values(&["-v", "3"]).last("v"), Some("3"));
     }
 
     #[test]
@@ -338,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_flag_that_kube_apiserver_does_not_have_is_an_error() {
-        for wrong in ["--insecure-port=0", "--nonsense", "serve", "-x"] {
+        for wrong in ["--insecure-port=0", "--nonsense", "serve", "-x", "-vx"] {
             assert_eq!(line(&[wrong]), Err(format!("unknown flag: {wrong}")));
         }
         assert_eq!(line(&["--cert-dir"]), Err("flag needs an argument: --cert-dir".to_owned()));

@@ -55,6 +55,89 @@ fn names_that_cannot_be_in_a_certificate_are_refused() {
     assert!(credentials.issue_client("a", &[String::new()]).is_err());
     assert!(credentials.issue_client("a\nb", &[]).is_err());
     for bad in ["", "a b", "https://a", "b\u{fc}cher.example"] {
-        assert!(tls::server_config(&credentials, &[bad.into()]).is_err(), "{bad}");
+        assert!(tls::server_config(&Certificates::from(&credentials), &[bad.into()]).is_err(), "{bad}");
     }
+}
+
+/// The PEM files of a server whose certificate and whose clients' certificates others issued.
+struct Files {
+    _directory: tempfile::TempDir,
+    certificate: std::path::PathBuf,
+    key: std::path::PathBuf,
+    authorities: std::path::PathBuf,
+}
+
+impl Files {
+    fn of(server: &Credentials, clients: &Credentials) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let [certificate, key, authorities] =
+            ["apiserver.crt", "apiserver.key", "clients.crt"].map(|name| directory.path().join(name));
+        let issued = server.issue_server(&[]).unwrap();
+        std::fs::write(&certificate, issued.certificate).unwrap();
+        std::fs::write(&key, issued.key).unwrap();
+        std::fs::write(&authorities, clients.authority_certificate()).unwrap();
+        Self { _directory: directory, certificate, key, authorities }
+    }
+
+    async fn serve(&self) -> Front {
+        let certificates =
+            Certificates::files(&self.certificate, &self.key, Some(&self.authorities)).unwrap();
+        let options = Options {
+            https: "127.0.0.1:0".parse().unwrap(),
+            http: None,
+            names: vec![],
+            authenticators: vec![Box::new(ClientCertificates)],
+        };
+        Front::start(options, certificates, Arc::new(Shared(Arc::default()))).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn certificates_from_files_are_shown_and_believed() {
+    let [ours, clients, strangers] = [(); 3].map(|()| Credentials::load_or_create(None).unwrap());
+    let front = Files::of(&ours, &clients).serve().await;
+    let jane = clients.issue_client("jane", &["developers".into()]).unwrap();
+    let mut client = Client::over(handshake(&front, &ours, "h2", Some(&jane)).await.unwrap(), "h2").await;
+    assert_eq!(text(client.get("/whoami", None).await).await, "jane  developers|system:authenticated false");
+    let anybody = handshake(&front, &ours, "h2", None).await.unwrap();
+    let anybody = Client::over(anybody, "h2").await.get("/whoami", None).await;
+    assert_eq!(text(anybody).await, "system:anonymous  system:unauthenticated false");
+    assert!(handshake(&front, &clients, "h2", None).await.is_err(), "the server is not of that authority");
+    let stranger = strangers.issue_client("jane", &[]).unwrap();
+    // The answer to a bad certificate may come after the client believes that all is well.
+    if let Ok(stream) = handshake(&front, &ours, "http/1.1", Some(&stranger)).await {
+        assert!(Client::over(stream, "http/1.1").await.send(get("/whoami", None)).await.is_err());
+    }
+}
+
+#[test]
+fn files_that_are_not_what_they_should_be_are_named() {
+    let credentials = Credentials::load_or_create(None).unwrap();
+    let files = Files::of(&credentials, &credentials);
+    let error = |certificate, key, authorities| {
+        Certificates::files(certificate, key, authorities).unwrap_err().to_string()
+    };
+    let (certificate, key) = (files.certificate.as_path(), files.key.as_path());
+    assert!(error(key, key, None).ends_with("apiserver.key: holds no certificate in PEM"));
+    assert!(error(certificate, certificate, None).ends_with("apiserver.crt: holds no key in PEM"));
+    assert!(error(certificate, key, Some(key)).ends_with("apiserver.key: holds no certificate in PEM"));
+    let none = certificate.with_file_name("none");
+    assert!(error(&none, key, None).contains("none: "));
+}
+
+#[test]
+fn certificates_are_made_where_there_are_none_and_kept_where_there_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let [certificate, key] = ["certs/a.crt", "certs/a.key"].map(|name| directory.path().join(name));
+    let read = || (std::fs::read(&certificate).unwrap(), std::fs::read(&key).unwrap());
+    Certificates::create_files(&certificate, &key, &["api.example".into()]).unwrap();
+    let made = read();
+    Certificates::create_files(&certificate, &key, &[]).unwrap();
+    assert!(made == read());
+    let path = certificate.to_str().unwrap();
+    let verified = openssl(&["verify", "-CAfile", path, "-verify_hostname", "api.example", path]);
+    assert!(verified.ends_with("OK\n"), "{verified}");
+    std::fs::remove_file(&key).unwrap();
+    let error = Certificates::create_files(&certificate, &key, &[]).unwrap_err().to_string();
+    assert!(error.ends_with("a.key: is missing, but the certificate is there"), "{error}");
 }
