@@ -117,6 +117,14 @@ impl<K: Kind> Cache<K> {
         self.namespaces.as_ref().map(|names| names.iter().cloned().collect())
     }
 
+    pub(crate) fn selectors(&self) -> (Option<String>, Option<String>) {
+        (self.labels.clone(), self.fields.clone())
+    }
+
+    pub(crate) fn is_partial(&self) -> bool {
+        self.policy == Policy::Metadata || !self.dropped.is_empty()
+    }
+
     pub(crate) fn held(&self) -> Policy {
         self.policy
     }

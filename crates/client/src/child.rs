@@ -10,7 +10,7 @@ use crate::children::Child;
 use crate::client::Client;
 use crate::delete::Propagation;
 use crate::error::Error;
-use crate::kind::{Kind, describe, key_of, kind_name};
+use crate::kind::{Kind, describe, full_kind, key_of, kind_name};
 use crate::owner::controller_of;
 use crate::write::Outcome;
 
@@ -71,7 +71,7 @@ impl<K> Default for Pruning<K> {
 
 impl<K: Kind> Pruned for Pruning<K> {
     fn kind(&self) -> String {
-        kind_name::<K>()
+        full_kind::<K>()
     }
 
     fn prune<'c>(
@@ -86,7 +86,7 @@ impl<K: Kind> Pruned for Pruning<K> {
                 let key = key_of(&*child);
                 let controls = controller_of(&*child).is_some_and(|by| Uid::from(by.uid.as_str()) == *owner);
                 let going = child.meta().deletion_timestamp.is_some();
-                if !controls || going || wanted.contains(&(kind_name::<K>(), key.clone())) {
+                if !controls || going || wanted.contains(&(full_kind::<K>(), key.clone())) {
                     continue;
                 }
                 match client.delete(&*child).propagation(Propagation::Background).await {

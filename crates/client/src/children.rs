@@ -8,7 +8,7 @@ use watchkeeper_core::{Key, Uid};
 use crate::child::{Applying, Pruned, Pruning, Wanted};
 use crate::client::Client;
 use crate::error::Error;
-use crate::kind::{Kind, describe, describe_object, is_namespaced, key_of, kind_name};
+use crate::kind::{Kind, describe, describe_object, full_kind, is_namespaced, key_of};
 use crate::owner::{check_namespaces, controller_reference};
 use crate::write::Outcome;
 
@@ -155,7 +155,7 @@ impl<'a> Children<'a> {
     /// Objects of this kind that are not in the set will go, also if none of this kind is wanted.
     #[must_use]
     pub fn prunes<K: Kind>(mut self) -> Self {
-        if !self.pruned.iter().any(|pruned| pruned.kind() == kind_name::<K>()) {
+        if !self.pruned.iter().any(|pruned| pruned.kind() == full_kind::<K>()) {
             self.pruned.push(Box::new(Pruning::<K>::default()));
         }
         self
@@ -175,7 +175,7 @@ impl<'a> Children<'a> {
         }
         check_namespaces(&parent.what, parent.namespace.as_deref(), &object)?;
         let key = key_of(&object);
-        if !self.keys.insert((kind_name::<K>(), key.clone())) {
+        if !self.keys.insert((full_kind::<K>(), key.clone())) {
             return Err(Error::Twice { owner: parent.what.clone(), child: describe::<K>(&key) });
         }
         let owners = object.meta_mut().owner_references.get_or_insert_default();

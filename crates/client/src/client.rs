@@ -191,7 +191,9 @@ impl Client {
             informer: informer.clone(),
             projection: cache.projection(),
             typed: cache.held() == Policy::Typed,
+            partial: cache.is_partial(),
             selector,
+            selectors: cache.selectors(),
             namespaces: cache.namespace_list(),
             indexes: Mutex::default(),
         };

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::exchange::Ask;
 use crate::kind::{Kind, describe, key_of, kind_name};
 use crate::known::{Known, is_gone};
+use crate::live::Selection;
 use crate::place::Uri;
 use crate::view::Look;
 use crate::write::{Answers, version_of};
@@ -60,8 +61,8 @@ impl Client {
         }
     }
 
-    /// Deletes all objects of a kind, or those that match. The cache is not told: use [`Client::list`] after a while, or
-    /// [`Client::live`].
+    /// Deletes all objects of a kind, or those that match. Until the cache has caught up, all reads of the kind go to the
+    /// API, since the answer does not say what has become of which object.
     pub fn delete_all_of<K: Kind>(&self) -> DeleteAll<'_, K> {
         DeleteAll {
             client: self,
@@ -141,6 +142,23 @@ fn last_seen<K: Kind>(known: &Known<K>, key: &Key) -> Option<(Uid, Version)> {
     }
 }
 
+impl Client {
+    /// From now on reads of a kind go to the API until the cache shows what there is now.
+    async fn doubt_all<K: Kind>(&self, known: &Known<K>) {
+        if known.declared.get().is_none() {
+            return;
+        }
+        // A list of what cannot be there is cheap, and says how far the cache has to come.
+        let none = Selection { fields: Some("metadata.name=-"), ..Selection::default() };
+        let version = match self.pages(known, &none).await {
+            Ok((_, version)) => version,
+            // Nothing can be compared with this: reads go to the API until the program is started again.
+            Err(_) => Version::from("unknown"),
+        };
+        known.doubt_before(version);
+    }
+}
+
 fn options(propagation: Option<Propagation>) -> Value {
     let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
     if let Some(propagation) = propagation {
@@ -212,7 +230,11 @@ impl<K: Kind> DeleteAll<'_, K> {
             body: options(self.propagation).to_string().into_bytes(),
             object: format!("all of {}", kind_name::<K>()),
         };
-        self.client.send(&known, None, ask, Answers::Other).await.map(drop)
+        let sent = self.client.send(&known, None, ask, Answers::Other).await.map(drop);
+        if matches!(sent, Ok(()) | Err(Error::Lost { .. })) && !self.client.options.dry_run {
+            self.client.doubt_all(&known).await;
+        }
+        sent
     }
 }
 

@@ -1,16 +1,10 @@
-use std::cmp::Ordering;
-use std::sync::Arc;
-
 use serde_json::{Value, json};
-use watchkeeper_core::Order;
 
 use crate::client::Client;
 use crate::error::Error;
 use crate::kind::{Kind, describe_object, key_of};
-use crate::known::Known;
 use crate::patch::Patch;
-use crate::view::Look;
-use crate::write::{Written, version_of};
+use crate::write::Written;
 
 impl Client {
     /// Adds a finalizer, unless it is there: the object then stays after a delete until the finalizer is removed.
@@ -57,7 +51,7 @@ impl Client {
     ) -> Result<Written<K>, Error> {
         let known = self.known::<K>();
         let uid = object.meta().uid.clone();
-        let first = newer_of(&known, object);
+        let first = self.newer_of(&known, object).await?;
         self.insist(&known, &key_of(object), first, None, |current| {
             if current.meta().uid != uid {
                 return Err(Error::NotFound { object: describe_object(object) });
@@ -71,17 +65,4 @@ impl Client {
         })
         .await
     }
-}
-
-/// The newer of an object that was read some time ago and what is known of the same incarnation now.
-pub(crate) fn newer_of<K: Kind>(known: &Known<K>, object: &K) -> Arc<K> {
-    let given = version_of(object);
-    if let Ok(Look::Found(sight)) = known.look(&key_of(object))
-        && Order::Total.compare(sight.version(), &given).is_some_and(Ordering::is_ge)
-        && let Ok(value) = sight.value()
-        && value.meta().uid == object.meta().uid
-    {
-        return value;
-    }
-    Arc::new(object.clone())
 }

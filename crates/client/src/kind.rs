@@ -38,6 +38,11 @@ pub(crate) fn kind_name<K: Kind>() -> String {
     K::kind(&()).into_owned()
 }
 
+/// A kind with its group: different kinds may share a name.
+pub(crate) fn full_kind<K: Kind>() -> String {
+    format!("{}/{}", K::api_version(&()), K::kind(&()))
+}
+
 /// Whether objects of the kind live in namespaces.
 pub(crate) fn is_namespaced<K: Kind>() -> bool {
     TypeId::of::<K::Scope>() == TypeId::of::<NamespaceResourceScope>()

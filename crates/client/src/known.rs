@@ -39,6 +39,10 @@ pub(crate) struct Declared<K: Kind> {
     /// Whether objects are held decoded.
     pub(crate) typed: bool,
     pub(crate) selector: Option<Selector>,
+    /// Whether something of the objects is left out that a change of them may be about.
+    pub(crate) partial: bool,
+    /// The label selector and the field selector, as the server reads them.
+    pub(crate) selectors: (Option<String>, Option<String>),
     /// None: all.
     pub(crate) namespaces: Option<Vec<String>>,
     /// User indexes by name.
@@ -117,6 +121,13 @@ impl<K: Kind> Known<K> {
         if let Ok(document) = Document::read(body, &Projection::everything().metadata_only()) {
             self.recent.lock().put(&document.header.key, &document.header.version);
         }
+    }
+
+    /// Reads go to the API until the cache has reached this version.
+    pub(crate) fn doubt_before(&self, version: Version) {
+        let mut overlay = self.overlay.lock();
+        self.overlaid.store(true, Ordering::Release);
+        overlay.raise_floor(version);
     }
 
     pub(crate) fn note(&self, key: Key, note: Note<K>) {

@@ -3,6 +3,7 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use watchkeeper_core::{Key, Uid};
 use watchkeeper_informer::Object;
 
@@ -15,6 +16,9 @@ use crate::live::Selection;
 use crate::overlay::{Note, Verdict};
 use crate::selector::Selector;
 use crate::view::{Sight, shown};
+
+/// So many objects are asked for one by one; for more, the whole list is.
+const MAX_DOUBTS: usize = 16;
 
 /// A list that is being narrowed down. Awaiting it gives the objects, ordered by key.
 ///
@@ -78,7 +82,7 @@ impl<'a, K: Kind> List<'a, K> {
             (None, None) => declared.store.list(),
         };
         let Some(sights) = gather(self.client, &known, declared, stored).await? else {
-            return self.live().await;
+            return self.past_the_cache(&known, declared).await;
         };
         let mut found = Vec::with_capacity(sights.len());
         for sight in sights {
@@ -108,6 +112,28 @@ impl<'a, K: Kind> List<'a, K> {
         let selection =
             Selection { namespace: self.namespace.as_deref(), labels: self.labels.as_deref(), fields: None };
         let (items, _) = self.client.pages(&known, &selection).await?;
+        self.select(items)
+    }
+
+    /// What the cache would show, from the API.
+    async fn past_the_cache(self, known: &Known<K>, declared: &Declared<K>) -> Result<Vec<Arc<K>>, Error> {
+        let (labels, fields) = &declared.selectors;
+        let both: Vec<&str> = [labels, &self.labels].into_iter().flatten().map(String::as_str).collect();
+        let labels = (!both.is_empty()).then(|| both.join(","));
+        let namespaces = match (&self.namespace, &declared.namespaces) {
+            (Some(namespace), _) => vec![Some(namespace.as_str())],
+            (None, Some(namespaces)) => namespaces.iter().map(|name| Some(name.as_str())).collect(),
+            (None, None) => vec![None],
+        };
+        let mut items = Vec::new();
+        for namespace in namespaces {
+            let selection = Selection { namespace, labels: labels.as_deref(), fields: fields.as_deref() };
+            items.extend(self.client.pages(known, &selection).await?.0);
+        }
+        self.select(items)
+    }
+
+    fn select(&self, items: Vec<Value>) -> Result<Vec<Arc<K>>, Error> {
         let mut found = BTreeMap::new();
         for mut item in items {
             // Items of a list do not say their kind.
@@ -156,7 +182,8 @@ pub(crate) async fn gather<K: Kind>(
 ) -> Result<Option<Vec<Sight<K>>>, Error> {
     // Notes before positions before objects: see `Known::look`.
     let (notes, floor) = known.all_notes(declared);
-    if floor.is_some() {
+    let doubts = notes.iter().filter(|(_, note)| matches!(note, Note::Doubt { .. })).count();
+    if floor.is_some() || doubts > MAX_DOUBTS {
         return Ok(None);
     }
     let mut over: BTreeMap<Key, Option<Sight<K>>> = BTreeMap::new();

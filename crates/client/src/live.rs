@@ -136,11 +136,9 @@ impl Client {
         let object = held.filter(selected);
         if version.number().is_some() {
             known.note(key.clone(), Note::At { version, object: object.clone() });
-        } else if let Some(held) = &object
-            && let Some(stored) = declared.store.get(key)
-            && stored.version() == &version
-            && stored.uid() == held.header.uid.as_ref()
-            && let Some(note) = known.overlay.lock().get(key)
+        } else if let (Some(held), Some(stored), Some(note)) =
+            (&object, declared.store.get(key), known.notes_for(key).0)
+            && (stored.version(), stored.uid()) == (&version, held.header.uid.as_ref())
         {
             // Versions that cannot be compared can still be equal: then the cache has caught up.
             known.forget(key, &note);

@@ -75,7 +75,7 @@ impl<K: Kind, V: Hash + Eq + Clone + Send + Sync + 'static> Lookup<K, V> {
         let declared = known.ready()?;
         let Inner { index, values } = &*self.inner;
         let Some(sights) = gather(&self.client, &known, declared, || index.get(value)).await? else {
-            return self.client.live().list::<K>().matching(|object| values(object).contains(value)).await;
+            return self.client.list::<K>().matching(|object| values(object).contains(value)).await;
         };
         let mut found = Vec::with_capacity(sights.len());
         for sight in sights {

@@ -1,12 +1,13 @@
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use serde_json::json;
-use watchkeeper_core::Key;
+use watchkeeper_core::{Key, Order};
 
 use crate::client::Client;
 use crate::difference::merge_patch;
 use crate::error::Error;
-use crate::kind::{Kind, describe};
+use crate::kind::{Kind, describe, key_of};
 use crate::known::Known;
 use crate::patch::Patch;
 use crate::view::Look;
@@ -24,7 +25,7 @@ impl Client {
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use watchkeeper_client::{Client, Error};
-    /// # use watchkeeper_core::Key;
+    /// # use watchkeeper_core::{Key, Order};
     /// # async fn example(client: &Client) -> Result<(), Error> {
     /// let key = Key::new(Some("shop"), "cart");
     /// let cart = client.modify(&key, |map: &mut ConfigMap| {
@@ -59,6 +60,9 @@ impl Client {
 
     /// The newest state that is known: the cache with what was written, or where there is none, the API.
     pub(crate) async fn newest<K: Kind>(&self, known: &Known<K>, key: &Key) -> Result<Option<Arc<K>>, Error> {
+        if known.declared.get().is_some_and(|declared| declared.partial) {
+            return self.fetch(known, key).await;
+        }
         match known.look(key) {
             Ok(Look::Found(sight)) => sight.value().map(Some),
             Ok(Look::Absent) => Ok(None),
@@ -68,6 +72,23 @@ impl Client {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// The newer of an object that was read some time ago and what is known of the same incarnation now.
+    pub(crate) async fn newer_of<K: Kind>(&self, known: &Known<K>, object: &K) -> Result<Arc<K>, Error> {
+        let key = key_of(object);
+        if known.declared.get().is_some_and(|declared| declared.partial) {
+            let whole = self.fetch(known, &key).await?;
+            return whole.ok_or_else(|| Error::NotFound { object: describe::<K>(&key) });
+        }
+        if let Ok(Look::Found(sight)) = known.look(&key)
+            && Order::Total.compare(sight.version(), &version_of(object)).is_some_and(Ordering::is_ge)
+            && let Ok(value) = sight.value()
+            && value.meta().uid == object.meta().uid
+        {
+            return Ok(value);
+        }
+        Ok(Arc::new(object.clone()))
     }
 
     /// Sends what `change` makes of an object; if the object turns out to be another by now, makes it of that.

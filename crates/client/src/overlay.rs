@@ -161,6 +161,12 @@ impl<K> Overlay<K> {
         self.floor.clone()
     }
 
+    /// Forgets everything for a floor: reads go to the API until the cache has reached it.
+    pub(crate) fn raise_floor(&mut self, floor: Version) {
+        self.notes.clear();
+        self.floor = Some(floor);
+    }
+
     pub(crate) fn clear_floor(&mut self, reached: &Version) {
         if self.floor.as_ref() == Some(reached) {
             self.floor = None;
@@ -213,3 +219,6 @@ impl<K> Overlay<K> {
         self.sweep_at = if self.notes.len() < MAX_NOTES { twice.min(MAX_NOTES) } else { twice };
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,4 @@
 use std::future::IntoFuture;
-use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -11,7 +10,6 @@ use crate::condition::Finding;
 use crate::difference::merge_patch;
 use crate::error::Error;
 use crate::exchange::decode;
-use crate::finalizer::newer_of;
 use crate::kind::{Kind, describe_object, key_of};
 use crate::patch::Patch;
 use crate::write::{Written, value_of};
@@ -84,7 +82,7 @@ impl<'a, K: Kind> StatusWriter<'a, K> {
         let known = client.known::<K>();
         let now = now(client);
         let generation = object.meta().generation;
-        let first: Arc<K> = newer_of(&known, object);
+        let first = client.newer_of(&known, object).await?;
         client
             .insist(&known, &key_of(object), first, Some("status"), |current| {
                 if current.meta().uid != object.meta().uid {
@@ -93,7 +91,7 @@ impl<'a, K: Kind> StatusWriter<'a, K> {
                 let mut wanted = current.clone();
                 changes.iter_mut().for_each(|change| change(&mut wanted));
                 let mut value = value_of(&wanted)?;
-                set_conditions(&mut value["status"], &findings, generation, &now);
+                set_conditions(&mut value, &findings, generation, &now);
                 if let Some(generation) = generation.filter(|_| observed) {
                     value["status"]["observedGeneration"] = generation.into();
                 }
@@ -115,10 +113,11 @@ fn difference(before: &Value, after: &Value) -> Option<Value> {
     }
 }
 
-fn set_conditions(status: &mut Value, findings: &[Finding], generation: Option<i64>, now: &str) {
+fn set_conditions(object: &mut Value, findings: &[Finding], generation: Option<i64>, now: &str) {
     if findings.is_empty() {
         return;
     }
+    let status = &mut object["status"];
     let mut conditions = match status["conditions"].take() {
         Value::Array(conditions) => conditions,
         _ => Vec::new(),

@@ -111,7 +111,7 @@ impl<K: Kind> Known<K> {
         })
     }
 
-    fn notes_for(&self, key: &Key) -> (Option<Note<K>>, Option<Version>) {
+    pub(crate) fn notes_for(&self, key: &Key) -> (Option<Note<K>>, Option<Version>) {
         if !self.overlaid.load(Ordering::Acquire) {
             return (None, None);
         }
@@ -121,7 +121,7 @@ impl<K: Kind> Known<K> {
 
     /// Whether the cache has reached a floor, wherever this key is watched.
     pub(crate) fn is_past(&self, declared: &Declared<K>, key: &Key, floor: &Version) -> bool {
-        declared.position(key).is_some_and(|position| !Order::Total.is_older(&position, floor))
+        declared.position(key).and_then(|at| Order::Total.compare(&at, floor)).is_some_and(Than::is_ge)
     }
 
     /// All notes, and the floor unless the whole cache is past it.

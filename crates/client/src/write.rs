@@ -23,7 +23,7 @@ pub(crate) const ATTEMPTS: usize = 5;
 pub enum Outcome {
     /// The object was not there, now it is.
     Created,
-    /// The object has another state now.
+    /// The object has another state now. If its kind is not cached, it may also be the same as before.
     Changed,
     /// Nothing would have changed, or nothing did.
     Unchanged,

@@ -48,6 +48,31 @@ async fn objects_are_found_by_key_namespace_and_owner() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reader_can_wait_for_what_the_store_will_show() {
+    let source = Memory::new();
+    let informer = informer(&source).await;
+    let store = informer.store();
+    let waiting = tokio::spawn({
+        let store = store.clone();
+        async move { store.until(|store| store.len() == 2).await }
+    });
+    source.put(&key("a"), 1);
+    settle().await;
+    assert!(!waiting.is_finished());
+    source.put(&key("b"), 2);
+    assert!(waiting.await.unwrap());
+    assert!(store.until(|store| store.len() == 2).await, "asked at once, too");
+    let in_vain = tokio::spawn({
+        let store = store.clone();
+        async move { store.until(|store| store.is_empty()).await }
+    });
+    settle().await;
+    informer.stop().await;
+    assert!(!in_vain.await.unwrap());
+    assert!(!store.until(|store| store.is_empty()).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_index_can_be_added_at_any_time_and_follows_every_change() {
     let source = Memory::new();
     (0..100).for_each(|n| source.put(&key(&format!("n{n}")), n));
