@@ -243,8 +243,7 @@ impl Server {
             None => resource.deprecation().map(str::to_owned),
         };
         let Some(warning) = deprecated else { return reply };
-        let format = media::accept(&call.headers).map_or(Format::Json, |accepted| accepted.format);
-        let reply = reply.unwrap_or_else(|failure| Reply::failure(&failure).format(format));
+        let reply = reply.unwrap_or_else(|failure| Reply::failure(&failure, failure_format(&call.headers)));
         Ok(reply.warning_first(&warning))
     }
 

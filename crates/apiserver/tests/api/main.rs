@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod access;
-mod collecting;
 mod account_tokens;
+mod collecting;
 mod harness;
 mod lifecycles;
 mod lists;
