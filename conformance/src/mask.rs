@@ -37,6 +37,7 @@ const TEXTS: &[(&str, &str)] = &[
     (r#"resourceVersion: "\d+""#, r#"resourceVersion: "<rv>""#),
     (r"\?hash=[0-9A-F]+", "?hash=<hash>"),
     (r"https://127\.0\.0\.1:\d+", "<server>"),
+    (r"eyJ[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", "<token>"),
 ];
 
 impl Mask {
