@@ -169,7 +169,7 @@ mod tests {
         for rule in rules.flatten() {
             let is_about_resources = !rule.resources.is_empty() && !rule.api_groups.is_empty();
             assert!(!rule.verbs.is_empty(), "{rule}");
-            assert!(is_about_resources != !rule.non_resource_urls.is_empty(), "{rule}");
+            assert!(is_about_resources == rule.non_resource_urls.is_empty(), "{rule}");
         }
         for binding in &all.bindings {
             let found = match binding.role.kind.as_str() {
