@@ -108,8 +108,11 @@ async fn a_cache_that_holds_only_a_part_does_not_make_a_status_lose_the_rest() {
     world.client.declare(Cache::of::<Greeting>().drop("/status")).unwrap();
     world.client.synced().await.unwrap();
     let greeting = world.greeting("g").await;
-    world.somebody_else().status(&greeting).condition(condition("Theirs").is_true("Yes")).await.unwrap();
-    world.client.barrier::<Greeting>().await.unwrap();
+    let theirs =
+        world.somebody_else().status(&greeting).condition(condition("Theirs").is_true("Yes")).await.unwrap();
+    let version = watchkeeper_core::Version::from(theirs.metadata.resource_version.as_deref().unwrap());
+    let store = world.client.informer::<Greeting>().unwrap().store();
+    store.until(|store| store.get(&key("g")).is_some_and(|seen| *seen.version() == version)).await;
     let seen = world.client.get::<Greeting>(&key("g")).await.unwrap().unwrap();
     assert_eq!(seen.status, None);
     let written = world.client.status(&*seen).condition(ready("Mine")).await.unwrap();
