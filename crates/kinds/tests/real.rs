@@ -168,8 +168,11 @@ fn objects_are_judged_as_the_real_server_judges_them() {
         let name = ours["metadata"]["name"].as_str().unwrap_or_default();
         let ours = (!errors.is_empty())
             .then(|| watchkeeper_schema::invalid_message(kind.group, kind.kind, name, &errors));
-        // Behind the message for immutable specs theirs shows the difference of two Go structs.
-        let theirs = line["error"].as_str().and_then(|text| text.lines().next()).map(str::to_owned);
+        // Behind the message for immutable specs theirs shows the difference of two Go structs; ours does not for pods.
+        let shows_difference = ours.as_ref().is_some_and(|ours| ours.contains('\n'));
+        let theirs = line["error"].as_str();
+        let theirs = theirs.and_then(|text| if shows_difference { Some(text) } else { text.lines().next() });
+        let theirs = theirs.map(str::to_owned);
         if ours != theirs {
             found.push(format!(
                 "\n  ours   {}\n  theirs {}",

@@ -213,9 +213,9 @@ mod tests {
                 continue;
             }
             // The real message names a source file of the real server.
-            let bad = case["bad"].as_str().map(|bad| bad.split(" in scheme").next().unwrap().to_owned());
-            if let Some(bad) = bad {
-                case["bad"] = bad.into();
+            let bad = case["bad"].as_str().and_then(|bad| bad.split_once(" in scheme"));
+            if let Some((bad, _)) = bad {
+                case["bad"] = format!("{bad} in scheme \"watchkeeper\"").into();
             }
             // A value does not keep how a number was written that it cannot hold.
             if case["body"]["gracePeriodSeconds"].as_f64() == Some(1e20) {

@@ -48,7 +48,9 @@ impl Model {
     /// An owner goes and leaves its dependents behind.
     fn orphan(&mut self, index: usize) {
         if let Some(gone) = self.objects.remove(&index) {
-            self.objects.values_mut().for_each(|object| drop(object.owners.remove(&gone.uid)));
+            for object in self.objects.values_mut() {
+                object.owners.remove(&gone.uid);
+            }
         }
     }
 }

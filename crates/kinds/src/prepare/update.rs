@@ -1,5 +1,5 @@
 use super::create::custom_resource_definition;
-use super::{Write, generation, object, qos};
+use super::{Write, generation, object};
 use crate::Kind;
 use crate::alias::TEMPLATE_GENERATION;
 use serde_json::{Map, Value, json};
@@ -57,10 +57,7 @@ fn status(kind: &Kind, new: &mut Fields, old: &Fields) {
         keep(object(new, "metadata"), metadata(old), field);
     }
     if kind.kind == "Pod" {
-        let before = old.get("status").and_then(Value::as_object);
-        let class = before.and_then(|status| status.get("qosClass")).cloned();
-        let class = class.unwrap_or_else(|| qos::class(old.get("spec").unwrap_or(&Value::Null)).into());
-        object(new, "status").insert("qosClass".into(), class);
+        keep(object(new, "status"), old.get("status").and_then(Value::as_object), "qosClass");
     }
 }
 
