@@ -15,11 +15,14 @@ use crate::server::Server;
 /// The protobuf encoding of the second version. Go clients ask for it by a name with an `@` in it, which is no media type.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
+/// What kube-apiserver says about its document of the second version, compressed or not.
+const GZIP: &str = "Accept-Encoding";
+
 /// Answers `/openapi/...`. Documents are made when they are asked for and not kept: clients keep them, by their tags.
 pub(crate) fn answer(server: &Server, call: &Call, document: &str) -> Result<Reply, Failure> {
     let registry = server.registry();
     let mut reply = match document.trim_end_matches('/') {
-        "v2" => second(&registry, call),
+        "v2" => second(&registry, call).header("vary", GZIP),
         "v3" => {
             let mut reply = index(&registry);
             reply.tag(&call.headers);

@@ -186,7 +186,9 @@ impl Reply {
         };
         let body = if gzip && is_long && !is_live {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+            if !headers.get_all(VARY).iter().any(|vary| vary == "Accept-Encoding") {
+                headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+            }
             gzip::compress(body)
         } else {
             body
