@@ -3,6 +3,7 @@
 //! - [`Script`] is a session with `kubectl` as text: commands and what a person would see. [`Session`] runs one.
 //! - [`Exchanges`] is a list of plain HTTP requests; a [`Recording`] is what a server answered, with everything masked
 //!   that differs from run to run.
+//! - [`Verdict`] is what a program in another language said.
 //! - [`Server`] is who is asked: the API server of this workspace, or any running one.
 //!
 //! The same files run against the real kube-apiserver, which is how the expected results came to be:
@@ -12,6 +13,7 @@ mod difference;
 mod exchange;
 mod mask;
 mod pattern;
+mod program;
 mod recording;
 mod script;
 mod server;
@@ -21,7 +23,8 @@ pub use difference::differences;
 pub use exchange::{Capture, Exchange, Exchanges};
 pub use mask::Mask;
 pub use pattern::{Comparison, compare};
+pub use program::{TestOutcome, Verdict, tool};
 pub use recording::{Answer, Recording};
 pub use script::{Script, Step};
-pub use server::{Error, Server, choice};
+pub use server::{Error, Server, binary, choice};
 pub use session::{Kubectl, Outcome, Session};

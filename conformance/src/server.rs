@@ -47,7 +47,7 @@ impl Server {
         if let Some(kubeconfig) = choice("KUBECONFIG") {
             return Ok(Self { kubeconfig: kubeconfig.into(), child: None });
         }
-        let binary = choice("SERVER").map_or_else(build, |path| Ok(path.into()))?;
+        let binary = binary()?;
         std::fs::create_dir_all(scratch)
             .map_err(|source| Error::File { path: scratch.to_owned(), source })?;
         let kubeconfig = scratch.join("kubeconfig");
@@ -102,6 +102,11 @@ impl Drop for Server {
 /// What the environment says about a run: the variable `WATCHKEEPER_CONFORMANCE_<name>`, if it is set to something.
 pub fn choice(name: &str) -> Option<String> {
     std::env::var(format!("WATCHKEEPER_CONFORMANCE_{name}")).ok().filter(|value| !value.is_empty())
+}
+
+/// The binary of this workspace: that of `WATCHKEEPER_CONFORMANCE_SERVER`, or one that is built now.
+pub fn binary() -> Result<PathBuf, Error> {
+    choice("SERVER").map_or_else(build, |path| Ok(path.into()))
 }
 
 /// Builds the command line of this workspace and asks cargo where it put it.
