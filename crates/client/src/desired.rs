@@ -103,9 +103,7 @@ pub(crate) fn fingerprint_of_shown(document: &Value, object: &Value, hasher: &im
 }
 
 fn member(name: &str, value: u64, hasher: &impl BuildHasher) -> u64 {
-    let mut hash = hasher.build_hasher();
-    (name, value).hash(&mut hash);
-    hash.finish()
+    hasher.hash_one((name, value))
 }
 
 /// The members of a document that ownership of fields is about.

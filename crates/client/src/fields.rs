@@ -46,16 +46,14 @@ fn items_match(set: &Map<String, Value>, items: &[Value], object: &Value) -> boo
     for (name, below) in set.iter().filter(|(name, _)| *name != ".") {
         let Some((kind, text)) = name.split_once(':') else { return false };
         let Ok(said) = serde_json::from_str::<Value>(text) else { return false };
-        let (is_wanted, is_shown): (Box<dyn Fn(&Value) -> bool>, Box<dyn Fn(&Value) -> bool>) = match kind {
-            "v" => (Box::new(|item| *item == said), Box::new(|item| *item == said)),
-            "k" => {
-                (Box::new(|item| has_keys(item, &said, true)), Box::new(|item| has_keys(item, &said, false)))
-            }
-            _ => return false,
+        let fits = |item: &Value, may_lack: bool| match kind {
+            "v" => *item == said,
+            "k" => has_keys(item, &said, may_lack),
+            _ => false,
         };
-        let Some(at) = left.iter().position(|item| is_wanted(item)) else { return false };
+        let Some(at) = left.iter().position(|item| fits(item, true)) else { return false };
         let wanted = left.swap_remove(at);
-        let Some(found) = shown.iter().find(|item| is_shown(item)) else { return false };
+        let Some(found) = shown.iter().find(|item| fits(item, false)) else { return false };
         if kind == "k" && !matches(below, wanted, found) {
             return false;
         }

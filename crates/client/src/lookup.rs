@@ -18,8 +18,11 @@ pub struct Lookup<K: Kind, V> {
 
 struct Inner<K: Kind, V> {
     index: Index<K, V>,
-    values: Box<dyn Fn(&K) -> Vec<V> + Send + Sync>,
+    values: Values<K, V>,
 }
+
+/// What an object stands under.
+type Values<K, V> = Box<dyn Fn(&K) -> Vec<V> + Send + Sync>;
 
 impl Client {
     /// Indexes a declared kind by whatever a function gives for each object, at any time. A name stands for one index: asked

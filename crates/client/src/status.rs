@@ -29,9 +29,11 @@ pub struct StatusWriter<'a, K: Kind> {
     client: &'a Client,
     object: &'a K,
     findings: Vec<Finding>,
-    changes: Vec<Box<dyn FnMut(&mut K) + Send + 'a>>,
+    changes: Vec<Change<'a, K>>,
     observed: bool,
 }
+
+type Change<'a, K> = Box<dyn FnMut(&mut K) + Send + 'a>;
 
 impl Client {
     /// Writes the status of an object, as far as it has moved.

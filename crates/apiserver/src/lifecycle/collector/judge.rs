@@ -108,7 +108,7 @@ async fn finish(
     dependents: &[Box<str>],
 ) -> Result<(), Failure> {
     if facts.finalizers.iter().any(|name| name == ORPHAN) {
-        let disowned = dependents.to_vec().into_iter().map(|key| disown_one(server, key, &facts.uid));
+        let disowned = dependents.iter().cloned().map(|key| disown_one(server, key, &facts.uid));
         stream::iter(disowned).buffer_unordered(TOGETHER).try_collect::<()>().await?;
         return server.remove_finalizer(place, ORPHAN).await;
     }
