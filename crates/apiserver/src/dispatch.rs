@@ -470,6 +470,11 @@ impl Server {
         let accepted = media::accept_stream(&call.headers, endpoint(resource))?;
         let filter = Filter::new(resource, &options)?.restricted_to(name);
         let form = Form::new(&accepted, &call.query)?;
+        if media::asks_for_web_socket(&call.headers) {
+            // Clients that try one first (fabric8) wait for the end of an answer that refuses it, and only a 200 has them
+            // fall back to a plain watch.
+            return Ok(Reply::new(200, Body::empty()).typed(form.format.stream_type()));
+        }
         let watcher = self.watch(resource, namespace, filter, form, &options).await?;
         let guard = self.metrics.watch();
         let stream = futures_util::StreamExt::map(watcher.into_stream(), move |bytes| {

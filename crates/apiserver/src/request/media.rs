@@ -3,7 +3,7 @@ pub(crate) use super::content_type::{BodyFormat, PatchFormat, body_format, patch
 use super::query::Query;
 use super::rejected::Rejected;
 use http::HeaderMap;
-use http::header::{ACCEPT, HeaderName, USER_AGENT};
+use http::header::{ACCEPT, CONNECTION, HeaderName, UPGRADE, USER_AGENT};
 use std::borrow::Cow;
 
 /// The formats there are; the first is for clients that do not say.
@@ -209,6 +209,13 @@ pub(crate) fn pretty(headers: &HeaderMap, query: &Query) -> bool {
             ["curl", "Wget", "Mozilla/5.0"].iter().any(|known| agent.starts_with(known))
         }
     }
+}
+
+/// Whether the client wants to go on over a WebSocket.
+pub(crate) fn asks_for_web_socket(headers: &HeaderMap) -> bool {
+    let connection = header(headers, &CONNECTION).to_ascii_lowercase();
+    connection.split(',').any(|word| word.trim() == "upgrade")
+        && header(headers, &UPGRADE).eq_ignore_ascii_case("websocket")
 }
 
 /// The first header of that name as text; empty if there is none.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::harness::{Api, config_map};
 use serde_json::{Value, json};
+use watchkeeper_apiserver::front::Body;
 use watchkeeper_storage::{Memory, Options, Storage, Window};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -36,6 +37,17 @@ async fn a_watch_tells_everything_after_a_version_once_and_in_order() {
     let (deleted, before) =
         (&event["object"]["metadata"]["resourceVersion"], &changed["metadata"]["resourceVersion"]);
     assert!(number(deleted) > number(before), "the version is that of the deletion");
+}
+
+#[tokio::test]
+async fn a_web_socket_is_refused_by_an_answer_that_ends() {
+    let api = Api::start().await;
+    api.post(CONFIG_MAPS, config_map("a", json!({}))).await.ok();
+    let request = http::Request::get(format!("{CONFIG_MAPS}?watch=true"))
+        .header("connection", "keep-alive, Upgrade")
+        .header("upgrade", "websocket");
+    let answer = api.answer(request.body(Body::empty()).unwrap()).await;
+    assert_eq!((answer.code, answer.text.as_str()), (200, ""));
 }
 
 #[tokio::test]

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime;
-use watchkeeper_apiserver::front::{Authenticator, Certificates, ClientCertificates, Front, Options, Tokens};
-use watchkeeper_apiserver::{ApiServer, Options as ServerOptions};
+use watchkeeper_apiserver::front::{Certificates, ClientCertificates, Front, Options, Tokens};
+use watchkeeper_apiserver::{AccountTokens, ApiServer, Authorization, Options as ServerOptions};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage};
 
 use crate::failure::Failure;
-use crate::logging;
 use crate::stopping::{Signals, until_stopped};
+use crate::{duration, logging};
 use flags::{Line, Values};
 
 /// After the first signal, how long requests may take to end. envtest waits for 20 seconds before it kills.
@@ -71,19 +71,22 @@ struct Settings {
     client_authorities: Option<PathBuf>,
     token_file: Option<PathBuf>,
     etcd: Vec<String>,
+    authorization: Authorization,
+    /// The address in the endpoints of the Service `kubernetes`, if it is not that of `listen`.
+    advertise: Option<IpAddr>,
+    account_issuer: Option<String>,
+    account_signing_key: Option<PathBuf>,
+    account_keys: Vec<PathBuf>,
+    /// Whether namespaces have a ServiceAccount: nobody misses it if Pods are not given one.
+    service_accounts: bool,
     garbage_collection: bool,
+    event_lifetime: Option<Duration>,
+    request_timeout: Option<Duration>,
     log: &'static str,
 }
 
 impl Settings {
     fn of(values: &Values) -> Result<Self, String> {
-        for mode in values.words("authorization-mode") {
-            if !["AlwaysAllow", "Node", "RBAC"].contains(&mode) {
-                return Err(format!(
-                    "--authorization-mode={mode}: this server knows AlwaysAllow, Node and RBAC"
-                ));
-            }
-        }
         values.words("enable-admission-plugins").try_for_each(plugins::enable)?;
         values.words("disable-admission-plugins").try_for_each(plugins::disable)?;
         for api in values.words("runtime-config") {
@@ -120,7 +123,15 @@ impl Settings {
             client_authorities: path("client-ca-file"),
             token_file: path("token-auth-file"),
             etcd: values.words("etcd-servers").map(str::to_owned).collect(),
+            authorization: authorization(values)?,
+            advertise: parsed(values, "advertise-address")?,
+            account_issuer: values.words("service-account-issuer").next().map(str::to_owned),
+            account_signing_key: path("service-account-signing-key-file"),
+            account_keys: values.words("service-account-key-file").map(PathBuf::from).collect(),
+            service_accounts: !values.words("disable-admission-plugins").any(|name| name == "ServiceAccount"),
             garbage_collection: values.last("enable-garbage-collector") != Some("false"),
+            event_lifetime: time(values, "event-ttl")?,
+            request_timeout: time(values, "request-timeout")?,
             log: match parsed::<u8>(values, "v")?.unwrap_or(0) {
                 0 | 1 => "warn",
                 2 | 3 => "info",
@@ -130,12 +141,9 @@ impl Settings {
     }
 
     fn run(self, start: Instant) -> Result<(), Failure> {
-        let mut tokens = Tokens::new();
-        if let Some(file) = &self.token_file {
-            tokens.add_file(file).map_err(Failure::running)?;
-        }
-        let mut names = self.names.clone();
+        let options = self.options()?;
         if self.may_create {
+            let mut names = self.names.clone();
             if !self.listen.ip().is_unspecified() {
                 names.push(self.listen.ip().to_string());
             }
@@ -146,11 +154,36 @@ impl Settings {
                 .map_err(Failure::running)?;
         let storage = self.storage()?;
         let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::running)?;
-        runtime.block_on(self.serve(Arc::clone(&storage), certificates, tokens, start))?;
+        runtime.block_on(self.serve(Arc::clone(&storage), certificates, options, start))?;
         // Tasks first: the storage closes when the last of them lets go of it.
         runtime.shutdown_timeout(Duration::from_secs(1));
         drop(storage);
         Ok(())
+    }
+
+    /// What the server itself is told.
+    fn options(&self) -> Result<ServerOptions, Failure> {
+        let mut tokens = Tokens::new();
+        if let Some(file) = &self.token_file {
+            tokens.add_file(file).map_err(Failure::running)?;
+        }
+        let mut accounts = match (&self.account_signing_key, self.account_keys.as_slice()) {
+            (None, []) => AccountTokens::generate(),
+            (signing, keys) => AccountTokens::from_files(signing.as_deref(), keys),
+        }
+        .map_err(Failure::running)?;
+        if let Some(issuer) = &self.account_issuer {
+            accounts = accounts.issued_by(issuer);
+        }
+        let mut options = ServerOptions::default();
+        options.authorization = self.authorization;
+        options.account_tokens = Some(accounts);
+        options.tokens = Some(Arc::new(tokens));
+        options.service_accounts = self.service_accounts;
+        options.garbage_collection = self.garbage_collection;
+        options.event_lifetime = self.event_lifetime.unwrap_or(options.event_lifetime);
+        options.request_timeout = self.request_timeout.unwrap_or(options.request_timeout);
+        Ok(options)
     }
 
     /// The directory of the etcd beside us, so that this server can be ended and started again as one over a real etcd.
@@ -181,21 +214,45 @@ impl Settings {
         &self,
         storage: Arc<dyn Storage>,
         certificates: Certificates,
-        tokens: Tokens,
+        options: ServerOptions,
         start: Instant,
     ) -> Result<(), Failure> {
         let mut signals = Signals::listen()?;
-        let mut options = ServerOptions::default();
-        options.garbage_collection = self.garbage_collection;
+        let tokens = options.tokens.clone().unwrap_or_default();
         let server = Arc::new(ApiServer::start(storage, options).await.map_err(Failure::running)?);
-        let authenticators: Vec<Box<dyn Authenticator>> =
-            vec![Box::new(ClientCertificates), Box::new(tokens)];
-        let options = Options { https: self.listen, http: None, names: self.names.clone(), authenticators };
+        let accounts = server.account_authenticator();
+        let options = Options {
+            https: self.listen,
+            http: None,
+            names: self.names.clone(),
+            authenticators: vec![Box::new(ClientCertificates), Box::new(tokens), Box::new(accounts)],
+        };
         let front = Front::start(options, certificates, server.clone()).await.map_err(Failure::running)?;
-        tracing::info!("ready in {} ms: https://{}", start.elapsed().as_millis(), front.https_address());
+        let listening = front.https_address();
+        let advertised = SocketAddr::new(self.advertise.unwrap_or(listening.ip()), listening.port());
+        server.advertise(Some(advertised)).await.map_err(Failure::running)?;
+        tracing::info!("ready in {} ms: https://{listening}", start.elapsed().as_millis());
         until_stopped(&mut signals, &server, front, GRACE).await;
         Ok(())
     }
+}
+
+/// Everything is allowed unless something else is asked for, as with kube-apiserver.
+fn authorization(values: &Values) -> Result<Authorization, String> {
+    let modes: Vec<&str> = values.words("authorization-mode").collect();
+    if let Some(mode) = modes.iter().find(|mode| !["AlwaysAllow", "Node", "RBAC"].contains(mode)) {
+        return Err(format!("--authorization-mode={mode}: this server knows AlwaysAllow, Node and RBAC"));
+    }
+    Ok(if modes.is_empty() || modes.contains(&"AlwaysAllow") {
+        Authorization::None
+    } else {
+        Authorization::Rbac
+    })
+}
+
+fn time(values: &Values, name: &str) -> Result<Option<Duration>, String> {
+    let parse = |value| duration::parse(value).map_err(|wrong| format!("--{name}: {wrong}"));
+    values.last(name).map(parse).transpose()
 }
 
 fn parsed<T: std::str::FromStr>(values: &Values, name: &str) -> Result<Option<T>, String> {
@@ -237,7 +294,11 @@ mod tests {
         assert_eq!(settings.key, PathBuf::from("/certs/apiserver.key"));
         assert_eq!(settings.client_authorities, Some(PathBuf::from("/certs/client-cert-auth-ca.crt")));
         assert_eq!(settings.etcd, ["http://127.0.0.1:2379"]);
-        assert!(settings.garbage_collection);
+        assert_eq!(settings.authorization, Authorization::Rbac);
+        assert_eq!(settings.account_issuer.as_deref(), Some("https://127.0.0.1:40001/"));
+        assert_eq!(settings.account_keys, [PathBuf::from("/certs/sa-signer.crt")]);
+        assert_eq!(settings.account_signing_key, Some(PathBuf::from("/certs/sa-signer.key")));
+        assert!(settings.garbage_collection && !settings.service_accounts);
     }
 
     #[test]
@@ -252,10 +313,19 @@ mod tests {
             "--service-cluster-ip-range=192.168.0.0/16",
             "--secure-port=http",
             "--bind-address=localhost",
+            "--event-ttl=soon",
         ] {
             assert!(settings(&[wrong]).is_err(), "{wrong}");
         }
         assert!(settings(&["--runtime-config=api/all=true,api/beta"]).is_ok());
-        assert!(settings(&["--authorization-mode=Node,RBAC", "--anonymous-auth=true"]).is_ok());
+        assert!(settings(&["--anonymous-auth=true"]).is_ok());
+    }
+
+    #[test]
+    fn roles_are_looked_at_only_if_that_is_asked_for() {
+        let authorization = |arguments: &[&str]| settings(arguments).unwrap().authorization;
+        assert_eq!(authorization(&[]), Authorization::None);
+        assert_eq!(authorization(&["--authorization-mode=AlwaysAllow,RBAC"]), Authorization::None);
+        assert_eq!(authorization(&["--authorization-mode=Node,RBAC"]), Authorization::Rbac);
     }
 }
