@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tokio::time::Instant;
-use watchkeeper_apiserver::{ApiServer, Clock};
+use watchkeeper_apiserver::{ApiServer, Authorization, Clock};
 use watchkeeper_storage::{self as storage, Memory, Storage};
 
 use crate::TestEnv;
@@ -24,8 +24,11 @@ pub struct Builder {
 
 impl Default for Builder {
     fn default() -> Self {
+        let mut options = watchkeeper_apiserver::Options::default();
+        // A test says who is denied what; making roles for everybody else is not what it is about.
+        options.authorization = Authorization::None;
         Self {
-            options: watchkeeper_apiserver::Options::default(),
+            options,
             storage: None,
             window: storage::Window::default(),
             epoch: SystemTime::now(),
@@ -39,6 +42,13 @@ impl Builder {
     /// Options of the server; its clock is the environment's, whatever they say.
     pub fn options(mut self, options: watchkeeper_apiserver::Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Checks requests against roles and bindings, as a cluster does: [`client_as`](TestEnv::client_as) may then do what
+    /// they allow. Without this, everybody may do everything.
+    pub fn with_roles(mut self) -> Self {
+        self.options.authorization = Authorization::Rbac;
         self
     }
 

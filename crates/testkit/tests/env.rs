@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use futures_util::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Api, Client, Config, Error};
@@ -167,6 +168,22 @@ async fn what_is_denied_is_denied_until_that_is_lifted() {
     create(env.client(), "a").await.unwrap();
     denial.lift();
     create(eve(), "b").await.unwrap();
+}
+
+#[tokio::test]
+async fn with_roles_everybody_may_do_what_theirs_allow() {
+    let env = TestEnv::builder().with_roles().start().await;
+    let eve = || env.client_as("eve", &["developers"]);
+    assert_eq!(code(&create(eve(), "a").await.unwrap_err()), 403);
+    let binding: RoleBinding = serde_json::from_value(json!({
+        "metadata": {"name": "developers"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "developers"}],
+    }))
+    .unwrap();
+    let bindings: Api<RoleBinding> = Api::default_namespaced(env.client());
+    bindings.create(&PostParams::default(), &binding).await.unwrap();
+    create(eve(), "a").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
