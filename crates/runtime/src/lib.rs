@@ -47,6 +47,7 @@ mod predicate;
 mod reconciler;
 mod reference;
 mod request;
+mod rest;
 mod server;
 mod trigger;
 mod watch;

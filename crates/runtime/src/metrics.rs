@@ -11,6 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::hot_loop::Loop;
+use crate::rest::Requests;
 
 /// As controller-runtime has them.
 const SECONDS: [f64; 27] = [
@@ -26,6 +27,8 @@ pub(crate) struct Metrics {
     pub(crate) informers: watchkeeper_informer::Metrics,
     families: Families,
     pub(crate) leading: Family<Lease, Gauge>,
+    pub(crate) slow_renewals: Family<Lease, Counter>,
+    pub(crate) requests: Requests,
     hot_loops: Family<HotLoop, Counter>,
     degraded: Family<Degraded, Gauge>,
 }
@@ -100,6 +103,7 @@ impl Metrics {
             active: Family::default(),
         };
         let (leading, hot_loops, degraded) = (Family::default(), Family::default(), Family::default());
+        let (slow_renewals, requests) = (Family::default(), Requests::default());
         let queues = watchkeeper_queue::Metrics::register(&mut registry);
         let informers = watchkeeper_informer::Metrics::register(&mut registry);
         let named = registry.sub_registry_with_prefix("controller_runtime");
@@ -116,11 +120,21 @@ impl Metrics {
         named.register("max_concurrent_reconciles", "Workers", families.workers.clone());
         named.register("active_workers", "Workers that have work", families.active.clone());
         registry.register("leader_election_master_status", "1 while this process leads", leading.clone());
+        registry.register(
+            "leader_election_slowpath",
+            "Renewals of a lease that had to read it first",
+            slow_renewals.clone(),
+        );
+        registry.register(
+            "rest_client_requests",
+            "Requests to the API, by what became of them",
+            requests.clone(),
+        );
         let ours = registry.sub_registry_with_prefix("watchkeeper");
         ours.register("hot_loops", "Objects that kept their own controller busy", hot_loops.clone());
         ours.register("source_degraded", "1 while a source cannot be watched, by reason", degraded.clone());
         let registry = Arc::new(Mutex::new(registry));
-        Self { registry, queues, informers, families, leading, hot_loops, degraded }
+        Self { registry, queues, informers, families, leading, slow_renewals, requests, hot_loops, degraded }
     }
 
     pub(crate) fn controller(&self, name: &str) -> ControllerMetrics {

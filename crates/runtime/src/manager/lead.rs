@@ -1,6 +1,7 @@
 //! Who leads: from the events of an election to what workers and clients go by.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
@@ -33,6 +34,9 @@ pub(crate) enum Standing {
     Leading,
 }
 
+/// How often what the election counts is shown.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// Follows an election until it is told to stop, then gives it back to be released.
 pub(crate) async fn follow(
     mut election: Election,
@@ -45,7 +49,10 @@ pub(crate) async fn follow(
 ) -> Election {
     let gauge = metrics.leading.get_or_create_owned(&Lease { name: Arc::clone(&name) });
     gauge.set(0);
+    let slow_renewals = metrics.slow_renewals.get_or_create_owned(&Lease { name: Arc::clone(&name) });
+    let mut look = tokio::time::interval(LOOK);
     loop {
+        slow_renewals.inc_by(election.metrics().slow_renewals.saturating_sub(slow_renewals.get()));
         let held = term.current.read().clone();
         // The term may end before the election says so: when the process was stopped for longer than the lease.
         let expired = async {
@@ -57,6 +64,7 @@ pub(crate) async fn follow(
         let event = tokio::select! {
             () = stop.cancelled() => return election,
             () = expired => None,
+            _ = look.tick() => continue,
             event = election.next() => match event {
                 Some(event) => Some(event),
                 None => {

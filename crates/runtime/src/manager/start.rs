@@ -20,6 +20,7 @@ use crate::manager::lead::{Standing, Term, follow};
 use crate::manager::running::{Led, Running};
 use crate::manager::{Environment, Manager};
 use crate::metrics::Metrics;
+use crate::rest::counted;
 use crate::server::{Pages, Server};
 
 /// Why a manager does not start. All of these are mistakes that waiting would not mend; what may mend itself, such as a
@@ -81,12 +82,15 @@ impl Manager {
         {
             return Err(StartError::SameName(twice.name.clone()));
         }
-        let transport = self.connection.open().await?;
         let metrics = Metrics::register(self.registry);
+        let transport = counted(self.connection.open().await?, "own", &metrics.requests);
         let connect = |transport: &kube_client::Client| {
             Client::builder(transport.clone()).manager(&self.name).metrics(&metrics.informers).build()
         };
-        let others = self.clusters.iter().map(|(name, client)| (Arc::clone(name), connect(client))).collect();
+        let others = self.clusters.iter().map(|(name, client)| {
+            (Arc::clone(name), connect(&counted(client.clone(), name, &metrics.requests)))
+        });
+        let others = others.collect();
         let clusters = Clusters::new(connect(&transport), others);
 
         let (live, ready) = (Checks::default(), Checks::default());

@@ -52,6 +52,8 @@ async fn the_standby_is_warm_does_nothing_and_takes_over_at_once_after_a_stop() 
     assert!(one.metrics().contains(r#"leader_election_master_status{name="default/test"} 1"#));
     assert!(two.metrics().contains(r#"leader_election_master_status{name="default/test"} 0"#));
 
+    assert!(one.metrics().contains(r#"leader_election_slowpath_total{name="default/test"} 0"#));
+
     one.stop().await;
     let stopped = tokio::time::Instant::now();
     eventually(|| async { log.lines() == ["one: a 1", "two: a 1"] }).await;

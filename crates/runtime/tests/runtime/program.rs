@@ -71,6 +71,10 @@ async fn probes_tell_the_truth_and_metrics_have_the_names_that_dashboards_know()
         let of_controller = |line: &&str| line.starts_with(name) && line.contains("widget");
         assert!(metrics.lines().any(|line| of_controller(&line)), "{name} is not in\n{metrics}");
     }
+    assert!(
+        metrics.contains(r#"rest_client_requests_total{code="200",host="own",method="GET"}"#),
+        "{metrics}"
+    );
     running.stop().await;
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens after the stop");
 }
