@@ -15,7 +15,7 @@ use watchkeeper_informer::{Metadata, Object, Readable};
 /// use watchkeeper_runtime::Predicate;
 /// let spec_or_labels = Predicate::<Deployment>::generation_changed().or(Predicate::labels_changed());
 /// let scaled = Predicate::when(|old: Option<&Deployment>, new: Option<&Deployment>| {
-///     let replicas = |d: &Deployment| d.spec.as_ref().and_then(|spec| spec.replicas);
+///     let replicas = |deployment: &Deployment| deployment.spec.replicas;
 ///     old.and_then(replicas) != new.and_then(replicas)
 /// });
 /// # let _ = spec_or_labels.and(scaled.not());
