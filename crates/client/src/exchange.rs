@@ -1,6 +1,5 @@
 //! One request and its answer: what was said, and what a refusal means.
 
-use std::error::Error as StdError;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +9,8 @@ use http_body_util::{BodyExt as _, Limited};
 use kube_client::Client as Transport;
 use kube_client::client::Body;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use watchkeeper_core::text::{bounded, causes};
 
 use crate::error::{Cause, Error};
 use crate::place::Uri;
@@ -18,8 +19,6 @@ use crate::place::Uri;
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// How large an answer may be.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
-/// How much of what somebody else wrote goes into an error.
-const MAX_TEXT: usize = 400;
 /// No server is taken at its word for longer than this.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
@@ -71,7 +70,8 @@ impl Ask {
             Failure::Refused(Error::Refused { object: object.clone(), code: 0, message: error.to_string() })
         })?;
         let asked = async {
-            let response = transport.send(request).await.map_err(|error| Failure::Unknown(chain(&error)))?;
+            let response =
+                transport.send(request).await.map_err(|error| Failure::Unknown(bounded(&causes(&error))))?;
             read(response, &object).await
         };
         match tokio::time::timeout(ANSWER_WITHIN, asked).await {
@@ -86,7 +86,9 @@ async fn read(response: Response<Body>, object: &str) -> Result<Answer, Failure>
     let code = parts.status.as_u16();
     let body = match Limited::new(body, MAX_ANSWER).collect().await {
         Ok(body) => body.to_bytes(),
-        Err(error) => return Err(Failure::Unknown(format!("the answer broke off: {}", chain(&*error)))),
+        Err(error) => {
+            return Err(Failure::Unknown(format!("the answer broke off: {}", bounded(&causes(&*error)))));
+        }
     };
     if parts.status.is_success() {
         return Ok(Answer { code, body });
@@ -158,49 +160,7 @@ impl Status {
     }
 }
 
-/// Somebody else's text, short and on one line.
-fn bounded(text: &str) -> String {
-    let mut out: String =
-        text.chars().take(MAX_TEXT).map(|char| if char.is_control() { ' ' } else { char }).collect();
-    if text.chars().nth(MAX_TEXT).is_some() {
-        out.push('…');
-    }
-    out
-}
-
-/// An error and what caused it, each said once.
-fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    bounded(&text)
-}
-
-/// Decodes, or says which field is wrong and what was expected there, without showing what was found.
-pub(crate) fn decode<T: serde::de::DeserializeOwned>(json: &[u8], object: &str) -> Result<T, Error> {
-    serde_json::from_slice(json).map_err(|_| {
-        // Only a failure pays for tracking the path.
-        let tracked =
-            serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_slice(json));
-        let detail = match tracked {
-            Ok(_) => "characters after the end".to_owned(),
-            Err(error) => {
-                let message = error.inner().to_string();
-                let expected = match message.rfind(", expected ") {
-                    Some(at) => &message[at + 2..],
-                    None if message.starts_with("missing field") => &message,
-                    None => "not as expected",
-                };
-                format!("{}: {expected}", error.path())
-            }
-        };
-        Error::Decode { object: object.to_owned(), detail }
-    })
+/// Decodes, or says which field of which object is wrong.
+pub(crate) fn decode<T: DeserializeOwned>(json: &[u8], object: &str) -> Result<T, Error> {
+    watchkeeper_informer::decode(json).map_err(|detail| Error::Decode { object: object.to_owned(), detail })
 }

@@ -6,6 +6,7 @@
 //! - [`Key`], [`Uid`] and [`Version`]: which object, which incarnation of it, which state of it;
 //! - [`Document`]: one object as bytes, its [`Header`] read, its body still encoded; read by [`json`];
 //! - [`Change`]: an old and a new state;
+//! - [`text`]: what others wrote, made fit for errors;
 //! - [`Source`]: anything that can be watched, with its [`Capabilities`] and classified [`Error`]s.
 //!
 //! With the feature `contract` it also has the [`contract`] of a source as a runnable suite and
@@ -20,6 +21,7 @@ pub mod json;
 mod key;
 mod projection;
 mod source;
+pub mod text;
 mod uid;
 mod version;
 

@@ -269,7 +269,7 @@ fn only_metadata(body: &[u8], metadata: &Range<u32>) -> (Box<[u8]>, Range<u32>) 
 }
 
 /// Decodes, or says which field is wrong and what was expected there, without showing what was found.
-fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
+pub fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
     serde_json::from_slice(json).map_err(|_| {
         // Only a failure pays for tracking the path.
         let tracked =

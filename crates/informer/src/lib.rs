@@ -26,7 +26,7 @@ mod store;
 mod subscription;
 
 pub use backoff::Backoff;
-pub use codec::Policy;
+pub use codec::{Policy, decode};
 pub use index::{Index, IndexError};
 pub use informer::{Builder, Informer};
 pub use metadata::{Metadata, Owner};

@@ -2,6 +2,8 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
+use watchkeeper_core::text::causes;
+
 /// The result of a reconcile.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -83,19 +85,7 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
 /// The cause and the causes behind it, in one line.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut said = self.cause.to_string();
-        f.write_str(&said)?;
-        let mut next = self.cause.source();
-        while let Some(cause) = next {
-            let text = cause.to_string();
-            // Many errors repeat in their own text what their source says.
-            if !said.contains(&text) {
-                write!(f, ": {text}")?;
-                said = text;
-            }
-            next = cause.source();
-        }
-        Ok(())
+        f.write_str(&causes(&*self.cause))
     }
 }
 

@@ -95,7 +95,6 @@ impl<T> Live<T> {
 pub(crate) type Life = Box<dyn FnOnce(Lead, CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
 /// What all timers and tasks of a controller share.
-#[derive(Clone)]
 pub(crate) struct LifeOf<T> {
     pub(crate) access: Arc<dyn Access<T>>,
     pub(crate) controller: Arc<str>,
@@ -106,23 +105,14 @@ pub(crate) struct LifeOf<T> {
 }
 
 impl<T: Readable> LifeOf<T> {
-    pub(crate) fn of(&self, live: Live<T>, opened: &[Opened<T>]) -> Life {
+    /// A timer or a kind of task, for the objects of all these places.
+    pub(crate) fn of(self: &Arc<Self>, live: Live<T>, opened: &[Opened<T>]) -> Life {
         let live = Arc::new(live);
         let parts: Vec<_> = opened
             .iter()
             .map(|opened| {
-                let part = Part {
-                    shared: LifeOf {
-                        access: Arc::clone(&self.access),
-                        controller: Arc::clone(&self.controller),
-                        clusters: self.clusters.clone(),
-                        recorder: self.recorder.clone(),
-                        backoff: self.backoff,
-                        metrics: self.metrics.clone(),
-                    },
-                    cluster: opened.cluster().cloned(),
-                    live: Arc::clone(&live),
-                };
+                let (shared, live) = (Arc::clone(self), Arc::clone(&live));
+                let part = Part { shared, cluster: opened.cluster().cloned(), live };
                 (Arc::new(part), opened.informer.clone())
             })
             .collect();
@@ -136,7 +126,7 @@ impl<T: Readable> LifeOf<T> {
 
 /// A timer or a kind of task, in one cluster.
 struct Part<T> {
-    shared: LifeOf<T>,
+    shared: Arc<LifeOf<T>>,
     cluster: Option<Arc<str>>,
     live: Arc<Live<T>>,
 }
@@ -148,6 +138,38 @@ struct Alive {
     task: JoinHandle<()>,
 }
 
+/// The timers or tasks of one part.
+#[derive(Default)]
+struct Tasks {
+    alive: HashMap<Key, Alive>,
+    /// Those of objects that are gone or going, until they have ended. Nobody of the same name begins before.
+    ending: HashMap<Key, JoinHandle<()>>,
+}
+
+impl Tasks {
+    /// The object goes: its task is told, and ends within its grace.
+    fn end(&mut self, key: &Key) {
+        let Some(Alive { stop, task, .. }) = self.alive.remove(key) else { return };
+        stop.cancel();
+        if self.ending.len() >= 64 && self.ending.len().is_power_of_two() {
+            self.ending.retain(|_, task| !task.is_finished());
+        }
+        self.ending.insert(key.clone(), task);
+    }
+
+    /// Ends all of them and waits for it.
+    async fn end_all(mut self) {
+        for one in self.alive.values() {
+            one.stop.cancel();
+        }
+        let alive = self.alive.drain().map(|(_, one)| one.task);
+        for task in alive.chain(self.ending.drain().map(|(_, task)| task)) {
+            // Panics are caught inside.
+            let _ = task.await;
+        }
+    }
+}
+
 impl<T: Readable> Part<T> {
     async fn run(self: Arc<Self>, informer: Informer<T>, mut lead: Lead, stopping: CancellationToken) {
         loop {
@@ -156,7 +178,7 @@ impl<T: Readable> Part<T> {
                 won = lead.won() => won,
             };
             let Some(term) = won else { return };
-            let mut alive = HashMap::new();
+            let mut tasks = Tasks::default();
             let mut changes = informer.subscribe(&format!("{} tasks", self.shared.controller));
             let over = loop {
                 tokio::select! {
@@ -164,48 +186,29 @@ impl<T: Readable> Part<T> {
                     () = stopping.cancelled() => break true,
                     () = lead.lost(term) => break false,
                     change = changes.next() => match change {
-                        Some(change) => self.follow(&mut alive, &change),
+                        Some(change) => self.follow(&mut tasks, &change),
                         None => break true,
                     },
                 }
             };
             drop(changes);
-            for one in alive.values() {
-                one.stop.cancel();
-            }
-            for (_, one) in alive {
-                // Panics are caught inside.
-                let _ = one.task.await;
-            }
+            tasks.end_all().await;
             if over {
                 return;
             }
         }
     }
 
-    fn follow(self: &Arc<Self>, alive: &mut HashMap<Key, Alive>, change: &Change<Object<T>>) {
-        let stays = change.new.as_ref().is_some_and(|new| !new.is_deleting());
-        match alive.get(&change.key) {
-            Some(one) if stays && !one.stop.is_cancelled() => drop(one.changed.send_replace(Instant::now())),
-            Some(one) if !stays => {
-                one.stop.cancel();
-                if one.task.is_finished() || change.new.is_none() {
-                    // Its task ends by itself within its grace; nobody of that name comes before it has.
-                    self.retire(alive, &change.key);
-                }
-            }
-            None if stays => drop(alive.insert(change.key.clone(), self.begin(&change.key, None))),
-            Some(_) => {
-                let before = alive.remove(&change.key).map(|one| one.task);
-                alive.insert(change.key.clone(), self.begin(&change.key, before));
-            }
-            None => {}
+    fn follow(self: &Arc<Self>, tasks: &mut Tasks, change: &Change<Object<T>>) {
+        let key = &change.key;
+        if change.new.as_ref().is_none_or(Object::is_deleting) {
+            tasks.end(key);
+        } else if let Some(one) = tasks.alive.get(key) {
+            one.changed.send_replace(Instant::now());
+        } else {
+            let before = tasks.ending.remove(key);
+            tasks.alive.insert(key.clone(), self.begin(key, before));
         }
-    }
-
-    /// The object is gone: once its task has ended, nothing of it is kept.
-    fn retire(&self, alive: &mut HashMap<Key, Alive>, key: &Key) {
-        alive.retain(|other, one| other == key || !(one.stop.is_cancelled() && one.task.is_finished()));
     }
 
     fn begin(self: &Arc<Self>, key: &Key, before: Option<JoinHandle<()>>) -> Alive {
@@ -268,7 +271,7 @@ impl<T: Readable> Part<T> {
 
     /// Calls it with the newest state; says whether it went well. An object that is gone is no failure.
     async fn call(&self, key: &Key, stop: &CancellationToken, attempt: u32) -> bool {
-        let LifeOf { access, controller, clusters, recorder, metrics, .. } = &self.shared;
+        let LifeOf { access, controller, clusters, recorder, metrics, .. } = &*self.shared;
         let Some(client) = clusters.get(self.cluster.as_deref()) else { return true };
         let cx = Context::new(Inner {
             controller: Arc::clone(controller),

@@ -122,14 +122,14 @@ impl<R: WorkKey> Settings<R> {
         environment: &Environment,
         alarm: crate::hot_loop::Alarm<R>,
     ) -> Result<Prepared<R>, StartError> {
-        let name: Arc<str> = self.name.as_str().into();
+        let controller = self.name.clone();
         let places = environment
             .clusters
             .places(self.clusters.as_deref())
-            .map_err(|cluster| StartError::UnknownCluster { controller: self.name.clone(), cluster })?;
-        let failed = |error| StartError::Watch { controller: self.name.clone(), error };
+            .map_err(|cluster| StartError::UnknownCluster { controller: controller.clone(), cluster })?;
+        let failed = |error| StartError::Watch { controller: controller.clone(), error };
         let sink = Arc::new(Sink {
-            controller: Arc::clone(&name),
+            controller: controller.as_str().into(),
             queue: self.queue(environment),
             causes: crate::cause::Causes::default(),
             hot_loops: HotLoops::new(self.hot_loop_limit, alarm),
@@ -143,13 +143,9 @@ impl<R: WorkKey> Settings<R> {
         }
         let mut feeds = Vec::new();
         for watch in self.watches.drain(..) {
-            let started = watch.start(&places, &environment.informers, &sink);
-            feeds
-                .extend(started.map_err(|error| StartError::Watch { controller: self.name.clone(), error })?);
+            feeds.extend(watch.start(&places, &environment.informers, &sink).map_err(failed)?);
         }
-        self.run_time
-            .connect(&places, &environment.informers, &sink)
-            .map_err(|error| StartError::Watch { controller: self.name.clone(), error })?;
+        self.run_time.connect(&places, &environment.informers, &sink).map_err(failed)?;
         self.trigger.connect(&sink.queue);
         Ok(Prepared { sink, feeds, places, kept })
     }

@@ -150,7 +150,7 @@ impl<T: Readable> Builder<Primary<T>> {
         if let [Opened { informer, place: None }] = opened.as_slice() {
             *primary.store.write() = Some(informer.store());
         }
-        let lives = LifeOf {
+        let lives = Arc::new(LifeOf {
             access: Arc::clone(&primary.access),
             controller: Arc::clone(&prepared.sink.controller),
             clusters: if self.settings.needs_lead { &environment.guarded } else { &environment.clusters }
@@ -158,7 +158,7 @@ impl<T: Readable> Builder<Primary<T>> {
             recorder: environment.recorder.clone(),
             backoff: self.settings.backoff,
             metrics: environment.metrics.controller(&self.settings.name),
-        };
+        });
         let lives = primary.lives.into_iter().map(|live| lives.of(live, &opened)).collect();
         let gone = Arc::new(Gone::default());
         let rules = Arc::new(primary.rules);

@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -13,11 +13,12 @@ use watchkeeper_informer::InformerSet;
 use crate::clusters::Clusters;
 use crate::controller;
 use crate::degradation::Watched;
-use crate::health::Checks;
-use crate::lead::Lead;
+use crate::health::{Check, Checks};
+use crate::lead::{Lead, Leads};
 use crate::manager::connection::NoCluster;
 use crate::manager::lead::{Standing, Term, follow};
 use crate::manager::running::{Led, Running};
+use crate::manager::tasks::Task;
 use crate::manager::{Environment, Manager};
 use crate::metrics::Metrics;
 use crate::rest::counted;
@@ -84,34 +85,10 @@ impl Manager {
         }
         let metrics = Metrics::register(self.registry);
         let transport = counted(self.connection.open().await?, "own", &metrics.requests);
-        let connect = |transport: &kube_client::Client| {
-            Client::builder(transport.clone()).manager(&self.name).metrics(&metrics.informers).build()
-        };
-        let others = self.clusters.iter().map(|(name, client)| {
-            (Arc::clone(name), connect(&counted(client.clone(), name, &metrics.requests)))
-        });
-        let others = others.collect();
-        let clusters = Clusters::new(connect(&transport), others);
-
-        let (live, ready) = (Checks::default(), Checks::default());
+        let clusters = connect(&self.name, &transport, &self.clusters, &metrics);
         let stopping = CancellationToken::new();
-        let stops = stopping.clone();
-        ready.set(
-            "running",
-            Arc::new(move || if stops.is_cancelled() { Err("stopping".into()) } else { Ok(()) }),
-        );
-        live.set("ping", Arc::new(|| Ok(())));
-        for (name, check) in self.checks {
-            ready.set(name, check);
-        }
-        let server = match self.address {
-            Some(address) => {
-                let pages = Pages { live: live.clone(), ready: ready.clone(), metrics: metrics.clone() };
-                let started = Server::start(address, pages).await;
-                Some(started.map_err(|error| StartError::Address { address, error })?)
-            }
-            None => None,
-        };
+        let (live, ready) = checks(self.checks, &stopping);
+        let server = serve(self.address, &live, &ready, &metrics).await?;
 
         let term = Term::default();
         let guarded = match self.election {
@@ -126,7 +103,7 @@ impl Manager {
 
         let mut tasks = JoinSet::new();
         let stop_tasks = CancellationToken::new();
-        let run = |tasks: &mut JoinSet<_>, task: crate::manager::tasks::Task| {
+        let run = |tasks: &mut JoinSet<_>, task: Task| {
             let (client, guarded) = (clusters.own().clone(), guarded.own().clone());
             tasks.spawn(task.run(client, guarded, leads.clone(), stop_tasks.clone()));
         };
@@ -151,46 +128,25 @@ impl Manager {
             lead: leads.clone(),
             always,
         };
-        let mut controllers: Vec<controller::Running> = Vec::new();
+        let mut controllers = Vec::new();
         for controller in self.controllers {
             let running = (controller.start)(&environment)?;
             for (name, status) in &running.sources {
                 watched.add(name, status);
             }
-            if let Some(timeout) = running.timeout {
-                let longest = Arc::clone(&running.longest);
-                // It was to be dropped after its time, and cannot be while it does not await.
-                let limit = timeout * 2;
-                let stuck = move || match longest() {
-                    Some(long) if long > limit => Err(format!("a reconcile has been running for {long:?}")),
-                    _ => Ok(()),
-                };
-                live.set(format!("controller {}", running.name), Arc::new(stuck));
-            }
+            watch_over(&running, &live);
             controllers.push(running);
         }
 
-        let mut unelected = None;
-        let led = match self.election {
+        // Without an election, whoever waits for the lead has it for as long as this is kept.
+        let (led, unelected) = match self.election {
             Some(lease) => {
                 let place = lease.place(&self.name, transport.default_namespace());
                 let name: Arc<str> = place.to_string().into();
-                let election = Election::start(transport.clone(), place, lease.options)?;
-                let (standing, known) = watch::channel(Standing::Unknown);
-                let look = known.clone();
-                let check = move || match &*look.borrow() {
-                    Standing::Unknown => Err("it is not known yet who leads".to_owned()),
-                    Standing::Standby { .. } | Standing::Leading => Ok(()),
-                };
-                ready.set("election", Arc::new(check));
-                let stop = CancellationToken::new();
-                let following = follow(election, name, term, lead, standing, metrics.clone(), stop.clone());
-                Some(Led { task: tokio::spawn(following), stop, standing: known })
+                let election = Election::start(transport, place, lease.options)?;
+                (Some(elect(election, name, term, lead, &ready, &metrics)), None)
             }
-            None => {
-                unelected = Some(lead);
-                None
-            }
+            None => (None, Some(lead)),
         };
         for task in self.tasks {
             run(&mut tasks, task);
@@ -215,4 +171,77 @@ impl Manager {
             _always: (always_sender, unelected),
         })
     }
+}
+
+/// Clients of all clusters, counted and with caches of their own.
+fn connect(
+    name: &str,
+    own: &kube_client::Client,
+    others: &BTreeMap<Arc<str>, kube_client::Client>,
+    metrics: &Metrics,
+) -> Clusters {
+    let client = |transport| Client::builder(transport).manager(name).metrics(&metrics.informers).build();
+    let others = others.iter().map(|(name, transport)| {
+        let transport = counted(transport.clone(), name, &metrics.requests);
+        (Arc::clone(name), client(transport))
+    });
+    Clusters::new(client(own.clone()), others.collect())
+}
+
+/// What liveness and readiness ask from the beginning.
+fn checks(own: Vec<(String, Check)>, stopping: &CancellationToken) -> (Checks, Checks) {
+    let (live, ready) = (Checks::default(), Checks::default());
+    let stops = stopping.clone();
+    let running = move || if stops.is_cancelled() { Err("stopping".into()) } else { Ok(()) };
+    ready.set("running", Arc::new(running));
+    live.set("ping", Arc::new(|| Ok(())));
+    for (name, check) in own {
+        ready.set(name, check);
+    }
+    (live, ready)
+}
+
+async fn serve(
+    address: Option<SocketAddr>,
+    live: &Checks,
+    ready: &Checks,
+    metrics: &Metrics,
+) -> Result<Option<Server>, StartError> {
+    let Some(address) = address else { return Ok(None) };
+    let pages = Pages { live: live.clone(), ready: ready.clone(), metrics: metrics.clone() };
+    let server = Server::start(address, pages).await;
+    server.map(Some).map_err(|error| StartError::Address { address, error })
+}
+
+/// Says in the liveness probe if a reconcile is stuck: it was to be dropped after its time, and cannot be while it does not
+/// await.
+fn watch_over(controller: &controller::Running, live: &Checks) {
+    let Some(timeout) = controller.timeout else { return };
+    let longest = Arc::clone(&controller.longest);
+    let stuck = move || match longest() {
+        Some(long) if long > timeout * 2 => Err(format!("a reconcile has been running for {long:?}")),
+        _ => Ok(()),
+    };
+    live.set(format!("controller {}", controller.name), Arc::new(stuck));
+}
+
+/// Follows an election; readiness waits until it is known who leads.
+fn elect(
+    election: Election,
+    name: Arc<str>,
+    term: Term,
+    lead: Leads,
+    ready: &Checks,
+    metrics: &Metrics,
+) -> Led {
+    let (standing, known) = watch::channel(Standing::Unknown);
+    let look = known.clone();
+    let check = move || match &*look.borrow() {
+        Standing::Unknown => Err("it is not known yet who leads".to_owned()),
+        Standing::Standby { .. } | Standing::Leading => Ok(()),
+    };
+    ready.set("election", Arc::new(check));
+    let stop = CancellationToken::new();
+    let following = follow(election, name, term, lead, standing, metrics.clone(), stop.clone());
+    Led { task: tokio::spawn(following), stop, standing: known }
 }

@@ -1,6 +1,5 @@
 //! Sends a request and reads the answer's body piece by piece, with no more patience than it is given.
 
-use std::error::Error as StdError;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,8 +10,9 @@ use kube_client::Client;
 use kube_client::client::Body;
 use tokio::time::{Instant, timeout, timeout_at};
 use watchkeeper_core::Error;
+use watchkeeper_core::text::{bounded, causes};
 
-use super::status::{Status, bounded};
+use super::status::Status;
 
 /// How long the headers of an answer may take.
 const HEADERS_WITHIN: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ impl Answer {
                 return Err(Error::Unavailable { answered: false, reason });
             }
             Ok(Err(error)) => {
-                let reason = format!("{text}: {}", chain(&error));
+                let reason = format!("{text}: {}", bounded(&causes(&error)));
                 return Err(Error::Unavailable { answered: false, reason });
             }
             Ok(Ok(response)) => response,
@@ -72,7 +72,9 @@ impl Answer {
             match timeout_at(deadline, self.body.frame()).await {
                 Err(_) => return Ok(Piece::Silence),
                 Ok(None) => return Ok(Piece::End),
-                Ok(Some(Err(error))) => return Err(self.failed(format!("broken off: {}", chain(&error)))),
+                Ok(Some(Err(error))) => {
+                    return Err(self.failed(format!("broken off: {}", bounded(&causes(&error)))));
+                }
                 Ok(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) if !data.is_empty() => return Ok(Piece::Data(data)),
                     _ => {}
@@ -113,19 +115,4 @@ async fn beginning(mut body: Body) -> Vec<u8> {
         }
     }
     bytes
-}
-
-/// An error and what caused it, each said once.
-fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    bounded(&text)
 }

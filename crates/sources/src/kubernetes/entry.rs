@@ -1,11 +1,12 @@
 //! One line of a watch.
 
 use watchkeeper_core::json::{Cursor, SyntaxError, Text};
+use watchkeeper_core::text::bounded;
 use watchkeeper_core::{Document, Reason, Rejection, Unreadable, Version};
 
 use super::frames::Line;
 use super::kinds::{self, Kinds};
-use super::status::{Status, bounded};
+use super::status::Status;
 
 /// The annotation of the bookmark that ends the initial entries of a streamed list.
 const INITIAL_EVENTS_END: &[u8] = b"k8s.io/initial-events-end";

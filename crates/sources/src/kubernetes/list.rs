@@ -1,11 +1,11 @@
 //! Takes the items out of a list while its bytes arrive.
 
 use watchkeeper_core::json::{Cursor, SyntaxError};
+use watchkeeper_core::text::bounded;
 use watchkeeper_core::{Document, Reason, Rejection};
 
 use super::kinds::{self, Kinds};
 use super::skip::Skip;
-use super::status::bounded;
 
 /// What stays allocated while the list is small, and what a list may say of itself in any case.
 const KEEP: usize = 64 * 1024;

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use watchkeeper_core::Error;
-
-/// How much of a text that somebody else wrote goes into an error.
-const MAX_TEXT: usize = 400;
+use watchkeeper_core::text::bounded;
 
 /// No server is taken at its word for longer than this.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
@@ -117,16 +115,6 @@ fn code_of(reason: &str) -> u16 {
         "ServiceUnavailable" => 503,
         _ => 500,
     }
-}
-
-/// Somebody else's text, short and on one line.
-pub(super) fn bounded(text: &str) -> String {
-    let mut out: String =
-        text.chars().take(MAX_TEXT).map(|char| if char.is_control() { ' ' } else { char }).collect();
-    if text.chars().nth(MAX_TEXT).is_some() {
-        out.push('…');
-    }
-    out
 }
 
 #[cfg(test)]
