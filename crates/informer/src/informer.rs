@@ -5,12 +5,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use watchkeeper_core::{Error, Freshness, Source};
 
 use crate::backoff::Backoff;
 use crate::codec::{Codec, Policy, Transform};
+use crate::journal::{Entry, Journal};
 use crate::metrics::Metrics;
 use crate::plan::Plan;
 use crate::reflector::{Reflector, Report};
@@ -173,6 +174,9 @@ impl<K: Readable> Informer<K> {
             end(task).await;
             self.inner.status.send_modify(|sources| sources.retain(|source| source.id != id));
             self.inner.shared.remove_part(part);
+            if let Some(journal) = &self.inner.shared.journal {
+                journal.write().await;
+            }
         }
     }
 
@@ -248,6 +252,7 @@ pub struct Builder<K> {
     first: Freshness,
     metrics: Metrics,
     seed: Option<u64>,
+    journal: Option<mpsc::Sender<Entry<K>>>,
 }
 
 impl<K> Default for Builder<K> {
@@ -262,6 +267,7 @@ impl<K> Default for Builder<K> {
             first: Freshness::Any,
             metrics: Metrics::default(),
             seed: None,
+            journal: None,
         }
     }
 }
@@ -340,6 +346,14 @@ impl<K: Readable> Builder<K> {
         self
     }
 
+    /// Writes down everything that the informer sees, for readers who want every change rather than the newest state: see
+    /// [`Entry`]. The informer goes no faster than the journal is read. If its receiver is dropped, it is no longer written.
+    #[must_use]
+    pub fn journal(mut self, journal: mpsc::Sender<Entry<K>>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
     /// Starts the informer with its first source, on the current tokio runtime.
     ///
     /// # Panics
@@ -350,7 +364,7 @@ impl<K: Readable> Builder<K> {
         let metrics = Arc::new(self.metrics.informer(&name));
         let codec = Codec::new(self.policy, self.check, self.transform, self.recent, Arc::clone(&metrics));
         let inner = Inner {
-            shared: Arc::new(Shared::new(&name, Arc::new(codec), metrics)),
+            shared: Arc::new(Shared::new(&name, Arc::new(codec), metrics, self.journal.map(Journal::new))),
             reflectors: Mutex::default(),
             status: Arc::new(watch::Sender::new(Vec::new())),
             runtime: Handle::current(),

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use watchkeeper_core::{Capabilities, Error, Event, Freshness, Order, Rejection, Source, Start, Version};
 
 use crate::dictionary::Dictionary;
+use crate::journal::Entry;
 use crate::plan::{End, Ended, Plan};
 use crate::shared::{Origin, Shared, Write};
 use crate::status::Phase;
@@ -42,6 +43,7 @@ const BATCH: usize = 64;
 /// What has been made of the feed that is open.
 struct Progress {
     origin: Origin,
+    resumed: bool,
     in_snapshot: bool,
     /// When the log began.
     following_since: Option<Instant>,
@@ -70,6 +72,10 @@ impl<K: Readable, S: Source> Reflector<K, S> {
                 self.shared.metrics.resnapshot(reason);
                 tracing::debug!(informer = %self.shared.name, source = self.source.name(), reason, "new snapshot");
             }
+            if let Some(journal) = &self.shared.journal {
+                journal.interrupted(ended.end, &next);
+                journal.write().await;
+            }
             if !next.wait.is_zero() {
                 (self.report)(Report::Phase(Phase::Waiting));
                 sleep(next.wait).await;
@@ -91,6 +97,9 @@ impl<K: Readable, S: Source> Reflector<K, S> {
             let Some(events) = events else { break End::Closed };
             if let ControlFlow::Break(error) = self.apply(&mut progress, events) {
                 break End::Failed(error);
+            }
+            if let Some(journal) = &self.shared.journal {
+                journal.write().await;
             }
             self.learn_dictionary().await;
             // A source that is always ready must not keep the thread to itself.
@@ -115,6 +124,7 @@ impl<K: Readable, S: Source> Reflector<K, S> {
                 order: self.capabilities.order,
                 overrules: *start == Start::Snapshot(Freshness::Newest),
             },
+            resumed,
             in_snapshot: false,
             following_since: resumed.then(Instant::now),
             entries: 0,
@@ -129,6 +139,9 @@ impl<K: Readable, S: Source> Reflector<K, S> {
     fn apply(&mut self, progress: &mut Progress, events: Vec<Result<Event, Error>>) -> ControlFlow<Error> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.shared.metrics.last_event.set(now.as_secs_f64());
+        if progress.resumed && !progress.alive && events.first().is_some_and(Result::is_ok) {
+            self.shared.journal.iter().for_each(|journal| journal.note(Entry::Resumed));
+        }
         for event in events {
             match event {
                 Ok(event) => self.take(progress, event)?,
@@ -165,6 +178,8 @@ impl<K: Readable, S: Source> Reflector<K, S> {
                     progress.writes.push(Write::Delete(document));
                 }
             }
+            // Nothing moved: the source only says that it is there.
+            Event::Position(position) if self.plan.position() == Some(&position) => {}
             Event::Position(position) => {
                 self.advance(progress, Some(position));
             }

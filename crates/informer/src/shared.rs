@@ -10,11 +10,12 @@ use std::time::Instant;
 use hashbrown::DefaultHashBuilder;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
-use watchkeeper_core::{Document, Header, Key, Order, Reason, Rejection, Version};
+use watchkeeper_core::{Cause, Document, Header, Key, Order, Reason, Rejection, Version};
 
 use crate::codec::{Codec, Policy};
 use crate::dictionary::{Dictionary, SAMPLE_BYTES, SAMPLE_OBJECTS};
 use crate::index::Extract;
+use crate::journal::{Entry, Journal};
 use crate::metrics::InformerMetrics;
 use crate::object::{DecodeError, Object, same_incarnation, same_state};
 use crate::outbox::Outbox;
@@ -26,6 +27,8 @@ pub(crate) struct Shared<K: Readable> {
     pub(crate) state: RwLock<State<K>>,
     pub(crate) codec: Arc<Codec<K>>,
     pub(crate) metrics: Arc<InformerMetrics>,
+    /// For those who want to know everything.
+    pub(crate) journal: Option<Journal<K>>,
     /// Held for the length of a batch: whoever holds it is the one writer. Never taken while `state` is locked.
     extracts: Mutex<Vec<NamedExtract<K>>>,
     hasher: DefaultHashBuilder,
@@ -73,12 +76,18 @@ enum Step<K> {
 }
 
 impl<K: Readable> Shared<K> {
-    pub(crate) fn new(name: &str, codec: Arc<Codec<K>>, metrics: Arc<InformerMetrics>) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        codec: Arc<Codec<K>>,
+        metrics: Arc<InformerMetrics>,
+        journal: Option<Journal<K>>,
+    ) -> Self {
         Self {
             name: name.into(),
             state: RwLock::new(State::new()),
             codec,
             metrics,
+            journal,
             extracts: Mutex::default(),
             hasher: DefaultHashBuilder::default(),
             born: Instant::now(),
@@ -155,8 +164,11 @@ impl<K: Readable> Shared<K> {
             self.remove_unlisted(&mut state, part);
         }
         let entry = &mut state.parts[part as usize];
-        entry.position = Some(version);
+        entry.position = Some(version.clone());
         entry.synced = true;
+        if let Some(journal) = &self.journal {
+            journal.note(Entry::Complete(version));
+        }
         self.note_synced(&mut state);
         self.publish(state);
         drop(writer);
@@ -327,6 +339,10 @@ impl<K: Readable> Shared<K> {
                     let old = state.put(object, origin.part, epoch, values);
                     if old.is_some() { &self.metrics.modified } else { &self.metrics.added }.inc();
                     state.outboxes.iter().for_each(|outbox| outbox.put(&new, old.as_ref(), stamp));
+                    if let Some(journal) = &self.journal {
+                        let initial = !state.parts[origin.part as usize].synced;
+                        journal.put(new, old, if initial { Cause::Initial } else { Cause::Live });
+                    }
                 }
                 Step::Delete { slot, last } => self.remove(&mut state, slot, last, stamp),
             }
@@ -342,6 +358,9 @@ impl<K: Readable> Shared<K> {
         self.metrics.deleted.inc();
         let last = last.unwrap_or(removed);
         state.outboxes.iter().for_each(|outbox| outbox.delete(&last, stamp));
+        if let Some(journal) = &self.journal {
+            journal.delete(last);
+        }
     }
 
     fn remove_unlisted(&self, state: &mut State<K>, part: u16) {
