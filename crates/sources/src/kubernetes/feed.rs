@@ -1,6 +1,7 @@
 //! The way of a feed: a snapshot, streamed or in pages, then the watch.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
 use watchkeeper_core::{Error, Event, Feed, Freshness, Order, Start, Version};
@@ -9,13 +10,16 @@ use super::Settings;
 use super::entry::Entry;
 use super::initial::{Initial, Told};
 use super::page::{Page, Pages, Then};
-use super::watch::{self, Watch};
+use super::watch::{self, Filled, Watch};
+
+/// How long a server may take to say that it cannot resume, after it has said yes.
+const SECOND_THOUGHTS: Duration = Duration::from_millis(250);
 
 /// Everything a feed does happens while it is polled; dropping it drops the connection it holds.
 pub(super) fn open(settings: Arc<Settings>, start: Start) -> Feed {
     let stage = match start {
         Start::Snapshot(freshness) => Stage::Begin(freshness),
-        Start::Resume(version) => Stage::OpenWatch(version),
+        Start::Resume(version) => Stage::Resume(version),
     };
     let feeding = Box::new(Feeding { settings, stage });
     let events = stream::unfold(Some(feeding), |feeding| async move {
@@ -43,6 +47,8 @@ enum Stage {
     BeginAnew(Pages),
     OpenPage(Pages),
     Page(Box<Page>),
+    /// As `OpenWatch`, at the beginning of a feed: that the server is there is told before it has anything to tell.
+    Resume(Version),
     OpenWatch(Version),
     Watch(Box<Watch>),
     /// Between two stages, and after the last.
@@ -89,7 +95,11 @@ impl Stage {
             Stage::Initial(initial) => take_initial(settings, initial).await,
             Stage::OpenPage(pages) => open_page(settings, pages).await,
             Stage::Page(page) => take_page(settings, page).await,
-            Stage::OpenWatch(version) => open_watch(settings, version).await,
+            Stage::Resume(version) => resume(settings, version).await,
+            Stage::OpenWatch(version) => {
+                let watch = open_watch(settings, &version).await?;
+                Ok((None, Stage::Watch(Box::new(watch))))
+            }
             Stage::Watch(_) | Stage::Done => Ok((None, self)),
         }
     }
@@ -162,14 +172,24 @@ async fn take_page(settings: &Settings, mut page: Box<Page>) -> Result<Step, Err
     }
 }
 
-async fn open_watch(settings: &Settings, version: Version) -> Result<Step, Error> {
+/// Who resumes wants to know that the server is there, though it may have nothing to tell for a long time. A server that
+/// does not have the version any more may only say so after it has accepted the request, so there is a moment to wait.
+async fn resume(settings: &Settings, version: Version) -> Result<Step, Error> {
+    let mut watch = open_watch(settings, &version).await?;
+    let event = match watch.fill(SECOND_THOUGHTS).await? {
+        Filled::Silence => Some(Event::Position(version)),
+        Filled::More | Filled::End => None,
+    };
+    Ok((event, Stage::Watch(Box::new(watch))))
+}
+
+async fn open_watch(settings: &Settings, version: &Version) -> Result<Watch, Error> {
     if version.is_empty() || version.number() == Some(0) {
         return Err(Error::Expired("there is no version to go on from".into()));
     }
     let timeout = watch::timeout_seconds();
-    let request = settings.target.watch(&version, timeout)?;
-    let watch = start_watch(settings, request, timeout).await?;
-    Ok((None, Stage::Watch(Box::new(watch))))
+    let request = settings.target.watch(version, timeout)?;
+    start_watch(settings, request, timeout).await
 }
 
 async fn start_watch(
