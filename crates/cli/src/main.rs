@@ -6,6 +6,7 @@
 //! Called as `kube-apiserver`, `etcd` or `kubectl`, as the links are named that `watchkeeper envtest` makes, it takes the
 //! place of that program.
 
+mod cluster;
 mod controllers;
 mod duration;
 mod envtest;
@@ -15,6 +16,7 @@ mod kube_apiserver;
 mod logging;
 mod serve;
 mod stopping;
+mod watch;
 
 use std::env;
 use std::io::{self, Write};
@@ -36,6 +38,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Serve(Box<serve::Serve>),
+    Watch(Box<watch::Watch>),
     Envtest(envtest::Envtest),
     /// Print the version
     Version,
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
 fn run(start: Instant) -> Result<(), Failure> {
     match Arguments::parse().command {
         Command::Serve(serve) => serve.run(start),
+        Command::Watch(watch) => watch.run(),
         Command::Envtest(envtest) => envtest.run(),
         Command::Version => {
             // If nobody listens, nobody misses it.

@@ -1,0 +1,72 @@
+//! Changes as JSON, one object a line.
+
+use serde::Serialize;
+use serde_json::Value;
+use watchkeeper_diff::Difference;
+
+use super::report::Report;
+use super::target::Target;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    time: String,
+    #[serde(rename = "type")]
+    what: &'static str,
+    api_version: &'a str,
+    kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
+    name: &'a str,
+    resource_version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manager: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    compared: bool,
+    changes: Vec<Change<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct Change<'a> {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<&'a Value>,
+}
+
+impl<'a> Change<'a> {
+    fn of(difference: &'a Difference) -> Self {
+        let Difference { path, from, to } = difference;
+        Self { path: path.to_string(), from: from.as_ref(), to: to.as_ref() }
+    }
+}
+
+/// The line of a change. The object is in it if it is asked for, without the record of its owners unless all fields are.
+pub(super) fn line(report: &Report, target: &Target, objects: bool, all_fields: bool) -> String {
+    let object = report.object.as_deref().filter(|_| objects).cloned().map(|mut object| {
+        if !all_fields && let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.remove("managedFields");
+        }
+        object
+    });
+    let line = Line {
+        time: format!("{:.3}", report.time),
+        what: report.what.word(),
+        api_version: &target.kind.resource.api_version,
+        kind: &target.kind.resource.kind,
+        namespace: report.key.namespace(),
+        name: report.key.name(),
+        resource_version: report.version.to_string(),
+        manager: Some(report.managers.join(", ")).filter(|names| !names.is_empty()),
+        compared: report.compared,
+        changes: report.differences.iter().map(Change::of).collect(),
+        object,
+    };
+    // Values that were JSON before are JSON again, so this cannot fail.
+    let mut text = serde_json::to_string(&line).unwrap_or_default();
+    text.push('\n');
+    text
+}
