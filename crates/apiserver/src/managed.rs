@@ -21,6 +21,20 @@ static ALL_BUT_STATUS: LazyLock<FieldSet> = LazyLock::new(|| {
     metadata.into_iter().chain([FieldPath::of(["spec"])]).collect()
 });
 
+/// What is written through a request for a certificate, and through its parts, leaves alone.
+static REQUEST: LazyLock<FieldSet> =
+    LazyLock::new(|| ["spec", "status"].map(|field| FieldPath::of([field])).into_iter().collect());
+static REQUEST_STATUS: LazyLock<FieldSet> = LazyLock::new(|| {
+    [FieldPath::of(["spec"]), FieldPath::of(["status", "conditions"])].into_iter().collect()
+});
+static REQUEST_APPROVAL: LazyLock<FieldSet> = LazyLock::new(|| {
+    [FieldPath::of(["spec"]), FieldPath::of(["status", "certificate"])].into_iter().collect()
+});
+
+/// What is written through the status of some kinds leaves everything else alone, all of the metadata too.
+static ONLY_STATUS: LazyLock<FieldSet> =
+    LazyLock::new(|| ["metadata", "spec"].map(|field| FieldPath::of([field])).into_iter().collect());
+
 static NOTHING: LazyLock<FieldSet> = LazyLock::new(FieldSet::default);
 
 /// The versions of a resource that are served, for fields that were written in another one.
@@ -57,9 +71,16 @@ impl Versions for Served {
 
 /// What a part of a resource does not write.
 fn reset(resource: &Resource, part: Part) -> &'static FieldSet {
-    match part {
-        Part::Status => &ALL_BUT_STATUS,
-        Part::Main if resource.has_subresource("status") => &STATUS,
+    match (part, resource.builtin_kind().map_or("", |kind| kind.kind)) {
+        (Part::Main, "CertificateSigningRequest") => &REQUEST,
+        (Part::Status, "CertificateSigningRequest") => &REQUEST_STATUS,
+        (Part::Approval, _) => &REQUEST_APPROVAL,
+        (
+            Part::Status,
+            "ResourceClaim" | "ServiceCIDR" | "ValidatingAdmissionPolicy" | "VolumeAttachment",
+        ) => &ONLY_STATUS,
+        (Part::Status, _) => &ALL_BUT_STATUS,
+        (Part::Main, _) if resource.has_subresource("status") => &STATUS,
         _ => &NOTHING,
     }
 }
@@ -70,6 +91,7 @@ fn subresource(part: Part) -> &'static str {
         Part::Status => "status",
         Part::Finalize => "finalize",
         Part::EphemeralContainers => "ephemeralcontainers",
+        Part::Approval => "approval",
         Part::Resize => "resize",
         _ => "",
     }

@@ -1,9 +1,10 @@
 use k8s_openapi::api::{
     admissionregistration::v1 as admission, apps::v1 as apps, authentication::v1 as authentication,
     authorization::v1 as authorization, autoscaling::v1 as autoscaling_v1, autoscaling::v2 as autoscaling_v2,
-    batch::v1 as batch, coordination::v1 as coordination, core::v1 as core, discovery::v1 as discovery,
-    events::v1 as events, networking::v1 as networking, policy::v1 as policy, rbac::v1 as rbac,
-    scheduling::v1 as scheduling, storage::v1 as storage,
+    batch::v1 as batch, certificates::v1 as certificates, coordination::v1 as coordination, core::v1 as core,
+    discovery::v1 as discovery, events::v1 as events, networking::v1 as networking, node::v1 as node,
+    policy::v1 as policy, rbac::v1 as rbac, resource::v1 as resource, scheduling::v1 as scheduling,
+    storage::v1 as storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as extensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
@@ -34,7 +35,13 @@ pub(crate) fn definitions() -> BTreeMap<String, Value> {
         rbac::RoleBinding, rbac::ClusterRole, rbac::ClusterRoleBinding, discovery::EndpointSlice,
         autoscaling_v1::HorizontalPodAutoscaler, autoscaling_v2::HorizontalPodAutoscaler, policy::PodDisruptionBudget,
         scheduling::PriorityClass, storage::StorageClass, admission::ValidatingWebhookConfiguration,
-        admission::MutatingWebhookConfiguration, extensions::CustomResourceDefinition;
+        admission::MutatingWebhookConfiguration, admission::ValidatingAdmissionPolicy,
+        admission::ValidatingAdmissionPolicyBinding, admission::MutatingAdmissionPolicy,
+        admission::MutatingAdmissionPolicyBinding, certificates::CertificateSigningRequest, networking::IPAddress,
+        networking::ServiceCIDR, node::RuntimeClass, resource::DeviceClass, resource::ResourceClaim,
+        resource::ResourceClaimTemplate, resource::ResourceSlice, storage::CSIDriver, storage::CSINode,
+        storage::CSIStorageCapacity, storage::VolumeAttachment, storage::VolumeAttributesClass,
+        extensions::CustomResourceDefinition;
         others: authentication::SelfSubjectReview, authentication::TokenReview, authentication::TokenRequest,
         authorization::SelfSubjectAccessReview, authorization::SelfSubjectRulesReview,
         authorization::SubjectAccessReview, authorization::LocalSubjectAccessReview, autoscaling_v1::Scale,

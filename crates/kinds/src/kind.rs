@@ -100,6 +100,10 @@ pub enum NameRule {
     DnsLabel,
     /// Anything that can be a part of a path.
     PathSegment,
+    /// An IP address in its shortest form.
+    Address,
+    /// Anything.
+    Any,
 }
 
 impl NameRule {
@@ -109,6 +113,8 @@ impl NameRule {
             Self::DnsSubdomain => dns_subdomain_problems(name),
             Self::DnsLabel => dns_label_problems(name),
             Self::PathSegment => path_segment_problems(name),
+            Self::Address => crate::address::problem(name).into_iter().collect(),
+            Self::Any => Vec::new(),
         }
     }
 }

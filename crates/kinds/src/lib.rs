@@ -14,6 +14,7 @@
 //! There is no I/O, and nothing is read before it is asked for: the schemas of all types lie in the program as text, and
 //! a type is parsed when an object of it first comes by. No input makes this crate panic.
 
+mod address;
 mod alias;
 mod autoscalers;
 mod base64;
@@ -25,6 +26,7 @@ mod error;
 mod events;
 mod kind;
 pub mod openapi;
+mod pem;
 mod prepare;
 pub mod protobuf;
 mod resolve;
@@ -41,6 +43,13 @@ pub use prepare::Write;
 /// Every built-in kind, in the order of discovery: the core group, then the others by name.
 pub fn all() -> &'static [Kind] {
     table::all()
+}
+
+/// The organizations that a CertificateSigningRequest asks to be certified as: groups of the user, to an API server.
+pub fn requested_organizations(request: &serde_json::Value) -> Vec<String> {
+    let text = request["spec"]["request"].as_str().unwrap_or_default();
+    let bytes = base64::decode(text).unwrap_or_default();
+    pem::certificate_request(&bytes).map(|request| pem::organizations(&request)).unwrap_or_default()
 }
 
 /// The kind that is served as `plural` in a version of a group; the core group is `""`.

@@ -27,6 +27,9 @@ impl Kind {
     pub fn unsupported_field(&self, label: &str) -> String {
         match self.kind {
             "Job" => format!("field label {label:?} not supported for Job"),
+            "ResourceSlice" => {
+                format!("field label not supported for {}, Kind={}: {label}", self.api_version(), self.kind)
+            }
             _ if self.selectable_fields.is_empty() => {
                 format!(
                     "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""

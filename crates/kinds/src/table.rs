@@ -1,10 +1,13 @@
 //! The table of kinds.
 
+mod fields;
 mod row;
 
-use crate::kind::{Kind, NameRule, SelectableField, Verbs};
+use crate::kind::{Kind, NameRule, Verbs};
+use fields::{CORE_EVENT_FIELDS, NEW_EVENT_FIELDS, POD_FIELDS, SLICE_FIELDS};
 use row::{
-    BINDING, EPHEMERAL_CONTAINERS, EVICTION, FINALIZE, RESIZE, SCALE, STATUS, TOKEN, field, field_at, kind,
+    APPROVAL, BINDING, EPHEMERAL_CONTAINERS, EVICTION, FINALIZE, RESIZE, SCALE, STATUS, TOKEN, field,
+    field_at, kind,
 };
 
 /// How many kinds there are.
@@ -20,7 +23,7 @@ pub(crate) fn place(kind: &Kind) -> usize {
     ALL.iter().position(is_it).unwrap_or_default()
 }
 
-static ALL: [Kind; 47] = [
+static ALL: [Kind; 64] = [
     kind("", "v1", "Binding", "bindings", "binding").verbs(Verbs::CreateOnly),
     kind("", "v1", "ConfigMap", "configmaps", "configmap").short(&["cm"]),
     kind("", "v1", "Endpoints", "endpoints", "endpoints").short(&["ep"]).created_on_update(),
@@ -73,12 +76,51 @@ static ALL: [Kind; 47] = [
         .named(NameRule::DnsLabel)
         .created_on_update()
         .selectable(&[field("spec.clusterIP", ""), field("spec.type", "")]),
+    kind(ADMISSION, "v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies", "mutatingadmissionpolicy")
+        .categories(&["api-extensions"])
+        .cluster_wide()
+        .generation()
+        .conditional(),
+    kind(
+        ADMISSION,
+        "v1",
+        "MutatingAdmissionPolicyBinding",
+        "mutatingadmissionpolicybindings",
+        "mutatingadmissionpolicybinding",
+    )
+    .categories(&["api-extensions"])
+    .cluster_wide()
+    .generation()
+    .conditional(),
     kind(
         ADMISSION,
         "v1",
         "MutatingWebhookConfiguration",
         "mutatingwebhookconfigurations",
         "mutatingwebhookconfiguration",
+    )
+    .categories(&["api-extensions"])
+    .cluster_wide()
+    .generation()
+    .conditional(),
+    kind(
+        ADMISSION,
+        "v1",
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicy",
+    )
+    .categories(&["api-extensions"])
+    .cluster_wide()
+    .with(&[STATUS])
+    .generation()
+    .conditional(),
+    kind(
+        ADMISSION,
+        "v1",
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+        "validatingadmissionpolicybinding",
     )
     .categories(&["api-extensions"])
     .cluster_wide()
@@ -193,6 +235,18 @@ static ALL: [Kind; 47] = [
         "status.succeeded",
         "0",
     )]),
+    kind(
+        "certificates.k8s.io",
+        "v1",
+        "CertificateSigningRequest",
+        "certificatesigningrequests",
+        "certificatesigningrequest",
+    )
+    .short(&["csr"])
+    .cluster_wide()
+    .with(&[APPROVAL, STATUS])
+    .named(NameRule::Any)
+    .selectable(&[field("spec.signerName", "")]),
     kind("coordination.k8s.io", "v1", "Lease", "leases", "lease").created_on_update().conditional(),
     kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "endpointslice").generation(),
     kind("events.k8s.io", "v1", "Event", "events", "event")
@@ -202,9 +256,18 @@ static ALL: [Kind; 47] = [
         .selectable(NEW_EVENT_FIELDS),
     kind(NETWORKING, "v1", "IngressClass", "ingressclasses", "ingressclass").cluster_wide().generation(),
     kind(NETWORKING, "v1", "Ingress", "ingresses", "ingress").short(&["ing"]).with(&[STATUS]).generation(),
+    kind(NETWORKING, "v1", "IPAddress", "ipaddresses", "ipaddress")
+        .short(&["ip"])
+        .cluster_wide()
+        .named(NameRule::Address),
     kind(NETWORKING, "v1", "NetworkPolicy", "networkpolicies", "networkpolicy")
         .short(&["netpol"])
         .generation(),
+    kind(NETWORKING, "v1", "ServiceCIDR", "servicecidrs", "servicecidr").cluster_wide().with(&[STATUS]),
+    kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "runtimeclass")
+        .cluster_wide()
+        .conditional()
+        .created_on_update(),
     kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget")
         .short(&["pdb"])
         .with(&[STATUS])
@@ -222,12 +285,27 @@ static ALL: [Kind; 47] = [
         .named(NameRule::PathSegment)
         .created_on_update(),
     kind(RBAC, "v1", "Role", "roles", "role").named(NameRule::PathSegment).created_on_update(),
+    kind(RESOURCE, "v1", "DeviceClass", "deviceclasses", "deviceclass").cluster_wide().generation(),
+    kind(RESOURCE, "v1", "ResourceClaim", "resourceclaims", "resourceclaim").with(&[STATUS]),
+    kind(RESOURCE, "v1", "ResourceClaimTemplate", "resourceclaimtemplates", "resourceclaimtemplate"),
+    kind(RESOURCE, "v1", "ResourceSlice", "resourceslices", "resourceslice")
+        .cluster_wide()
+        .generation()
+        .selectable(SLICE_FIELDS),
     kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "priorityclass")
         .short(&["pc"])
         .cluster_wide()
         .generation(),
-    kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", "storageclass")
-        .short(&["sc"])
+    kind(STORAGE, "v1", "CSIDriver", "csidrivers", "csidriver").cluster_wide().conditional(),
+    kind(STORAGE, "v1", "CSINode", "csinodes", "csinode").cluster_wide().conditional(),
+    kind(STORAGE, "v1", "CSIStorageCapacity", "csistoragecapacities", "csistoragecapacity").conditional(),
+    kind(STORAGE, "v1", "StorageClass", "storageclasses", "storageclass").short(&["sc"]).cluster_wide(),
+    kind(STORAGE, "v1", "VolumeAttachment", "volumeattachments", "volumeattachment")
+        .cluster_wide()
+        .with(&[STATUS])
+        .conditional(),
+    kind(STORAGE, "v1", "VolumeAttributesClass", "volumeattributesclasses", "volumeattributesclass")
+        .short(&["vac"])
         .cluster_wide(),
 ];
 
@@ -236,43 +314,5 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";
 const NETWORKING: &str = "networking.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
-
-const POD_FIELDS: &[SelectableField] = &[
-    field("spec.nodeName", ""),
-    field("spec.restartPolicy", ""),
-    field("spec.schedulerName", ""),
-    field("spec.serviceAccountName", ""),
-    field("spec.hostNetwork", "false"),
-    field("status.phase", ""),
-    field("status.podIP", ""),
-    field("status.podIPs", ""),
-    field("status.nominatedNodeName", ""),
-    field_at("spec.host", "spec.nodeName", ""),
-];
-
-const CORE_EVENT_FIELDS: &[SelectableField] = &[
-    field("involvedObject.kind", ""),
-    field("involvedObject.namespace", ""),
-    field("involvedObject.name", ""),
-    field("involvedObject.uid", ""),
-    field("involvedObject.apiVersion", ""),
-    field("involvedObject.resourceVersion", ""),
-    field("involvedObject.fieldPath", ""),
-    field("reason", ""),
-    field("reportingComponent", ""),
-    field_at("source", "source.component", ""),
-    field("type", ""),
-];
-
-const NEW_EVENT_FIELDS: &[SelectableField] = &[
-    field("reason", ""),
-    field("regarding.kind", ""),
-    field("regarding.namespace", ""),
-    field("regarding.name", ""),
-    field("regarding.uid", ""),
-    field("regarding.apiVersion", ""),
-    field("regarding.resourceVersion", ""),
-    field("regarding.fieldPath", ""),
-    field("reportingController", ""),
-    field("type", ""),
-];
+const RESOURCE: &str = "resource.k8s.io";
+const STORAGE: &str = "storage.k8s.io";

@@ -10,6 +10,7 @@ mod batch;
 mod cluster;
 mod config;
 mod control;
+mod device;
 mod event;
 mod network;
 mod node;
@@ -64,6 +65,7 @@ pub(crate) fn find(group: &str, kind: &str) -> Option<&'static Printer> {
         ("networking.k8s.io", "Ingress") => &network::INGRESS,
         ("networking.k8s.io", "IngressClass") => &network::INGRESS_CLASS,
         ("networking.k8s.io", "NetworkPolicy") => &network::NETWORK_POLICY,
+        ("networking.k8s.io", "IPAddress") => &network::IP_ADDRESS,
         ("networking.k8s.io", "ServiceCIDR") => &network::SERVICE_CIDR,
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => &rbac::BINDING,
         ("policy", "PodDisruptionBudget") => &autoscaling::POD_DISRUPTION_BUDGET,
@@ -90,7 +92,9 @@ pub(crate) fn find(group: &str, kind: &str) -> Option<&'static Printer> {
         ) => &admission::POLICY_BINDING,
         ("flowcontrol.apiserver.k8s.io", "FlowSchema") => &control::FLOW_SCHEMA,
         ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => &control::PRIORITY_LEVEL,
-        ("", "ServiceAccount") => &PLAIN,
+        ("resource.k8s.io", "ResourceClaim") => &device::RESOURCE_CLAIM,
+        ("resource.k8s.io", "ResourceSlice") => &device::RESOURCE_SLICE,
+        ("", "ServiceAccount") | ("resource.k8s.io", "DeviceClass" | "ResourceClaimTemplate") => &PLAIN,
         ("", "LimitRange")
         | ("rbac.authorization.k8s.io", "Role" | "ClusterRole")
         | ("storage.k8s.io", "CSIStorageCapacity")

@@ -153,10 +153,10 @@ impl Resource {
                 errors = worded(errors);
             }
             Nature::Builtin(kind) => {
-                if !matches!(kind.kind, "CronJob" | "PodDisruptionBudget") {
+                if !matches!(kind.kind, "CronJob" | "PodDisruptionBudget" | "ValidatingAdmissionPolicy") {
                     errors.extend(metadata_update_errors(new, old));
                 }
-                errors.extend(kind.validate_part(part, new));
+                errors.extend(kind.validate_part(part, new, old));
                 errors = worded(errors);
             }
             Nature::Custom(installed, index) => {
@@ -255,7 +255,9 @@ impl Resource {
         ];
         let is_builtin = self.builtin_kind().is_some();
         (self.group.is_empty() && RETURNED.contains(&self.plural.as_str()))
-            || (is_builtin && matches!(self.group.as_str(), "storage.k8s.io" | "resource.k8s.io"))
+            || (is_builtin
+                && matches!(self.group.as_str(), "storage.k8s.io" | "resource.k8s.io")
+                && self.plural != "csistoragecapacities")
     }
 
     /// Lays a patch over an object, lists merged by the rules of the kind.

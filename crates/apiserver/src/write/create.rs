@@ -73,11 +73,13 @@ impl Server {
             crate::admission::admit_new(&resource, &mut object);
             self.manage_created(&resource, &mut object, manner);
             resource.prepare_create(&mut object);
+            crate::certificates::name_requester(&resource, &mut object, manner.author.as_deref());
             self.allocate(&resource, &mut object, None).await?;
             let errors = resource.validate(&object);
             if !errors.is_empty() {
                 return Err(Failure::invalid(resource.kind_subject(), &place.name, &errors));
             }
+            crate::certificates::check_request(&place, &object)?;
             let key = place.key();
             if manner.dry_run {
                 if let Some(entry) = self.storage.get(&key, None).await?.entry {

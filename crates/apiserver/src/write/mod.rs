@@ -127,12 +127,8 @@ fn remarks(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Stri
     if resource.is_definitions() {
         return Definition::read(object).map(|definition| definition.warnings()).unwrap_or_default();
     }
-    if resource.builtin_kind().is_some() {
-        let is_named = resource.plural == "endpointslices" && object["addressType"] == "FQDN";
-        return is_named
-            .then(|| "spec.addressType: FQDN endpoints are deprecated".into())
-            .into_iter()
-            .collect();
+    if let Some(kind) = resource.builtin_kind() {
+        return remark(kind.kind, object, old).map(str::to_owned).into_iter().collect();
     }
     let known = old.map(meta::finalizers).unwrap_or_default();
     let is_new = |name: &&str| {
@@ -144,6 +140,27 @@ fn remarks(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Stri
         )
     };
     meta::finalizers(object).into_iter().filter(is_new).map(warning).collect()
+}
+
+/// What the writer of an object of a built-in kind should know.
+fn remark(kind: &str, object: &Value, old: Option<&Value>) -> Option<&'static str> {
+    let spec = &object["spec"];
+    match kind {
+        "EndpointSlice" if object["addressType"] == "FQDN" => {
+            Some("spec.addressType: FQDN endpoints are deprecated")
+        }
+        "CSIDriver" => {
+            let asks = spec["tokenRequests"].as_array().is_some_and(|requests| !requests.is_empty());
+            let is_new = old.is_none_or(|old| old["spec"]["tokenRequests"] != spec["tokenRequests"]);
+            (asks && is_new && spec["serviceAccountTokenInSecrets"].is_null()).then_some(
+                "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes",
+            )
+        }
+        "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding" => {
+            Some("admission policies are kept, but not evaluated")
+        }
+        _ => None,
+    }
 }
 
 /// The version of an entry, as objects say it.

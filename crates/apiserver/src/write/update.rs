@@ -165,6 +165,7 @@ impl Server {
         let resource = &place.resource;
         super::create::set_namespace(resource, new, place.namespace.as_deref())?;
         self.manage_updated(place, part, new, old, manner);
+        crate::certificates::stamp_conditions(resource, part, new, old, &self.options.clock.stamp());
         resource.prepare_update(part, new, old);
         for field in ["uid", "name"] {
             if meta::text(new, field).is_empty() {
@@ -181,6 +182,7 @@ impl Server {
         if !errors.is_empty() {
             return Err(Failure::invalid(resource.kind_subject(), &place.name, &errors));
         }
+        self.check_signer(place, part, new, old, manner)?;
         if resource.is_definitions() && !manner.dry_run {
             self.judge_names(new);
         }

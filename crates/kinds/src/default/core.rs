@@ -123,3 +123,11 @@ pub(super) fn custom_resource_definition(fields: &mut Fields) {
         status.insert("storedVersions".into(), json!([stored]));
     }
 }
+
+/// Who asks for a number of devices and does not say how many asks for one.
+pub(super) fn device_request(request: &mut Fields) {
+    let counts = matches!(text(request, "allocationMode"), "" | "ExactCount");
+    if counts && request.get("count").is_none_or(|count| count.is_null() || count == 0) {
+        request.insert("count".into(), 1.into());
+    }
+}

@@ -107,6 +107,9 @@ fn depending(definition: &str, fields: &mut Fields) {
         "io.k8s.api.batch.v1.Job" => workloads::job(fields),
         "io.k8s.api.rbac.v1.Subject" => core::subject(fields),
         "io.k8s.api.networking.v1.NetworkPolicySpec" => core::network_policy(fields),
+        "io.k8s.api.resource.v1.ExactDeviceRequest" | "io.k8s.api.resource.v1.DeviceSubRequest" => {
+            core::device_request(fields);
+        }
         "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior" => autoscaler::behavior(fields),
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition" => {
             core::custom_resource_definition(fields);

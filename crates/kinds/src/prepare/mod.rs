@@ -26,6 +26,8 @@ pub enum Write {
     EphemeralContainers,
     /// The `binding` subresource of a pod: where it runs, and that it was decided.
     Binding,
+    /// The `approval` subresource of a request for a certificate: its conditions only.
+    Approval,
     /// The `resize` subresource of a pod: the resources of its containers only.
     Resize,
 }
@@ -39,6 +41,7 @@ impl Write {
             "status" => Self::Status,
             "finalize" => Self::Finalize,
             "ephemeralcontainers" => Self::EphemeralContainers,
+            "approval" => Self::Approval,
             "resize" => Self::Resize,
             _ => return None,
         })

@@ -15,6 +15,7 @@ pub(super) fn prepare(kind: &Kind, write: Write, new: &mut Fields, old: &Fields)
         Write::Status => status(kind, new, old),
         Write::Finalize => only(new, old, "finalizers"),
         Write::EphemeralContainers => only(new, old, "ephemeralContainers"),
+        Write::Approval => approval(new, old),
         Write::Binding => {}
         Write::Resize => resize(new, old),
     }
@@ -36,7 +37,45 @@ fn main(kind: &Kind, new: &mut Fields, old: &Fields) {
         "DaemonSet" => template_generation(new, old),
         "Service" => service(new, old),
         "CustomResourceDefinition" => custom_resource_definition(new),
+        "CertificateSigningRequest" => keep(new, Some(old), "spec"),
+        "CSIDriver" => counted(new, old),
         _ => {}
+    }
+}
+
+/// The generation of a driver is that of its changes: a new one has none.
+fn counted(new: &mut Fields, old: &Fields) {
+    keep(object(new, "metadata"), metadata(old), "generation");
+    if !generation::same(new.get("spec"), old.get("spec")) {
+        let before = metadata(old).and_then(|metadata| metadata.get("generation")).and_then(Value::as_i64);
+        object(new, "metadata").insert("generation".into(), json!(before.unwrap_or_default() + 1));
+    }
+}
+
+/// Everything is as before but what was decided.
+fn approval(new: &mut Fields, old: &Fields) {
+    let conditions = new.get("status").and_then(|status| status.get("conditions")).cloned();
+    keep(new, Some(old), "spec");
+    keep(new, Some(old), "status");
+    let status = object(new, "status");
+    match conditions {
+        Some(conditions) => status.insert("conditions".into(), conditions),
+        None => status.remove("conditions"),
+    };
+}
+
+/// Decisions on a request for a certificate are as before, if there are as many.
+fn keep_decisions(new: &mut Fields, old: &Fields) {
+    fn of_type<'a>(status: Option<&'a mut Value>, kind: &'a str) -> impl Iterator<Item = &'a mut Value> {
+        let conditions = status.and_then(|status| status.get_mut("conditions")).and_then(Value::as_array_mut);
+        conditions.into_iter().flatten().filter(move |condition| condition["type"] == kind)
+    }
+    let mut before = old.get("status").cloned();
+    for kind in ["Approved", "Denied"] {
+        let known: Vec<Value> = of_type(before.as_mut(), kind).map(|condition| condition.clone()).collect();
+        if of_type(new.get_mut("status"), kind).count() == known.len() {
+            of_type(new.get_mut("status"), kind).zip(known).for_each(|(condition, known)| *condition = known);
+        }
     }
 }
 
@@ -50,11 +89,18 @@ fn status(kind: &Kind, new: &mut Fields, old: &Fields) {
     let kept: &[&str] = match kind.kind {
         "Deployment" => &["labels"],
         "Pod" => &["ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"],
-        "CustomResourceDefinition" => &["labels", "annotations", "ownerReferences", "finalizers"],
+        "CustomResourceDefinition"
+        | "ResourceClaim"
+        | "ServiceCIDR"
+        | "ValidatingAdmissionPolicy"
+        | "VolumeAttachment" => &["labels", "annotations", "ownerReferences", "finalizers"],
         _ => &[],
     };
     for field in kept {
         keep(object(new, "metadata"), metadata(old), field);
+    }
+    if kind.kind == "CertificateSigningRequest" {
+        keep_decisions(new, old);
     }
     if kind.kind == "Pod" {
         keep(object(new, "status"), old.get("status").and_then(Value::as_object), "qosClass");

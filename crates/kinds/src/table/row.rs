@@ -123,6 +123,7 @@ const fn foreign(
 }
 
 pub(super) const STATUS: Subresource = own("status", READ_AND_WRITE);
+pub(super) const APPROVAL: Subresource = own("approval", READ_AND_WRITE);
 pub(super) const FINALIZE: Subresource = own("finalize", &["update"]);
 pub(super) const EPHEMERAL_CONTAINERS: Subresource = own("ephemeralcontainers", READ_AND_WRITE);
 pub(super) const RESIZE: Subresource = own("resize", READ_AND_WRITE);

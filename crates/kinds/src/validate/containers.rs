@@ -143,8 +143,7 @@ pub(super) fn resources(resources: &Field<'_>, errors: &mut Errors) {
     let (limits, requests) = (resources.get("limits"), resources.get("requests"));
     for list in [&limits, &requests] {
         for (name, amount) in list.entries() {
-            resource_name(name, &amount, errors);
-            not_negative(&amount, errors);
+            resource(name, &amount, errors);
         }
     }
     for (name, request) in requests.entries() {
@@ -154,6 +153,12 @@ pub(super) fn resources(resources: &Field<'_>, errors: &mut Errors) {
             errors.push(FieldError::invalid(&requests.at, request.text(), detail));
         }
     }
+}
+
+/// The name and the amount of a resource.
+pub(super) fn resource(name: &str, amount: &Field<'_>, errors: &mut Errors) {
+    resource_name(name, amount, errors);
+    not_negative(amount, errors);
 }
 
 fn resource_name(name: &str, amount: &Field<'_>, errors: &mut Errors) {

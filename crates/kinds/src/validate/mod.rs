@@ -1,15 +1,21 @@
 //! Whether an object keeps the rules of its kind.
 
+mod addresses;
 mod batch;
+mod certificate;
 mod config;
 mod containers;
 mod cron;
+mod devices;
 mod difference;
+mod drivers;
 mod endpoints;
 mod field;
 mod limits;
+mod names;
 mod network;
 mod pod;
+mod policies;
 mod rbac;
 mod rules;
 mod selector;
@@ -93,6 +99,26 @@ impl Kind {
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
                 rules::webhooks(&object.get("webhooks"), &mut errors);
             }
+            "ValidatingAdmissionPolicy" => policies::validating(&object, &mut errors),
+            "MutatingAdmissionPolicy" => policies::mutating(&object, &mut errors),
+            "ValidatingAdmissionPolicyBinding" => policies::binding(&object.get("spec"), false, &mut errors),
+            "MutatingAdmissionPolicyBinding" => policies::binding(&object.get("spec"), true, &mut errors),
+            "CertificateSigningRequest" => certificate::request(&object, &mut errors),
+            "IPAddress" => addresses::address(&object.get("spec"), &mut errors),
+            "ServiceCIDR" if old.is_none() => addresses::blocks(&object.get("spec"), &mut errors),
+            "RuntimeClass" => rules::runtime_class(&object, &mut errors),
+            "DeviceClass" => devices::class(&object.get("spec"), &mut errors),
+            "ResourceClaim" if old.is_none() => devices::claim(&object.get("spec"), &mut errors),
+            "ResourceClaimTemplate" => devices::claim(&object.get("spec").get("spec"), &mut errors),
+            "ResourceSlice" => {
+                let before = before.as_ref().map(|old| old.get("spec"));
+                devices::slice(&object.get("spec"), before.as_ref(), &mut errors);
+            }
+            "CSIDriver" => drivers::csi_driver(&object.get("spec"), &mut errors),
+            "CSINode" => drivers::csi_node(&object.get("spec"), &mut errors),
+            "CSIStorageCapacity" => drivers::capacity(&object, &mut errors),
+            "VolumeAttachment" => drivers::attachment(&object, &mut errors),
+            "VolumeAttributesClass" => drivers::attributes_class(&object, &mut errors),
             _ => {}
         }
         if let Some(old) = before.as_ref().filter(|_| !CHANGES_FIRST.contains(&self.kind)) {
@@ -101,11 +127,21 @@ impl Kind {
         errors
     }
 
-    /// What is wrong with an object whose part other than the main one replaces that of `old`: its status, or what holds a
-    /// namespace. Under the same conditions as [`validate`](Self::validate).
-    pub fn validate_part(&self, part: crate::Write, new: &Value) -> Vec<FieldError> {
+    /// What is wrong with an object whose part other than the main one replaces that of `old`: its status, what holds a
+    /// namespace, or a decision. Under the same conditions as [`validate`](Self::validate).
+    pub fn validate_part(&self, part: crate::Write, new: &Value, old: &Value) -> Vec<FieldError> {
         let (object, mut errors) = (Field::root(new), Vec::new());
         match part {
+            crate::Write::Status | crate::Write::Approval if self.kind == "CertificateSigningRequest" => {
+                certificate::request(&object, &mut errors);
+                certificate::update(part, &object, &Field::root(old), &mut errors);
+            }
+            crate::Write::Status if self.kind == "VolumeAttachment" => {
+                drivers::attachment(&object, &mut errors);
+            }
+            crate::Write::Status if self.kind == "ValidatingAdmissionPolicy" => {
+                policies::status(&object.get("status"), &mut errors);
+            }
             crate::Write::Status => status::status(self.kind, &object, &mut errors),
             crate::Write::Finalize if self.kind == "Namespace" => rules::finalizers(&object, &mut errors),
             _ => {}
@@ -122,8 +158,14 @@ impl Kind {
             "Event" | "PodDisruptionBudget" => (0, 0),
             "LimitRange"
             | "EndpointSlice"
+            | "CSINode"
+            | "VolumeAttachment"
             | "MutatingWebhookConfiguration"
-            | "ValidatingWebhookConfiguration" => (0, 1),
+            | "ValidatingWebhookConfiguration"
+            | "MutatingAdmissionPolicy"
+            | "MutatingAdmissionPolicyBinding"
+            | "ValidatingAdmissionPolicy"
+            | "ValidatingAdmissionPolicyBinding" => (0, 1),
             "PersistentVolume" => (0, 2),
             "PodTemplate"
             | "ReplicationController"
@@ -137,14 +179,18 @@ impl Kind {
             | "CronJob"
             | "Lease"
             | "NetworkPolicy"
-            | "PriorityClass" => (1, 0),
+            | "PriorityClass"
+            | "CSIDriver"
+            | "ResourceSlice"
+            | "ServiceCIDR" => (1, 0),
             _ => (1, 1),
         }
     }
 }
 
 /// Kinds of which what changed is looked at before what is there.
-const CHANGES_FIRST: [&str; 4] = ["ConfigMap", "Secret", "Service", "PersistentVolumeClaim"];
+const CHANGES_FIRST: [&str; 5] =
+    ["ConfigMap", "Secret", "Service", "PersistentVolumeClaim", "VolumeAttributesClass"];
 
 fn name(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
     let name = Field::root(object).get("metadata").get("name");

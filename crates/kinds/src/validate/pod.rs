@@ -51,7 +51,8 @@ fn dns_label_with_dots(name: &Field<'_>, errors: &mut Errors) {
     errors.truncate(errors.len().min(before + 1));
 }
 
-fn toleration(toleration: &Field<'_>, errors: &mut Errors) {
+/// What is wrong with a toleration.
+pub(super) fn toleration(toleration: &Field<'_>, errors: &mut Errors) {
     let get = |name| toleration.get(name);
     if !get("key").is_empty() {
         label_key_problems(get("key").text())

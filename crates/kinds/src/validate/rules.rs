@@ -1,8 +1,8 @@
 //! Kinds with a few rules each.
 
 use super::field::{Errors, Field};
-use super::selector;
 use super::workloads::{amount_or_percent, not_above_all};
+use super::{containers, pod, selector};
 use watchkeeper_schema::metadata::{dns_subdomain_problems, label_key_problems};
 use watchkeeper_schema::{FieldError, Path};
 
@@ -110,6 +110,30 @@ pub(super) fn priority_class(object: &Field<'_>, errors: &mut Errors) {
         errors.push(FieldError::forbidden(&value.at, detail));
     }
     object.get("preemptionPolicy").one_of(&["PreemptLowerPriority", "Never"], errors);
+}
+
+pub(super) fn runtime_class(object: &Field<'_>, errors: &mut Errors) {
+    let handler = object.get("handler");
+    if handler.required(errors) {
+        handler.dns_label(errors);
+    }
+    let overhead = object.get("overhead");
+    // Amounts are checked as limits of containers are, and are said to be some.
+    for (name, amount) in overhead.get("podFixed").entries() {
+        let limit = Field { value: amount.value, at: overhead.at.child("limits").key(name) };
+        containers::resource(name, &limit, errors);
+    }
+    let scheduling = object.get("scheduling");
+    scheduling.get("nodeSelector").labels(errors);
+    let mut seen = Vec::new();
+    for toleration in scheduling.get("tolerations").items() {
+        pod::toleration(&toleration, errors);
+        let key = ["key", "operator", "value", "effect"].map(|name| toleration.get(name).text());
+        if seen.contains(&key) {
+            errors.push(FieldError::duplicate(&toleration.at, toleration.value.clone()));
+        }
+        seen.push(key);
+    }
 }
 
 pub(super) fn lease(spec: &Field<'_>, errors: &mut Errors) {

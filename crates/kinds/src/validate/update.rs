@@ -2,7 +2,8 @@
 
 use super::difference::{Shown, unified};
 use super::field::{Errors, Field};
-use crate::prepare::same;
+use super::{addresses, certificate, drivers};
+use crate::prepare::{Write, same};
 use serde_json::{Value, json};
 use watchkeeper_schema::FieldError;
 
@@ -10,7 +11,7 @@ const IMMUTABLE: &str = "field is immutable";
 const SEALED: &str = "field is immutable when `immutable` is set";
 
 /// Fields that stay as they are, by kind.
-const FIXED: [(&str, &[&str]); 8] = [
+const FIXED: [(&str, &[&str]); 12] = [
     ("Deployment", &["spec.selector"]),
     ("ReplicaSet", &["spec.selector"]),
     ("DaemonSet", &["spec.selector"]),
@@ -19,6 +20,10 @@ const FIXED: [(&str, &[&str]); 8] = [
     ("EndpointSlice", &["addressType"]),
     ("ControllerRevision", &["data"]),
     ("IngressClass", &["spec.controller"]),
+    ("CSIStorageCapacity", &["nodeTopology", "storageClassName"]),
+    ("ResourceClaim", &["spec"]),
+    ("ResourceClaimTemplate", &["spec"]),
+    ("RuntimeClass", &["handler"]),
 ];
 
 pub(super) fn update(kind: &str, new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
@@ -62,6 +67,13 @@ pub(super) fn update(kind: &str, new: &Field<'_>, old: &Field<'_>, errors: &mut 
         "PersistentVolume" => volume(&new.get("spec"), &old.get("spec"), errors),
         "Service" => service(&new.get("spec"), &old.get("spec"), errors),
         "Pod" => pod(&new.get("spec"), &old.get("spec"), errors),
+        "CertificateSigningRequest" => certificate::update(Write::Main, new, old, errors),
+        "IPAddress" => addresses::address_update(&new.get("spec"), &old.get("spec"), errors),
+        "ServiceCIDR" => addresses::blocks_update(&new.get("spec"), &old.get("spec"), errors),
+        "CSIDriver" => drivers::csi_driver_update(&new.get("spec"), &old.get("spec"), errors),
+        "CSINode" => drivers::csi_node_update(&new.get("spec"), &old.get("spec"), errors),
+        "VolumeAttachment" => drivers::attachment_update(&new.get("spec"), &old.get("spec"), errors),
+        "VolumeAttributesClass" => drivers::attributes_class_update(new, old, errors),
         _ => {}
     }
 }

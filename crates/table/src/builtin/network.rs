@@ -70,6 +70,23 @@ pub(super) static SERVICE_CIDR: Printer =
         vec![view.name(), ranges.join(",").into(), view.age()]
     });
 
+/// The age is in the row and has no column: so it is in Kubernetes, and kubectl leaves it out.
+pub(super) static IP_ADDRESS: Printer =
+    Printer::new(&[NAME, text("ParentRef", "The object that the address is for.")], |view| {
+        let parent = match view.object.at("spec.parentRef") {
+            Value::Null => "<none>".into(),
+            parent => {
+                let named = |before: &str, name: &str| match parent.text(name) {
+                    "" => String::new(),
+                    value => format!("{before}{value}"),
+                };
+                let resource = format!("{}{}", parent.text("resource"), named(".", "group")).to_lowercase();
+                format!("{resource}{}/{}", named("/", "namespace"), parent.text("name"))
+            }
+        };
+        vec![view.name(), parent.into(), view.age()]
+    });
+
 /// The first three hosts. How many more there are is counted in rules, with or without a host.
 fn hosts(rules: &[Value]) -> String {
     let mut hosts = Vec::new();

@@ -1,0 +1,112 @@
+//! Addresses and blocks of addresses, as strictly as new fields take them.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// What is wrong with a text that is to be an address.
+pub(crate) fn problem(text: &str) -> Option<String> {
+    let Some(address) = parse_loosely(text) else {
+        return Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".into());
+    };
+    if text.parse::<IpAddr>().is_err() {
+        return Some("must not have leading 0s".into());
+    }
+    if is_mapped(address) {
+        return Some("must not be an IPv4-mapped IPv6 address".into());
+    }
+    let canonical = address.to_string();
+    (canonical != text).then(|| format!("must be in canonical form ({canonical:?})"))
+}
+
+/// What is wrong with a text that is to be a block of addresses.
+pub(crate) fn block_problem(text: &str) -> Option<String> {
+    let Some((address, bits)) = parse_block(text) else {
+        return Some("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".into());
+    };
+    let (written, length) = text.split_once('/').unwrap_or((text, ""));
+    if written.parse::<IpAddr>().is_err() || length != bits.to_string() {
+        return Some("must not have leading 0s in IP or prefix length".into());
+    }
+    if is_mapped(address) {
+        return Some("must not have an IPv4-mapped IPv6 address".into());
+    }
+    if address != first_of(address, bits) {
+        return Some("must not have bits set beyond the prefix length".into());
+    }
+    let canonical = format!("{address}/{bits}");
+    (canonical != text).then(|| format!("must be in canonical form ({canonical:?})"))
+}
+
+/// Whether a block is of addresses of version 6; `None` if it is no block.
+pub(crate) fn is_version_6(block: &str) -> Option<bool> {
+    parse_block(block).map(|(address, _)| address.is_ipv6())
+}
+
+fn parse_block(text: &str) -> Option<(IpAddr, u32)> {
+    let (address, length) = text.split_once('/')?;
+    let address = parse_loosely(address)?;
+    let bits: u32 = length.parse().ok().filter(|_| length.bytes().all(|byte| byte.is_ascii_digit()))?;
+    (bits <= if address.is_ipv6() { 128 } else { 32 }).then_some((address, bits))
+}
+
+/// An address whose numbers may begin with zeros.
+fn parse_loosely(text: &str) -> Option<IpAddr> {
+    text.parse().ok().or_else(|| {
+        let number = |part: &str| part.parse::<u8>().ok().filter(|_| !part.starts_with('+'));
+        let parts: Vec<u8> = text.split('.').map(number).collect::<Option<_>>()?;
+        <[u8; 4]>::try_from(parts).ok().map(IpAddr::from)
+    })
+}
+
+fn is_mapped(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some())
+}
+
+fn first_of(address: IpAddr, bits: u32) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - bits).unwrap_or_default();
+            std::net::Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - bits).unwrap_or_default();
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_in_one_way() {
+        for good in ["10.0.0.1", "2001:db8::1", "::"] {
+            assert_eq!(problem(good), None, "{good}");
+        }
+        for (bad, said) in [
+            ("10.0.0", "must be a valid IP address"),
+            ("010.0.0.1", "leading 0s"),
+            ("::ffff:1.2.3.4", "IPv4-mapped"),
+            ("2001:DB8::1", r#"must be in canonical form ("2001:db8::1")"#),
+        ] {
+            assert!(problem(bad).is_some_and(|problem| problem.contains(said)), "{bad}");
+        }
+    }
+
+    #[test]
+    fn blocks_begin_with_their_first_address() {
+        for good in ["10.0.0.0/8", "0.0.0.0/0", "2001:db8::/64", "10.1.2.3/32"] {
+            assert_eq!(block_problem(good), None, "{good}");
+        }
+        for (bad, said) in [
+            ("10.0.0.0", "must be a valid CIDR value"),
+            ("10.0.0.0/33", "must be a valid CIDR value"),
+            ("10.0.0.0/+8", "must be a valid CIDR value"),
+            ("10.0.0.0/08", "leading 0s"),
+            ("10.0.0.1/8", "bits set beyond"),
+            ("2001:DB8::/64", "canonical"),
+        ] {
+            assert!(block_problem(bad).is_some_and(|problem| problem.contains(said)), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Admission policies and their bindings, but for the expressions in them.
+
+use super::field::{Errors, Field};
+use super::names::path_segment;
+use super::selector;
+
+use std::collections::HashSet;
+use watchkeeper_schema::FieldError;
+use watchkeeper_schema::metadata::{dns_subdomain_problems, label_key_problems};
+
+const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+/// What can be changed by a policy while it happens.
+const CHANGES: [&str; 2] = ["CREATE", "UPDATE"];
+const NOT_SPECIFIED: &str = "expression is not specified";
+
+pub(super) fn validating(object: &Field<'_>, errors: &mut Errors) {
+    let spec = object.get("spec");
+    common(&spec, false, errors);
+    let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
+    if validations.is_empty() && annotations.is_empty() {
+        for list in [&validations, &annotations] {
+            let detail = "validations or auditAnnotations must contain at least one item";
+            errors.push(FieldError::required(&list.at, detail));
+        }
+    }
+    for validation in validations.items() {
+        rule(&validation, errors);
+    }
+    let mut keys = HashSet::new();
+    for annotation in annotations.items() {
+        let (key, value) = (annotation.get("key"), annotation.get("valueExpression"));
+        let full = format!("{}/{}", object.get("metadata").get("name").text(), key.text());
+        for problem in label_key_problems(&full) {
+            errors.push(FieldError::invalid(&key.at, full.as_str(), problem));
+        }
+        if value.text().trim().is_empty() {
+            errors.push(FieldError::required(&value.at, "valueExpression is not specified"));
+        }
+        if !keys.insert(key.text()) {
+            errors.push(FieldError::duplicate(&key.at, key.text()));
+        }
+    }
+}
+
+fn rule(validation: &Field<'_>, errors: &mut Errors) {
+    let blank = |name: &str| validation.get(name).text().trim().is_empty();
+    if blank("expression") {
+        errors.push(FieldError::required(&validation.get("expression").at, NOT_SPECIFIED));
+    }
+    for name in ["messageExpression", "message"] {
+        if !validation.get(name).is_empty() && blank(name) {
+            validation.get(name).invalid("must be non-empty if specified", errors);
+        }
+    }
+    let message = validation.get("message");
+    if message.text().trim().contains(['\n', '\r']) {
+        message.invalid("must not contain line breaks", errors);
+    }
+    let reasons = ["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"];
+    validation.get("reason").one_of(&reasons, errors);
+}
+
+pub(super) fn mutating(object: &Field<'_>, errors: &mut Errors) {
+    let spec = object.get("spec");
+    common(&spec, true, errors);
+    let mutations = spec.get("mutations");
+    mutations.required_as("mutations must contain at least one item", errors);
+    for mutation in mutations.items() {
+        let kind = mutation.get("patchType");
+        let (used, unused) = match kind.text() {
+            "JSONPatch" => ("jsonPatch", "applyConfiguration"),
+            "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
+            "" => {
+                errors.push(FieldError::required(&kind.at, ""));
+                continue;
+            }
+            _ => {
+                kind.one_of(&["ApplyConfiguration", "JSONPatch"], errors);
+                continue;
+            }
+        };
+        let patch = mutation.get(used);
+        if !patch.is_set() {
+            let detail = format!("must be specified when patchType is {}", kind.text());
+            errors.push(FieldError::required(&patch.at, detail));
+        } else if patch.get("expression").text().trim().is_empty() {
+            errors.push(FieldError::required(&patch.get("expression").at, ""));
+        }
+        if mutation.get(unused).is_set() {
+            let detail = format!("must not be specified when patchType is {}", kind.text());
+            errors.push(FieldError::invalid(&mutation.get(unused).at, format!("{{{unused}}}"), detail));
+        }
+    }
+    let again = spec.get("reinvocationPolicy");
+    if again.required(errors) {
+        again.one_of(&["IfNeeded", "Never"], errors);
+    }
+}
+
+/// What both kinds of policies have.
+fn common(spec: &Field<'_>, is_mutating: bool, errors: &mut Errors) {
+    spec.get("failurePolicy").one_of(&["Fail", "Ignore"], errors);
+    let kind = spec.get("paramKind");
+    if kind.is_set() {
+        parameters(&kind, errors);
+    }
+    let constraints = spec.get("matchConstraints");
+    if !constraints.is_set() {
+        errors.push(FieldError::required(&constraints.at, ""));
+    } else {
+        matching(&constraints, errors);
+        constraints.get("resourceRules").required(errors);
+        if is_mutating {
+            only_changes(&constraints, errors);
+        }
+    }
+    let mut names = HashSet::new();
+    let conditions = spec.get("matchConditions");
+    if conditions.items().count() > 64 {
+        errors.push(FieldError::too_many(&conditions.at, conditions.items().count(), 64));
+    }
+    for condition in conditions.items() {
+        let (name, expression) = (condition.get("name"), condition.get("expression"));
+        if expression.text().trim().is_empty() {
+            errors.push(FieldError::required(&expression.at, ""));
+        }
+        if name.required(errors) {
+            label_key_problems(name.text()).into_iter().for_each(|problem| name.invalid(problem, errors));
+            if !names.insert(name.text()) {
+                errors.push(FieldError::duplicate(&name.at, name.text()));
+            }
+        }
+    }
+    for variable in spec.get("variables").items() {
+        let (name, expression) = (variable.get("name"), variable.get("expression"));
+        if name.text().trim().is_empty() {
+            errors.push(FieldError::required(&name.at, "name is not specified"));
+        } else if !is_identifier(name.text()) {
+            name.invalid("must be a valid CEL identifier", errors);
+        }
+        if expression.text().trim().is_empty() {
+            errors.push(FieldError::required(&expression.at, NOT_SPECIFIED));
+        }
+    }
+}
+
+fn is_identifier(name: &str) -> bool {
+    let is_start = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+    const RESERVED: [&str; 21] = [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "namespace",
+        "null",
+        "package",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    ];
+    name.bytes().next().is_some_and(is_start)
+        && name.bytes().all(|byte| is_start(byte) || byte.is_ascii_digit())
+        && !RESERVED.contains(&name)
+}
+
+fn parameters(kind: &Field<'_>, errors: &mut Errors) {
+    let (version, name) = (kind.get("apiVersion"), kind.get("kind"));
+    if version.required(errors) {
+        match version.text().split('/').collect::<Vec<_>>()[..] {
+            [_] => {}
+            [group, version_only] => {
+                let problems = if group.is_empty() { Vec::new() } else { dns_subdomain_problems(group) };
+                if !problems.is_empty() {
+                    errors.push(FieldError::invalid(&version.at, group, problems.join(",")));
+                }
+                if version_only.is_empty() {
+                    version.invalid("version must be specified", errors);
+                }
+            }
+            _ => version.invalid(format!("unexpected GroupVersion string: {}", version.text()), errors),
+        }
+    }
+    name.required(errors);
+}
+
+/// What a policy is about.
+fn matching(resources: &Field<'_>, errors: &mut Errors) {
+    resources.get("matchPolicy").one_of(&["Equivalent", "Exact"], errors);
+    selector::selector(&resources.get("namespaceSelector"), errors);
+    selector::selector(&resources.get("objectSelector"), errors);
+    for list in ["resourceRules", "excludeResourceRules"] {
+        for rule in resources.get(list).items() {
+            let mut names = HashSet::new();
+            for name in rule.get("resourceNames").items() {
+                path_segment(&name, errors);
+                if !names.insert(name.text()) {
+                    errors.push(FieldError::duplicate(&name.at, name.text()));
+                }
+            }
+            named_rule(&rule, errors);
+        }
+    }
+}
+
+fn named_rule(rule: &Field<'_>, errors: &mut Errors) {
+    let not_alone = |list: &Field<'_>, called: &str, errors: &mut Errors| {
+        if list.items().count() > 1 && list.items().any(|item| item.text() == "*") {
+            list.invalid(format!("if '*' is present, must not specify other {called}"), errors);
+        }
+    };
+    let operations = rule.get("operations");
+    operations.required(errors);
+    not_alone(&operations, "operations", errors);
+    for operation in operations.items() {
+        operation.one_of(&OPERATIONS, errors);
+    }
+    for (field, called) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
+        let list = rule.get(field);
+        list.required(errors);
+        not_alone(&list, called, errors);
+    }
+    for version in rule.get("apiVersions").items() {
+        version.required(errors);
+    }
+    let resources = rule.get("resources");
+    resources.required(errors);
+    for resource in resources.items() {
+        resource.required(errors);
+    }
+    rule.get("scope").one_of(&["*", "Cluster", "Namespaced"], errors);
+}
+
+fn only_changes(resources: &Field<'_>, errors: &mut Errors) {
+    for rule in resources.get("resourceRules").items() {
+        for operation in rule.get("operations").items() {
+            if !CHANGES.contains(&operation.text()) {
+                let at = resources.at.child("resourceRules").child("operations");
+                errors.push(FieldError::not_supported(&at, operation.text(), CHANGES));
+            }
+        }
+    }
+}
+
+pub(super) fn binding(spec: &Field<'_>, is_mutating: bool, errors: &mut Errors) {
+    let name = spec.get("policyName");
+    if name.required(errors) {
+        name.dns_subdomain(errors);
+    }
+    let parameter = spec.get("paramRef");
+    if parameter.is_set() {
+        reference(&parameter, errors);
+    }
+    let resources = spec.get("matchResources");
+    if resources.is_set() {
+        matching(&resources, errors);
+    }
+    if is_mutating {
+        return only_changes(&resources, errors);
+    }
+    let actions = spec.get("validationActions");
+    let mut seen = HashSet::new();
+    for action in actions.items() {
+        action.one_of(&["Audit", "Deny", "Warn"], errors);
+        if !seen.insert(action.text()) {
+            errors.push(FieldError::duplicate(&action.at, action.text()));
+        }
+    }
+    if seen.contains("Deny") && seen.contains("Warn") {
+        let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
+        actions.invalid(detail, errors);
+    }
+    actions.required_as("at least one validation action is required", errors);
+}
+
+fn reference(parameter: &Field<'_>, errors: &mut Errors) {
+    let (name, labels) = (parameter.get("name"), parameter.get("selector"));
+    let exclusive = "name and selector are mutually exclusive";
+    if !name.is_empty() {
+        path_segment(&name, errors);
+    }
+    if !name.is_empty() && labels.is_set() {
+        errors.push(FieldError::forbidden(&name.at, exclusive));
+    }
+    selector::selector(&labels, errors);
+    if !name.is_empty() && labels.is_set() {
+        errors.push(FieldError::forbidden(&labels.at, exclusive));
+    }
+    if name.is_empty() && !labels.is_set() {
+        errors.push(FieldError::required(&parameter.at, "one of name or selector must be specified"));
+    }
+    let action = parameter.get("parameterNotFoundAction");
+    if action.required(errors) {
+        action.one_of(&["Deny", "Allow"], errors);
+    }
+}
+
+/// What is wrong with what a controller says of a policy.
+pub(super) fn status(status: &Field<'_>, errors: &mut Errors) {
+    for warning in status.get("typeChecking").get("expressionWarnings").items() {
+        warning.get("warning").required(errors);
+        warning.get("fieldRef").required(errors);
+    }
+}
