@@ -14,6 +14,7 @@ pub(crate) fn admit_new(resource: &Resource, object: &mut Value) {
         ("", "pods") => admit_pod(object),
         ("", "persistentvolumeclaims") => protect(object, "kubernetes.io/pvc-protection"),
         ("", "persistentvolumes") => protect(object, "kubernetes.io/pv-protection"),
+        ("storage.k8s.io", "volumeattributesclasses") => protect(object, "kubernetes.io/vac-protection"),
         ("", "nodes") => taint(object),
         _ => {}
     }

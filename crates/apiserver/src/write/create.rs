@@ -70,8 +70,9 @@ impl Server {
             let guards = self.guards(&place).await?;
             let mut object = object.clone();
             let turn = self.turn(&resource).await;
-            crate::admission::admit_new(&resource, &mut object);
+            // What admission adds is nobody's.
             self.manage_created(&resource, &mut object, manner);
+            crate::admission::admit_new(&resource, &mut object);
             resource.prepare_create(&mut object);
             crate::certificates::name_requester(&resource, &mut object, manner.author.as_deref());
             self.allocate(&resource, &mut object, None).await?;

@@ -10,7 +10,7 @@ use watchkeeper_schema::metadata::{dns_subdomain_problems, label_key_problems};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 /// What can be changed by a policy while it happens.
-const CHANGES: [&str; 2] = ["CREATE", "UPDATE"];
+const CHANGES: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 const NOT_SPECIFIED: &str = "expression is not specified";
 
 pub(super) fn validating(object: &Field<'_>, errors: &mut Errors) {
@@ -56,7 +56,7 @@ fn rule(validation: &Field<'_>, errors: &mut Errors) {
     if message.text().trim().contains(['\n', '\r']) {
         message.invalid("must not contain line breaks", errors);
     }
-    let reasons = ["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"];
+    let reasons = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
     validation.get("reason").one_of(&reasons, errors);
 }
 

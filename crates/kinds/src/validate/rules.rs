@@ -130,7 +130,15 @@ pub(super) fn runtime_class(object: &Field<'_>, errors: &mut Errors) {
         pod::toleration(&toleration, errors);
         let key = ["key", "operator", "value", "effect"].map(|name| toleration.get(name).text());
         if seen.contains(&key) {
-            errors.push(FieldError::duplicate(&toleration.at, toleration.value.clone()));
+            let [name, operator, value, effect] = key;
+            let seconds = toleration.get("tolerationSeconds").value.clone();
+            errors.push(FieldError::duplicate(&toleration.at, toleration.value.clone()).structure(&[
+                ("Key", name.into()),
+                ("Operator", operator.into()),
+                ("Value", value.into()),
+                ("Effect", effect.into()),
+                ("TolerationSeconds", seconds),
+            ]));
         }
         seen.push(key);
     }

@@ -50,7 +50,7 @@ pub(super) static PRIORITY_CLASS: Printer = Printer::new(
 );
 
 pub(super) static RUNTIME_CLASS: Printer =
-    Printer::new(&[NAME, text("Handler", "What runs pods of this class."), AGE], |view| {
+    Printer::new(&[NAME, text("Handler", ""), AGE], |view| {
         vec![view.name(), view.object.text("handler").into(), view.age()]
     });
 
