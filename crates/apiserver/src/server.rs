@@ -138,6 +138,7 @@ impl Server {
         server.create_namespaces().await?;
         access::start(&server).await?;
         server.create_service().await?;
+        server.create_beginnings().await?;
         Ok(server)
     }
 

@@ -18,6 +18,11 @@ const RANGE: (Ipv4Addr, u32) = (Ipv4Addr::new(10, 0, 0, 0), 1 << 16);
 /// The address of the server itself.
 pub(crate) const FIRST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
+/// The range, as others write it.
+pub(crate) fn block() -> String {
+    format!("{}/{}", RANGE.0, RANGE.1.leading_zeros() + 1)
+}
+
 /// The ports that nodes give to Services.
 const NODE_PORTS: std::ops::Range<i64> = 30_000..32_768;
 

@@ -118,3 +118,60 @@ fn blocks(text: &[u8]) -> Vec<Block> {
     }
     blocks
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request with the subject `O=team, CN=jane`, shortened to what is read of it.
+    fn request() -> Vec<u8> {
+        let text = |bytes: &[u8]| [&[0x0c, bytes.len() as u8], bytes].concat();
+        let list = |tag: u8, parts: &[&[u8]]| {
+            let content = parts.concat();
+            [&[tag, content.len() as u8], &content[..]].concat()
+        };
+        let attribute =
+            |id: u8, value: &[u8]| list(0x31, &[&list(0x30, &[&[0x06, 3, 0x55, 0x04, id], &text(value)])]);
+        let subject = list(0x30, &[&attribute(10, b"team"), &attribute(3, b"jane")]);
+        list(0x30, &[&list(0x30, &[&[0x02, 1, 0], &subject])])
+    }
+
+    fn written(label: &str, bytes: &[u8]) -> Vec<u8> {
+        format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", base64::encode(bytes)).into_bytes()
+    }
+
+    #[test]
+    fn a_request_names_organizations() {
+        let read = certificate_request(&written("CERTIFICATE REQUEST", &request()));
+        assert_eq!(read.as_deref().map(organizations), Ok(vec!["team".to_owned()]));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused_and_cut_bytes_do_no_harm() {
+        let wrong = certificate_request(&written("CERTIFICATE", &request()));
+        assert_eq!(wrong, Err("PEM block type must be CERTIFICATE REQUEST".into()));
+        let longer = [request(), vec![0]].concat();
+        let wrong = certificate_request(&written("CERTIFICATE REQUEST", &longer));
+        assert_eq!(wrong, Err("asn1: syntax error: trailing data".into()));
+        for end in 0..request().len() {
+            assert!(
+                certificate_request(&written("CERTIFICATE REQUEST", &request()[..end])).is_err(),
+                "{end}"
+            );
+            organizations(&request()[..end]);
+        }
+    }
+
+    #[test]
+    fn a_list_of_certificates_is_nothing_else() {
+        assert_eq!(certificates_problem(&written("CERTIFICATE", &request())), None);
+        let both = [written("CERTIFICATE", &request()), written("PRIVATE KEY", &request())].concat();
+        let problem = certificates_problem(&both);
+        assert_eq!(
+            problem.as_deref(),
+            Some(r#"only CERTIFICATE PEM blocks are allowed, found "PRIVATE KEY""#)
+        );
+        let problem = certificates_problem(b"x");
+        assert_eq!(problem.as_deref(), Some("must contain at least one CERTIFICATE PEM block"));
+    }
+}

@@ -1,5 +1,7 @@
 //! Protobuf, which typed clients speak unless they are told otherwise.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -104,6 +106,10 @@ fn sample(kind: &str) -> Value {
         "name": "a.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
         "clientConfig": {"url": "https://example.com/"},
     }]);
+    let devices = json!({"devices": {"requests": [{"name": "d", "exactly": {"deviceClassName": "c"}}]}});
+    let constraints = json!({"resourceRules": [
+        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
+    ]});
     match kind {
         "Deployment" | "DaemonSet" | "ReplicaSet" => set,
         "StatefulSet" => json!({"spec": {"serviceName": "s", "selector": selector, "template": template}}),
@@ -148,6 +154,35 @@ fn sample(kind: &str) -> Value {
         "VolumeAttachment" => json!({"spec": {
             "attacher": "example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"},
         }}),
+        "CSINode" => json!({"spec": {"drivers": [{"name": "d", "nodeID": "n", "topologyKeys": ["k"]}]}}),
+        "CSIStorageCapacity" => json!({"storageClassName": "s", "capacity": "1Gi"}),
+        "VolumeAttributesClass" => json!({"driverName": "d", "parameters": {"a": "b"}}),
+        "CertificateSigningRequest" => json!({"spec": {
+            "request": BASE64_STANDARD.encode(include_str!("keys/jane.csr")),
+            "signerName": "example.com/client", "usages": ["client auth"],
+        }}),
+        "IPAddress" => json!({
+            "metadata": {"name": "10.1.2.3"}, "spec": {"parentRef": {"resource": "services", "name": "s"}},
+        }),
+        "ServiceCIDR" => json!({"spec": {"cidrs": ["10.1.0.0/16"]}}),
+        "RuntimeClass" => json!({"handler": "h", "overhead": {"podFixed": {"cpu": "1"}}}),
+        "ResourceClaim" => json!({"spec": devices}),
+        "ResourceClaimTemplate" => json!({"spec": {"spec": devices}}),
+        "ResourceSlice" => json!({"spec": {
+            "driver": "d", "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "a", "attributes": {"x": {"int": 3}}, "capacity": {"m": {"value": "1Gi"}}}],
+        }}),
+        "ValidatingAdmissionPolicy" => {
+            json!({"spec": {"matchConstraints": constraints, "validations": [{"expression": "true"}]}})
+        }
+        "MutatingAdmissionPolicy" => json!({"spec": {
+            "matchConstraints": constraints, "reinvocationPolicy": "Never",
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],
+        }}),
+        "ValidatingAdmissionPolicyBinding" => {
+            json!({"spec": {"policyName": "p", "validationActions": ["Deny"]}})
+        }
+        "MutatingAdmissionPolicyBinding" => json!({"spec": {"policyName": "p"}}),
         "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => json!({"webhooks": webhook}),
         "Lease" => json!({"spec": {"renewTime": "2025-11-15T06:23:41.123456Z", "leaseDurationSeconds": 15}}),
         "ControllerRevision" => json!({"data": {"a": 1}, "revision": 1}),
@@ -201,7 +236,7 @@ async fn every_built_in_kind_goes_in_and_comes_out() {
         }
         count += 1;
     }
-    assert!(count >= 40, "{count}");
+    assert!(count >= 57, "{count}");
 }
 
 #[tokio::test]
