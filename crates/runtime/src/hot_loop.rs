@@ -65,7 +65,7 @@ impl<R: WorkKey> HotLoops<R> {
             && now.duration_since(window.begun) < WINDOW
         {
             window.writes += 1;
-            return (window.writes == self.limit + 1).then_some(window.writes);
+            return (window.writes - 1 == self.limit).then_some(window.writes);
         }
         // A new window is the occasion to forget those that are over: they cannot become more than those that began
         // within the last minute, and this one.
