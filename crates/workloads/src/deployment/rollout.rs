@@ -1,0 +1,92 @@
+//! How far a rolling update may go: sizes of ReplicaSets, from sizes and counts.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+
+use crate::deployment::annotations;
+use crate::deployment::bounds::{Bounds, is_recreate};
+use crate::deployment::sets::{Sets, available, size};
+
+/// The size of the new set, which is `current` now: as large as it may be without more pods than are allowed.
+pub(crate) fn new_size(deployment: &Deployment, sets: &Sets, current: i32) -> i32 {
+    let bounds = Bounds::of(deployment);
+    if is_recreate(deployment) || current > bounds.replicas {
+        return bounds.replicas;
+    }
+    let room = (bounds.most() - sets.size()).max(0);
+    current + room.min(bounds.replicas - current)
+}
+
+/// The sizes of the old sets, oldest first: as small as they may be without fewer available pods than are allowed.
+///
+/// Pods that are not available go first, since nobody misses them. What the new set still lacks counts against what may go.
+pub(crate) fn old_sizes(bounds: Bounds, sets: &Sets, new: &ReplicaSet) -> Vec<i32> {
+    let mut sizes: Vec<i32> = sets.old.iter().map(|set| size(set)).collect();
+    let lacking = size(new) - available(new);
+    let may_go = sets.size() - bounds.fewest() - lacking;
+    if sizes.iter().all(|size| *size == 0) || may_go <= 0 {
+        return sizes;
+    }
+    let mut left = may_go;
+    for (size, set) in sizes.iter_mut().zip(&sets.old) {
+        let unhealthy = (*size - available(set)).max(0).min(left);
+        *size -= unhealthy;
+        left -= unhealthy;
+    }
+    let available_now: i32 = sets.all().map(|set| available(set)).sum();
+    let mut surplus = (available_now - bounds.fewest()).max(0);
+    for size in &mut sizes {
+        let gone = surplus.min(*size);
+        *size -= gone;
+        surplus -= gone;
+    }
+    sizes
+}
+
+/// The sizes of all sets that have pods, when the Deployment was scaled in the middle of a rollout: each grows or shrinks in
+/// proportion, the largest takes what is left over. In the order in which they are to be written.
+pub(crate) fn proportional(deployment: &Deployment, sets: &Sets) -> Vec<(std::sync::Arc<ReplicaSet>, i32)> {
+    let bounds = Bounds::of(deployment);
+    let allowed = if bounds.replicas > 0 { bounds.most() } else { 0 };
+    let to_add = allowed - sets.size();
+    let active = sets.by_size(to_add > 0);
+    let mut added = 0;
+    let mut sizes = Vec::with_capacity(active.len());
+    for set in active {
+        let part = portion(&set, deployment, bounds, to_add, added);
+        added += part;
+        let new_size = size(&set) + part;
+        sizes.push((set, new_size));
+    }
+    if let Some((_, largest)) = sizes.first_mut() {
+        *largest = (*largest + to_add - added).max(0);
+    }
+    sizes
+}
+
+/// What one set gets of what is to be added (or removed, if negative), when some of it has been given away already.
+fn portion(set: &ReplicaSet, deployment: &Deployment, bounds: Bounds, to_add: i32, added: i32) -> i32 {
+    if to_add == added || to_add == 0 {
+        return 0;
+    }
+    let fraction = fraction(set, deployment, bounds);
+    let rest = to_add - added;
+    if to_add > 0 { fraction.min(rest) } else { fraction.max(rest) }
+}
+
+fn fraction(set: &ReplicaSet, deployment: &Deployment, bounds: Bounds) -> i32 {
+    let current = size(set);
+    if bounds.replicas == 0 {
+        return -current;
+    }
+    let status = deployment.status.as_ref();
+    let before = annotations::max(set).filter(|max| *max > 0);
+    let before = before.or_else(|| status?.replicas).unwrap_or(0);
+    if before == 0 {
+        return 0;
+    }
+    let exact = f64::from(current) * f64::from(bounds.most()) / f64::from(before);
+    // Half is rounded away from zero, and sizes are not negative.
+    #[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates")]
+    let rounded = exact.round() as i32;
+    rounded - current
+}
