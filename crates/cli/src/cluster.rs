@@ -128,5 +128,16 @@ pub(crate) fn reasons(error: &dyn StdError) -> String {
         }
         source = cause.source();
     }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    plainly(&text.split_whitespace().collect::<Vec<_>>().join(" ")).to_owned()
+}
+
+/// What the layers of a connection tell each other, as far as it helps a person.
+pub(crate) fn plainly(text: &str) -> &str {
+    if text.contains("without sending TLS close_notify") || text.contains("onnection reset") {
+        return "the server closed it";
+    }
+    match text.rsplit_once(" error: ") {
+        Some((_, last)) => last,
+        None => text.strip_prefix("ServiceError: ").unwrap_or(text),
+    }
 }

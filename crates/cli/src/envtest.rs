@@ -19,7 +19,7 @@ use crate::failure::Failure;
 ///
 ///     export KUBEBUILDER_ASSETS=$(watchkeeper envtest --print-path)
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub(crate) struct Envtest {
     /// Print nothing but the path of the folder
     #[arg(long)]
@@ -28,6 +28,16 @@ pub(crate) struct Envtest {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  export KUBEBUILDER_ASSETS=$(watchkeeper envtest --print-path); go test ./...
+  watchkeeper envtest --dir bin/k8s
+
+Exit codes:
+  0  the folder is as it should be
+  1  it cannot be written
+  2  what was given cannot be: $KUBECTL is not a program, there is no $HOME";
 
 impl Envtest {
     /// Makes the folder, or makes sure that it is as it should be: safe to run again, and by several at once.

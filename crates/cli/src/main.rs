@@ -7,6 +7,7 @@
 //! place of that program.
 
 mod cluster;
+mod completion;
 mod controllers;
 mod duration;
 mod envtest;
@@ -16,6 +17,8 @@ mod kube_apiserver;
 mod logging;
 mod serve;
 mod stopping;
+mod usage;
+mod version;
 mod watch;
 
 use std::env;
@@ -24,24 +27,32 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 
 /// Watches custom resources and drives the world to the state they declare.
 #[derive(Parser)]
-#[command(name = "watchkeeper", version, arg_required_else_help = true)]
+#[command(name = "watchkeeper", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
+
+const EXIT_CODES: &str = "\
+`watchkeeper help COMMAND` has examples.
+
+Exit codes:
+  0  all went well
+  1  something failed
+  2  what was given cannot be: bad arguments, files or names";
 
 #[derive(Subcommand)]
 enum Command {
     Serve(Box<serve::Serve>),
     Watch(Box<watch::Watch>),
     Envtest(envtest::Envtest),
-    /// Print the version
-    Version,
+    Completion(completion::Completion),
+    Version(version::Version),
 }
 
 fn main() -> ExitCode {
@@ -66,14 +77,11 @@ fn main() -> ExitCode {
 }
 
 fn run(start: Instant) -> Result<(), Failure> {
-    match Arguments::parse().command {
+    match usage::parse::<Arguments>()?.command {
         Command::Serve(serve) => serve.run(start),
         Command::Watch(watch) => watch.run(),
         Command::Envtest(envtest) => envtest.run(),
-        Command::Version => {
-            // If nobody listens, nobody misses it.
-            let _ = writeln!(io::stdout(), "watchkeeper {}", env!("CARGO_PKG_VERSION"));
-            Ok(())
-        }
+        Command::Completion(completion) => completion.run(&mut Arguments::command()),
+        Command::Version(version) => version.run(),
     }
 }

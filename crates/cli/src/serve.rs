@@ -25,6 +25,7 @@ const GRACE: Duration = Duration::from_secs(20);
 /// Prints one line once it serves: `ready in 23 ms: https://127.0.0.1:6443`. SIGTERM or SIGINT ends it when all requests
 /// are answered; a second one ends it at once.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
     /// Address and port for HTTPS; port 0 takes any that is free
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6443")]
@@ -76,6 +77,19 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     log: String,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  watchkeeper serve --in-memory --kubeconfig kubeconfig
+  watchkeeper serve --data-dir data --kubeconfig kubeconfig
+  watchkeeper serve --data-dir data --listen 0.0.0.0:6443 --tls-san api.example.org
+  KUBECONFIG=kubeconfig kubectl get namespaces
+
+Exit codes:
+  0    stopped by a signal, all requests answered
+  1    something failed: the address is in use, the data cannot be read
+  2    what was given cannot be: bad arguments or files
+  130  stopped by a second SIGINT, 143 by a second SIGTERM";
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Authorization {

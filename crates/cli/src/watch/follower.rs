@@ -13,6 +13,7 @@ use super::notes::{Notes, counted, grouped, rounded};
 use super::report::{Filter, Report, What};
 use super::target::Target;
 use super::text::Style;
+use crate::cluster::plainly;
 use crate::failure::Failure;
 
 /// So many objects that are there at the beginning are listed; of more, the number is told.
@@ -349,7 +350,7 @@ fn reason(error: &Error) -> String {
         Error::Throttled { reason, .. } | Error::Unavailable { reason, .. } => reason,
         _ => return error.to_string(),
     };
-    without_request(text).to_owned()
+    plainly(without_request(text)).to_owned()
 }
 
 /// `watch /api/v1/pods: broken off` says `broken off`: which request it was is of no use to those who did not send it.

@@ -14,12 +14,14 @@ mod text;
 mod words;
 
 use std::io::{self, BufWriter, IsTerminal};
-use std::process;
 use std::time::Duration;
+use std::{process, thread};
 
 use clap::{Args, ValueEnum};
 use futures_util::{StreamExt, stream};
 use jiff::tz::TimeZone;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::{runtime, time};
@@ -121,12 +123,12 @@ enum Colour {
     Never,
 }
 
-/// A person waits: ask again sooner than a controller would, and not for long in the same rhythm as others.
+/// A person waits: ask again sooner, and more often, than a controller should.
 const BACKOFF: Backoff = Backoff {
-    base: Duration::from_millis(250),
-    cap: Duration::from_secs(4),
+    base: Duration::from_millis(200),
+    cap: Duration::from_secs(2),
     refused_cap: Duration::from_secs(4),
-    reset_after: Duration::from_secs(15),
+    reset_after: Duration::from_secs(5),
 };
 
 /// So many entries may wait to be shown before the server has to wait.
@@ -183,10 +185,12 @@ impl Watch {
         let mut entries = stream::select_all(journals).ready_chunks(WAITING);
         let mut follower = self.follower(targets, cluster);
         let deadline = self.timeout.map(|timeout| time::Instant::now() + timeout);
+        let mut nobody_reads = nobody_reads()?;
         let end = loop {
             tokio::select! {
                 biased;
                 _ = &mut stopped => break Ok(()),
+                _ = &mut nobody_reads => return Ok(()),
                 () = until(deadline) => break self.timed_out(follower.changes()),
                 Some(entries) = entries.next() => {
                     let taken = entries.into_iter().try_for_each(|(at, entry)| follower.take(at, entry));
@@ -280,6 +284,26 @@ async fn until(deadline: Option<time::Instant>) {
         Some(deadline) => time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
+}
+
+/// Resolves when stdout is a pipe and its reader is gone, which would otherwise be noticed at the next change only. A thread
+/// waits for that, since a file, which stdout may be as well, cannot be waited for in any other way.
+fn nobody_reads() -> Result<oneshot::Receiver<()>, Failure> {
+    let (tell, told) = oneshot::channel();
+    let wait = move || {
+        let stdout = io::stdout();
+        // Asked for nothing, it tells of errors only.
+        let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
+        while let Err(Errno::INTR) = poll(&mut asked, None) {}
+        if asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            let _ = tell.send(());
+        } else {
+            // Nothing will ever come of it, but it must not look as if something had.
+            std::mem::forget(tell);
+        }
+    };
+    thread::Builder::new().name("stdout".into()).spawn(wait).map_err(Failure::running)?;
+    Ok(told)
 }
 
 /// Why the server did not say what it has, and what to do about it.
