@@ -70,6 +70,9 @@ async fn a_decision_has_its_own_door_and_is_final() {
     let approved = api.merge(&approval, condition("Approved")).await.ok();
     let decision = &approved["status"]["conditions"][0];
     assert!(decision["lastUpdateTime"].is_string() && decision["lastTransitionTime"].is_string());
+    let other = json!({"status": {"conditions": [{"type": "Approved", "status": "True", "reason": "z"}]}});
+    let kept = api.merge(&status, other).await.ok();
+    assert_eq!(&kept["status"]["conditions"][0], decision);
     let refused = api.merge(&approval, condition("Denied")).await.failed(422);
     assert!(refused.to_string().contains("updates may not remove a condition"), "{refused}");
     let certificate = json!({"status": {"certificate": BASE64_STANDARD.encode(JANE)}});
