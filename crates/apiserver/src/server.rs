@@ -137,8 +137,8 @@ impl Server {
         lifecycle::start(&server).await?;
         server.create_namespaces().await?;
         access::start(&server).await?;
-        server.create_service().await?;
-        server.create_beginnings().await?;
+        // Together, they wait for the disk once.
+        futures_util::try_join!(server.create_service(), server.create_beginnings())?;
         Ok(server)
     }
 
