@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use watchkeeper_core::{Change, ChangeKind, Key, Version};
-use watchkeeper_diff::{Difference, Path, compare, fields, is_bookkeeping, managers};
+use watchkeeper_diff::{Difference, Path, Segment, compare, fields, is_bookkeeping, managers};
 use watchkeeper_informer::{DecodeError, Object};
 
 use super::secret;
@@ -40,6 +40,20 @@ pub(super) struct Filter {
 }
 
 impl Filter {
+    /// Leaves out what is not worth showing, also within list items that come or go.
+    fn reduce(&self, differences: &mut Vec<Difference>) {
+        differences.retain(|difference| {
+            self.shows(&difference.path) && (self.all_fields || !is_order_of_conditions(difference))
+        });
+        for difference in differences {
+            let Difference { path, from, to } = difference;
+            if let (Some(Value::Object(members)), None) | (None, Some(Value::Object(members))) = (from, to) {
+                members
+                    .retain(|name, _| self.all_fields || !is_bookkeeping(&path.then(Segment::field(name))));
+            }
+        }
+    }
+
     fn shows(&self, path: &Path) -> bool {
         if self.fields.is_empty() {
             return self.all_fields || !is_bookkeeping(path);
@@ -47,8 +61,19 @@ impl Filter {
         let mut covering = self.fields.iter().filter(|field| field.covers(path)).peekable();
         // Who names such a field wants to see it.
         covering.peek().is_some()
-            && (self.all_fields || !is_bookkeeping(path) || covering.any(is_bookkeeping))
+            && (self.all_fields || !is_bookkeeping(path) || covering.any(|field| names(field, path)))
     }
+}
+
+/// Whether somebody who names `field` means this very one, or one of the fields that always move above it.
+fn names(field: &Path, path: &Path) -> bool {
+    is_bookkeeping(field) || field.fields().eq(path.fields())
+}
+
+/// Some controllers write their conditions in another order each time.
+fn is_order_of_conditions(difference: &Difference) -> bool {
+    let lists = [&difference.from, &difference.to].iter().all(|value| matches!(value, Some(Value::Array(_))));
+    lists && difference.path.0.last() == Some(&Segment::field("conditions"))
 }
 
 /// One change with what is shown of it.
@@ -93,7 +118,7 @@ impl Report {
                 (differences, named)
             }
         };
-        differences.retain(|difference| filter.shows(&difference.path));
+        filter.reduce(&mut differences);
         if old.is_some() && differences.is_empty() {
             return Ok(None);
         }
@@ -114,5 +139,37 @@ impl Report {
             object: Some(object),
             compared: false,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(filter: &Filter, old: &Value, new: &Value) -> Vec<String> {
+        let mut differences = compare(old, new);
+        filter.reduce(&mut differences);
+        differences.iter().map(|it| watchkeeper_diff::Wording::of(it, 80).to_string()).collect()
+    }
+
+    #[test]
+    fn what_tells_nothing_is_left_out_unless_it_is_asked_for() {
+        let condition =
+            |kind: &str, time: u8| json!({"type": kind, "status": "True", "lastTransitionTime": time});
+        let state = |generation: u8, conditions: &[Value]| json!({"metadata": {"generation": generation}, "spec": {"x": generation}, "status": {"conditions": conditions}});
+        let old = state(1, &[condition("A", 1), condition("B", 1)]);
+        let new = state(2, &[condition("B", 2), condition("A", 1), condition("C", 2)]);
+        let plain = ["spec.x: 1 -> 2", "+ status.conditions[type=C]: {\"status\":\"True\"}"];
+        let paths = |text: &str| text.split(',').map(|path| path.parse().unwrap_or_default()).collect();
+        assert_eq!(shown(&Filter::default(), &old, &new), plain);
+        let status = Filter { fields: paths("status"), ..Filter::default() };
+        assert_eq!(shown(&status, &old, &new), plain[1..]);
+        let times = Filter { fields: paths("status.conditions.lastTransitionTime"), ..Filter::default() };
+        assert_eq!(shown(&times, &old, &new)[0], "status.conditions[type=B].lastTransitionTime: 1 -> 2");
+        let all = shown(&Filter { all_fields: true, ..Filter::default() }, &old, &new);
+        assert_eq!(all.len(), 5, "{all:?}");
+        assert!(all.iter().any(|line| line.contains("[\"A\",\"B\"] -> [\"B\",\"A\"]")), "{all:?}");
     }
 }
