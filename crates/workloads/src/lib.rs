@@ -32,16 +32,21 @@
 //! `statefulset`, `daemonset` and `job` make pods too. Each decides in pure functions and acts in a reconcile of a few lines.
 
 pub mod annotation;
+mod daemonset;
 mod deployment;
+mod endpoints;
 mod fingerprint;
+mod job;
 mod labels;
 mod node;
 mod percent;
 mod pod;
 mod pods;
 mod replicaset;
+mod revisions;
 mod simulation;
 mod since;
+mod statefulset;
 mod template;
 mod timing;
 mod world;

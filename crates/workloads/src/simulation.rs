@@ -7,7 +7,7 @@ use watchkeeper_runtime::Manager;
 
 use crate::timing::Timing;
 use crate::world::World;
-use crate::{deployment, node, pod, replicaset};
+use crate::{daemonset, deployment, endpoints, job, node, pod, replicaset, statefulset};
 
 /// Adds all simulated controllers to a manager. The same as `Simulation::new(timing).run_in(manager)`.
 pub fn simulate(manager: Manager, timing: Timing) -> Manager {
@@ -45,6 +45,10 @@ impl Simulation {
             .controller(pod::controller(&world))
             .controller(replicaset::controller(&world))
             .controller(deployment::controller(&world))
+            .controller(statefulset::controller(&world))
+            .controller(daemonset::controller(&world))
+            .controller(job::controller(&world))
+            .controller(endpoints::controller())
     }
 }
 

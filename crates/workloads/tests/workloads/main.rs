@@ -3,5 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod deployments;
+mod jobs;
+mod kubectl;
 mod place;
 mod pods;
+mod rollouts;
+mod services;
+mod statefulsets;
