@@ -226,7 +226,7 @@ fn it_ends_without_a_word_when_nobody_reads_any_more() {
 fn a_server_that_has_lost_its_history_is_compared_with_what_was_known() {
     let mut server = Server::start();
     let writer = server.writer();
-    writer.create("configmaps", "alice", &config_map("c", "{}"));
+    writer.create("configmaps", "alice", &config_map("c", r#"{"a":"1"}"#));
     let watcher = Watcher::ready(server.watch(&["cm/c"]));
     assert_eq!(watcher.told(), "PRESENT   default/c");
     server.end("TERM");
@@ -240,7 +240,7 @@ fn a_server_that_has_lost_its_history_is_compared_with_what_was_known() {
     assert_eq!(watcher.told(), "DELETED   default/c");
     watcher.note("-- the server no longer has all changes of configmaps/c in namespace default: comparing");
     watcher.note("-- connected again, configmaps/c in namespace default compared: 1 difference");
-    writer.create("configmaps", "alice", &config_map("c", "{}"));
+    writer.create("configmaps", "alice", &config_map("c", r#"{"a":"1"}"#));
     assert_eq!(watcher.told(), "ADDED     default/c  by alice");
 }
 
