@@ -105,7 +105,7 @@ impl fmt::Display for Path {
                 }
                 Segment::Field(name) => write!(f, "[{}]", quoted(name))?,
                 Segment::Item { key, value } if is_plain(key) && is_plain_value(value) => {
-                    write!(f, "[{key}={value}]")?
+                    write!(f, "[{key}={value}]")?;
                 }
                 Segment::Item { key, value } if is_plain(key) => write!(f, "[{key}={}]", quoted(value))?,
                 Segment::Item { key, value } => write!(f, "[{}={}]", quoted(key), quoted(value))?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use watchkeeper_core::{Cause, Change, Error, Start, Version};
+use watchkeeper_core::{Cause, Change, Error, Rejection, Start, Version};
 
 use crate::object::Object;
 use crate::plan::{End, Next};
@@ -32,6 +32,8 @@ pub enum Entry<K> {
     Complete(Version),
     /// A log that was interrupted goes on where it stopped: nothing was missed. Entries that come with it may follow.
     Resumed,
+    /// Something could not be understood, and is not in the store.
+    Rejected(Rejection),
     /// The source failed, or has to be asked for a snapshot again.
     Interrupted {
         /// What failed; `None` if a snapshot is due for another reason.

@@ -282,6 +282,7 @@ fn is_replay(order: Order, position: &Version, known: &Version) -> bool {
 
 fn reject<K: Readable>(shared: &Shared<K>, source: &str, rejection: &Rejection) {
     shared.metrics.rejected(rejection.reason.as_str());
+    shared.journal.iter().for_each(|journal| journal.note(Entry::Rejected(rejection.clone())));
     tracing::warn!(informer = %shared.name, source, %rejection, "rejected");
 }
 

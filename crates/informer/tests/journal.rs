@@ -9,7 +9,7 @@ use std::time::Duration;
 use support::*;
 use tokio::sync::mpsc;
 use watchkeeper_core::contract::Memory;
-use watchkeeper_core::{Error, Start};
+use watchkeeper_core::{Error, Event, Reason, Rejection, Start};
 use watchkeeper_informer::{Entry, Informer};
 
 fn start(source: &Memory, capacity: usize) -> (Informer<Thing>, mpsc::Receiver<Entry<Thing>>) {
@@ -22,6 +22,7 @@ fn words(entry: &Entry<Thing>) -> String {
         Entry::Changed(change) => line(change),
         Entry::Complete(version) => format!("complete at {version}"),
         Entry::Resumed => "resumed".into(),
+        Entry::Rejected(rejection) => format!("rejected {rejection}"),
         Entry::Interrupted { error, next, .. } => {
             let next = match next {
                 Start::Snapshot(_) => "snapshot",
@@ -102,6 +103,20 @@ async fn a_new_snapshot_is_told_as_how_it_differs() {
         assert!(lines.iter().any(|line| line == expected), "{expected} in {lines:?}");
     }
     assert_eq!(lines.last().unwrap(), "complete at 8");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_understood_is_an_entry_too() {
+    let source = Memory::new();
+    let (_informer, mut entries) = start(&source, 100);
+    ready(&mut entries).await;
+    source.inject(&Event::Rejected(Rejection {
+        key: Some(key("a")),
+        position: None,
+        reason: Reason::TooLarge,
+        detail: "9 MiB".into(),
+    }));
+    assert_eq!(ready(&mut entries).await, ["rejected shop/a: too_large (9 MiB)"]);
 }
 
 #[tokio::test(start_paused = true)]

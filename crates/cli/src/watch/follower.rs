@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
-use watchkeeper_core::{Cause, Change, Error, Key, Start};
+use watchkeeper_core::{Cause, Change, Key};
 use watchkeeper_informer::{Entry, Object};
 
 use super::lines;
@@ -13,7 +13,6 @@ use super::notes::{Notes, counted, grouped, rounded};
 use super::report::{Filter, Report, What};
 use super::target::Target;
 use super::text::Style;
-use crate::cluster::plainly;
 use crate::failure::Failure;
 
 /// So many objects that are there at the beginning are listed; of more, the number is told.
@@ -53,25 +52,27 @@ impl From<io::Error> for Stop {
 
 /// How it stands with one target.
 #[derive(Default)]
-struct Standing {
+pub(super) struct Standing {
     /// Whether it was completely listed once.
-    synced: bool,
+    pub(super) synced: bool,
+    /// It is not allowed, and nobody asked for it by name.
+    pub(super) left_out: bool,
     /// How many objects the first list has.
     there: usize,
     /// Those of them that wait to be shown if they stay few.
     waiting: Vec<Change<Object<Value>>>,
     /// While a later list is compared with what is known: how many differ.
-    comparing: Option<usize>,
+    pub(super) comparing: Option<usize>,
     /// How often it was asked in vain since it last answered.
-    failures: u32,
+    pub(super) failures: u32,
 }
 
 /// Takes the journals' entries, shows what is to be shown, and remembers what the notes need.
 pub(super) struct Follower<W> {
-    targets: Vec<Target>,
-    standings: Vec<Standing>,
+    pub(super) targets: Vec<Target>,
+    pub(super) standings: Vec<Standing>,
     pub(super) notes: Notes,
-    out: W,
+    pub(super) out: W,
     pub(super) output: Output,
     pub(super) filter: Filter,
     pub(super) initial: Initial,
@@ -113,6 +114,12 @@ impl<W: Write> Follower<W> {
             Entry::Complete(_) => self.complete(at),
             Entry::Resumed => self.resumed(at),
             Entry::Interrupted { error, wait, next } => self.interrupted(at, error, wait, &next),
+            Entry::Rejected(rejection) => {
+                self.out.flush()?;
+                self.notes
+                    .say(&format!("a change of {} cannot be shown: {rejection}", self.targets[at].what()));
+                Ok(())
+            }
             // What is added to journals later is not needed here.
             _ => Ok(()),
         }
@@ -227,21 +234,22 @@ impl<W: Write> Follower<W> {
             return Ok(());
         }
         let mut waiting = std::mem::take(&mut standing.waiting);
-        if standing.there <= FEW {
+        if standing.there <= FEW && waiting.len() == standing.there {
             waiting.sort_by(|left, right| left.key.cmp(&right.key));
             for change in waiting {
                 self.show(at, &as_present(change), What::Present, false)?;
             }
         }
-        self.out.flush()?;
-        if self.standings.iter().all(|standing| standing.synced) {
-            self.say_what_is_there();
-        }
-        Ok(())
+        self.say_what_is_there()
     }
 
-    fn say_what_is_there(&mut self) {
-        let targets = self.targets.iter().zip(&self.standings);
+    /// Once all targets have been listed.
+    pub(super) fn say_what_is_there(&mut self) -> Result<(), Stop> {
+        self.out.flush()?;
+        if self.standings.iter().any(|standing| !standing.synced) {
+            return Ok(());
+        }
+        let targets = self.targets.iter().zip(&self.standings).filter(|(_, standing)| !standing.left_out);
         let told = targets.map(|(target, standing)| match (&target.name, standing.there) {
             (Some(_), 0) => format!("{} (not there yet)", target.what()),
             (Some(_), _) => target.what(),
@@ -251,112 +259,11 @@ impl<W: Write> Follower<W> {
         let places: HashSet<String> = self.targets.iter().map(Target::place).collect();
         let place = if places.len() == 1 { self.targets[0].place() } else { String::new() };
         self.notes.say(&format!("watching {told}{place}"));
-    }
-
-    fn resumed(&mut self, at: usize) -> Result<(), Stop> {
-        let lost = std::mem::take(&mut self.standings[at].failures) > 0;
-        if lost && self.standings.iter().all(|standing| standing.failures == 0) {
-            self.out.flush()?;
-            self.notes.say("connected again, nothing missed");
-        }
         Ok(())
-    }
-
-    fn interrupted(
-        &mut self,
-        at: usize,
-        error: Option<Error>,
-        wait: Duration,
-        next: &Start,
-    ) -> Result<(), Stop> {
-        if !self.standings[at].synced {
-            return self.never_came(at, error, wait);
-        }
-        self.out.flush()?;
-        let lists = matches!(next, Start::Snapshot(_));
-        if lists && self.standings[at].comparing.is_none() {
-            self.standings[at].comparing = Some(0);
-            if matches!(error, Some(Error::Expired(_)) | None) {
-                let (what, place) = (self.targets[at].what(), self.targets[at].place());
-                self.notes.say(&format!(
-                    "the server no longer has all changes of {what}{place}: comparing with its present state"
-                ));
-            }
-        }
-        let Some(error) = error.filter(|error| !matches!(error, Error::Expired(_))) else { return Ok(()) };
-        let others = self.standings.iter().any(|standing| standing.failures > 0);
-        let standing = &mut self.standings[at];
-        standing.failures += 1;
-        // One line for all targets, and fewer and fewer while it lasts.
-        let worth =
-            if standing.failures == 1 { !others } else { standing.failures.is_power_of_two() && at == 0 };
-        if worth {
-            let reason = reason(&error);
-            let what =
-                if matches!(error, Error::Denied(_)) { "not allowed any more" } else { "connection lost" };
-            self.notes.say(&format!("{what}: {reason}; trying again in {}", rounded(wait)));
-        }
-        Ok(())
-    }
-
-    /// A failure before the first list was complete: mostly of what was asked for.
-    fn never_came(&mut self, at: usize, error: Option<Error>, wait: Duration) -> Result<(), Stop> {
-        let target = &self.targets[at];
-        let (what, place) = (target.what(), target.place());
-        // It starts over.
-        self.standings[at].there = 0;
-        let failed = match error {
-            None | Some(Error::Expired(_)) => return Ok(()),
-            Some(Error::Denied(said)) if target.by_category => {
-                self.notes.say(&format!("{what}{place} left out: {}", without_request(&said)));
-                self.standings[at].synced = true;
-                return Ok(());
-            }
-            Some(Error::Denied(said)) => Failure::running(format!(
-                "not allowed to list and watch {what}{place}: {}; another --context, or -n NAMESPACE, may be",
-                without_request(&said)
-            )),
-            Some(Error::Missing(said)) => {
-                Failure::running(format!("{what}{place}: {}", without_request(&said)))
-            }
-            Some(Error::Fatal(said)) => {
-                Failure::input(format!("{what}{place} cannot be watched so: {}", without_request(&said)))
-            }
-            Some(error) => {
-                let standing = &mut self.standings[at];
-                standing.failures += 1;
-                if standing.failures.is_power_of_two() {
-                    let (reason, url) = (reason(&error), &self.url);
-                    self.notes
-                        .say(&format!("no answer from {url}: {reason}; trying again in {}", rounded(wait)));
-                }
-                return Ok(());
-            }
-        };
-        Err(Stop::Failed(failed))
     }
 }
 
 /// A state from the first list is no change, however it came.
 fn as_present(change: Change<Object<Value>>) -> Change<Object<Value>> {
     Change { old: None, ..change }
-}
-
-fn reason(error: &Error) -> String {
-    let text = match error {
-        Error::Expired(reason) | Error::Denied(reason) | Error::Missing(reason) | Error::Fatal(reason) => {
-            reason
-        }
-        Error::Throttled { reason, .. } | Error::Unavailable { reason, .. } => reason,
-        _ => return error.to_string(),
-    };
-    plainly(without_request(text)).to_owned()
-}
-
-/// `watch /api/v1/pods: broken off` says `broken off`: which request it was is of no use to those who did not send it.
-fn without_request(text: &str) -> &str {
-    match text.split_once(": ") {
-        Some((request, rest)) if ["watch /", "list /"].iter().any(|verb| request.starts_with(verb)) => rest,
-        _ => text,
-    }
 }

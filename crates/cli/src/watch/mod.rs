@@ -4,7 +4,9 @@
 //! it and writes a journal; the `follower` makes a `report` of each change, which `text` or `lines` put into words.
 
 mod catalogue;
+mod ending;
 mod follower;
+mod interruption;
 mod lines;
 mod notes;
 mod report;
@@ -13,17 +15,15 @@ mod target;
 mod text;
 mod words;
 
+use std::collections::HashSet;
 use std::io::{self, BufWriter, IsTerminal};
 use std::time::Duration;
-use std::{process, thread};
 
 use clap::{Args, ValueEnum};
 use futures_util::{StreamExt, stream};
 use jiff::tz::TimeZone;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::{runtime, time};
 use watchkeeper_core::Freshness;
 use watchkeeper_diff::Path;
@@ -32,7 +32,7 @@ use watchkeeper_informer::{Backoff, Entry, Informer};
 use crate::cluster::{Cluster, ClusterArguments, reasons};
 use crate::duration;
 use crate::failure::Failure;
-use crate::stopping::Signals;
+use ending::{nobody_reads, stopped, until};
 use follower::{Follower, Initial, Output, Stop};
 use notes::Notes;
 use report::Filter;
@@ -134,9 +134,6 @@ const BACKOFF: Backoff = Backoff {
 /// So many entries may wait to be shown before the server has to wait.
 const WAITING: usize = 1024;
 
-/// If nobody takes what is written, the second thing that a signal stops is this program.
-const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
-
 impl Watch {
     /// Watches until there is a reason to end.
     pub(crate) fn run(self) -> Result<(), Failure> {
@@ -165,7 +162,8 @@ impl Watch {
                 targets.push(Target { kind: kind.clone(), namespace, name: word.name.clone(), by_category });
             }
         }
-        targets.dedup_by_key(|target| (target.kind.full_name(), target.name.clone()));
+        let mut named = HashSet::new();
+        targets.retain(|target| named.insert((target.kind.full_name(), target.name.clone())));
         self.follow(&cluster, targets).await
     }
 
@@ -261,49 +259,6 @@ fn numbered(
 ) -> stream::BoxStream<'static, (usize, Entry<Value>)> {
     stream::unfold(entries, move |mut entries| async move { Some(((at, entries.recv().await?), entries)) })
         .boxed()
-}
-
-/// Resolves at the first signal. Whoever is then stuck in writing to somebody who does not read is ended all the same.
-fn stopped() -> Result<oneshot::Receiver<()>, Failure> {
-    let mut signals = Signals::listen()?;
-    let (stop, stopped) = oneshot::channel();
-    tokio::spawn(async move {
-        let number = signals.next().await;
-        let _ = stop.send(());
-        tokio::select! {
-            () = time::sleep(LAST_WORDS_WITHIN) => {}
-            _ = signals.next() => {}
-        }
-        process::exit(128 + number);
-    });
-    Ok(stopped)
-}
-
-async fn until(deadline: Option<time::Instant>) {
-    match deadline {
-        Some(deadline) => time::sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Resolves when stdout is a pipe and its reader is gone, which would otherwise be noticed at the next change only. A thread
-/// waits for that, since a file, which stdout may be as well, cannot be waited for in any other way.
-fn nobody_reads() -> Result<oneshot::Receiver<()>, Failure> {
-    let (tell, told) = oneshot::channel();
-    let wait = move || {
-        let stdout = io::stdout();
-        // Asked for nothing, it tells of errors only.
-        let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
-        while let Err(Errno::INTR) = poll(&mut asked, None) {}
-        if asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
-            let _ = tell.send(());
-        } else {
-            // Nothing will ever come of it, but it must not look as if something had.
-            std::mem::forget(tell);
-        }
-    };
-    thread::Builder::new().name("stdout".into()).spawn(wait).map_err(Failure::running)?;
-    Ok(told)
 }
 
 /// Why the server did not say what it has, and what to do about it.

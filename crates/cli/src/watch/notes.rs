@@ -71,7 +71,7 @@ pub(super) fn counted(count: usize, noun: &str) -> String {
 pub(super) fn rounded(time: Duration) -> String {
     match time.as_millis() {
         ..1000 => format!("{} ms", time.as_millis()),
-        ..60_000 => format!("{} s", time.as_secs_f64().round()),
+        1000..60_000 => format!("{} s", time.as_secs_f64().round()),
         _ => format!("{} min {} s", time.as_secs() / 60, time.as_secs() % 60),
     }
 }

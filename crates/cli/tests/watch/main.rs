@@ -281,6 +281,11 @@ fn what_cannot_be_is_one_line_with_a_hint() {
             1,
             "not allowed to list and watch pods in namespace default: 403 Forbidden: pods is forbidden: User \"reader\" cannot ",
         ),
+        (
+            &["all", "-q", "--kubeconfig", &weak],
+            1,
+            "not allowed to list and watch anything of what was asked for in namespace default",
+        ),
         (&["pods", "--kubeconfig", &stranger], 1, "https://127.0.0.1:"),
         (&["pods", "--kubeconfig", &nobody], 1, "cannot reach https://127.0.0.1:1: Connection refused"),
     ] {
