@@ -153,7 +153,7 @@ impl Jobs {
                 (COMPLETE, _) => cx.event(job, Event::normal("Completed", "Complete", "Job completed")),
                 (FAILED, _) => cx.event(job, Event::warning(reason, "Fail", message)),
                 ("Suspended", "True") => {
-                    cx.event(job, Event::normal("Suspended", "Suspend", "Job suspended"))
+                    cx.event(job, Event::normal("Suspended", "Suspend", "Job suspended"));
                 }
                 ("Suspended", _) => cx.event(job, Event::normal("Resumed", "Resume", "Job resumed")),
                 _ => {}

@@ -88,7 +88,7 @@ async fn images_that_do_not_exist_are_not_pulled_until_they_are_changed() {
     place
         .modify::<Pod>("missing", |pod| pod.spec.as_mut().unwrap().containers[1].image = Some("web:1".into()))
         .await;
-    eventually(|| async { waits_for(&*place.get::<Pod>("missing").await.unwrap()).is_none() }).await;
+    eventually(|| async { waits_for(&place.get::<Pod>("missing").await.unwrap()).is_none() }).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,10 +112,10 @@ async fn annotations_shape_what_becomes_of_a_pod() {
     .within(std::time::Duration::from_secs(60))
     .await;
     assert!(began.elapsed() > std::time::Duration::from_secs(28), "{:?}", began.elapsed());
-    assert_eq!(condition(&*place.get::<Pod>("never").await.unwrap(), "Ready").as_deref(), Some("False"));
+    assert_eq!(condition(&place.get::<Pod>("never").await.unwrap(), "Ready").as_deref(), Some("False"));
     let phase = |pod: &Pod| pod.status.as_ref().unwrap().phase.clone().unwrap();
-    assert_eq!(phase(&*place.get::<Pod>("failing").await.unwrap()), "Failed");
-    assert_eq!(phase(&*place.get::<Pod>("ending").await.unwrap()), "Succeeded");
+    assert_eq!(phase(&place.get::<Pod>("failing").await.unwrap()), "Failed");
+    assert_eq!(phase(&place.get::<Pod>("ending").await.unwrap()), "Succeeded");
     let crashing = place.get::<Pod>("crashing").await.unwrap();
     assert_eq!(waits_for(&crashing).as_deref(), Some("CrashLoopBackOff"));
     // The first restart is after 10 s, the second 20 s later, the third 40 s later.

@@ -129,7 +129,7 @@ async fn a_thousand_pods_are_a_matter_of_seconds() {
     let began = std::time::Instant::now();
     place.create::<Deployment>(deployment(1000, "web:1")).await;
     place.rolled_out("web").await;
-    let took = began.elapsed();
-    println!("1000 pods ready after {took:?}, {} writes", place.writes());
+    // Even in a build for tests, on a busy machine.
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     assert_eq!(place.pods().await.len(), 1000);
 }
