@@ -55,12 +55,26 @@ impl Kind {
 
     /// Where they are created.
     pub(crate) fn collection(&self) -> String {
-        format!("/apis/bench.example.com/v1/namespaces/default/{}", self.plural)
+        self.within("default")
     }
 
     /// Where one of them is.
     pub(crate) fn path(&self, number: usize) -> String {
         format!("{}/{}", self.collection(), name(number))
+    }
+
+    /// Where they are created in another namespace.
+    pub(crate) fn within(&self, namespace: &str) -> String {
+        format!("/apis/bench.example.com/v1/namespaces/{namespace}/{}", self.plural)
+    }
+
+    /// One of them that belongs to another.
+    pub(crate) fn owned(&self, number: usize, owner: usize, uid: &str) -> String {
+        let (plural, owner) = (&self.plural, name(owner));
+        let references = format!(
+            r#""metadata":{{"ownerReferences":[{{"apiVersion":"bench.example.com/v1","kind":"{plural}","name":"{owner}","uid":"{uid}"}}],"#
+        );
+        self.object(number, 1, None).replacen(r#""metadata":{"#, &references, 1)
     }
 
     /// One of them, to be created, or to take the place of the one with this version.
@@ -79,7 +93,15 @@ fn name(number: usize) -> String {
 
 /// The version of the first object in an answer.
 pub(crate) fn version(answer: &[u8]) -> Option<&str> {
-    let key = br#""resourceVersion":""#;
+    text_after(answer, br#""resourceVersion":""#)
+}
+
+/// The uid of the first object in an answer.
+pub(crate) fn uid(answer: &[u8]) -> Option<&str> {
+    text_after(answer, br#""uid":""#)
+}
+
+fn text_after<'a>(answer: &'a [u8], key: &[u8]) -> Option<&'a str> {
     let rest = &answer[memmem::find(answer, key)? + key.len()..];
     std::str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()
 }
@@ -112,9 +134,19 @@ mod tests {
     }
 
     #[test]
+    fn an_object_can_belong_to_another() {
+        let object = Kind::new("widgets").owned(42, 1, "abc");
+        let object: serde_json::Value = serde_json::from_str(&object).unwrap_or_default();
+        assert_eq!(object["metadata"]["ownerReferences"][0]["name"], "object-0000001");
+        assert_eq!(object["metadata"]["ownerReferences"][0]["uid"], "abc");
+        assert_eq!(object["metadata"]["name"], "object-0000042");
+    }
+
+    #[test]
     fn the_version_of_an_answer_is_read_without_parsing_it() {
         assert_eq!(version(br#"{"metadata":{"resourceVersion":"12","uid":"a"}}"#), Some("12"));
         assert_eq!(version(br#"{"metadata":{}}"#), None);
+        assert_eq!(uid(br#"{"metadata":{"resourceVersion":"12","uid":"a"}}"#), Some("a"));
     }
 
     #[test]

@@ -13,10 +13,12 @@ mod duration;
 mod envtest;
 mod etcd;
 mod failure;
+mod host;
 mod kube_apiserver;
 mod logging;
 mod serve;
 mod stopping;
+mod up;
 mod usage;
 mod version;
 mod watch;
@@ -48,6 +50,7 @@ Exit codes:
 
 #[derive(Subcommand)]
 enum Command {
+    Up(up::Up),
     Serve(Box<serve::Serve>),
     Watch(Box<watch::Watch>),
     Envtest(envtest::Envtest),
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
 
 fn run(start: Instant) -> Result<(), Failure> {
     match usage::parse::<Arguments>()?.command {
+        Command::Up(up) => up.run(start),
         Command::Serve(serve) => serve.run(start),
         Command::Watch(watch) => watch.run(),
         Command::Envtest(envtest) => envtest.run(),

@@ -1,19 +1,18 @@
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use tokio::runtime;
-use watchkeeper_apiserver::front::{
-    ClientCertificates, Credentials, Error, Front, Kubeconfig, Options, Tokens,
-};
-use watchkeeper_apiserver::{AccountTokens, ApiServer, Options as ServerOptions};
+use watchkeeper_apiserver::front::{Credentials, Kubeconfig, Tokens};
+use watchkeeper_apiserver::{AccountTokens, Options};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage, Window};
 
 use crate::controllers::Controllers;
 use crate::failure::Failure;
+use crate::host::{Host, Plan};
 use crate::stopping::{Signals, until_stopped};
 use crate::{duration, logging};
 
@@ -119,22 +118,21 @@ impl Serve {
         // After the storage: who holds its lock has the directory to itself.
         let secrets = self.data_dir.as_ref().map(|directory| directory.join("credentials"));
         let credentials = Credentials::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
-        tokens.add(credentials.admin_token(), credentials.admin());
-        let mut options = ServerOptions::default();
-        options.event_lifetime = self.event_ttl;
-        options.request_timeout = self.request_timeout;
-        options.certificate_authority = Some(credentials.authority_certificate());
-        self.controllers.choose(&mut options);
-        options.authorization = match self.authorization {
-            Authorization::Rbac => watchkeeper_apiserver::Authorization::Rbac,
-            Authorization::None => watchkeeper_apiserver::Authorization::None,
-        };
         let accounts = AccountTokens::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
-        options.account_tokens = Some(accounts);
-        options.tokens = Some(Arc::new(tokens));
+        let plan = Plan {
+            storage: Arc::clone(&storage),
+            credentials,
+            tokens,
+            accounts,
+            options: self.options(),
+            https: self.listen,
+            http: self.http,
+            names: self.tls_san,
+            advertised: self.advertise_address,
+        };
 
         let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::running)?;
-        runtime.block_on(self.serve(Arc::clone(&storage), &credentials, options, start))?;
+        runtime.block_on(serve(plan, self.kubeconfig.as_deref(), start))?;
         // Tasks first: the storage closes when the last of them lets go of it.
         runtime.shutdown_timeout(Duration::from_secs(1));
         drop(storage);
@@ -157,56 +155,31 @@ impl Serve {
         }
     }
 
-    async fn serve(
-        &self,
-        storage: Arc<dyn Storage>,
-        credentials: &Credentials,
-        options: ServerOptions,
-        start: Instant,
-    ) -> Result<(), Failure> {
-        let mut signals = Signals::listen()?;
-        let tokens = options.tokens.clone().unwrap_or_default();
-        let server = ApiServer::start(storage, options).await.map_err(Failure::running)?;
-        let server = Arc::new(server);
-        let accounts = server.account_authenticator();
-        let options = Options {
-            https: self.listen,
-            http: self.http,
-            names: self.tls_san.clone(),
-            authenticators: vec![Box::new(ClientCertificates), Box::new(tokens), Box::new(accounts)],
+    fn options(&self) -> Options {
+        let mut options = Options::default();
+        options.event_lifetime = self.event_ttl;
+        options.request_timeout = self.request_timeout;
+        self.controllers.choose(&mut options);
+        options.authorization = match self.authorization {
+            Authorization::Rbac => watchkeeper_apiserver::Authorization::Rbac,
+            Authorization::None => watchkeeper_apiserver::Authorization::None,
         };
-        let front = Front::start(options, credentials, server.clone()).await.map_err(failure)?;
-        let listening = front.https_address();
-        let advertised = SocketAddr::new(self.advertise_address.unwrap_or(listening.ip()), listening.port());
-        server.advertise(Some(advertised)).await.map_err(Failure::running)?;
-        let url = format!("https://{}", reachable(listening));
-        if let Some(file) = &self.kubeconfig {
-            Kubeconfig::new(&url, credentials).write(file).map_err(Failure::running)?;
-        }
-        // Whoever closed our stdout does not want to know.
-        let mut stdout = io::stdout();
-        let _ = writeln!(stdout, "ready in {} ms: {url}", start.elapsed().as_millis());
-        let _ = stdout.flush();
-
-        until_stopped(&mut signals, &server, front, GRACE).await;
-        Ok(())
+        options
     }
 }
 
-/// Whether the front failed at what it was given, or at the world.
-fn failure(error: Error) -> Failure {
-    match error {
-        Error::NotLoopback { .. } | Error::Name { .. } => Failure::input(error),
-        _ => Failure::running(error),
+async fn serve(plan: Plan, kubeconfig: Option<&Path>, start: Instant) -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
+    let host = Host::start(plan).await?;
+    let Host { server, front, credentials, url } = host;
+    if let Some(file) = kubeconfig {
+        Kubeconfig::new(&url, &credentials).write(file).map_err(Failure::running)?;
     }
-}
+    // Whoever closed our stdout does not want to know.
+    let mut stdout = io::stdout();
+    let _ = writeln!(stdout, "ready in {} ms: {url}", start.elapsed().as_millis());
+    let _ = stdout.flush();
 
-/// How a client on this machine reaches a listener: one on all addresses has no address of its own.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-        _ => {}
-    }
-    address
+    until_stopped(&mut signals, &server, front, GRACE).await;
+    Ok(())
 }

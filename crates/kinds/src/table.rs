@@ -204,6 +204,17 @@ static ALL: [Kind; 64] = [
     kind(AUTHORIZATION, "v1", "SubjectAccessReview", "subjectaccessreviews", "subjectaccessreview")
         .cluster_wide()
         .verbs(Verbs::CreateOnly),
+    // The first version of a group is the one that clients are told to prefer.
+    kind(
+        "autoscaling",
+        "v2",
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+        "horizontalpodautoscaler",
+    )
+    .short(&["hpa"])
+    .in_all()
+    .with(&[STATUS]),
     kind(
         "autoscaling",
         "v1",
@@ -215,16 +226,6 @@ static ALL: [Kind; 64] = [
     .in_all()
     .with(&[STATUS])
     .stored_as("autoscaling", "v2"),
-    kind(
-        "autoscaling",
-        "v2",
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-        "horizontalpodautoscaler",
-    )
-    .short(&["hpa"])
-    .in_all()
-    .with(&[STATUS]),
     kind("batch", "v1", "CronJob", "cronjobs", "cronjob")
         .short(&["cj"])
         .in_all()

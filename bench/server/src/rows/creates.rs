@@ -48,24 +48,36 @@ impl Bench {
 impl Target {
     /// Creates objects with several clients, each with a connection of its own, and gives the seconds that it took.
     pub(super) async fn create(&mut self, kind: &Kind, clients: usize, count: usize) -> Result<f64> {
+        let of = kind.clone();
+        self.post(kind.collection(), clients, count, move |number| of.object(number, 1, None)).await
+    }
+
+    /// The same, for any objects at any place.
+    pub(super) async fn post(
+        &mut self,
+        path: String,
+        clients: usize,
+        count: usize,
+        object: impl Fn(usize) -> String + Send + Sync + 'static,
+    ) -> Result<f64> {
         let mut connections = Vec::new();
         for _ in 0..clients {
             connections.push(Connection::http2(&self.access).await?);
         }
         let (next, end) = (Arc::new(AtomicUsize::new(self.used + 1)), self.used + count);
         self.used = end;
-        let path: Arc<str> = kind.collection().into();
+        let (path, object): (Arc<str>, Arc<_>) = (path.into(), Arc::new(object));
         let begin = Instant::now();
         let mut tasks = tokio::task::JoinSet::new();
         for mut connection in connections {
-            let (next, path, kind) = (next.clone(), path.clone(), kind.clone());
+            let (next, path, object) = (next.clone(), path.clone(), object.clone());
             tasks.spawn(async move {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number > end {
                         return Ok::<_, crate::Error>(());
                     }
-                    connection.call(Ask::post(&path, &kind.object(number, 1, None))).await?;
+                    connection.call(Ask::post(&path, &object(number))).await?;
                 }
             });
         }

@@ -1,5 +1,6 @@
 //! What is measured, in the order of the table.
 
+mod collecting;
 mod creates;
 mod fan_out;
 mod lists;
@@ -20,7 +21,8 @@ use crate::target::Target;
 pub(crate) use start::STARTS;
 
 /// The rows that are measured together.
-pub(crate) const GROUPS: [&str; 6] = ["start", "creates", "requests", "writes", "fan-out", "lists"];
+pub(crate) const GROUPS: [&str; 7] =
+    ["start", "creates", "requests", "writes", "fan-out", "collecting", "lists"];
 
 /// A run: our server, perhaps a peer, and what was found so far.
 pub(crate) struct Bench {
@@ -54,6 +56,7 @@ impl Bench {
                 "requests" => bench.requests().await?,
                 "writes" => bench.writes().await?,
                 "fan-out" => bench.fan_out().await?,
+                "collecting" => bench.collecting().await?,
                 _ => bench.lists().await?,
             }
         }

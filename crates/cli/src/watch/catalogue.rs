@@ -49,7 +49,11 @@ pub(super) async fn read(client: &Client) -> Result<Vec<Kind>, Error> {
     Ok(kinds)
 }
 
-async fn get<T: serde::de::DeserializeOwned>(client: &Client, path: &str, accept: &str) -> Result<T, Error> {
+pub(super) async fn get<T: serde::de::DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    accept: &str,
+) -> Result<T, Error> {
     let request = Request::get(path).header(ACCEPT, accept).body(Vec::new()).map_err(Error::HttpError)?;
     client.request(request).await
 }

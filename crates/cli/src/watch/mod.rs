@@ -13,6 +13,7 @@ mod report;
 mod secret;
 mod target;
 mod text;
+mod total;
 mod words;
 
 use std::collections::HashSet;
@@ -184,12 +185,14 @@ impl Watch {
         let mut follower = self.follower(targets, cluster);
         let deadline = self.timeout.map(|timeout| time::Instant::now() + timeout);
         let mut nobody_reads = nobody_reads()?;
+        let mut total = self.count(&follower, cluster);
         let end = loop {
             tokio::select! {
                 biased;
                 _ = &mut stopped => break Ok(()),
                 _ = &mut nobody_reads => return Ok(()),
                 () = until(deadline) => break self.timed_out(follower.changes()),
+                Some(known) = total.next() => follower.notes.expect(known),
                 Some(entries) = entries.next() => {
                     let taken = entries.into_iter().try_for_each(|(at, entry)| follower.take(at, entry));
                     let flushed = follower.flush();
@@ -207,6 +210,24 @@ impl Watch {
         };
         follower.sum_up();
         end
+    }
+
+    /// Finds out how many objects the first list will have, if somebody sees how it comes. Where a selector chooses, servers
+    /// do not say.
+    fn count<W: io::Write>(
+        &self,
+        follower: &Follower<W>,
+        cluster: &Cluster,
+    ) -> stream::BoxStream<'static, Option<usize>> {
+        let chosen = self.selector.is_some() || self.field_selector.is_some();
+        if chosen
+            || !follower.notes.shows_progress()
+            || follower.targets.iter().any(|target| target.name.is_some())
+        {
+            return stream::empty().boxed();
+        }
+        let (client, paths) = (cluster.client.clone(), follower.targets.iter().map(total::path).collect());
+        stream::once(async move { total::total(&client, paths).await }).boxed()
     }
 
     fn follower(&self, targets: Vec<Target>, cluster: &Cluster) -> Follower<BufWriter<io::Stdout>> {

@@ -10,15 +10,19 @@ pub(super) struct Notes {
     colour: bool,
     /// When progress was last shown, if it still stands on the line.
     shown: Option<Instant>,
+    /// How many objects there will be, if that is known.
+    total: Option<usize>,
 }
 
 /// Progress is shown this often at the most.
 const EVERY: Duration = Duration::from_millis(100);
+/// How many letters wide the bar is.
+const BAR: usize = 30;
 
 impl Notes {
     pub(super) fn new(quiet: bool, colour: bool) -> Self {
         let terminal = io::stderr().is_terminal();
-        Self { quiet, terminal, colour: colour && terminal, shown: None }
+        Self { quiet, terminal, colour: colour && terminal, shown: None, total: None }
     }
 
     /// One line, `-- so`.
@@ -31,13 +35,23 @@ impl Notes {
         let _ = writeln!(io::stderr(), "{begin}-- {text}{end}");
     }
 
+    /// Whether anybody sees progress.
+    pub(super) fn shows_progress(&self) -> bool {
+        !self.quiet && self.terminal
+    }
+
+    /// How many objects the first list will have.
+    pub(super) fn expect(&mut self, total: Option<usize>) {
+        self.total = total;
+    }
+
     /// How many objects have come so far, while the first list comes; only on a terminal.
     pub(super) fn progress(&mut self, count: usize) {
-        if self.quiet || !self.terminal || self.shown.is_some_and(|shown| shown.elapsed() < EVERY) {
+        if !self.shows_progress() || self.shown.is_some_and(|shown| shown.elapsed() < EVERY) {
             return;
         }
         self.shown = Some(Instant::now());
-        let _ = write!(io::stderr(), "\r\x1b[K-- {} objects so far", grouped(count));
+        let _ = write!(io::stderr(), "\r\x1b[K-- {}", bar(count, self.total));
         let _ = io::stderr().flush();
     }
 
@@ -46,6 +60,19 @@ impl Notes {
         if self.shown.take().is_some() {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
+    }
+}
+
+/// `[######........................] 2,000 of 10,000 objects`, or where the end is not known, a count.
+fn bar(count: usize, total: Option<usize>) -> String {
+    match total {
+        // More may come while it is counted.
+        Some(total) if total >= count && total > 0 => {
+            let full = BAR * count / total;
+            let (full, rest) = ("#".repeat(full), ".".repeat(BAR - full));
+            format!("[{full}{rest}] {} of {} objects", grouped(count), grouped(total))
+        }
+        _ => format!("{} objects so far", grouped(count)),
     }
 }
 
@@ -79,6 +106,19 @@ pub(super) fn rounded(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bar_is_as_full_as_the_list_and_a_count_where_the_end_is_not_known() {
+        assert_eq!(bar(0, Some(10)), format!("[{}] 0 of 10 objects", ".".repeat(30)));
+        assert_eq!(
+            bar(5_000, Some(10_000)),
+            format!("[{}{}] 5,000 of 10,000 objects", "#".repeat(15), ".".repeat(15))
+        );
+        assert_eq!(bar(10, Some(10)), format!("[{}] 10 of 10 objects", "#".repeat(30)));
+        assert_eq!(bar(11, Some(10)), "11 objects so far");
+        assert_eq!(bar(7, None), "7 objects so far");
+        assert_eq!(bar(0, Some(0)), "0 objects so far");
+    }
 
     #[test]
     fn numbers_are_written_as_people_read_them() {

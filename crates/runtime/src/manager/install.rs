@@ -2,16 +2,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::Client;
+use watchkeeper_core::Key;
 
 use crate::manager::Manager;
 use crate::manager::tasks::Task;
 
 /// How long to wait before a definition is applied again that could not be.
 const AGAIN: Duration = Duration::from_secs(2);
+/// How often, and how many times, to look whether a definition is in force.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 200;
 
 impl Manager {
     /// Applies the definition of a custom resource when the program starts, so that the operator brings its own kinds along.
@@ -25,15 +31,20 @@ impl Manager {
         let installed = Arc::new(AtomicBool::new(false));
         let reason = Arc::new(Mutex::new("not applied yet".to_owned()));
         let (done, why) = (Arc::clone(&installed), Arc::clone(&reason));
+        let (tried, first) = oneshot::channel();
         let apply = move |client: Client, stop: CancellationToken| async move {
+            // Dropped when the definition is in force, or could not be applied: nobody is to wait for longer.
+            let mut tried = Some(tried);
             loop {
                 let failed = match client.apply(&definition).await {
                     Ok(_) => {
+                        in_force::<K>(&client, &stop).await;
                         done.store(true, Ordering::Release);
                         return Ok(());
                     }
                     Err(error) => error.to_string(),
                 };
+                drop(tried.take());
                 tracing::warn!(definition = K::crd_name(), error = %failed, "cannot be installed; trying again");
                 *why.lock() = failed;
                 tokio::select! {
@@ -46,6 +57,27 @@ impl Manager {
             if installed.load(Ordering::Acquire) { Ok(()) } else { Err(reason.lock().clone()) }
         });
         manager.before.push(Task::once(format!("definition {name}"), apply));
+        manager.definitions.push(first);
         manager
     }
+}
+
+/// Waits until the server serves what was defined, as far as it can be asked.
+async fn in_force<K: CustomResourceExt>(client: &Client, stop: &CancellationToken) {
+    let key = Key::new(None, K::crd_name());
+    for _ in 0..LOOKS {
+        match client.live().get::<CustomResourceDefinition>(&key).await {
+            Ok(Some(definition)) if !is_established(&definition) => {}
+            _ => return,
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+fn is_established(definition: &CustomResourceDefinition) -> bool {
+    let mut conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|condition| condition.type_ == "Established" && condition.status == "True")
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::{Cache, Client, Kind};
 use watchkeeper_election::LeaseName;
@@ -66,6 +67,8 @@ pub struct Manager {
     caches: Vec<Declare>,
     controllers: Vec<Controller>,
     before: Vec<Task>,
+    /// Each resolves when a definition was applied, or could not be at first.
+    definitions: Vec<oneshot::Receiver<()>>,
     tasks: Vec<Task>,
     checks: Vec<(String, Check)>,
     election: Option<Lease>,
@@ -105,6 +108,7 @@ impl Manager {
             caches: Vec::new(),
             controllers: Vec::new(),
             before: Vec::new(),
+            definitions: Vec::new(),
             tasks: Vec::new(),
             checks: Vec::new(),
             election: None,

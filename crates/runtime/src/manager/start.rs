@@ -1,9 +1,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::Client;
 use watchkeeper_election::{Election, InvalidOptions};
@@ -23,6 +25,9 @@ use crate::manager::{Environment, Manager};
 use crate::metrics::Metrics;
 use crate::rest::counted;
 use crate::server::{Pages, Server};
+
+/// How long to wait for definitions to be in force before what they define is watched.
+const DEFINITIONS: Duration = Duration::from_secs(5);
 
 /// Why a manager does not start. All of these are mistakes that waiting would not mend; what may mend itself, such as a
 /// server that does not answer yet, is waited for.
@@ -76,7 +81,8 @@ impl From<NoCluster> for StartError {
 }
 
 impl Manager {
-    /// Starts everything and returns. Does not wait for caches, nor for the lead: see [`Running::ready`].
+    /// Starts everything and returns. Waits a few seconds at the most for definitions that it installs, and neither for caches nor
+    /// for the lead: see [`Running::ready`].
     pub async fn start(self) -> Result<Running, StartError> {
         let mut names = HashSet::new();
         if let Some(twice) = self.controllers.iter().find(|controller| !names.insert(controller.name.clone()))
@@ -110,6 +116,8 @@ impl Manager {
         for task in self.before {
             run(&mut tasks, task);
         }
+        // What is not served yet cannot be watched; but a server that takes long is no reason not to start.
+        let _ = timeout(DEFINITIONS, futures_util::future::join_all(self.definitions)).await;
 
         let mut watched = Watched::new(ready.clone(), metrics.clone());
         let mut kept = Vec::new();

@@ -49,10 +49,9 @@ pub(super) static PRIORITY_CLASS: Printer = Printer::new(
     },
 );
 
-pub(super) static RUNTIME_CLASS: Printer =
-    Printer::new(&[NAME, text("Handler", ""), AGE], |view| {
-        vec![view.name(), view.object.text("handler").into(), view.age()]
-    });
+pub(super) static RUNTIME_CLASS: Printer = Printer::new(&[NAME, text("Handler", ""), AGE], |view| {
+    vec![view.name(), view.object.text("handler").into(), view.age()]
+});
 
 pub(super) static API_SERVICE: Printer = Printer::new(
     &[

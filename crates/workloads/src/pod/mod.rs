@@ -94,6 +94,9 @@ impl Pods {
     }
 }
 
+/// Who gives pods their nodes, as managed fields say.
+const SCHEDULER: &str = "watchkeeper-workloads";
+
 /// Gives a pod its node, as a scheduler does. Past the client's own memory: the answer does not show the pod, so that until
 /// its next change is seen it would have to be asked for, and so would every list of pods.
 async fn bind(pod: &Pod, client: &Client) -> Result<(), Failure> {
@@ -106,7 +109,8 @@ async fn bind(pod: &Pod, client: &Client) -> Result<(), Failure> {
         "metadata": {"namespace": namespace, "name": name, "uid": pod.metadata.uid},
         "target": {"apiVersion": "v1", "kind": "Node", "name": NODE},
     });
-    let request = http::Request::post(format!("/api/v1/namespaces/{namespace}/pods/{name}/binding"))
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding?fieldManager={SCHEDULER}");
+    let request = http::Request::post(path)
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(binding.to_string().into_bytes())
         .map_err(|error| unavailable(error.to_string()))?;

@@ -1,0 +1,78 @@
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use watchkeeper_apiserver::front::{ClientCertificates, Credentials, Error, Front, Options, Tokens};
+use watchkeeper_apiserver::{AccountTokens, ApiServer, Options as ServerOptions};
+use watchkeeper_storage::Storage;
+
+use crate::failure::Failure;
+
+/// What a server is made of before it listens.
+pub(crate) struct Plan {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) credentials: Credentials,
+    /// Tokens that are accepted besides that of the administrator.
+    pub(crate) tokens: Tokens,
+    pub(crate) accounts: AccountTokens,
+    pub(crate) options: ServerOptions,
+    pub(crate) https: SocketAddr,
+    pub(crate) http: Option<SocketAddr>,
+    /// More names that clients use for this server.
+    pub(crate) names: Vec<String>,
+    /// The address in the endpoints of the Service default/kubernetes, if it is not that of `https`.
+    pub(crate) advertised: Option<IpAddr>,
+}
+
+/// An API server that listens.
+pub(crate) struct Host {
+    pub(crate) server: Arc<ApiServer>,
+    pub(crate) front: Front,
+    pub(crate) credentials: Credentials,
+    /// How a client on this machine reaches it.
+    pub(crate) url: String,
+}
+
+impl Host {
+    /// Starts the server, and has it listen.
+    pub(crate) async fn start(plan: Plan) -> Result<Self, Failure> {
+        let Plan { storage, credentials, mut tokens, accounts, mut options, https, http, names, advertised } =
+            plan;
+        tokens.add(credentials.admin_token(), credentials.admin());
+        let tokens = Arc::new(tokens);
+        options.certificate_authority = Some(credentials.authority_certificate());
+        options.account_tokens = Some(accounts);
+        options.tokens = Some(Arc::clone(&tokens));
+        let server = Arc::new(ApiServer::start(storage, options).await.map_err(Failure::running)?);
+        let accounts = server.account_authenticator();
+        let options = Options {
+            https,
+            http,
+            names,
+            authenticators: vec![Box::new(ClientCertificates), Box::new(tokens), Box::new(accounts)],
+        };
+        let front = Front::start(options, &credentials, server.clone()).await.map_err(failure)?;
+        let listening = front.https_address();
+        let advertised = SocketAddr::new(advertised.unwrap_or(listening.ip()), listening.port());
+        server.advertise(Some(advertised)).await.map_err(Failure::running)?;
+        let url = format!("https://{}", reachable(listening));
+        Ok(Self { server, front, credentials, url })
+    }
+}
+
+/// Whether the front failed at what it was given, or at the world.
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::NotLoopback { .. } | Error::Name { .. } => Failure::input(error),
+        _ => Failure::running(error),
+    }
+}
+
+/// How a client on this machine reaches a listener: one on all addresses has no address of its own.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
+}

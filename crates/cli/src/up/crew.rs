@@ -1,0 +1,101 @@
+use std::path::Path;
+use std::time::Duration;
+
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::{Client, Config};
+use watchkeeper::prelude::Manager;
+use watchkeeper::runtime::Running;
+use watchkeeper_workloads::{Timing, simulate};
+
+use super::Operator;
+use super::screen::Screen;
+use crate::failure::Failure;
+
+/// How often to look whether somebody is ready.
+const LOOK: Duration = Duration::from_millis(5);
+/// When somebody is not ready by then, something is wrong that waiting does not mend.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Who works on the objects, in this process, through the same API as everybody.
+#[derive(Default)]
+pub(crate) struct Crew {
+    client: Option<Client>,
+    running: Vec<Running>,
+}
+
+impl Crew {
+    pub(crate) async fn connect(&mut self, kubeconfig: &Path) -> Result<(), Failure> {
+        let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(Failure::running)?;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let config = config.map_err(Failure::running)?;
+        self.client = Some(watchkeeper::sources::kubernetes::client(config).map_err(Failure::running)?);
+        Ok(())
+    }
+
+    fn manager(&self, name: &str) -> Result<Manager, Failure> {
+        let client = self.client.clone().ok_or_else(|| Failure::running("not connected"))?;
+        Ok(Manager::new(name, client))
+    }
+
+    pub(crate) async fn start_operator(
+        &mut self,
+        operator: Operator,
+        screen: &mut Screen,
+    ) -> Result<(), Failure> {
+        let (name, manager, said) = match operator {
+            Operator::Webapp => {
+                let manager = watchkeeper_webapp::operator(self.manager("watchkeeper-webapp")?);
+                ("webapp", manager, "webapp: a Deployment and a Service for every WebApp")
+            }
+        };
+        self.start(name, manager, screen).await?;
+        screen.line("operators", said);
+        Ok(())
+    }
+
+    pub(crate) async fn start_workloads(&mut self, pace: f64, screen: &mut Screen) -> Result<(), Failure> {
+        let timing = match pace {
+            0.0 => Timing::instant(),
+            pace => Timing::default().scaled(pace),
+        };
+        let manager = simulate(self.manager("watchkeeper-workloads")?, timing);
+        self.start("workloads", manager, screen).await?;
+        let ready = timing.schedule + timing.pull + timing.start + timing.ready;
+        screen.line("workloads", &format!("simulated: nothing runs, pods are ready after {ready:.1?}"));
+        Ok(())
+    }
+
+    async fn start(&mut self, name: &str, manager: Manager, screen: &mut Screen) -> Result<(), Failure> {
+        screen.waiting("operators", &format!("starting {name}"));
+        let running = manager.start().await.map_err(Failure::running)?;
+        let ready = tokio::time::timeout(PATIENCE, async {
+            let mut shown = String::new();
+            loop {
+                let missing = running.not_ready();
+                let Some((check, why)) = missing.first() else { return };
+                let waits = format!("{name} waits for {check}: {why}");
+                if waits != shown {
+                    screen.waiting("operators", &waits);
+                    shown = waits;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        });
+        let ready = ready.await;
+        let missing = running.not_ready();
+        self.running.push(running);
+        match (ready, missing.first()) {
+            (Err(_), Some((check, why))) => {
+                Err(Failure::running(format!("{name} is not ready after {PATIENCE:?}: {check}: {why}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Stops everybody in order. The last to start is the first to stop.
+    pub(crate) async fn stop(&mut self) {
+        while let Some(running) = self.running.pop() {
+            running.stop().await;
+        }
+    }
+}

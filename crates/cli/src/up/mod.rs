@@ -1,0 +1,183 @@
+//! `watchkeeper up`: everything in one process, to see custom resources being watched and acted on.
+
+mod crew;
+mod folder;
+mod screen;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use tokio::runtime;
+use watchkeeper_apiserver::front::{Credentials, Drained, Kubeconfig, Tokens};
+use watchkeeper_apiserver::{AccountTokens, Options};
+use watchkeeper_storage::{self as storage, Embedded, Storage};
+
+use crate::failure::Failure;
+use crate::host::{Host, Plan};
+use crate::logging;
+use crate::stopping::Signals;
+use crew::Crew;
+use folder::Folder;
+use screen::Screen;
+
+/// Where Kubernetes is served, if nobody else is there.
+const PORT: u16 = 6443;
+/// After the first signal, how long requests may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Start everything: an API server, the reference operators, and workloads without nodes
+///
+/// Objects are kept in ./.watchkeeper and are there again next time. Ctrl-C stops everything in order, a second one at once.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  watchkeeper up                    all operators, on port 6443 if it is free
+  watchkeeper up --only webapp      this operator and no other
+  watchkeeper up --fresh --port 0   forget what was there, and take any free port
+
+  export KUBECONFIG=$PWD/.watchkeeper/kubeconfig
+  kubectl apply -f examples/webapp.yaml
+  kubectl get webapps -w
+
+Exit codes: 0 stopped by a signal, 1 something failed, 2 wrong arguments.")]
+pub(crate) struct Up {
+    /// Run these operators only; may be repeated, or be a list with commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME")]
+    only: Vec<Operator>,
+    /// The port for HTTPS on 127.0.0.1; 0 takes any that is free [default: 6443, or a free one if that is taken]
+    #[arg(long)]
+    port: Option<u16>,
+    /// Forget what is there and begin anew
+    #[arg(long)]
+    fresh: bool,
+    /// Where objects, certificates and the kubeconfig are kept
+    #[arg(long, value_name = "DIR", default_value = ".watchkeeper")]
+    data_dir: PathBuf,
+    /// How long workloads take, compared to the usual: 0.1 is ten times as fast, 0 takes no time
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pace: f64,
+    /// Do not simulate workloads: Deployments stay without pods, or are left to a kube-controller-manager
+    #[arg(long, conflicts_with = "pace")]
+    no_workloads: bool,
+    /// What to log to stderr: a level, or levels by module, such as warn,watchkeeper_runtime=debug
+    #[arg(long, value_name = "FILTER", default_value = "warn")]
+    log: String,
+}
+
+/// The reference operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Operator {
+    /// A Deployment and a Service for every WebApp
+    Webapp,
+}
+
+impl Up {
+    /// Runs until a signal comes. `start` is when the process began.
+    pub(crate) fn run(self, start: Instant) -> Result<(), Failure> {
+        logging::begin(&self.log)?;
+        if !(self.pace.is_finite() && self.pace >= 0.0) {
+            return Err(Failure::input(format!("--pace {} is not a factor such as 0.1 or 2", self.pace)));
+        }
+        let screen = Screen::new();
+        let folder = Folder::open(&self.data_dir, self.fresh)?;
+        let storage: Arc<dyn Storage> =
+            Arc::new(Embedded::open(folder.data(), storage::Options::default()).map_err(Failure::running)?);
+        // After the storage: who holds its lock has the directory to itself.
+        let secrets = folder.credentials();
+        let plan = Plan {
+            storage: Arc::clone(&storage),
+            credentials: Credentials::load_or_create(Some(&secrets)).map_err(Failure::running)?,
+            tokens: Tokens::new(),
+            accounts: AccountTokens::load_or_create(Some(&secrets)).map_err(Failure::running)?,
+            options: Options::default(),
+            https: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), self.port.unwrap_or_else(usual_port)),
+            http: None,
+            names: Vec::new(),
+            advertised: None,
+        };
+        let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::running)?;
+        let done = runtime.block_on(self.serve(plan, &folder, screen, start));
+        // Tasks first: the storage closes when the last of them lets go of it.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        drop(storage);
+        done
+    }
+
+    async fn serve(
+        self,
+        plan: Plan,
+        folder: &Folder,
+        mut screen: Screen,
+        start: Instant,
+    ) -> Result<(), Failure> {
+        let mut signals = Signals::listen()?;
+        let host = Host::start(plan).await?;
+        let kubeconfig = Kubeconfig::new(&host.url, &host.credentials);
+        kubeconfig.write(&folder.kubeconfig()).map_err(Failure::running)?;
+        let served = format!(
+            "{}   ready in {} ms   data in {}",
+            host.url,
+            start.elapsed().as_millis(),
+            folder.shown()
+        );
+        screen.line("api server", &served);
+        let mut crew = Crew::default();
+        let ready = tokio::select! {
+            ready = self.man(&mut crew, folder, &mut screen) => ready,
+            _ = signals.next() => Ok(()),
+        };
+        if ready.is_ok() {
+            self.invite(folder, &mut screen);
+            signals.next().await;
+        }
+        let Host { server, front, .. } = host;
+        let stop = async {
+            crew.stop().await;
+            let ((), drained) = tokio::join!(server.stop(), front.shutdown(GRACE));
+            drained
+        };
+        tokio::select! {
+            drained = stop => {
+                screen.line("stopped", &format!("what there was is in {}", folder.shown()));
+                if drained == Drained::CutOff {
+                    tracing::warn!("requests were cut off, {GRACE:?} were not enough for them");
+                }
+            }
+            number = signals.next() => process::exit(128 + number),
+        }
+        ready
+    }
+
+    /// Starts what works on the objects, and says so.
+    async fn man(&self, crew: &mut Crew, folder: &Folder, screen: &mut Screen) -> Result<(), Failure> {
+        let operators = match self.only.as_slice() {
+            [] => Operator::value_variants(),
+            only => only,
+        };
+        crew.connect(&folder.kubeconfig()).await?;
+        for operator in operators {
+            crew.start_operator(*operator, screen).await?;
+        }
+        if !self.no_workloads {
+            crew.start_workloads(self.pace, screen).await?;
+        }
+        Ok(())
+    }
+
+    fn invite(&self, folder: &Folder, screen: &mut Screen) {
+        screen.line("try", &format!("export KUBECONFIG={}", folder.kubeconfig_for_shell()));
+        screen.more(&format!("kubectl apply -f {}", folder.example()));
+        screen.more("kubectl get webapps -w");
+        screen.line("look", "watchkeeper watch webapps,deployments,pods");
+        screen.line("end", "Ctrl-C; the next `up` goes on where this one ends");
+    }
+}
+
+/// The usual port, or none in particular if it is taken.
+fn usual_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)).map_or(0, |_| PORT)
+}
