@@ -67,7 +67,7 @@ fn run() -> Result<bool> {
         let command = "cargo build --release -p watchkeeper-cli";
         return Err(format!("there is no {}: {command}", binary.display()).into());
     }
-    let peer = std::env::var("WATCHKEEPER_PEER").ok();
+    let peer = std::env::var("WATCHKEEPER_PEER").ok().filter(|command| !command.trim().is_empty());
     // One thread: it is cheaper than several, and the server needs the cores.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let rows = runtime.block_on(async {

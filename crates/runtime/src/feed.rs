@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -159,7 +160,10 @@ where
     async fn run(self, mut subscription: Subscription<K>, source: Arc<str>) {
         let mut turn = 0;
         while let Some(change) = subscription.next().await {
-            self.make_work(&change, &source);
+            // A mistake of ours, for user code is caught where it is called; it costs this change and not all that follow.
+            if catch_unwind(AssertUnwindSafe(|| self.make_work(&change, &source))).is_err() {
+                tracing::error!(object = %change.key, source = &*source, "a change was lost: its feed panicked");
+            }
             turn += 1;
             if turn % TURN == 0 {
                 tokio::task::yield_now().await;

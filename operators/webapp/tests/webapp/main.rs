@@ -1,9 +1,10 @@
-//! The operator against an API server in this process, in virtual time.
+//! The operator against an API server in this process, in virtual time; and as the program that it is.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod definition;
 mod drift;
+mod program;
 mod quiet;
 mod restarts;
 mod trouble;

@@ -1,0 +1,57 @@
+use std::process::{Child, Command, Stdio};
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use watchkeeper::client::Client;
+use watchkeeper::prelude::Key;
+use watchkeeper_testkit::{TestEnv, eventually};
+
+use crate::world::{key, spec, webapp};
+
+/// The program, killed if the test does not end it.
+struct Program(Child);
+
+impl Program {
+    fn start(env: &TestEnv) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper-webapp"));
+        command.arg("--kubeconfig").arg(env.kubeconfig()).arg("--leader-elect");
+        Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    fn stop(mut self) -> Option<i32> {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
+        self.0.wait().unwrap().code()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_runs_alone_brings_its_definition_and_hands_over_the_lead() {
+    let env = TestEnv::builder().listening().start().await;
+    let person = Client::new(env.client());
+    let holder = || async {
+        let lease =
+            person.live().get::<Lease>(&Key::new(Some("default"), "watchkeeper-webapp")).await.unwrap()?;
+        lease.spec.as_ref()?.holder_identity.clone().filter(|holder| !holder.is_empty())
+    };
+    let first = Program::start(&env);
+    let one = eventually(holder).await;
+    eventually(|| async { person.create(&webapp("shop", spec())).await }).await;
+    eventually(|| async { person.live().get::<Deployment>(&key("shop")).await.unwrap() }).await;
+
+    let second = Program::start(&env);
+    // Told to go, it lets go of the lease, and the other need not wait until that runs out.
+    assert_eq!(first.stop(), Some(0));
+    let other = eventually(|| async { holder().await.filter(|holder| *holder != one) }).await;
+    assert_ne!(other, one);
+    person.delete_key::<Deployment>(&key("shop")).await.unwrap();
+    eventually(|| async { person.live().get::<Deployment>(&key("shop")).await.unwrap() }).await;
+    assert_eq!(second.stop(), Some(0));
+}
