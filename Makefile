@@ -9,8 +9,11 @@ all: test lint
 setup: ## install what is missing
 	scripts/setup
 
+# Built with the tests. Whoever runs the conformance tests alone has it built anew, with other features and so almost all of it.
+BINARY := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/watchkeeper
+
 test: ## every test that CI runs
-	$(CARGO) test --workspace --all-features
+	WATCHKEEPER_CONFORMANCE_SERVER="$(BINARY)" $(CARGO) test --workspace --all-features
 
 lint: ## formatting, clippy and documentation, warnings denied
 	$(CARGO) fmt --all --check
