@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use watchkeeper_testkit::{Call, consistently, eventually};
+use watchkeeper_webapp::WebApp;
 
-use crate::world::{World, spec};
+use crate::world::{World, key, spec};
 
 fn is_write(call: &Call) -> bool {
     call.is_write()
@@ -71,5 +72,12 @@ async fn the_status_follows_the_deployment_with_one_write_for_each_step() {
     assert_eq!((status.replicas, status.ready_replicas, status.observed_generation), (2, 2, Some(1)));
     assert_eq!(status.service_url.as_deref(), Some("http://shop.default.svc"));
     assert_eq!(world.sent(before, is_write), 2);
+
+    // The counts are still those of the old image: nobody has looked at the new one yet.
+    world.person.modify::<WebApp>(&key("shop"), |app| app.spec.image = "nginx:2".into()).await.unwrap();
+    eventually(|| async {
+        world.condition("shop", "Progressing").await.unwrap() == ("True".into(), "RollingOut".into())
+    })
+    .await;
     operator.stop().await;
 }
