@@ -78,7 +78,7 @@ pub(crate) struct Watch {
     #[arg(long, conflicts_with = "no_initial")]
     initial: bool,
     /// List none of the objects that are there
-    #[arg(long, alias = "since-start")]
+    #[arg(long, visible_alias = "since-start")]
     no_initial: bool,
     /// End after so many changes
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
