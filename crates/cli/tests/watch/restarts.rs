@@ -124,7 +124,9 @@ fn through_twenty_restarts_every_acknowledged_change_is_shown_once_and_in_order(
     assert!(unacknowledged <= RESTARTS, "{unacknowledged}");
     let lost = notes.iter().filter(|note| note.starts_with("-- connection lost: ")).count();
     let again = notes.iter().filter(|note| *note == "-- connected again, nothing missed").count();
-    assert!(lost >= RESTARTS / 2 && again >= RESTARTS / 2, "{notes:?}");
+    // A quarter of them killed it while it was connected. Of the others it may notice nothing: because it waits for its next
+    // try, or because the watch was ended in good order and could be resumed at once.
+    assert!(lost >= RESTARTS / 4 && again >= RESTARTS / 4, "{notes:?}");
     assert!(acknowledged.len() >= 10 * RESTARTS);
 }
 
