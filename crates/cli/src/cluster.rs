@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube_client::{Client, Config};
+use watchkeeper_core::text::causes;
 
 use crate::failure::Failure;
 
@@ -118,17 +119,7 @@ fn listed(contexts: &[String]) -> String {
 
 /// An error and what caused it, on one line, each said once.
 pub(crate) fn reasons(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    plainly(&text.split_whitespace().collect::<Vec<_>>().join(" ")).to_owned()
+    plainly(&causes(error).split_whitespace().collect::<Vec<_>>().join(" ")).to_owned()
 }
 
 /// What the layers of a connection tell each other, as far as it helps a person.

@@ -1,6 +1,6 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Service};
-use watchkeeper::client::{self, Outcomes};
+use watchkeeper::client::{self, Outcomes, key_of};
 use watchkeeper::prelude::*;
 
 use crate::desired::{self, INSTANCE, MANAGED_BY, MANAGER};
@@ -139,10 +139,6 @@ fn tell_outlook(app: &WebApp, cx: &Context, outlook: &Outlook) {
         let note = format!("{} replicas of {} are ready", app.spec.replicas, app.spec.image);
         cx.event(app, Event::normal("RolledOut", "Reconcile", note));
     }
-}
-
-fn key_of(app: &WebApp) -> Key {
-    Key::new(app.metadata.namespace.as_deref(), &app.name_any())
 }
 
 fn is_ours(app: &WebApp, child: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> bool {

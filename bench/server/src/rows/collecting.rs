@@ -11,7 +11,7 @@ use super::creates::CLIENTS;
 use crate::Result;
 use crate::client::{Ask, Connection};
 use crate::sample::{Kind, uid, version};
-use crate::table::{Samples, Unit};
+use crate::table::Unit;
 use crate::target::Target;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -27,38 +27,22 @@ impl Bench {
     pub(super) async fn collecting(&mut self) -> Result<()> {
         let (owned, others) = (self.define("owned").await?, self.define("bystanders").await?);
         let objects = self.size.objects;
-        let (mut times, mut waits) = (Samples::default(), Samples::default());
         eprintln!("measuring: objects whose owner is deleted, and namespaces with objects");
-        for _ in 0..ROUNDS {
-            let (time, wait) = owner(&mut self.ours, &owned, &others).await?;
-            times.push(time);
-            waits.push(wait);
-        }
-        let what = format!("owner of {objects} deleted to the last of them gone");
-        self.add(&what, Unit::Seconds, Some(SOON), times, None);
-        self.add(
-            &format!("{what}: create of somebody else, p99"),
-            Unit::Seconds,
-            Some(UNDISTURBED),
-            waits,
-            None,
-        );
-
-        let (mut times, mut waits) = (Samples::default(), Samples::default());
+        let mut found = [Vec::new(), Vec::new()];
         for round in 0..ROUNDS {
-            let (time, wait) = namespace(&mut self.ours, &owned, &others, round).await?;
-            times.push(time);
-            waits.push(wait);
+            found[0].push(owner(&mut self.ours, &owned, &others).await?);
+            found[1].push(namespace(&mut self.ours, &owned, &others, round).await?);
         }
-        let what = format!("namespace with {objects} deleted to gone");
-        self.add(&what, Unit::Seconds, Some(SOON), times, None);
-        self.add(
-            &format!("{what}: create of somebody else, p99"),
-            Unit::Seconds,
-            Some(UNDISTURBED),
-            waits,
-            None,
-        );
+        let what = [
+            format!("owner of {objects} deleted to the last of them gone"),
+            format!("namespace with {objects} deleted to gone"),
+        ];
+        for (what, found) in what.into_iter().zip(found) {
+            let (times, waits): (Vec<f64>, Vec<f64>) = found.into_iter().unzip();
+            self.add(&what, Unit::Seconds, Some(SOON), times.into_iter().collect(), None);
+            let what = format!("{what}: create of somebody else, p99");
+            self.add(&what, Unit::Seconds, Some(UNDISTURBED), waits.into_iter().collect(), None);
+        }
         Ok(())
     }
 }

@@ -17,24 +17,23 @@ const LOOK: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Who works on the objects, in this process, through the same API as everybody.
-#[derive(Default)]
 pub(crate) struct Crew {
-    client: Option<Client>,
+    client: Client,
     running: Vec<Running>,
 }
 
 impl Crew {
-    pub(crate) async fn connect(&mut self, kubeconfig: &Path) -> Result<(), Failure> {
+    /// Nobody yet, and the way to the server.
+    pub(crate) async fn connect(kubeconfig: &Path) -> Result<Self, Failure> {
         let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(Failure::running)?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         let config = config.map_err(Failure::running)?;
-        self.client = Some(watchkeeper::sources::kubernetes::client(config).map_err(Failure::running)?);
-        Ok(())
+        let client = watchkeeper::sources::kubernetes::client(config).map_err(Failure::running)?;
+        Ok(Self { client, running: Vec::new() })
     }
 
-    fn manager(&self, name: &str) -> Result<Manager, Failure> {
-        let client = self.client.clone().ok_or_else(|| Failure::running("not connected"))?;
-        Ok(Manager::new(name, client))
+    fn manager(&self, name: &str) -> Manager {
+        Manager::new(name, self.client.clone())
     }
 
     pub(crate) async fn start_operator(
@@ -44,7 +43,7 @@ impl Crew {
     ) -> Result<(), Failure> {
         let (name, manager, said) = match operator {
             Operator::Webapp => {
-                let manager = watchkeeper_webapp::operator(self.manager("watchkeeper-webapp")?);
+                let manager = watchkeeper_webapp::operator(self.manager("watchkeeper-webapp"));
                 ("webapp", manager, "webapp: a Deployment and a Service for every WebApp")
             }
         };
@@ -58,7 +57,7 @@ impl Crew {
             0.0 => Timing::instant(),
             pace => Timing::default().scaled(pace),
         };
-        let manager = simulate(self.manager("watchkeeper-workloads")?, timing);
+        let manager = simulate(self.manager("watchkeeper-workloads"), timing);
         self.start("workloads", manager, screen).await?;
         let ready = timing.schedule + timing.pull + timing.start + timing.ready;
         screen.line("workloads", &format!("simulated: nothing runs, pods are ready after {ready:.1?}"));

@@ -125,9 +125,9 @@ impl Up {
             folder.shown()
         );
         screen.line("api server", &served);
-        let mut crew = Crew::default();
+        let mut crew = Crew::connect(&folder.kubeconfig()).await?;
         let ready = tokio::select! {
-            ready = self.man(&mut crew, folder, &mut screen) => ready,
+            ready = self.man(&mut crew, &mut screen) => ready,
             _ = signals.next() => Ok(()),
         };
         if ready.is_ok() {
@@ -153,12 +153,11 @@ impl Up {
     }
 
     /// Starts what works on the objects, and says so.
-    async fn man(&self, crew: &mut Crew, folder: &Folder, screen: &mut Screen) -> Result<(), Failure> {
+    async fn man(&self, crew: &mut Crew, screen: &mut Screen) -> Result<(), Failure> {
         let operators = match self.only.as_slice() {
             [] => Operator::value_variants(),
             only => only,
         };
-        crew.connect(&folder.kubeconfig()).await?;
         for operator in operators {
             crew.start_operator(*operator, screen).await?;
         }
