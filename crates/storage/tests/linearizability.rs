@@ -270,7 +270,7 @@ fn concurrent_calls_to_memory_have_one_explanation() {
 fn concurrent_calls_to_an_embedded_storage_have_one_explanation() {
     for seed in 0..4 {
         let directory = tempfile::tempdir().unwrap();
-        let limits = Limits { watch_buffer: 4, segment_bytes: 1_000, log_bytes: 3_000 };
+        let limits = Limits { watch_buffer: 4, segment_bytes: 1_000, log_bytes: 3_000, reserved_bytes: 500 };
         let options = Options { limits, ..Options::default() };
         let storage = Arc::new(Embedded::open(directory.path(), options).unwrap());
         let commits = run(Arc::clone(&storage) as Arc<dyn Storage>, 150, seed);

@@ -153,7 +153,7 @@ struct InMemory;
 fn options() -> Options {
     Options {
         durability: Durability::Relaxed,
-        limits: Limits { watch_buffer: 3, segment_bytes: 600, log_bytes: 1500 },
+        limits: Limits { watch_buffer: 3, segment_bytes: 600, log_bytes: 1500, reserved_bytes: 400 },
         ..Options::default()
     }
 }

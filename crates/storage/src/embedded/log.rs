@@ -14,6 +14,8 @@ pub(crate) struct Log {
     pub(crate) salt: u64,
     /// Where the next frame goes.
     pub(crate) length: u64,
+    /// Where the file ends. What is between holds zeros.
+    reserved: u64,
     /// The last revision written.
     pub(crate) written: Revision,
     /// The last revision known to be on the disk.
@@ -30,7 +32,7 @@ impl Log {
         length: u64,
         written: Revision,
     ) -> Self {
-        Self { disk, name, file, salt, length, written, durable: written }
+        Self { disk, name, file, salt, length, reserved: length, written, durable: written }
     }
 
     /// Begins a segment after a revision that is durable. When this returns, the segment is durable too.
@@ -53,18 +55,34 @@ impl Log {
         }
     }
 
-    /// Writes a frame whose last revision is `last`, and syncs it if asked to. On failure nothing of it counts.
-    pub(crate) fn append(&mut self, frame: &mut Frame, last: Revision, sync: bool) -> Result<(), Error> {
+    /// Writes a frame whose last revision is `last`. On failure nothing of it counts.
+    pub(crate) fn append(&mut self, frame: &mut Frame, last: Revision) -> Result<(), Error> {
         let bytes = frame.seal(self.salt, self.written + 1, self.durable);
         if let Err(error) = self.file.write_at(self.length, bytes) {
             return Err(self.withdraw(&error));
         }
         self.length += bytes.len() as u64;
+        self.reserved = self.reserved.max(self.length);
         self.written = last;
-        if sync {
-            self.sync()?;
-        }
         Ok(())
+    }
+
+    /// Once what was reserved is used up, reserves so many bytes more, for the next sync to make durable with all else. Space that is not there is no
+    /// failure: the frames that come may well fit.
+    pub(crate) fn reserve(&mut self, bytes: u64) {
+        if self.reserved > self.length || bytes == 0 {
+            return;
+        }
+        match self.file.write_at(self.length, &vec![0; bytes as usize]) {
+            Ok(()) => self.reserved = self.length + bytes,
+            Err(_) => self.release(),
+        }
+    }
+
+    /// Gives back what was reserved. If that fails, the zeros stay: whoever reads the log knows them for what they are.
+    pub(crate) fn release(&mut self) {
+        let _ = self.file.truncate(self.length);
+        self.reserved = self.length;
     }
 
     /// Makes everything written durable. If that fails, it may be lost although it can still be read, and trying again
@@ -78,6 +96,7 @@ impl Log {
     /// Cuts off what a failed write has left.
     fn withdraw(&mut self, error: &io::Error) -> Error {
         let reason = self.describe("writing", error);
+        self.reserved = self.length;
         match self.file.truncate(self.length) {
             Err(error) => Error::Unknown {
                 reason: format!("{reason}; {}", self.describe("cutting off what was written", &error)),

@@ -1,6 +1,7 @@
 mod checkpoint;
 mod checkpointer;
 mod counters;
+mod desk;
 mod disk;
 mod encoding;
 mod frame;
@@ -19,26 +20,22 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
-
-use tokio::sync::{mpsc, oneshot};
 
 use self::counters::Counters;
+use self::desk::Desk;
 use self::disk::{Directory, Disk};
 use self::lock::Lock;
-use self::writer::{Request, Writer};
+use self::writer::Writer;
 use crate::engine::Engine;
 use crate::{Answer, Commit, Committed, Error, Found, Options, Page, Range, Revision, Stats, Storage, Watch};
-
-/// So many commits may wait for the writer; further ones wait to be let in.
-const WAITING: usize = 1024;
 
 /// A storage in a directory of this machine: all of it in memory, every commit in a log, a checkpoint now and then.
 ///
 /// # Durability
 ///
-/// One thread writes. It takes all commits that wait, writes them to the log as one frame, syncs once, and only then
-/// shows and acknowledges them. With [`Durability::Sync`](crate::Durability) a commit is on the disk before anybody sees
+/// One thread writes at a time. It takes all commits that wait, writes them to the log as one frame, syncs once, and only then
+/// shows and acknowledges them. Usually that is a thread of the storage's own; a commit that comes alone is written by
+/// whoever brings it, if that is a task of a runtime with several threads and the disk is quick. With [`Durability::Sync`](crate::Durability) a commit is on the disk before anybody sees
 /// it. Killing the process loses nothing with either durability.
 ///
 /// What failures do:
@@ -94,10 +91,8 @@ const WAITING: usize = 1024;
 pub struct Embedded {
     engine: Arc<Engine>,
     counters: Arc<Counters>,
-    /// Taken away to stop the writer.
-    requests: Option<mpsc::Sender<Request>>,
-    writer: Option<JoinHandle<()>>,
-    /// Given back after the writer has stopped.
+    desk: Desk,
+    /// Given back after the last commit was written.
     _lock: Option<Lock>,
 }
 
@@ -118,12 +113,7 @@ impl Embedded {
         let writer = Writer::open(disk, options)?;
         let engine = Arc::clone(&writer.engine);
         let counters = Arc::clone(&writer.counters);
-        let (requests, waiting) = mpsc::channel(WAITING);
-        let writer = thread::Builder::new()
-            .name("storage-writer".into())
-            .spawn(move || writer.run(waiting))
-            .map_err(|error| Error::Io { doing: "starting a thread".into(), reason: error.to_string() })?;
-        Ok(Self { engine, counters, requests: Some(requests), writer: Some(writer), _lock: lock })
+        Ok(Self { engine, counters, desk: Desk::open(writer)?, _lock: lock })
     }
 }
 
@@ -139,11 +129,7 @@ impl Storage for Embedded {
     fn commit(&self, commit: Commit) -> Answer<'_, Committed> {
         Box::pin(async move {
             commit.validate()?;
-            let requests = self.requests.as_ref().ok_or(Error::Closed)?;
-            let (reply, answer) = oneshot::channel();
-            let sent = requests.send(Request { commit, reply }).await;
-            sent.map_err(|_| Error::Closed)?;
-            answer.await.map_err(|_| Error::Closed)?
+            self.desk.commit(commit).await
         })
     }
 
@@ -163,11 +149,7 @@ impl Storage for Embedded {
 /// Waits until the commits that were let in are durable, then gives the directory back.
 impl Drop for Embedded {
     fn drop(&mut self) {
-        self.requests = None;
-        if let Some(writer) = self.writer.take() {
-            // A writer that panicked has nothing more to write; whoever waited for it has been told.
-            let _ = writer.join();
-        }
+        self.desk.close();
         self.engine.close();
     }
 }

@@ -158,7 +158,7 @@ fn resume(
 ) -> Result<Log, Error> {
     let name = Kind::Log.name(first);
     let cut = bytes.len() - segment.end;
-    if cut > 0 {
+    if !segment::is_reserved(&bytes[segment.end..]) {
         tracing::warn!(
             file = %disk.path(&name).display(),
             offset = segment.end,

@@ -25,8 +25,9 @@ pub(crate) struct Damage {
 
 /// Applies all frames of a segment. Pure.
 ///
-/// A frame that cannot be read is the end of the log if it may have been interrupted: in the last segment, if no later
-/// frame says that its revisions are durable. Otherwise it is damage. The one thing that cannot be told apart is damage
+/// Nothing but zeros is space that was reserved for frames; if frames are missing there, the next segment tells. A frame
+/// that cannot be read is the end of the log if it may have been interrupted: in the last segment, if no later frame says
+/// that its revisions are durable. Otherwise it is damage. The one thing that cannot be told apart is damage
 /// to the very last frame, unless the storage was closed in good order, which leaves an empty frame that vouches for
 /// all others.
 pub(crate) fn replay(
@@ -42,6 +43,9 @@ pub(crate) fn replay(
     while offset < file.len() {
         let next = tree.revision() + 1;
         let Some(frame) = Sealed::read(file, offset, salt) else {
+            if is_reserved(&file[offset..]) {
+                break;
+            }
             if !is_last || is_vouched_for(file, offset, salt, next) {
                 let reason = format!("revision {next} cannot be read although it was durable");
                 return Err(Damage { offset, reason });
@@ -56,6 +60,11 @@ pub(crate) fn replay(
         offset += frame.length;
     }
     Ok(Segment { salt, end: offset, vouched: open.front().map_or(offset, |(offset, _)| *offset) })
+}
+
+/// Whether this was written in advance, for frames to come.
+pub(crate) fn is_reserved(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 /// Whether a valid frame after an offset says that a revision is durable.

@@ -1,8 +1,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-
-use tokio::sync::{mpsc, oneshot};
+use std::time::{Duration, Instant};
 
 use super::checkpointer::Checkpointer;
 use super::counters::Counters;
@@ -14,18 +13,11 @@ use crate::engine::Engine;
 use crate::tree::Tree;
 use crate::{Commit, Committed, Durability, Error, Options};
 
-/// A group is not made larger once its commits amount to this.
-const GROUP_BYTES: usize = 4 << 20;
+/// A disk has to show that it is quick.
+const UNKNOWN_PACE: Duration = Duration::from_millis(1);
 
-/// A commit on its way.
-pub(crate) struct Request {
-    pub(crate) commit: Commit,
-    pub(crate) reply: oneshot::Sender<Result<Committed, Error>>,
-}
-
-/// The one thread that writes: takes whatever commits are waiting as a group, judges each on the state that those before
-/// it leave, writes the group as one frame, syncs once, shows the new state, and answers. While it syncs, the next
-/// group gathers.
+/// What writes: judges the commits of a group, each on the state that those before it leave, writes the group as one frame,
+/// syncs once, and shows the new state.
 pub(crate) struct Writer {
     pub(crate) engine: Arc<Engine>,
     disk: Arc<dyn Disk>,
@@ -37,6 +29,8 @@ pub(crate) struct Writer {
     frame: Frame,
     /// The segment is not closed below this length; raised when closing it fails.
     rotate_at: u64,
+    /// How long writing a group takes, lately.
+    pub(crate) pace: Duration,
 }
 
 impl Writer {
@@ -57,56 +51,49 @@ impl Writer {
             options,
             counters,
             frame: Frame::default(),
+            pace: UNKNOWN_PACE,
         })
     }
 
-    /// Runs until nobody can send commits any more.
-    pub(crate) fn run(mut self, mut requests: mpsc::Receiver<Request>) {
-        while let Some(first) = requests.blocking_recv() {
-            let group = gather(first, &mut requests);
-            self.serve(group);
-            self.tidy();
-        }
-        self.finish();
-    }
-
-    pub(crate) fn serve(&mut self, group: Vec<Request>) {
+    /// Makes the commits of a group, and gives the answer to each.
+    pub(crate) fn serve<'a>(
+        &mut self,
+        group: impl IntoIterator<Item = &'a Commit>,
+    ) -> Vec<Result<Committed, Error>> {
         let mut tree = self.engine.now();
         let mut events = Vec::new();
         let mut commits = 0;
         self.frame.clear();
-        let mut replies = Vec::with_capacity(group.len());
-        for Request { commit, reply } in group {
-            let answer = tree.apply(&commit).map(|(committed, caused)| {
+        let mut answers = Vec::new();
+        for commit in group {
+            answers.push(tree.apply(commit).map(|(committed, caused)| {
                 if !caused.is_empty() {
-                    self.frame.push(&commit);
+                    self.frame.push(commit);
                     commits += 1;
                     events.extend(caused);
                 }
                 committed
-            });
-            replies.push((reply, answer));
+            }));
         }
         if commits > 0 {
             if let Err(error) = self.persist(&tree) {
                 // Answers about the state that did not come to be are void, also those to commits that conflicted.
-                replies.iter_mut().for_each(|(_, answer)| *answer = Err(error.clone()));
+                answers.iter_mut().for_each(|answer| *answer = Err(error.clone()));
             } else {
                 self.counters.commits.fetch_add(commits, Relaxed);
                 self.engine.publish(tree, events);
             }
         }
-        for (reply, answer) in replies {
-            // Nobody waits for the answer if the commit was cancelled.
-            let _ = reply.send(answer);
-        }
+        answers
     }
 
     fn persist(&mut self, tree: &Tree) -> Result<(), Error> {
         if let Some(reason) = self.counters.halted() {
             return Err(Error::Halted { reason });
         }
+        let begin = Instant::now();
         let written = self.append(tree);
+        self.pace = (self.pace * 7 + begin.elapsed()) / 8;
         if let Err(Error::Unknown { reason } | Error::Halted { reason }) = &written {
             tracing::error!(%reason, "no more commits are accepted");
             self.counters.halt(reason);
@@ -123,9 +110,12 @@ impl Writer {
             }
         };
         let before = log.length;
-        let sync = self.options.durability == Durability::Sync;
-        log.append(&mut self.frame, tree.revision(), sync)?;
-        self.counters.syncs.fetch_add(u64::from(sync), Relaxed);
+        log.append(&mut self.frame, tree.revision())?;
+        if self.options.durability == Durability::Sync {
+            log.reserve(self.options.limits.reserved_bytes);
+            log.sync()?;
+            self.counters.syncs.fetch_add(1, Relaxed);
+        }
         self.counters.log_bytes.fetch_add(log.length - before, Relaxed);
         Ok(())
     }
@@ -138,6 +128,7 @@ impl Writer {
         if self.counters.halted().is_some() || log.length < self.rotate_at && !checkpoint {
             return;
         }
+        log.release();
         let rotated = log.sync().and_then(|()| {
             let next = Log::create(Arc::clone(&self.disk), log.written);
             next.map_err(|error| no_log(&error))
@@ -166,25 +157,15 @@ impl Writer {
         {
             self.frame.clear();
             let last = log.written;
-            let sealed = log.sync().and_then(|()| log.append(&mut self.frame, last, true));
+            log.release();
+            let sealed =
+                log.sync().and_then(|()| log.append(&mut self.frame, last)).and_then(|()| log.sync());
             if let Err(error) = sealed {
                 tracing::warn!(%error, "the log was not closed in good order");
             }
         }
         self.checkpointer.stop();
     }
-}
-
-fn gather(first: Request, requests: &mut mpsc::Receiver<Request>) -> Vec<Request> {
-    let mut bytes = first.commit.bytes();
-    let mut group = vec![first];
-    while bytes < GROUP_BYTES
-        && let Ok(next) = requests.try_recv()
-    {
-        bytes += next.commit.bytes();
-        group.push(next);
-    }
-    group
 }
 
 /// A segment that could not be created leaves the log as it was.

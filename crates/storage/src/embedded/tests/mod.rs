@@ -9,10 +9,8 @@ mod history;
 
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
-
 use super::simulated::Simulated;
-use super::writer::{Request, Writer};
+use super::writer::Writer;
 use crate::{Commit, Committed, Durability, Error, Limits, Options};
 
 /// Runs a case for many seeds, and says which one failed.
@@ -34,7 +32,7 @@ fn for_seeds(cases: u64, case: impl Fn(u64) + std::panic::RefUnwindSafe) {
 fn options(durability: Durability) -> Options {
     Options {
         durability,
-        limits: Limits { segment_bytes: 400, log_bytes: 900, ..Limits::default() },
+        limits: Limits { segment_bytes: 400, log_bytes: 900, reserved_bytes: 300, ..Limits::default() },
         ..Options::default()
     }
 }
@@ -45,15 +43,9 @@ fn open(disk: &Simulated, durability: Durability) -> Result<Writer, Error> {
 
 /// Has a group of commits served, and whatever follows from it done.
 fn serve(writer: &mut Writer, commits: impl IntoIterator<Item = Commit>) -> Vec<Result<Committed, Error>> {
-    let (group, answers): (Vec<_>, Vec<_>) = commits
-        .into_iter()
-        .map(|commit| {
-            let (reply, answer) = oneshot::channel();
-            (Request { commit, reply }, answer)
-        })
-        .unzip();
-    writer.serve(group);
+    let group: Vec<Commit> = commits.into_iter().collect();
+    let answers = writer.serve(&group);
     writer.tidy();
     writer.checkpointer.wait();
-    answers.into_iter().map(|mut answer| answer.try_recv().unwrap()).collect()
+    answers
 }

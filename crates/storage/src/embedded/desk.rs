@@ -1,0 +1,147 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{mpsc, oneshot};
+
+use super::writer::Writer;
+use crate::{Commit, Committed, Error};
+
+/// So many commits may wait for the thread; further ones wait to be let in.
+const WAITING: usize = 1024;
+/// A group is not made larger once its commits amount to this.
+const GROUP_BYTES: usize = 4 << 20;
+/// A disk that takes longer than this is waited for in a thread of its own.
+const QUICK: Duration = Duration::from_micros(500);
+/// After two commits met, so many are made in groups.
+const COMPANY: usize = 64;
+
+/// Where commits are handed in. There is one writer, and two ways to it.
+///
+/// - Usually, a thread takes all commits that wait as one group. While it syncs, the next group gathers.
+/// - A commit that comes alone is made by whoever brings it, on the spot: waking a thread and being woken by it takes as long as the
+///   disk does. That blocks a thread of the caller's runtime, so it is done only if the runtime has others, the disk is quick,
+///   and commits have been coming one by one.
+pub(crate) struct Desk {
+    shared: Arc<Shared>,
+    /// Taken away to stop the thread.
+    requests: Option<mpsc::Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    /// Taken out while it is used, so that nobody uses it again if that panics.
+    writer: Mutex<Option<Writer>>,
+    /// So many commits are made in groups even if they come alone.
+    company: AtomicUsize,
+}
+
+/// A commit on its way to the thread.
+struct Request {
+    commit: Commit,
+    reply: oneshot::Sender<Result<Committed, Error>>,
+}
+
+impl Desk {
+    /// Starts the thread.
+    pub(crate) fn open(writer: Writer) -> Result<Self, Error> {
+        let shared = Arc::new(Shared { writer: Mutex::new(Some(writer)), company: AtomicUsize::new(0) });
+        let (requests, waiting) = mpsc::channel(WAITING);
+        let desk = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("storage-writer".into())
+            .spawn(move || desk.run(waiting))
+            .map_err(|error| Error::Io { doing: "starting a thread".into(), reason: error.to_string() })?;
+        Ok(Self { shared, requests: Some(requests), thread: Some(thread) })
+    }
+
+    /// Makes a commit.
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
+        if let Some(answer) = self.shared.at_once(&commit) {
+            return answer;
+        }
+        let requests = self.requests.as_ref().ok_or(Error::Closed)?;
+        let (reply, answer) = oneshot::channel();
+        let sent = requests.send(Request { commit, reply }).await;
+        sent.map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)?
+    }
+
+    /// Waits until the commits that were handed in are durable.
+    pub(crate) fn close(&mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has nothing more to write; whoever waited for it has been told.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Makes a commit on the spot, or says that it has to go to the thread.
+    fn at_once(&self, commit: &Commit) -> Option<Result<Committed, Error>> {
+        let in_company = self.company.try_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        if in_company || !may_block() {
+            return None;
+        }
+        let Some(mut slot) = self.writer.try_lock() else {
+            self.company.store(COMPANY, Relaxed);
+            return None;
+        };
+        let mut writer = slot.take()?;
+        if writer.pace > QUICK {
+            *slot = Some(writer);
+            return None;
+        }
+        let answer = writer.serve([commit]).pop();
+        writer.tidy();
+        *slot = Some(writer);
+        answer
+    }
+
+    /// Runs until nobody can hand in commits any more.
+    fn run(&self, mut requests: mpsc::Receiver<Request>) {
+        while let Some(first) = requests.blocking_recv() {
+            let mut slot = self.writer.lock();
+            let Some(mut writer) = slot.take() else { return };
+            // What has come in the meantime comes along.
+            let group = gather(first, &mut requests);
+            if group.len() > 1 {
+                self.company.store(COMPANY, Relaxed);
+            }
+            let answers = writer.serve(group.iter().map(|request| &request.commit));
+            for (request, answer) in group.into_iter().zip(answers) {
+                // Nobody waits for the answer if the commit was cancelled.
+                let _ = request.reply.send(answer);
+            }
+            writer.tidy();
+            *slot = Some(writer);
+        }
+        if let Some(writer) = self.writer.lock().take() {
+            writer.finish();
+        }
+    }
+}
+
+/// Whether the caller is a task of a runtime that has other threads to go on with.
+fn may_block() -> bool {
+    Handle::try_current().is_ok_and(|runtime| {
+        runtime.runtime_flavor() == RuntimeFlavor::MultiThread && runtime.metrics().num_workers() > 1
+    })
+}
+
+fn gather(first: Request, requests: &mut mpsc::Receiver<Request>) -> Vec<Request> {
+    let mut bytes = first.commit.bytes();
+    let mut group = vec![first];
+    while bytes < GROUP_BYTES
+        && let Ok(next) = requests.try_recv()
+    {
+        bytes += next.commit.bytes();
+        group.push(next);
+    }
+    group
+}
