@@ -29,13 +29,9 @@ deny: ## licences, duplicates, sources and known advisories
 bench: ## side by side with the peers; prints the table and writes bench/RESULTS.md
 	$(CARGO) run --release -p watchkeeper-bench -- --write bench/RESULTS.md
 
-# The real one, if it was built; or what the environment says.
-PEER := $(shell test -x "$$(bench/peers/build --where)/bin/kube-apiserver" && echo bench/peers/start)
-WATCHKEEPER_PEER ?= $(PEER)
-
 bench-server: ## the API server against its requirements and, after `make peers`, beside kube-apiserver with etcd; writes bench/SERVER.md
 	$(CARGO) build --release -p watchkeeper-cli
-	WATCHKEEPER_PEER="$(WATCHKEEPER_PEER)" $(CARGO) run --release -p watchkeeper-bench-server -- --write bench/SERVER.md
+	$(CARGO) run --release -p watchkeeper-bench-server -- --write bench/SERVER.md
 
 peers: ## the real kube-apiserver, kube-controller-manager, kubectl and etcd, to compare with: needs Go, takes a while once
 	bench/peers/build

@@ -1,16 +1,11 @@
 //! Measures the API server as its clients see it: the release binary as a process of its own, over TLS, with fsync.
-//!
-//! `WATCHKEEPER_PEER` names a command that starts kube-apiserver and etcd, to be measured by the same code in the same
-//! run; how it is called is said at [`target::Target::peer`].
+//! kube-apiserver with etcd is measured by the same code in the same run, if `make peers` was called.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-mod access;
-mod client;
 mod rows;
-mod sample;
+mod side;
 mod size;
 mod table;
-mod target;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,12 +13,11 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use watchkeeper_bench_target::{Error, Peer, Result};
+
 use crate::rows::{Bench, GROUPS};
 use crate::size::Size;
 use crate::table::{Row, render};
-
-type Error = Box<dyn std::error::Error + Send + Sync>;
-type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str = "usage: watchkeeper-bench-server [--quick] [--binary FILE] [--write FILE] [GROUP ...]";
 /// Longer than this is not a measurement but a hang.
@@ -67,14 +61,14 @@ fn run() -> Result<bool> {
         let command = "cargo build --release -p watchkeeper-cli";
         return Err(format!("there is no {}: {command}", binary.display()).into());
     }
-    let peer = std::env::var("WATCHKEEPER_PEER").ok().filter(|command| !command.trim().is_empty());
+    let peer = Peer::find().ok();
     // One thread: it is cheaper than several, and the server needs the cores.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let rows = runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         // Whatever comes first, all that was started is dropped, and so ended.
         tokio::select! {
-            rows = Bench::run(binary, peer.as_deref(), size, &groups) => rows,
+            rows = Bench::run(binary, peer.as_ref(), size, &groups) => rows,
             _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
             _ = terminate.recv() => Err("terminated".into()),
             () = tokio::time::sleep(LIMIT) => Err(format!("not done after {LIMIT:?}").into()),
@@ -101,7 +95,7 @@ fn report(table: &str, rows: &[Row], size: Size, peer: bool) -> String {
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let processor = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let peer = if peer {
-        "The peer is what `WATCHKEEPER_PEER` started, kube-apiserver with etcd, measured by the same client in the same run, in turn with ours.\n\n"
+        "The peer is kube-apiserver with etcd, measured by the same client in the same run, in turn with ours.\n\n"
     } else {
         ""
     };

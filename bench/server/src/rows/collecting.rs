@@ -8,11 +8,11 @@ use tokio::task::JoinHandle;
 
 use super::Bench;
 use super::creates::CLIENTS;
-use crate::Result;
-use crate::client::{Ask, Connection};
-use crate::sample::{Kind, uid, version};
+use crate::side::Side;
 use crate::table::Unit;
-use crate::target::Target;
+use watchkeeper_bench_target::Result;
+use watchkeeper_bench_target::{Ask, Connection};
+use watchkeeper_bench_target::{Kind, uid, version};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 /// How many seconds it may take.
@@ -48,15 +48,14 @@ impl Bench {
 }
 
 /// Seconds until all are gone, and what a create took meanwhile.
-async fn owner(target: &mut Target, kind: &Kind, others: &Kind) -> Result<(f64, f64)> {
+async fn owner(target: &mut Side, kind: &Kind, others: &Kind) -> Result<(f64, f64)> {
     target.renew().await?;
-    target.used += 1;
-    let boss = target.used;
+    let boss = target.take(1).start;
     let made =
         target.connection.call(Ask::post(&kind.collection(), &kind.object(boss, 1, None))).await?.concat();
     let uid = uid(&made).ok_or("an object has no uid")?.to_owned();
-    let (of, count) = (kind.clone(), target.size.objects);
-    target.post(kind.collection(), CLIENTS, count, move |number| of.owned(number, boss, &uid)).await?;
+    let count = target.size.objects;
+    target.post(&kind.collection(), CLIENTS, count, |number| kind.owned(number, boss, &uid)).await?;
     target.renew().await?;
     let list = target.connection.call(Ask::get(&kind.all("limit=1"))).await?.concat();
     let since = version(&list).ok_or("a list has no version")?;
@@ -70,13 +69,13 @@ async fn owner(target: &mut Target, kind: &Kind, others: &Kind) -> Result<(f64, 
 }
 
 /// The same for a namespace.
-async fn namespace(target: &mut Target, kind: &Kind, others: &Kind, round: usize) -> Result<(f64, f64)> {
+async fn namespace(target: &mut Side, kind: &Kind, others: &Kind, round: usize) -> Result<(f64, f64)> {
     target.renew().await?;
     let name = format!("crowded-{round}");
     let body = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{name}"}}}}"#);
     target.connection.call(Ask::post(NAMESPACES, &body)).await?;
-    let (of, count) = (kind.clone(), target.size.objects);
-    target.post(kind.within(&name), CLIENTS, count, move |number| of.object(number, 1, None)).await?;
+    let count = target.size.objects;
+    target.post(&kind.within(&name), CLIENTS, count, |number| kind.object(number, 1, None)).await?;
     target.renew().await?;
     let bystander = Bystander::start(target, others).await?;
     let path = format!("{NAMESPACES}/{name}");
@@ -95,11 +94,10 @@ struct Bystander {
 }
 
 impl Bystander {
-    async fn start(target: &mut Target, kind: &Kind) -> Result<Self> {
+    async fn start(target: &mut Side, kind: &Kind) -> Result<Self> {
         let mut connection = Connection::http2(&target.access).await?;
-        let (kind, first) = (kind.clone(), target.used + 1);
         // More than it will get to.
-        target.used += 1_000_000;
+        let (kind, first) = (kind.clone(), target.take(1_000_000).start);
         let (stop, mut stopped) = tokio::sync::oneshot::channel();
         let task = tokio::spawn(async move {
             let mut times = Vec::new();

@@ -2,16 +2,12 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use super::{Bench, median};
-use crate::Result;
-use crate::client::{Ask, Connection};
-use crate::sample::{Kind, metric};
+use crate::side::Side;
 use crate::table::{Samples, Unit};
-use crate::target::Target;
+use watchkeeper_bench_target::Result;
+use watchkeeper_bench_target::{Ask, metric};
 
 /// Clients that create at the same time; what kube-apiserver did with as many is what is required times five.
 pub(super) const CLIENTS: usize = 16;
@@ -45,48 +41,7 @@ impl Bench {
     }
 }
 
-impl Target {
-    /// Creates objects with several clients, each with a connection of its own, and gives the seconds that it took.
-    pub(super) async fn create(&mut self, kind: &Kind, clients: usize, count: usize) -> Result<f64> {
-        let of = kind.clone();
-        self.post(kind.collection(), clients, count, move |number| of.object(number, 1, None)).await
-    }
-
-    /// The same, for any objects at any place.
-    pub(super) async fn post(
-        &mut self,
-        path: String,
-        clients: usize,
-        count: usize,
-        object: impl Fn(usize) -> String + Send + Sync + 'static,
-    ) -> Result<f64> {
-        let mut connections = Vec::new();
-        for _ in 0..clients {
-            connections.push(Connection::http2(&self.access).await?);
-        }
-        let (next, end) = (Arc::new(AtomicUsize::new(self.used + 1)), self.used + count);
-        self.used = end;
-        let (path, object): (Arc<str>, Arc<_>) = (path.into(), Arc::new(object));
-        let begin = Instant::now();
-        let mut tasks = tokio::task::JoinSet::new();
-        for mut connection in connections {
-            let (next, path, object) = (next.clone(), path.clone(), object.clone());
-            tasks.spawn(async move {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number > end {
-                        return Ok::<_, crate::Error>(());
-                    }
-                    connection.call(Ask::post(&path, &object(number))).await?;
-                }
-            });
-        }
-        while let Some(done) = tasks.join_next().await {
-            done??;
-        }
-        Ok(begin.elapsed().as_secs_f64())
-    }
-
+impl Side {
     /// Commits and syncs so far, if the server tells them.
     async fn commits(&mut self) -> Result<Option<(f64, f64)>> {
         let text = self.connection.call(Ask::get("/metrics")).await?.concat();

@@ -6,11 +6,11 @@ use tokio::task::JoinSet;
 
 use super::Bench;
 use super::creates::CLIENTS;
-use crate::Result;
-use crate::client::{Ask, Connection};
-use crate::sample::{Kind, version};
+use crate::side::Side;
 use crate::table::Unit;
-use crate::target::Target;
+use watchkeeper_bench_target::Result;
+use watchkeeper_bench_target::{Ask, Connection};
+use watchkeeper_bench_target::{Kind, version};
 
 /// Watchers of everything.
 const WATCHERS: usize = 100;
@@ -27,7 +27,7 @@ impl Bench {
 }
 
 /// Events per second, all watchers together.
-async fn deliver(target: &mut Target, kind: &Kind) -> Result<f64> {
+async fn deliver(target: &mut Side, kind: &Kind) -> Result<f64> {
     let list = target.connection.call(Ask::get(&kind.all("limit=1"))).await?.concat();
     let version = version(&list).ok_or("a list has no version")?;
     let path = kind.all(&format!("watch=true&resourceVersion={version}"));

@@ -3,11 +3,10 @@
 use std::time::Instant;
 
 use super::Bench;
-use crate::Result;
-use crate::client::{Ask, Pieces};
-use crate::sample::{DEFINITIONS, Kind, SHARDS, objects};
+use crate::side::Side;
 use crate::table::{Samples, Unit};
-use crate::target::Target;
+use watchkeeper_bench_target::Result;
+use watchkeeper_bench_target::{Ask, Kind, Memory, Pieces, SHARDS, objects};
 
 /// Clients that fill the server.
 const FILLERS: usize = 32;
@@ -28,7 +27,7 @@ impl Bench {
 
     /// What the memory is compared with is what is in the lists, so nothing else may be there.
     async fn anew(&mut self) -> Result<()> {
-        self.ours = Target::ours(&self.binary, self.size).await?;
+        self.ours = Side::ours(&self.binary, self.size).await?;
         Ok(())
     }
 
@@ -56,10 +55,10 @@ impl Bench {
         )
         .await?;
         // Last, so that the memory it takes can be told apart.
-        let before = one(self.ours.memory("VmHWM")?);
+        let before = one(self.ours.memory(Memory::Most)?);
         let what = format!("list of {count} as Table");
         self.list(what.clone(), None, Ask { accept: TABLE, ..list }, count).await?;
-        let after = one(self.ours.memory("VmHWM")?);
+        let after = one(self.ours.memory(Memory::Most)?);
         self.add(&format!("{what}: memory at the most, before"), Unit::Bytes, None, before, None);
         self.add(&format!("{what}: memory at the most, after"), Unit::Bytes, None, after, None);
         Ok(())
@@ -76,8 +75,7 @@ impl Bench {
         eprintln!("measuring: list of {many}");
         let kind = Kind::new("many");
         let Self { ours, .. } = self;
-        ours.connection.call(Ask::post(DEFINITIONS, &kind.definition())).await?;
-        ours.first(&kind).await?;
+        ours.define(&kind).await?;
         ours.create(&kind, FILLERS, many - 1).await?;
         ours.renew().await?;
         let (path, mut times, mut bytes) = (kind.all(""), Samples::default(), 0);
@@ -88,7 +86,7 @@ impl Bench {
         }
         self.add(&format!("list of {many}"), Unit::Seconds, Some(required(many)), times, None);
         let what = format!("memory (RSS) with {many} objects of {} B, after lists", bytes / many);
-        let (now, most) = (self.ours.memory("VmRSS")?, self.ours.memory("VmHWM")?);
+        let (now, most) = (self.ours.memory(Memory::Now)?, self.ours.memory(Memory::Most)?);
         self.add(&what, Unit::Bytes, Some(2.0 * bytes as f64 + 30e6), one(now), None);
         self.add(&format!("{what}: at the most"), Unit::Bytes, None, one(most), None);
         Ok(())
@@ -105,7 +103,7 @@ fn one(value: f64) -> Samples {
 }
 
 /// Lists, and looks afterwards whether everything was in it.
-async fn read(target: &mut Target, ask: Ask<'_>, count: usize) -> Result<(f64, Pieces)> {
+async fn read(target: &mut Side, ask: Ask<'_>, count: usize) -> Result<(f64, Pieces)> {
     let begin = Instant::now();
     let pieces = target.connection.call(ask).await?;
     let time = begin.elapsed().as_secs_f64();

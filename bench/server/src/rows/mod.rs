@@ -11,12 +11,11 @@ mod writes;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::Result;
-use crate::client::Ask;
-use crate::sample::{DEFINITIONS, Kind};
+use crate::side::Side;
 use crate::size::Size;
 use crate::table::{Row, Samples, Unit};
-use crate::target::Target;
+use watchkeeper_bench_target::Result;
+use watchkeeper_bench_target::{Kind, Peer};
 
 pub(crate) use start::STARTS;
 
@@ -28,8 +27,8 @@ pub(crate) const GROUPS: [&str; 7] =
 pub(crate) struct Bench {
     binary: PathBuf,
     size: Size,
-    ours: Target,
-    peer: Option<Target>,
+    ours: Side,
+    peer: Option<Side>,
     rows: Vec<Row>,
 }
 
@@ -37,15 +36,15 @@ impl Bench {
     /// Measures some groups, or if none is named, all.
     pub(crate) async fn run(
         binary: PathBuf,
-        peer: Option<&str>,
+        peer: Option<&Peer>,
         size: Size,
         groups: &[String],
     ) -> Result<Vec<Row>> {
         let peer = match peer {
-            Some(command) => Some(Target::peer(command, size.for_peer()).await?),
+            Some(peer) => Some(Side::peer(peer, size.for_peer()).await?),
             None => None,
         };
-        let ours = Target::ours(&binary, size).await?;
+        let ours = Side::ours(&binary, size).await?;
         let mut bench = Self { binary, size, ours, peer, rows: Vec::new() };
         for group in
             GROUPS.iter().filter(|group| groups.is_empty() || groups.iter().any(|named| named == *group))
@@ -69,7 +68,7 @@ impl Bench {
         what: impl Into<String>,
         unit: Unit,
         required: Option<f64>,
-        mut measure: impl AsyncFnMut(&mut Target) -> Result<f64>,
+        mut measure: impl AsyncFnMut(&mut Side) -> Result<f64>,
     ) -> Result<()> {
         let what = what.into();
         eprintln!("measuring: {what}");
@@ -102,9 +101,7 @@ impl Bench {
     async fn define(&mut self, plural: &str) -> Result<Kind> {
         let kind = Kind::new(plural);
         for target in std::iter::once(&mut self.ours).chain(&mut self.peer) {
-            target.renew().await?;
-            target.connection.call(Ask::post(DEFINITIONS, &kind.definition())).await?;
-            target.first(&kind).await?;
+            target.define(&kind).await?;
         }
         Ok(kind)
     }

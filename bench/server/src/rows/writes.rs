@@ -6,11 +6,11 @@ use http::Method;
 
 use super::Bench;
 use super::creates::CLIENTS;
-use crate::Result;
-use crate::client::{Ask, Connection};
-use crate::sample::{Kind, version};
+use crate::side::Side;
 use crate::table::Unit;
-use crate::target::Target;
+use watchkeeper_bench_target::Result;
+use watchkeeper_bench_target::{Ask, Connection};
+use watchkeeper_bench_target::{Kind, version};
 
 /// A way to change an object.
 #[derive(Clone, Copy)]
@@ -45,9 +45,9 @@ impl Bench {
                 let noun = if clients == 1 { "client" } else { "clients" };
                 self.alternate(format!("{what}, {clients} {noun}"), Unit::Rate, None, async |target| {
                     let count = target.size.creates * if clients == 1 { 1 } else { 4 };
-                    let first = target.used + 1;
+                    let first = target.last() + 1;
                     match change {
-                        Change::ApplyNew => target.used += count,
+                        Change::ApplyNew => drop(target.take(count)),
                         Change::Delete => drop(target.create(&kind, clients, count).await?),
                         _ => drop(target.create(&kind, clients, clients).await?),
                     }
@@ -60,7 +60,7 @@ impl Bench {
     }
 }
 
-impl Target {
+impl Side {
     /// Makes changes with several clients, and gives the seconds that it took. The objects are those from `first` on: one
     /// for each client, or where a change can be made only once, one for each change.
     async fn change(
@@ -88,7 +88,7 @@ impl Target {
                     };
                     last = one(&mut connection, &kind, change, number, round, &last).await?;
                 }
-                Ok::<_, crate::Error>(())
+                Ok::<_, watchkeeper_bench_target::Error>(())
             });
         }
         while let Some(done) = tasks.join_next().await {

@@ -15,18 +15,23 @@ use crate::Result;
 
 /// How to reach a server.
 #[derive(Clone)]
-pub(crate) struct Access {
-    pub(crate) address: SocketAddr,
+pub struct Access {
+    /// Where it listens.
+    pub address: SocketAddr,
     /// The value of the header, if a token says who we are; else a certificate does.
-    pub(crate) authorization: Option<String>,
+    pub authorization: Option<String>,
     /// Without protocols: each connection chooses its own.
-    pub(crate) tls: Arc<ClientConfig>,
+    pub tls: Arc<ClientConfig>,
 }
 
 impl Access {
     /// What the first cluster and the first user of a kubeconfig say. Knows servers at IP addresses over HTTPS, tokens and
     /// client certificates, all of them inline.
-    pub(crate) fn of(kubeconfig: &[u8]) -> Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// If it says anything else.
+    pub fn of(kubeconfig: &[u8]) -> Result<Self> {
         let config = yaml::decode(kubeconfig)?.value;
         let (cluster, user) = (&config["clusters"][0]["cluster"], &config["users"][0]["user"]);
         let server = cluster["server"].as_str().ok_or("the kubeconfig names no server")?;

@@ -18,36 +18,51 @@ use crate::Result;
 use crate::access::Access;
 
 /// What a client of ours is called in managed fields.
-pub(crate) const NAME: &str = "bench";
+pub const NAME: &str = "bench";
 /// As Go's transport has them, for a server that is slowed down by small windows is slow for Go's clients too.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 30;
 
 /// What is sent.
 #[derive(Clone, Copy)]
-pub(crate) struct Ask<'a> {
-    pub(crate) method: &'a Method,
-    pub(crate) path: &'a str,
-    pub(crate) accept: &'a str,
-    pub(crate) content_type: &'a str,
-    pub(crate) body: &'a str,
+pub struct Ask<'a> {
+    /// What to do.
+    pub method: &'a Method,
+    /// Where, with the query.
+    pub path: &'a str,
+    /// The form of the answer.
+    pub accept: &'a str,
+    /// The form of the body.
+    pub content_type: &'a str,
+    /// What is sent along.
+    pub body: &'a str,
 }
 
 impl<'a> Ask<'a> {
     /// Reads a path as JSON.
-    pub(crate) fn get(path: &'a str) -> Self {
+    pub fn get(path: &'a str) -> Self {
         let json = "application/json";
         Self { method: &Method::GET, path, accept: json, content_type: json, body: "" }
     }
 
     /// Posts JSON to a path.
-    pub(crate) fn post(path: &'a str, body: &'a str) -> Self {
+    pub fn post(path: &'a str, body: &'a str) -> Self {
         Self { method: &Method::POST, body, ..Self::get(path) }
+    }
+
+    /// Changes what is at a path, in the way that the type of the body says.
+    pub fn patch(path: &'a str, content_type: &'a str, body: &'a str) -> Self {
+        Self { method: &Method::PATCH, content_type, body, ..Self::get(path) }
+    }
+
+    /// Deletes what is at a path.
+    pub fn delete(path: &'a str) -> Self {
+        Self { method: &Method::DELETE, ..Self::get(path) }
     }
 }
 
 /// One connection to a server, closed when it is dropped.
-pub(crate) struct Connection {
+pub struct Connection {
     sender: Sender,
     access: Arc<Access>,
 }
@@ -59,7 +74,11 @@ enum Sender {
 
 impl Connection {
     /// HTTP/2, as most clients speak it.
-    pub(crate) async fn http2(access: &Arc<Access>) -> Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be reached.
+    pub async fn http2(access: &Arc<Access>) -> Result<Self> {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.initial_stream_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
         let (sender, connection) = builder.handshake(connect(access, b"h2").await?).await?;
@@ -69,14 +88,18 @@ impl Connection {
     }
 
     /// HTTP/1.1, one request at a time.
-    pub(crate) async fn http1(access: &Arc<Access>) -> Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be reached.
+    pub async fn http1(access: &Arc<Access>) -> Result<Self> {
         let (sender, connection) = http1::handshake(connect(access, b"http/1.1").await?).await?;
         tokio::spawn(async { connection.await.ok() });
         Ok(Self { sender: Sender::Http1(sender), access: access.clone() })
     }
 
     /// Whether the server ended it.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         match &self.sender {
             Sender::Http1(sender) => sender.is_closed(),
             Sender::Http2(sender) => sender.is_closed(),
@@ -84,7 +107,11 @@ impl Connection {
     }
 
     /// Sends a request and waits for the head of the answer.
-    pub(crate) async fn send(&mut self, ask: Ask<'_>) -> Result<Response<Incoming>> {
+    ///
+    /// # Errors
+    ///
+    /// If the connection breaks.
+    pub async fn send(&mut self, ask: Ask<'_>) -> Result<Response<Incoming>> {
         let mut request = Request::builder()
             .method(ask.method)
             .header(ACCEPT, ask.accept)
@@ -108,7 +135,11 @@ impl Connection {
     }
 
     /// Sends a request and reads the whole answer, whatever its status.
-    pub(crate) async fn answer(&mut self, ask: Ask<'_>) -> Result<(StatusCode, Pieces)> {
+    ///
+    /// # Errors
+    ///
+    /// If the connection breaks.
+    pub async fn answer(&mut self, ask: Ask<'_>) -> Result<(StatusCode, Pieces)> {
         let answer = self.send(ask).await?;
         let (status, mut body) = (answer.status(), answer.into_body());
         let mut pieces = Pieces::default();
@@ -118,8 +149,12 @@ impl Connection {
         Ok((status, pieces))
     }
 
-    /// As [`answer`](Self::answer); it is an error if the server says so.
-    pub(crate) async fn call(&mut self, ask: Ask<'_>) -> Result<Pieces> {
+    /// As [`answer`](Self::answer), for what should be done.
+    ///
+    /// # Errors
+    ///
+    /// If the connection breaks, or the server refuses.
+    pub async fn call(&mut self, ask: Ask<'_>) -> Result<Pieces> {
         match self.answer(ask).await? {
             (status, pieces) if status.is_success() => Ok(pieces),
             (status, pieces) => Err(refusal(ask, status, &pieces)),
@@ -127,7 +162,11 @@ impl Connection {
     }
 
     /// Begins a watch.
-    pub(crate) async fn watch(&mut self, path: &str) -> Result<Lines> {
+    ///
+    /// # Errors
+    ///
+    /// If the connection breaks, or the server refuses.
+    pub async fn watch(&mut self, path: &str) -> Result<Lines> {
         let answer = self.send(Ask::get(path)).await?;
         match answer.status() {
             StatusCode::OK => Ok(Lines { body: answer.into_body(), seen: 0 }),
@@ -137,7 +176,7 @@ impl Connection {
 }
 
 /// What to say if the server refused.
-pub(crate) fn refusal(ask: Ask<'_>, status: StatusCode, pieces: &Pieces) -> crate::Error {
+pub fn refusal(ask: Ask<'_>, status: StatusCode, pieces: &Pieces) -> crate::Error {
     format!("{} {}: {status}: {}", ask.method, ask.path, String::from_utf8_lossy(&pieces.concat())).into()
 }
 
@@ -155,27 +194,38 @@ async fn connect(
 
 /// A body as it came, so that putting it together is not part of what is measured.
 #[derive(Default)]
-pub(crate) struct Pieces(Vec<Bytes>);
+pub struct Pieces(Vec<Bytes>);
 
 impl Pieces {
-    pub(crate) fn len(&self) -> usize {
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
         self.0.iter().map(Bytes::len).sum()
     }
 
-    pub(crate) fn concat(&self) -> Vec<u8> {
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All of it in one piece.
+    pub fn concat(&self) -> Vec<u8> {
         self.0.concat()
     }
 }
 
 /// The events of a watch: one a line, counted and not read.
-pub(crate) struct Lines {
+pub struct Lines {
     body: Incoming,
     seen: usize,
 }
 
 impl Lines {
     /// Waits until there were this many since the watch began.
-    pub(crate) async fn reach(&mut self, count: usize) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// If the watch ends before.
+    pub async fn reach(&mut self, count: usize) -> Result<()> {
         while self.seen < count {
             let frame = self.body.frame().await.ok_or("the server ended a watch")??;
             self.seen += frame.data_ref().map_or(0, |data| memchr::memchr_iter(b'\n', data).count());
