@@ -2,6 +2,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -22,6 +24,10 @@ struct State {
     /// So many calls until the fault.
     countdown: Option<(u64, Fault)>,
     struck: bool,
+    /// How long a sync takes.
+    delay: Duration,
+    /// Who synced last: the name of the thread.
+    synced_by: Option<String>,
 }
 
 /// What goes wrong.
@@ -35,6 +41,8 @@ pub(crate) enum Fault {
     Write,
     /// One sync fails. What should have been synced counts as clean since, though it may never have been written.
     Sync,
+    /// One sync finds a mistake in the code.
+    Panic,
 }
 
 #[derive(Clone, Default)]
@@ -129,7 +137,19 @@ impl Simulated {
             random: fastrand::Rng::with_seed(seed),
             countdown: None,
             struck: false,
+            delay: Duration::ZERO,
+            synced_by: None,
         })))
+    }
+
+    /// A sync takes so long from now on.
+    pub(crate) fn slow_down(&self, delay: Duration) {
+        self.0.lock().delay = delay;
+    }
+
+    /// The name of the thread that synced a file last.
+    pub(crate) fn synced_by(&self) -> Option<String> {
+        self.0.lock().synced_by.clone()
     }
 
     /// Something goes wrong after so many calls.
@@ -222,6 +242,10 @@ impl State {
             Fault::Sync if call == Call::Sync => {
                 self.countdown = None;
                 io::Error::other("a bad sector")
+            }
+            Fault::Panic if call == Call::Sync => {
+                self.countdown = None;
+                panic!("a mistake");
             }
             _ => return Ok(()),
         };
@@ -337,7 +361,10 @@ impl DiskFile for Handle {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        let delay = self.0.lock().delay;
+        thread::sleep(delay);
         let state = &mut *self.0.lock();
+        state.synced_by = thread::current().name().map(Into::into);
         let called = state.call(Call::Sync);
         let crashed = state.is_down();
         let Some(content) = state.files.get_mut(&self.1) else {

@@ -4,6 +4,7 @@
 
 mod corruption;
 mod crash;
+mod desk;
 mod failure;
 mod history;
 
