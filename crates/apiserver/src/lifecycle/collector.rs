@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use watchkeeper_storage::{Error, Event, Range, Storage, Update};
+use watchkeeper_storage::{Entry, Error, Event, Range, Storage, Update};
 
 use crate::resource::ROOT;
 use crate::server::Server;
@@ -25,6 +25,9 @@ use graph::{Facts, Graph};
 
 /// How many objects are looked at together; their commits share syncs.
 const TOGETHER: usize = 64;
+
+/// How long changes are gathered while nothing is under way: waking up for each would cost every writer more than it is worth.
+const GATHER: Duration = Duration::from_millis(2);
 
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -46,7 +49,7 @@ async fn collect(server: &Server) -> Result<(), Error> {
     let mut work = Work::default();
     let page = server.storage.range(Range::prefix(ROOT)).await?;
     for entry in &page.entries {
-        work.see(&entry.key, Facts::read(entry));
+        work.see(entry);
     }
     let mut watch = server.storage.watch(ROOT, page.revision).await?;
     drop(page);
@@ -76,7 +79,12 @@ async fn collect(server: &Server) -> Result<(), Error> {
                     work.later(key);
                 }
             }
-            update = watch.next() => work.take(update.ok_or(Error::Closed)??),
+            update = watch.next() => {
+                work.take(update.ok_or(Error::Closed)??);
+                if running.is_empty() {
+                    tokio::time::sleep(GATHER).await;
+                }
+            }
             () = tokio::time::sleep(PAUSE), if work.has_failed() => work.retry(),
         }
     }
@@ -100,14 +108,19 @@ impl Work {
 
     fn changed(&mut self, event: &Event) {
         match event.entry() {
-            Some(entry) => self.see(event.key(), Facts::read(entry)),
+            Some(entry) => self.see(entry),
             None => self.gone(event.key(), event.previous().and_then(|entry| Facts::read(entry))),
         }
     }
 
     /// Takes in what an object says of its owners.
-    fn see(&mut self, key: &str, facts: Option<Facts>) {
-        let Some(facts) = facts else { return };
+    fn see(&mut self, entry: &Entry) {
+        let key = &*entry.key;
+        // Most objects have no owners, never had, and are not being deleted.
+        if !self.graph.has(key) && !Facts::may_matter(entry) {
+            return;
+        }
+        let Some(facts) = Facts::read(entry) else { return };
         let change = self.graph.put(key, &facts);
         if facts.waits_for_dependents() || (change.has_other_owners && !facts.owners.is_empty()) {
             self.add(key);

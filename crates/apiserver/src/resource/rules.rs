@@ -1,5 +1,7 @@
 //! What the objects of a resource have to be, wherever the rules come from.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use watchkeeper_kinds::Verbs;
 use watchkeeper_schema::{Error, FieldError, Path, Reason, Shape, metadata, patch};
@@ -300,13 +302,18 @@ impl Resource {
         Failure::method_not_allowed(self.subject(), &action)
     }
 
-    /// Refuses an object that says it is of another kind or version. `body` is what was sent.
-    pub(crate) fn check_kind(&self, object: &Value, body: &str) -> Result<(), Failure> {
+    /// Refuses an object that says it is of another kind or version. `body` gives what was sent, to be quoted.
+    pub(crate) fn check_kind<'b>(
+        &self,
+        object: &Value,
+        body: impl FnOnce() -> Cow<'b, str>,
+    ) -> Result<(), Failure> {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let (kind, version) = (text("kind"), text("apiVersion"));
         if (kind, version) == (self.kind.as_str(), self.api_version.as_str()) {
             return Ok(());
         }
+        let body = &body();
         if let Some((installed, served)) = self.custom_version() {
             let definition = &installed.definition;
             if let Some(message) = definition::object::refuse(definition, served, object, body) {

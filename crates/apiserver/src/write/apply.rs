@@ -24,11 +24,10 @@ impl Applying {
     pub(crate) fn read(resource: &Resource, body: &[u8], force: bool) -> Result<Self, Failure> {
         let decoded = yaml::decode(body)
             .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;
-        let text = decoded.value.to_string();
         if !decoded.value.is_object() {
             return Err(Failure::bad_request("error decoding YAML: the body is not an object"));
         }
-        resource.check_kind(&decoded.value, &text)?;
+        resource.check_kind(&decoded.value, || decoded.value.to_string().into())?;
         Ok(Self { object: decoded.value, complaints: decoded.complaints, force })
     }
 }

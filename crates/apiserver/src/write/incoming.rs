@@ -35,11 +35,10 @@ impl Incoming {
         };
         let decoded = decoded.map_err(|error| undecodable(resource, body, &error))?;
         // What is not an object is refused for its kind, which it does not have.
-        let text = match format {
-            BodyFormat::Json => String::from_utf8_lossy(body).into_owned(),
-            BodyFormat::Yaml | BodyFormat::Protobuf => decoded.value.to_string(),
-        };
-        resource.check_kind(&decoded.value, &text)?;
+        resource.check_kind(&decoded.value, || match format {
+            BodyFormat::Json => String::from_utf8_lossy(body),
+            BodyFormat::Yaml | BodyFormat::Protobuf => decoded.value.to_string().into(),
+        })?;
         if format == BodyFormat::Json && resource.builtin_kind().is_some() {
             return Self::ordered(resource, decoded, body, manner);
         }

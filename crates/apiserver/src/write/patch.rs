@@ -96,16 +96,16 @@ impl Patch {
         if !object.is_object() {
             return Err(Failure::unprocessable());
         }
-        let shown = object.clone();
         let invalid = |detail: String| {
             let shown = match self {
                 Self::Strategic { patch, .. } if detail.starts_with("unrecognized type") => go_value(patch),
-                _ => shown.to_string(),
+                // Made anew, without what was dropped from it since: that is rare, and keeping it is not for free.
+                _ => self.apply(resource, current).map(|object| object.to_string()).unwrap_or_default(),
             };
             let error = FieldError::invalid(&Path::root().child("patch"), shown, detail);
             Failure::invalid(Subject { group: "", name: "" }, "", &[error])
         };
-        if let Err(failure) = resource.check_kind(&object, &object.to_string()) {
+        if let Err(failure) = resource.check_kind(&object, || object.to_string().into()) {
             // It is read as what it says it is before anybody asks whether it should be that.
             let read = other_kind(&object).map(|kind| kind.coerce(&mut object));
             return Err(match read {

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use memchr::memmem;
 use serde::Deserialize;
 use watchkeeper_storage::Entry;
 
@@ -43,6 +44,12 @@ struct Metadata {
 }
 
 impl Facts {
+    /// Whether an object can say anything that matters here, without reading it.
+    pub(super) fn may_matter(entry: &Entry) -> bool {
+        let says = |field: &str| memmem::find(&entry.value, field.as_bytes()).is_some();
+        says(r#""ownerReferences""#) || says(r#""deletionTimestamp""#)
+    }
+
     /// Reads a stored object; `None` if it is none.
     pub(super) fn read(entry: &Entry) -> Option<Self> {
         let record = Record::read(entry).ok()?;
@@ -101,6 +108,11 @@ pub(super) struct Change {
 }
 
 impl Graph {
+    /// Whether an object is in it.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.objects.contains_key(key)
+    }
+
     /// Takes in an object.
     pub(super) fn put(&mut self, key: &str, facts: &Facts) -> Change {
         let waits = facts.waits_for_dependents();

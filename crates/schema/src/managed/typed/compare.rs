@@ -70,6 +70,10 @@ impl Typed<'_> {
 
     fn place(self, kind: TypeId, old: Option<&Value>, new: Option<&Value>, below: &mut Below) -> Marks {
         let mut marks = Marks::default();
+        // Most of what is compared did not change, and looking at that twice costs less than taking it apart.
+        if old == new {
+            return marks;
+        }
         let kind = self.shape.get(kind);
         let is_leaf = match (old, new) {
             (None, None) => true,
