@@ -1,6 +1,8 @@
 //! Changes as watchers are told of them, encoded once.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -39,7 +41,10 @@ impl Told {
 
 /// The recent changes of a resource, each encoded at most once however many watchers there are.
 #[derive(Default)]
-pub(crate) struct Frames(Mutex<Recent>);
+pub(crate) struct Frames {
+    recent: Mutex<Recent>,
+    watchers: AtomicUsize,
+}
 
 #[derive(Default)]
 struct Recent {
@@ -69,7 +74,7 @@ fn place(form: Form) -> Option<usize> {
 impl Frames {
     /// The frame of an event.
     pub(crate) fn of(&self, event: &Arc<Event>) -> Arc<Frame> {
-        let mut recent = self.0.lock();
+        let mut recent = self.recent.lock();
         // Newest last: whoever keeps up finds it within a few steps.
         if let Some(frame) = recent.frames.iter().rev().find(|frame| Arc::ptr_eq(&frame.event, event)) {
             return Arc::clone(frame);
@@ -84,9 +89,21 @@ impl Frames {
         frame
     }
 
-    /// Forgets everything: nobody is watching.
-    pub(crate) fn clear(&self) {
-        *self.0.lock() = Recent::default();
+    /// How many are watching.
+    pub(crate) fn watchers(&self) -> usize {
+        self.watchers.load(Relaxed)
+    }
+
+    /// One more is watching.
+    pub(crate) fn enter(&self) {
+        self.watchers.fetch_add(1, Relaxed);
+    }
+
+    /// One is not watching any more. With the last one, everything is forgotten.
+    pub(crate) fn leave(&self) {
+        if self.watchers.fetch_sub(1, Relaxed) == 1 {
+            *self.recent.lock() = Recent::default();
+        }
     }
 }
 

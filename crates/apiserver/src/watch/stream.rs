@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use serde_json::json;
-use tokio::time::{Interval, MissedTickBehavior, Sleep};
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
 use watchkeeper_storage::{Entry, Error, Event, Revision, Storage, Update, Watch};
 
 use super::frames::{self, Told};
@@ -27,6 +27,17 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How many bytes are put together to be sent at once.
 const BATCH: usize = 64 << 10;
+
+/// What writing to one watcher costs, more or less, whatever is written. With many watchers, that is most of what a change costs;
+/// so none of them is written to again before all could have been, and what happens in between is told at once. No
+/// more than a processor is spent on it, and what is told to a few watchers is never held back.
+const COST: Duration = Duration::from_micros(10);
+
+/// Times below this cannot be slept.
+const SHORTEST_REST: Duration = Duration::from_millis(1);
+
+/// A change is not held back longer than this, however many watchers there are.
+const LONGEST_REST: Duration = Duration::from_millis(20);
 
 /// Where a watch begins.
 #[derive(Clone, Debug)]
@@ -72,6 +83,10 @@ pub(crate) struct Watcher {
     ended: bool,
     /// Whether the client has been told of an object.
     has_told: AtomicBool,
+    /// When the client was last told of a change.
+    told_at: Option<Instant>,
+    /// Runs while changes are gathered.
+    rest: Option<Pin<Box<Sleep>>>,
 }
 
 impl Watcher {
@@ -109,6 +124,7 @@ impl Watcher {
             .then(|| Box::pin(tokio::time::sleep_until(deadline.deadline() - FAREWELL)));
         let ended = false;
         let has_told = AtomicBool::new(false);
+        asked.resource.frames.enter();
         Ok(Self {
             asked,
             from,
@@ -121,6 +137,8 @@ impl Watcher {
             stopping,
             ended,
             has_told,
+            told_at: None,
+            rest: None,
         })
     }
 
@@ -152,12 +170,35 @@ impl Watcher {
             self.ended = true;
             return Some(last);
         }
+        self.finish_rest().await;
         let first = loop {
             if let Some(line) = self.step().await? {
                 break line;
             }
         };
-        Some(self.gather(first))
+        let lines = self.gather(first);
+        self.begin_rest();
+        Some(lines)
+    }
+
+    /// Sees to it that changes are gathered if they come too fast for the number of watchers.
+    fn begin_rest(&mut self) {
+        if let Some(rest) = rest(self.asked.resource.frames.watchers()) {
+            let now = Instant::now();
+            let before = self.told_at.replace(now);
+            let is_busy = before.is_some_and(|before| now - before < rest * 2);
+            self.rest = is_busy.then(|| Box::pin(tokio::time::sleep_until(now + rest)));
+        }
+    }
+
+    async fn finish_rest(&mut self) {
+        if let Some(mut rest) = self.rest.take() {
+            tokio::select! {
+                () = self.stopping.wait() => {}
+                () = &mut self.deadline => {}
+                () = &mut rest => {}
+            }
+        }
     }
 
     /// A piece of the present state.
@@ -292,11 +333,14 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // Whoever else is watching holds the resource too, besides the registry and this watcher.
-        if Arc::strong_count(&self.asked.resource) <= 2 {
-            self.asked.resource.frames.clear();
-        }
+        self.asked.resource.frames.leave();
     }
+}
+
+/// How long changes are gathered for so many watchers.
+fn rest(watchers: usize) -> Option<Duration> {
+    let rest = COST * u32::try_from(watchers).unwrap_or(u32::MAX);
+    (rest >= SHORTEST_REST).then(|| rest.min(LONGEST_REST))
 }
 
 async fn tick(interval: &mut Option<Interval>) {

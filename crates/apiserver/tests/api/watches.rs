@@ -1,6 +1,7 @@
 //! Watches.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::harness::{Api, config_map};
 use serde_json::{Value, json};
@@ -205,4 +206,36 @@ async fn metadata_alone_can_be_watched() {
     let event = watch.next().await.unwrap();
     assert_eq!(event["object"]["kind"], "PartialObjectMetadata");
     assert!(event["object"].get("data").is_none());
+}
+
+/// How long it takes until each of three changes is told, one after the other, if there are so many watchers.
+async fn delays(watchers: usize) -> [Duration; 3] {
+    let api = Api::start().await;
+    let path = format!("{CONFIG_MAPS}?watch=true");
+    let mut others = Vec::new();
+    for _ in 1..watchers {
+        others.push(api.watch(&path).await);
+    }
+    let mut watch = api.watch(&path).await;
+    let mut delays = [Duration::ZERO; 3];
+    for (number, delay) in delays.iter_mut().enumerate() {
+        let name = format!("a{number}");
+        api.post(CONFIG_MAPS, config_map(&name, json!({}))).await.ok();
+        let begin = tokio::time::Instant::now();
+        assert_eq!(watch.told().await, told("ADDED", &name));
+        *delay = begin.elapsed();
+    }
+    delays
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_told_to_a_few_is_never_held_back() {
+    assert_eq!(delays(50).await, [Duration::ZERO; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_told_to_many_is_gathered_for_a_moment_if_it_comes_fast() {
+    let [first, second, third] = delays(300).await;
+    assert_eq!([first, second], [Duration::ZERO; 2], "nothing came fast so far");
+    assert!((Duration::from_millis(2)..Duration::from_millis(6)).contains(&third), "{third:?}");
 }
