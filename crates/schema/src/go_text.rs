@@ -187,7 +187,8 @@ fn write_json(out: &mut String, value: &Value) {
     }
 }
 
-fn write_json_string(out: &mut String, text: &str) {
+/// Adds a text as JSON as Go writes it.
+pub(crate) fn write_json_string(out: &mut String, text: &str) {
     out.push('"');
     for char in text.chars() {
         match char {

@@ -1,6 +1,7 @@
 //! Server-side apply.
 
 use serde_json::Value;
+use watchkeeper_schema::json::{self, Decoded};
 use watchkeeper_schema::managed::{self, ApplyError, Request};
 use watchkeeper_schema::{Error, yaml};
 
@@ -22,14 +23,33 @@ pub(crate) struct Applying {
 impl Applying {
     /// Reads the body of a request.
     pub(crate) fn read(resource: &Resource, body: &[u8], force: bool) -> Result<Self, Failure> {
-        let decoded = yaml::decode(body)
-            .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;
+        let decoded = match plain_json(body) {
+            Some(decoded) => decoded,
+            None => yaml::decode(body)
+                .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?,
+        };
         if !decoded.value.is_object() {
             return Err(Failure::bad_request("error decoding YAML: the body is not an object"));
         }
         resource.check_kind(&decoded.value, || decoded.value.to_string().into())?;
         Ok(Self { object: decoded.value, complaints: decoded.complaints, force })
     }
+}
+
+/// Reads a body that is JSON, as what most clients call YAML is, and says the same as YAML: nothing in it is there twice, and no
+/// number has a fraction or an exponent. Reading YAML takes several times as long.
+fn plain_json(body: &[u8]) -> Option<Decoded> {
+    fn is_plain(value: &Value) -> bool {
+        match value {
+            Value::Number(number) => !number.is_f64(),
+            Value::Array(items) => items.iter().all(is_plain),
+            Value::Object(fields) => fields.values().all(is_plain),
+            _ => true,
+        }
+    }
+    let is_object = body.trim_ascii_start().starts_with(b"{");
+    let decoded = is_object.then(|| json::decode(body).ok()).flatten()?;
+    (decoded.complaints.is_empty() && is_plain(&decoded.value)).then_some(decoded)
 }
 
 impl Server {

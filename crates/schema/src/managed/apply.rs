@@ -52,14 +52,19 @@ pub fn apply(
     check(request, applied)?;
     let empty = json!({"apiVersion": request.api_version, "kind": request.kind});
     let live = live.unwrap_or(&empty);
-    let mut managed = ManagedFields::read(live)
-        .map_err(|error| Error::Apply(format!("failed to decode managed fields: {error}")))?;
+    let stored = live;
     let live = without_owners(live);
-    if managed.is_empty() {
-        record(request, &empty, &live, &mut managed, BEFORE_APPLY).map_err(|error| {
-            Error::Apply(format!("failed to create manager for existing fields: {error}"))
-        })?;
-    }
+    let owners = || {
+        let mut managed = ManagedFields::read(stored)
+            .map_err(|error| Error::Apply(format!("failed to decode managed fields: {error}")))?;
+        if managed.is_empty() {
+            record(request, &empty, &live, &mut managed, BEFORE_APPLY).map_err(|error| {
+                Error::Apply(format!("failed to create manager for existing fields: {error}"))
+            })?;
+        }
+        Ok::<_, Error>(managed)
+    };
+    let mut managed = owners()?;
     if applied.pointer("/metadata/managedFields").is_some_and(Value::is_array) {
         return Err(Error::NotApplicable("metadata.managedFields must be nil".into()).into());
     }
@@ -71,7 +76,13 @@ pub fn apply(
         Error::Apply(format!("failed to create typed live object ({}): {error}", describe(&live)))
     })?;
     request.reconcile(&live, &mut managed)?;
-    let (mut object, mut managed, changed) = merge(request, &live, applied, managed, force)?;
+    // Worked out anew where they are needed again: that is when there are conflicts.
+    let again = || {
+        let mut managed = owners()?;
+        request.reconcile(&live, &mut managed)?;
+        Ok(managed)
+    };
+    let (mut object, mut managed, changed) = merge(request, &live, applied, managed, again, force)?;
     if request.manager == last_applied::MANAGER {
         last_applied::refresh(&mut object, applied);
     }
@@ -96,14 +107,16 @@ fn merge(
     live: &Value,
     applied: &Value,
     managed: ManagedFields,
+    again: impl FnOnce() -> Result<ManagedFields, Error>,
     force: bool,
 ) -> Result<Merged, ApplyError> {
     let typed = request.typed()?;
     let fields = typed.fields(applied).without(request.reset);
-    let refusal = match attempt(request, live, applied, managed.clone(), &fields, force) {
+    let refusal = match attempt(request, live, applied, managed, &fields, force) {
         Ok(merged) => return Ok(merged),
         Err(refusal) => refusal,
     };
+    let managed = again()?;
     if request.manager != last_applied::MANAGER {
         return Err(refusal.explain(&managed)?.into());
     }

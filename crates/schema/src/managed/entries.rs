@@ -49,13 +49,15 @@ pub struct ManagedFields {
 
 impl Entry {
     pub(super) fn id(&self) -> String {
-        let mut id = String::from("{");
+        let mut id = String::with_capacity(96);
+        id.push('{');
         let mut field = |name: &str, value: &str| {
             if !value.is_empty() {
                 if id.len() > 1 {
                     id.push(',');
                 }
-                id.push_str(&format!("\"{name}\":{}", go_text::json(&value.into())));
+                id.extend(["\"", name, "\":"]);
+                go_text::write_json_string(&mut id, value);
             }
         };
         field("manager", &self.manager);

@@ -77,7 +77,7 @@ fn read_element(text: &str) -> Result<Option<PathElement>, String> {
 
 fn write_element(element: &PathElement) -> String {
     match element {
-        PathElement::Field(name) => format!("f:{name}"),
+        PathElement::Field(name) => ["f:", name].concat(),
         PathElement::Key(fields) => {
             let fields: Map<String, Value> =
                 fields.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();

@@ -82,10 +82,17 @@ fn known_owners(request: &Request<'_>, live: &Value, new: &Value) -> ManagedFiel
     ManagedFields::read(live).unwrap_or_default()
 }
 
+/// A copy without the owners, which are often most of an object.
 pub(super) fn without_owners(object: &Value) -> Value {
-    let mut object = object.clone();
-    clear(&mut object);
-    object
+    let Value::Object(fields) = object else { return object.clone() };
+    let copy = |(name, value): (&String, &Value)| match (name.as_str(), value) {
+        ("metadata", Value::Object(metadata)) => {
+            let others = metadata.iter().filter(|(name, _)| *name != "managedFields");
+            (name.clone(), Value::Object(others.map(|(name, value)| (name.clone(), value.clone())).collect()))
+        }
+        _ => (name.clone(), value.clone()),
+    };
+    Value::Object(fields.iter().map(copy).collect())
 }
 
 /// Records the difference between two objects as changes by a manager.
