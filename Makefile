@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: all setup test lint fmt deny bench bench-server peers soak doc clean
+.PHONY: all setup test lint fmt deny bench peers soak doc clean
 
 all: test lint
 
@@ -26,12 +26,12 @@ deny: ## licences, duplicates, sources and known advisories
 	scripts/setup --deny
 	$(CARGO) deny check
 
-bench: ## side by side with the peers; prints the table and writes bench/RESULTS.md
-	$(CARGO) run --release -p watchkeeper-bench -- --write bench/RESULTS.md
+# Groups to measure, or all: make bench GROUP="lists queue"
+GROUP ?=
 
-bench-server: ## the API server against its requirements and, after `make peers`, beside kube-apiserver with etcd; writes bench/SERVER.md
-	$(CARGO) build --release -p watchkeeper-cli
-	$(CARGO) run --release -p watchkeeper-bench-server -- --write bench/SERVER.md
+bench: ## side by side with the peers; prints the table and, if all is measured, writes bench/RESULTS.md with its charts
+	-bench/peers/build # where they cannot be built, the rows that need them say so
+	CARGO="$(CARGO)" bench/run $(GROUP)
 
 peers: ## the real kube-apiserver, kube-controller-manager, kubectl and etcd, to compare with: needs Go, takes a while once
 	bench/peers/build

@@ -33,6 +33,12 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
+impl From<Vec<Row>> for Report {
+    fn from(rows: Vec<Row>) -> Self {
+        Self { rows, ..Self::default() }
+    }
+}
+
 impl Report {
     /// Reads what [`Report::save`] wrote.
     ///

@@ -58,6 +58,12 @@ impl Row {
         Self { failure: Some(why.into()), ..Self::new(group, what, Unit::Number, Samples::default()) }
     }
 
+    /// Says why it could not be measured as a whole, if it could not.
+    pub fn lacks(mut self, why: Option<String>) -> Self {
+        self.failure = why;
+        self
+    }
+
     /// Puts a peer beside it.
     pub fn beside(mut self, name: &str, peer: Samples) -> Self {
         self.peer_name = Some(name.into());
@@ -101,7 +107,7 @@ impl Row {
                         self.unit.show(value)
                     )
                 }
-                Target::TimesBetter(times) => format!(">= {times}x"),
+                Target::TimesBetter(times) => format!(">= {}x", (times * 100.0).round() / 100.0),
             };
             format!("{wanted} {}", if self.met() { "met" } else { "NOT MET" })
         });
@@ -110,7 +116,7 @@ impl Row {
             None => String::new(),
         };
         let ours = match &self.failure {
-            Some(why) => format!("NOT MEASURED: {why}"),
+            Some(why) => format!("{} NOT MEASURED: {why}", self.ours.show(self.unit)).trim_start().into(),
             None => self.ours.show(self.unit),
         };
         [

@@ -1,27 +1,25 @@
-//! Measures the API server as its clients see it: the release binary as a process of its own, over TLS, with fsync.
-//! kube-apiserver with etcd is measured by the same code in the same run, if `make peers` was called.
+//! Measures the API server as its clients see it: the release binary as a process of its own, over TLS, with fsync, in turn with
+//! kube-apiserver and etcd, if `make peers` was called.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod crowd;
 mod rows;
 mod side;
 mod size;
-mod table;
+mod wanted;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
-
-use watchkeeper_bench_target::{Error, Peer, Result};
+use watchkeeper_bench_report::Report;
+use watchkeeper_bench_target::{Error, Peer, Result, allow_open_files};
 
 use crate::rows::{Bench, GROUPS};
 use crate::size::Size;
-use crate::table::{Row, render};
 
-const USAGE: &str = "usage: watchkeeper-bench-server [--quick] [--binary FILE] [--write FILE] [GROUP ...]";
-/// Longer than this is not a measurement but a hang.
-const LIMIT: Duration = Duration::from_secs(300);
+const USAGE: &str =
+    "usage: watchkeeper-bench-server [--quick] [--binary FILE] [--json FILE] [--groups] [GROUP ...]";
 
 fn main() -> ExitCode {
     match run() {
@@ -34,25 +32,28 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says whether every requirement is met.
+/// Says whether everything was measured and is as it should be.
 fn run() -> Result<bool> {
-    let (mut size, mut binary, mut write, mut groups) = (Size::FULL, None, None, Vec::new());
+    let (mut size, mut binary, mut json, mut groups) = (Size::FULL, None, None, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        match &*argument {
-            "--quick" => size = Size::QUICK,
-            "--binary" => binary = Some(PathBuf::from(arguments.next().ok_or("--binary needs a file")?)),
-            "--write" => write = Some(arguments.next().ok_or("--write needs a file")?),
-            group if GROUPS.contains(&group) => groups.push(argument),
-            other => {
-                return Err(format!(
-                    "what is {other:?}? Groups are {}
-{USAGE}",
-                    GROUPS.join(", ")
-                )
-                .into());
+        let known = GROUPS.into_iter().find(|group| *group == argument);
+        match (&*argument, known) {
+            ("--quick", _) => size = Size::QUICK,
+            ("--binary", _) => binary = Some(PathBuf::from(arguments.next().ok_or("--binary needs a file")?)),
+            ("--json", _) => json = Some(PathBuf::from(arguments.next().ok_or("--json needs a file")?)),
+            ("--groups", _) => {
+                GROUPS.into_iter().for_each(|group| println!("{group}"));
+                return Ok(true);
+            }
+            (_, Some(group)) => groups.push(group),
+            (other, None) => {
+                return Err(format!("what is {other:?}? Groups are {}\n{USAGE}", GROUPS.join(", ")).into());
             }
         }
+    }
+    if groups.is_empty() {
+        groups.extend(GROUPS);
     }
     // Cargo puts all binaries side by side.
     let binary =
@@ -61,61 +62,49 @@ fn run() -> Result<bool> {
         let command = "cargo build --release -p watchkeeper-cli";
         return Err(format!("there is no {}: {command}", binary.display()).into());
     }
-    let peer = Peer::find().ok();
+    // The servers inherit it.
+    allow_open_files();
+    let peers = Peer::find().map_err(|error| error.to_string());
     // One thread: it is cheaper than several, and the server needs the cores.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let rows = runtime.block_on(async {
+    let report = runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
+        let all = async {
+            let mut report = Report { notes: vec![note(size)], ..Report::default() };
+            for group in groups {
+                report.extend(Bench::run(binary.clone(), peers.clone(), size, group).await);
+            }
+            report
+        };
         // Whatever comes first, all that was started is dropped, and so ended.
         tokio::select! {
-            rows = Bench::run(binary, peer.as_ref(), size, &groups) => rows,
-            _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+            report = all => Ok(report),
+            _ = tokio::signal::ctrl_c() => Err(Error::from("interrupted")),
             _ = terminate.recv() => Err("terminated".into()),
-            () = tokio::time::sleep(LIMIT) => Err(format!("not done after {LIMIT:?}").into()),
         }
     })?;
-    let table = render(&rows);
-    print!("{table}");
-    let missed = rows.iter().filter(|row| !row.holds()).count();
-    let required = rows.iter().filter(|row| row.required.is_some()).count();
-    println!("\n{} rows, {required} of them with a requirement, {missed} missed", rows.len());
-    if let Some(file) = write {
-        let text = report(&table, &rows, size, peer.is_some());
-        std::fs::write(&file, text).map_err(|error| format!("cannot write {file}: {error}"))?;
+    print!("{}", report.text());
+    if let Some(file) = json {
+        report.save(&file)?;
     }
-    Ok(missed == 0)
+    Ok(report.is_good())
 }
 
-/// The table with what is needed to judge it.
-fn report(table: &str, rows: &[Row], size: Size, peer: bool) -> String {
-    let output = |command: &str, arguments: &[&str]| {
-        let output = std::process::Command::new(command).args(arguments).output();
-        output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
-    };
-    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let processor = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let peer = if peer {
-        "The peer is kube-apiserver with etcd, measured by the same client in the same run, in turn with ours.\n\n"
-    } else {
-        ""
-    };
+/// What is needed to judge the numbers.
+fn note(size: Size) -> String {
     format!(
-        "# The API server in numbers\n\nBy `make bench-server`: the release binary as a process of its own, with a data \
-         directory and fsync, and one client process on the same cores. Each row is the best, the median and the worst of \
-         up to {} rounds; the best is judged, for other work on the machine makes a round slower and never faster. The \
-         column after the requirement is what of it was used: 1.00 is all.\n\n{table}\n\
-         {} rows, {} missed.\n\n{peer}\
-         The client is hyper with one thread. It speaks HTTP/2 over TLS and sends the bearer token of the kubeconfig, as \
-         most clients do, does not ask for compression, and does not parse what it gets. Watchers of the fan-out have a \
-         TLS connection each, speak HTTP/1.1 and count lines. Their changes are creates by 16 clients, and the time is from the first request to the last line at the last watcher.\n\n\
-         {}, {} cores, {}, commit {}, {}.\n",
-        size.rounds.max(rows::STARTS),
-        rows.len(),
-        rows.iter().filter(|row| !row.holds()).count(),
-        processor.map_or("unknown processor", |(_, name)| name),
-        std::thread::available_parallelism().map_or(0, usize::from),
-        output("rustc", &["--version"]),
-        output("git", &["rev-parse", "--short", "HEAD"]),
-        output("date", &["-u", "+%F"]),
+        "**The API server, beside kube-apiserver with etcd.** The release binary as a process of its own, and the two programs of the peer as \
+         theirs, each with a data directory and fsync for every commit (ours and etcd let commits that wait share one), with the client on the \
+         same cores; {} rounds. The client is hyper with one thread, the same for both. It speaks HTTP/2 over TLS, sends the credentials of the kubeconfig (ours: a bearer \
+         token, the peer: a client certificate, as each of them hands out), does not ask for compression, and does not parse what it gets. \
+         kube-apiserver runs with RBAC and without the ServiceAccount plugin, as envtest starts it. Objects are custom resources of 600 B. Rates are of \
+         {} requests by one client and four times as many by several for ours, and at most 200 for the peer, which is slower. The start of the peer ends when kubectl, asked \
+         every tenth of a second, finds it ready. CPU times of servers are user and system time of their processes, to a hundredth of a second.\n\n\
+         Watchers of the fan-out have a TLS connection each, speak HTTP/1.1 and count lines, on one thread of the client; another thread makes the changes, which are \
+         creates by 16 clients. The time is from the first request to the last line at the last watcher, so that it holds the creates too. To a thousand, ten changes are made at a \
+         time, and the next when all were told, for kube-apiserver ends the watches of those who are far behind. The client's own CPU time is \
+         in the table to tell how much of the machine it took.\n\n\
+         Growth is measured on servers that hold nothing else. Memory is without that of an empty server. One watcher stands for a hundred objects.",
+        size.rounds, size.requests
     )
 }

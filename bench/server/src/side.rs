@@ -3,27 +3,26 @@
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
-use watchkeeper_bench_target::{Peer, Target};
+use watchkeeper_bench_target::{Peer, Result, Target};
 
+use crate::crowd::Crowd;
 use crate::size::Size;
-use crate::table::Samples;
-use watchkeeper_bench_target::Result;
 
 /// A server, and how much is asked of it.
 pub(crate) struct Side {
     target: Target,
     pub(crate) size: Size,
-    /// CPU time per unit of work, as the rounds of a row note it.
-    pub(crate) costs: Samples,
+    /// Those who watch it, while that is what is measured.
+    pub(crate) crowd: Option<Crowd>,
 }
 
 impl Side {
     pub(crate) async fn ours(binary: &Path, size: Size) -> Result<Self> {
-        Ok(Self { target: Target::ours(binary).await?, size, costs: Samples::default() })
+        Ok(Self { target: Target::ours(binary).await?, size, crowd: None })
     }
 
     pub(crate) async fn peer(peer: &Peer, size: Size) -> Result<Self> {
-        Ok(Self { target: Target::peer(peer).await?, size, costs: Samples::default() })
+        Ok(Self { target: Target::peer(peer).await?, size: size.for_peer(), crowd: None })
     }
 }
 

@@ -7,19 +7,22 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ResourceExt;
+use kube_runtime::reflector::ObjectRef;
+use watchkeeper_bench_report::Row;
+use watchkeeper_core::Key;
 use watchkeeper_informer::{Object, Policy};
 
 use crate::measure::cpu_time;
 use crate::peers::{ours, peer};
-use crate::rows::events::row;
-use crate::rows::{Size, runtime};
+use crate::rows::{Size, row, runtime};
 use crate::sample::{NAMESPACES, Sample};
 use crate::server::Fixture;
-use crate::table::Row;
 
 const LOOKUPS: usize = 200;
 /// How many decoded values a packed store keeps by default.
 const KEPT: usize = 16;
+
+const GROUP: &str = "lookups";
 
 /// All rows.
 pub fn rows(size: Size) -> Vec<Row> {
@@ -33,15 +36,10 @@ pub fn rows(size: Size) -> Vec<Row> {
     let store = ours.informer.store();
     let by_app = store.index("app", |pod: &Object<Pod>| Ok(pod.metadata()?.labels.remove("app")));
     let keys: Vec<_> = store.list().iter().map(|pod| pod.key().clone()).collect();
-    let names: Vec<_> = keys
-        .iter()
-        .map(|key| {
-            kube_runtime::reflector::ObjectRef::<Pod>::new(key.name())
-                .within(key.namespace().unwrap_or_default())
-        })
-        .collect();
+    let names: Vec<_> = keys.iter().map(name).collect();
 
     let by_key = row(
+        GROUP,
         format!("get 1 of {} by key, CPU", size.objects),
         size,
         LOOKUPS * 100,
@@ -50,6 +48,7 @@ pub fn rows(size: Size) -> Vec<Row> {
         None,
     );
     let by_namespace = row(
+        GROUP,
         format!("list 1 of {NAMESPACES} namespaces of {} Pods, CPU", size.objects),
         size,
         LOOKUPS,
@@ -63,6 +62,7 @@ pub fn rows(size: Size) -> Vec<Row> {
         Some(1.0),
     );
     let by_label = row(
+        GROUP,
         format!("list by a label, 1 of 200 values, {} Pods, CPU", size.objects),
         size,
         LOOKUPS,
@@ -82,6 +82,7 @@ pub fn rows(size: Size) -> Vec<Row> {
     // memory that is not warm.
     let mut kept = VecDeque::with_capacity(KEPT);
     let decode = row(
+        GROUP,
         "read a packed Pod typed / decode the same bytes once, CPU".into(),
         size,
         objects.len(),
@@ -94,12 +95,17 @@ pub fn rows(size: Size) -> Vec<Row> {
                 kept.push_back(black_box(serde_json::from_slice::<Pod>(&bodies[n])));
             })
         },
-        Some(1.1),
+        Some(1.0 / 1.1),
     );
     vec![by_key, by_namespace, by_label, decode]
 }
 
-fn timed(times: usize, mut work: impl FnMut(usize)) -> Duration {
+/// What the peer calls a key of ours.
+pub(super) fn name(key: &Key) -> ObjectRef<Pod> {
+    ObjectRef::new(key.name()).within(key.namespace().unwrap_or_default())
+}
+
+pub(super) fn timed(times: usize, mut work: impl FnMut(usize)) -> Duration {
     let before = cpu_time();
     (0..times).for_each(&mut work);
     cpu_time() - before

@@ -10,18 +10,20 @@ use kube_runtime::reflector::{self, ObjectRef};
 use kube_runtime::scheduler::{ScheduleRequest, scheduler};
 use kube_runtime::watcher;
 use tokio::sync::Barrier;
+use watchkeeper_bench_report::Row;
 use watchkeeper_queue::{Outcome, Queue};
 
 use crate::measure::cpu_time;
-use crate::rows::events::row;
-use crate::rows::{Size, runtime};
-use crate::table::Row;
+use crate::rows::{Size, row, runtime};
+
+const GROUP: &str = "queue";
 
 /// All rows.
 pub fn rows(size: Size) -> Vec<Row> {
     let items = size.changes * 5;
     let one = row(
-        "queue: add, get, done, 1 worker, CPU per item (peer: its scheduler)".into(),
+        GROUP,
+        "queue: add, get, done, 1 worker, CPU per item".into(),
         size,
         items,
         || ours_alone(items),
@@ -30,7 +32,8 @@ pub fn rows(size: Size) -> Vec<Row> {
     );
     let several = [4, 1_000].map(|workers| {
         row(
-            format!("queue: add, get, done, {workers} workers, CPU per item (peer: its applier)"),
+            GROUP,
+            format!("queue: add, get, done, {workers} workers, CPU per item"),
             size,
             items,
             || ours_shared(items, workers),
@@ -42,7 +45,7 @@ pub fn rows(size: Size) -> Vec<Row> {
 }
 
 /// Adds everything, then takes everything, so that both sides have a full queue.
-fn ours_alone(items: usize) -> Duration {
+pub(super) fn ours_alone(items: usize) -> Duration {
     runtime().block_on(async {
         let queue = Queue::new();
         let before = cpu_time();
@@ -56,7 +59,7 @@ fn ours_alone(items: usize) -> Duration {
     })
 }
 
-fn peer_alone(items: usize) -> Duration {
+pub(super) fn peer_alone(items: usize) -> Duration {
     runtime().block_on(async {
         let before = cpu_time();
         let requests = stream::iter(0..items)

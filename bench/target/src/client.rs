@@ -227,9 +227,20 @@ impl Lines {
     /// If the watch ends before.
     pub async fn reach(&mut self, count: usize) -> Result<()> {
         while self.seen < count {
-            let frame = self.body.frame().await.ok_or("the server ended a watch")??;
-            self.seen += frame.data_ref().map_or(0, |data| memchr::memchr_iter(b'\n', data).count());
+            self.more().await?;
         }
         Ok(())
+    }
+
+    /// Waits for the next bytes, and gives how many lines ended in them: none, if they are the beginning of a long one.
+    ///
+    /// # Errors
+    ///
+    /// If the watch ends.
+    pub async fn more(&mut self) -> Result<usize> {
+        let frame = self.body.frame().await.ok_or("the server ended a watch")??;
+        let more = frame.data_ref().map_or(0, |data| memchr::memchr_iter(b'\n', data).count());
+        self.seen += more;
+        Ok(more)
     }
 }

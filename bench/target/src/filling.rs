@@ -23,15 +23,37 @@ pub async fn by_clients(
     numbers: Range<usize>,
     work: impl AsyncFn(&mut Connection, usize) -> Result<()>,
 ) -> Result<f64> {
+    over(&mut connected(access, clients).await?, numbers, work).await
+}
+
+/// Connects several clients.
+///
+/// # Errors
+///
+/// If one cannot connect.
+pub async fn connected(access: &Arc<Access>, clients: usize) -> Result<Vec<Connection>> {
     let mut connections = Vec::new();
     for _ in 0..clients {
         connections.push(Connection::http2(access).await?);
     }
+    Ok(connections)
+}
+
+/// As [`by_clients`], over connections that are there already.
+///
+/// # Errors
+///
+/// The first one of the work.
+pub async fn over(
+    connections: &mut [Connection],
+    numbers: Range<usize>,
+    work: impl AsyncFn(&mut Connection, usize) -> Result<()>,
+) -> Result<f64> {
     let (next, end, work) = (&Cell::new(numbers.start), numbers.end, &work);
     let begin = Instant::now();
-    try_join_all(connections.into_iter().map(async |mut connection| {
+    try_join_all(connections.iter_mut().map(async |connection| {
         while next.get() < end {
-            work(&mut connection, next.replace(next.get() + 1)).await?;
+            work(connection, next.replace(next.get() + 1)).await?;
         }
         Ok::<_, crate::Error>(())
     }))

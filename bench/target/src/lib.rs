@@ -14,13 +14,13 @@ mod target;
 
 pub use access::Access;
 pub use client::{Ask, Connection, Lines, NAME, Pieces, refusal};
-pub use filling::by_clients;
+pub use filling::{by_clients, connected, over};
 pub use peer::Peer;
 pub use process::{Memory, Process, allow_open_files};
-pub use sample::{DEFINITIONS, GROUP, Kind, SHARDS, metric, objects, uid, version};
+pub use sample::{DEFINITIONS, GROUP, Kind, SHARDS, after, metric, objects, uid, version};
 pub use target::{End, Target};
 
 /// What can go wrong is told to a person, and nobody else.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 /// What everything here gives.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -142,15 +142,16 @@ fn name(number: usize) -> String {
 
 /// The version of the first object in an answer.
 pub fn version(answer: &[u8]) -> Option<&str> {
-    text_after(answer, br#""resourceVersion":""#)
+    after(answer, br#""resourceVersion":""#)
 }
 
 /// The uid of the first object in an answer.
 pub fn uid(answer: &[u8]) -> Option<&str> {
-    text_after(answer, br#""uid":""#)
+    after(answer, br#""uid":""#)
 }
 
-fn text_after<'a>(answer: &'a [u8], key: &[u8]) -> Option<&'a str> {
+/// The text that follows a key in an answer, up to the next quotation mark.
+pub fn after<'a>(answer: &'a [u8], key: &[u8]) -> Option<&'a str> {
     let rest = &answer[memmem::find(answer, key)? + key.len()..];
     std::str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()
 }

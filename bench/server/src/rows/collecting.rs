@@ -2,86 +2,92 @@
 
 use std::time::{Duration, Instant};
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::task::JoinHandle;
+use watchkeeper_bench_report::Unit;
+use watchkeeper_bench_target::{Ask, Connection, Kind, Result, uid, version};
 
 use super::Bench;
-use super::creates::CLIENTS;
 use crate::side::Side;
-use crate::table::Unit;
-use watchkeeper_bench_target::Result;
-use watchkeeper_bench_target::{Ask, Connection};
-use watchkeeper_bench_target::{Kind, uid, version};
+use crate::wanted::Wanted;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 /// How many seconds it may take.
 const SOON: f64 = 2.0;
 /// How many seconds somebody else may wait for a create meanwhile, 99 times of 100.
 const UNDISTURBED: f64 = 0.05;
-/// Each takes thousands of creates to prepare.
-const ROUNDS: usize = 3;
+/// Clients that create what is to go.
+const WRITERS: usize = 16;
 
 impl Bench {
-    /// Ours only: beside kube-apiserver, it is another process that does this.
+    /// Ours only.
     pub(super) async fn collecting(&mut self) -> Result<()> {
-        let (owned, others) = (self.define("owned").await?, self.define("bystanders").await?);
+        let [owned, others] = ["owned", "bystanders"].map(Kind::new);
+        self.define(&owned).await?;
+        self.define(&others).await?;
         let objects = self.size.objects;
-        eprintln!("measuring: objects whose owner is deleted, and namespaces with objects");
-        let mut found = [Vec::new(), Vec::new()];
-        for round in 0..ROUNDS {
-            found[0].push(owner(&mut self.ours, &owned, &others).await?);
-            found[1].push(namespace(&mut self.ours, &owned, &others, round).await?);
-        }
-        let what = [
-            format!("owner of {objects} deleted to the last of them gone"),
-            format!("namespace with {objects} deleted to gone"),
-        ];
-        for (what, found) in what.into_iter().zip(found) {
-            let (times, waits): (Vec<f64>, Vec<f64>) = found.into_iter().unzip();
-            self.add(&what, Unit::Seconds, Some(SOON), times.into_iter().collect(), None);
-            let what = format!("{what}: create of somebody else, p99");
-            self.add(&what, Unit::Seconds, Some(UNDISTURBED), waits.into_iter().collect(), None);
+        for whole in [false, true] {
+            let what = if whole {
+                format!("namespace with {objects} deleted to gone")
+            } else {
+                format!("owner of {objects} deleted to the last of them gone")
+            };
+            let wait = format!("{what}: create of somebody else, p99");
+            let rows = [
+                Wanted::new(Unit::Seconds, what).at_most(SOON),
+                Wanted::new(Unit::Seconds, wait).at_most(UNDISTURBED),
+            ];
+            self.alternate(rows, async |side| {
+                let (time, wait) = if whole {
+                    namespace(side, &owned, &others, objects).await?
+                } else {
+                    owner(side, &owned, &others, objects).await?
+                };
+                Ok([time, wait])
+            })
+            .await;
         }
         Ok(())
     }
 }
 
 /// Seconds until all are gone, and what a create took meanwhile.
-async fn owner(target: &mut Side, kind: &Kind, others: &Kind) -> Result<(f64, f64)> {
-    target.renew().await?;
-    let boss = target.take(1).start;
+pub(super) async fn owner(side: &mut Side, kind: &Kind, others: &Kind, count: usize) -> Result<(f64, f64)> {
+    let boss = side.take(1).start;
     let made =
-        target.connection.call(Ask::post(&kind.collection(), &kind.object(boss, 1, None))).await?.concat();
+        side.connection.call(Ask::post(&kind.collection(), &kind.object(boss, 1, None))).await?.concat();
     let uid = uid(&made).ok_or("an object has no uid")?.to_owned();
-    let count = target.size.objects;
-    target.post(&kind.collection(), CLIENTS, count, |number| kind.owned(number, boss, &uid)).await?;
-    target.renew().await?;
-    let list = target.connection.call(Ask::get(&kind.all("limit=1"))).await?.concat();
+    side.post(&kind.collection(), WRITERS, count, |number| kind.owned(number, boss, &uid)).await?;
+    side.renew().await?;
+    let list = side.connection.call(Ask::get(&kind.all("limit=1"))).await?.concat();
     let since = version(&list).ok_or("a list has no version")?;
-    let mut watching = Connection::http1(&target.access).await?;
+    let mut watching = Connection::http1(&side.access).await?;
     let mut gone = watching.watch(&kind.all(&format!("watch=true&resourceVersion={since}"))).await?;
-    let bystander = Bystander::start(target, others).await?;
+    let bystander = Bystander::start(side, others).await?;
     let begin = Instant::now();
-    target.connection.call(Ask { method: &Method::DELETE, ..Ask::get(&kind.path(boss)) }).await?;
+    side.connection.call(Ask::delete(&kind.path(boss))).await?;
     gone.reach(count + 1).await?;
     Ok((begin.elapsed().as_secs_f64(), bystander.end().await?))
 }
 
 /// The same for a namespace.
-async fn namespace(target: &mut Side, kind: &Kind, others: &Kind, round: usize) -> Result<(f64, f64)> {
-    target.renew().await?;
-    let name = format!("crowded-{round}");
+pub(super) async fn namespace(
+    side: &mut Side,
+    kind: &Kind,
+    others: &Kind,
+    count: usize,
+) -> Result<(f64, f64)> {
+    let name = format!("crowded-{}", side.take(1).start);
     let body = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{name}"}}}}"#);
-    target.connection.call(Ask::post(NAMESPACES, &body)).await?;
-    let count = target.size.objects;
-    target.post(&kind.within(&name), CLIENTS, count, |number| kind.object(number, 1, None)).await?;
-    target.renew().await?;
-    let bystander = Bystander::start(target, others).await?;
+    side.connection.call(Ask::post(NAMESPACES, &body)).await?;
+    side.post(&kind.within(&name), WRITERS, count, |number| kind.object(number, 1, None)).await?;
+    side.renew().await?;
+    let bystander = Bystander::start(side, others).await?;
     let path = format!("{NAMESPACES}/{name}");
     let begin = Instant::now();
-    target.connection.call(Ask { method: &Method::DELETE, ..Ask::get(&path) }).await?;
-    while target.connection.answer(Ask::get(&path)).await?.0 != StatusCode::NOT_FOUND {
+    side.connection.call(Ask::delete(&path)).await?;
+    while side.connection.answer(Ask::get(&path)).await?.0 != StatusCode::NOT_FOUND {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     Ok((begin.elapsed().as_secs_f64(), bystander.end().await?))
@@ -94,10 +100,10 @@ struct Bystander {
 }
 
 impl Bystander {
-    async fn start(target: &mut Side, kind: &Kind) -> Result<Self> {
-        let mut connection = Connection::http2(&target.access).await?;
+    async fn start(side: &mut Side, kind: &Kind) -> Result<Self> {
+        let mut connection = Connection::http2(&side.access).await?;
         // More than it will get to.
-        let (kind, first) = (kind.clone(), target.take(1_000_000).start);
+        let (kind, first) = (kind.clone(), side.take(1_000_000).start);
         let (stop, mut stopped) = tokio::sync::oneshot::channel();
         let task = tokio::spawn(async move {
             let mut times = Vec::new();

@@ -1,114 +1,122 @@
-//! Lists, short and long, and the memory that a long one takes.
+//! Lists in all forms.
 
-use std::time::Instant;
+use watchkeeper_bench_report::Unit;
+use watchkeeper_bench_target::{Ask, Kind, Result, SHARDS, after, objects};
 
-use super::Bench;
+use super::{Bench, timed};
 use crate::side::Side;
-use crate::table::{Samples, Unit};
-use watchkeeper_bench_target::Result;
-use watchkeeper_bench_target::{Ask, Kind, Memory, Pieces, SHARDS, objects};
+use crate::wanted::Wanted;
 
-/// Clients that fill the server.
-const FILLERS: usize = 32;
 /// What kubectl asks for.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+/// What garbage collectors ask for.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 /// The query of a watch that begins with everything there is.
 const STREAMED: &str =
     "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+/// Objects in a page, as client-go asks for them.
+const PAGE: usize = 500;
+/// How much faster we aim to be at the plain list.
+const TIMES: f64 = 10.0;
+
+/// A way to get all objects of a kind, or some.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum List {
+    Plain,
+    Table,
+    Metadata,
+    Selected,
+    Paged,
+    Streamed,
+}
+
+impl List {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Plain, Self::Table, Self::Metadata, Self::Selected, Self::Paged, Self::Streamed];
+
+    /// What it is called, of so many objects.
+    pub(super) fn what(self, count: impl std::fmt::Display) -> String {
+        match self {
+            Self::Plain => format!("list of {count}"),
+            Self::Table => format!("list of {count} as Table"),
+            Self::Metadata => format!("list of {count}, metadata only"),
+            Self::Selected => format!("list of {count}, 1 in {SHARDS} by label"),
+            Self::Paged => format!("list of {count} in pages of {PAGE}"),
+            Self::Streamed => format!("initial events of {count} (WatchList)"),
+        }
+    }
+
+    /// Gets them, and gives the seconds that it took. Whether everything was there is looked at afterwards.
+    pub(super) async fn time(self, side: &mut Side, kind: &Kind, count: usize) -> Result<f64> {
+        let all = kind.all("");
+        match self {
+            Self::Plain => read(side, Ask::get(&all), count).await,
+            Self::Table => read(side, Ask { accept: TABLE, ..Ask::get(&all) }, count).await,
+            Self::Metadata => read(side, Ask { accept: METADATA, ..Ask::get(&all) }, count).await,
+            Self::Selected => {
+                read(side, Ask::get(&kind.all("labelSelector=shard%3D3")), count / SHARDS).await
+            }
+            Self::Paged => pages(side, kind, count).await,
+            Self::Streamed => {
+                timed(async {
+                    // The bookmark that ends them is a line too.
+                    side.connection.watch(&kind.all(STREAMED)).await?.reach(count + 1).await
+                })
+                .await
+            }
+        }
+    }
+}
 
 impl Bench {
     pub(super) async fn lists(&mut self) -> Result<()> {
-        let (count, many) = (self.size.objects, self.size.many);
-        self.anew().await?;
-        self.short(count).await?;
-        self.anew().await?;
-        self.long(many).await
-    }
-
-    /// What the memory is compared with is what is in the lists, so nothing else may be there.
-    async fn anew(&mut self) -> Result<()> {
-        self.ours = Side::ours(&self.binary, self.size).await?;
+        let (kind, count) = (Kind::new("listed"), self.size.objects);
+        self.fill(&kind, count).await?;
+        self.lists_of(&kind, count).await;
         Ok(())
     }
 
-    async fn short(&mut self, count: usize) -> Result<()> {
-        let kind = self.define("listed").await?;
-        for target in std::iter::once(&mut self.ours).chain(&mut self.peer) {
-            // One is there since the kind is.
-            target.create(&kind, FILLERS, count - 1).await?;
+    /// Measures all forms of a list that has so many objects.
+    pub(super) async fn lists_of(&mut self, kind: &Kind, count: usize) {
+        for list in List::ALL {
+            let row = Wanted::new(Unit::Seconds, list.what(count));
+            let row = if list == List::Plain { row.better(TIMES) } else { row };
+            self.alternate([row], async |side| Ok([list.time(side, kind, count).await?])).await;
         }
-        let (all, some, streamed) = (kind.all(""), kind.all("labelSelector=shard%3D3"), kind.all(STREAMED));
-        let list = Ask::get(&all);
-        self.list(format!("list of {count}"), Some(required(count)), list, count).await?;
-        let what = format!("list of {count}, 1 in {SHARDS} by label");
-        self.list(what, None, Ask::get(&some), count / SHARDS).await?;
-        self.alternate(
-            format!("initial events of {count} (WatchList)"),
-            Unit::Seconds,
-            None,
-            async |target| {
-                let begin = Instant::now();
-                // The bookmark that ends them is a line too.
-                target.connection.watch(&streamed).await?.reach(count + 1).await?;
-                Ok(begin.elapsed().as_secs_f64())
-            },
-        )
-        .await?;
-        // Last, so that the memory it takes can be told apart.
-        let before = one(self.ours.memory(Memory::Most)?);
-        let what = format!("list of {count} as Table");
-        self.list(what.clone(), None, Ask { accept: TABLE, ..list }, count).await?;
-        let after = one(self.ours.memory(Memory::Most)?);
-        self.add(&format!("{what}: memory at the most, before"), Unit::Bytes, None, before, None);
-        self.add(&format!("{what}: memory at the most, after"), Unit::Bytes, None, after, None);
+    }
+}
+
+async fn read(side: &mut Side, ask: Ask<'_>, count: usize) -> Result<f64> {
+    let mut answer = None;
+    let time = timed(async {
+        answer = Some(side.connection.call(ask).await?);
         Ok(())
-    }
+    });
+    let time = time.await?;
+    complete(ask.path, answer.map_or(0, |pieces| objects(&pieces.concat())), count)?;
+    Ok(time)
+}
 
-    /// Measures a list that has so many objects.
-    async fn list(&mut self, what: String, required: Option<f64>, ask: Ask<'_>, count: usize) -> Result<()> {
-        self.alternate(what, Unit::Seconds, required, async |target| Ok(read(target, ask, count).await?.0))
-            .await
-    }
-
-    /// Ours only: the peer would take minutes to be filled.
-    async fn long(&mut self, many: usize) -> Result<()> {
-        eprintln!("measuring: list of {many}");
-        let kind = Kind::new("many");
-        let Self { ours, .. } = self;
-        ours.define(&kind).await?;
-        ours.create(&kind, FILLERS, many - 1).await?;
-        ours.renew().await?;
-        let (path, mut times, mut bytes) = (kind.all(""), Samples::default(), 0);
-        for _ in 0..self.size.rounds {
-            let (time, pieces) = read(&mut self.ours, Ask::get(&path), many).await?;
-            times.push(time);
-            bytes = pieces.len();
+async fn pages(side: &mut Side, kind: &Kind, count: usize) -> Result<f64> {
+    let mut found = 0;
+    let first = kind.all(&format!("limit={PAGE}"));
+    let time = timed(async {
+        let mut path = first.clone();
+        loop {
+            let page = side.connection.call(Ask::get(&path)).await?.concat();
+            found += objects(&page);
+            match after(&page, br#""continue":""#).filter(|token| !token.is_empty()) {
+                // Servers make them of what needs no escape in a query.
+                Some(token) => path = format!("{first}&continue={token}"),
+                None => return Ok(()),
+            }
         }
-        self.add(&format!("list of {many}"), Unit::Seconds, Some(required(many)), times, None);
-        let what = format!("memory (RSS) with {many} objects of {} B, after lists", bytes / many);
-        let (now, most) = (self.ours.memory(Memory::Now)?, self.ours.memory(Memory::Most)?);
-        self.add(&what, Unit::Bytes, Some(2.0 * bytes as f64 + 30e6), one(now), None);
-        self.add(&format!("{what}: at the most"), Unit::Bytes, None, one(most), None);
-        Ok(())
-    }
+    });
+    let time = time.await?;
+    complete(&first, found, count)?;
+    Ok(time)
 }
 
-/// Seconds that a list may take: 60 ms for 10,000 objects, 600 ms for 100,000.
-fn required(count: usize) -> f64 {
-    0.06 * count as f64 / 10_000.0
-}
-
-fn one(value: f64) -> Samples {
-    std::iter::once(value).collect()
-}
-
-/// Lists, and looks afterwards whether everything was in it.
-async fn read(target: &mut Side, ask: Ask<'_>, count: usize) -> Result<(f64, Pieces)> {
-    let begin = Instant::now();
-    let pieces = target.connection.call(ask).await?;
-    let time = begin.elapsed().as_secs_f64();
-    match objects(&pieces.concat()) {
-        found if found == count => Ok((time, pieces)),
-        found => Err(format!("{}: {found} objects, expected {count}", ask.path).into()),
-    }
+fn complete(path: &str, found: usize, count: usize) -> Result<()> {
+    if found == count { Ok(()) } else { Err(format!("{path}: {found} objects, expected {count}").into()) }
 }

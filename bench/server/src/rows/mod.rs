@@ -1,120 +1,204 @@
 //! What is measured, in the order of the table.
 
 mod collecting;
-mod creates;
 mod fan_out;
+mod growth;
+mod large;
 mod lists;
-mod requests;
+mod reads;
+mod restart;
 mod start;
 mod writes;
 
+use std::future::Future;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use watchkeeper_bench_report::{Report, Row, Samples};
+use watchkeeper_bench_target::{Kind, Peer, Result};
 
 use crate::side::Side;
 use crate::size::Size;
-use crate::table::{Row, Samples, Unit};
-use watchkeeper_bench_target::Result;
-use watchkeeper_bench_target::{Kind, Peer};
-
-pub(crate) use start::STARTS;
+use crate::wanted::Wanted;
 
 /// The rows that are measured together.
-pub(crate) const GROUPS: [&str; 7] =
-    ["start", "creates", "requests", "writes", "fan-out", "collecting", "lists"];
+pub(crate) const GROUPS: [&str; 8] =
+    ["start", "writes", "reads", "fan-out", "lists", "large", "collecting", "growth"];
 
-/// A run: our server, perhaps a peer, and what was found so far.
+/// Longer than this, a round is not a measurement but a hang.
+const ROUND: Duration = Duration::from_secs(120);
+/// Longer than this, nothing is being prepared any more.
+const PREPARATION: Duration = Duration::from_secs(900);
+
+/// A group that is being measured: our server, perhaps a peer, and what was found so far.
 pub(crate) struct Bench {
     binary: PathBuf,
+    /// Or why there is none.
+    peers: Result<Peer, String>,
     size: Size,
+    group: &'static str,
     ours: Side,
-    peer: Option<Side>,
-    rows: Vec<Row>,
+    /// Or why there is none.
+    peer: Result<Side, String>,
+    report: Report,
 }
 
 impl Bench {
-    /// Measures some groups, or if none is named, all.
+    /// Measures a group on servers of its own. What cannot be measured is a row that says so.
     pub(crate) async fn run(
         binary: PathBuf,
-        peer: Option<&Peer>,
+        peers: Result<Peer, String>,
         size: Size,
-        groups: &[String],
-    ) -> Result<Vec<Row>> {
-        let peer = match peer {
-            Some(peer) => Some(Side::peer(peer, size.for_peer()).await?),
-            None => None,
+        group: &'static str,
+    ) -> Report {
+        let whole = |error: &dyn std::fmt::Display| Row::failed(group, "all of the group", error.to_string());
+        let ours = match Side::ours(&binary, size).await {
+            Ok(ours) => ours,
+            Err(error) => return vec![whole(&error)].into(),
         };
-        let ours = Side::ours(&binary, size).await?;
-        let mut bench = Self { binary, size, ours, peer, rows: Vec::new() };
-        for group in
-            GROUPS.iter().filter(|group| groups.is_empty() || groups.iter().any(|named| named == *group))
-        {
-            match *group {
-                "start" => bench.start().await?,
-                "creates" => bench.creates().await?,
-                "requests" => bench.requests().await?,
-                "writes" => bench.writes().await?,
-                "fan-out" => bench.fan_out().await?,
-                "collecting" => bench.collecting().await?,
-                _ => bench.lists().await?,
-            }
+        let peer = match group {
+            // Beside kube-apiserver, it is another process that does this.
+            "collecting" => Err("it does not collect".into()),
+            _ => start(&peers, size).await,
+        };
+        let mut bench = Self { binary, peers, size, group, ours, peer, report: Report::default() };
+        let done = match group {
+            "start" => bench.start().await,
+            "writes" => bench.writes().await,
+            "reads" => bench.reads().await,
+            "fan-out" => bench.fan_out().await,
+            "lists" => bench.lists().await,
+            "large" => bench.large().await,
+            "collecting" => bench.collecting().await,
+            _ => bench.growth().await,
+        };
+        if let Err(error) = done {
+            bench.report.rows.push(Row::failed(group, "what else is in the group", error.to_string()));
         }
-        Ok(bench.rows)
+        bench.report
     }
 
-    /// Measures ours and the peer in turn, each in as many rounds as its size says.
-    async fn alternate(
+    /// Measures ours and the peer in turn; each round gives a number for each of the rows.
+    async fn alternate<const N: usize>(
         &mut self,
-        what: impl Into<String>,
-        unit: Unit,
-        required: Option<f64>,
-        mut measure: impl AsyncFnMut(&mut Side) -> Result<f64>,
-    ) -> Result<()> {
-        let what = what.into();
-        eprintln!("measuring: {what}");
-        let (mut ours, mut peer) = (Samples::default(), Samples::default());
-        for round in 0..self.size.rounds {
-            self.ours.renew().await?;
-            ours.push(measure(&mut self.ours).await?);
-            if let Some(target) = self.peer.as_mut().filter(|target| round < target.size.rounds) {
-                target.renew().await?;
-                peer.push(measure(target).await?);
+        rows: [Wanted; N],
+        mut measure: impl AsyncFnMut(&mut Side) -> Result<[f64; N]>,
+    ) {
+        if let Some(first) = rows.first() {
+            eprintln!("measuring: {}", first.what());
+        }
+        let (mut ours, mut theirs) = (Found::<N>::default(), Found::default());
+        for _ in 0..self.size.rounds {
+            ours.add(round(&mut self.ours, &mut measure).await);
+            if let Ok(peer) = &mut self.peer {
+                theirs.add(round(peer, &mut measure).await);
+            }
+            if ours.failure.is_some() || theirs.failure.is_some() {
+                break;
             }
         }
-        self.rows.push(Row { what, unit, required, ours, peer });
+        let failure = ours.failure.or_else(|| theirs.failure.map(|why| format!("{}: {why}", Peer::NAME)));
+        for ((row, ours), theirs) in rows.into_iter().zip(ours.samples).zip(theirs.samples) {
+            let peer = self.peer.as_ref().map(|_| theirs).map_err(|why| &**why);
+            self.report.rows.push(row.found(self.group, ours, peer, failure.clone()));
+        }
+    }
+
+    /// Adds what was found otherwise, and has no peer.
+    fn add(&mut self, row: Wanted, ours: Samples) {
+        self.report.rows.push(row.found(self.group, ours, Ok(Samples::default()), None));
+    }
+
+    /// Both sides, or the one that there is.
+    fn sides(&mut self) -> impl Iterator<Item = &mut Side> {
+        std::iter::once(&mut self.ours).chain(self.peer.as_mut().ok())
+    }
+
+    /// Creates a kind everywhere.
+    async fn define(&mut self, kind: &Kind) -> Result<()> {
+        for side in self.sides() {
+            limited(PREPARATION, side.define(kind)).await?;
+        }
         Ok(())
     }
 
-    /// Adds what was found otherwise.
-    fn add(&mut self, what: &str, unit: Unit, required: Option<f64>, ours: Samples, peer: Option<f64>) {
-        self.rows.push(Row { what: what.into(), unit, required, ours, peer: peer.into_iter().collect() });
-    }
-
-    /// Adds the CPU time that the rounds of the last row noted.
-    fn add_costs(&mut self, what: impl Into<String>) {
-        let ours = std::mem::take(&mut self.ours.costs);
-        let peer = self.peer.as_mut().map(|peer| std::mem::take(&mut peer.costs)).unwrap_or_default();
-        self.rows.push(Row { what: what.into(), unit: Unit::Seconds, required: None, ours, peer });
-    }
-
-    /// Creates a kind everywhere, and one object of it, so that it is there for good.
-    async fn define(&mut self, plural: &str) -> Result<Kind> {
-        let kind = Kind::new(plural);
-        for target in std::iter::once(&mut self.ours).chain(&mut self.peer) {
-            target.define(&kind).await?;
+    /// Creates a kind everywhere, and as many objects of it.
+    async fn fill(&mut self, kind: &Kind, count: usize) -> Result<()> {
+        eprintln!("filling with {count} objects");
+        for side in self.sides() {
+            limited(PREPARATION, async {
+                side.define(kind).await?;
+                // One is there since the kind is.
+                side.create(kind, FILLERS, count - 1).await?;
+                side.renew().await
+            })
+            .await?;
         }
-        Ok(kind)
+        Ok(())
+    }
+
+    /// Begins again with servers that are empty.
+    async fn anew(&mut self) -> Result<()> {
+        self.ours = Side::ours(&self.binary, self.size).await?;
+        // The old one ends before the new one starts.
+        self.peer = Err("it was ended".into());
+        self.peer = start(&self.peers, self.size).await;
+        Ok(())
     }
 }
 
-/// The middle of the times that a number of requests took, in seconds.
-async fn median(count: usize, mut request: impl AsyncFnMut(usize) -> Result<()>) -> Result<f64> {
-    let mut times = Vec::with_capacity(count);
-    for number in 0..count {
-        let begin = Instant::now();
-        request(number).await?;
-        times.push(begin.elapsed().as_secs_f64());
+/// Clients that fill a server.
+const FILLERS: usize = 64;
+
+async fn start(peers: &Result<Peer, String>, size: Size) -> Result<Side, String> {
+    Side::peer(peers.as_ref().map_err(Clone::clone)?, size).await.map_err(|error| error.to_string())
+}
+
+/// What one side found.
+struct Found<const N: usize> {
+    samples: [Samples; N],
+    failure: Option<String>,
+}
+
+impl<const N: usize> Default for Found<N> {
+    fn default() -> Self {
+        Self { samples: std::array::from_fn(|_| Samples::default()), failure: None }
     }
-    times.sort_by(f64::total_cmp);
-    times.get(count / 2).copied().ok_or_else(|| "no requests".into())
+}
+
+impl<const N: usize> Found<N> {
+    fn add(&mut self, round: Result<[f64; N]>) {
+        match round {
+            Ok(values) => {
+                self.samples.iter_mut().zip(values).for_each(|(samples, value)| samples.push(value));
+            }
+            Err(error) => self.failure = Some(error.to_string()),
+        }
+    }
+}
+
+async fn round<T>(side: &mut Side, measure: &mut impl AsyncFnMut(&mut Side) -> Result<T>) -> Result<T> {
+    limited(ROUND, async {
+        side.renew().await?;
+        measure(side).await
+    })
+    .await
+}
+
+async fn limited<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::time::timeout(limit, work)
+        .await
+        .unwrap_or_else(|_| Err(format!("not done after {limit:?}").into()))
+}
+
+/// How long something takes, in seconds.
+async fn timed(work: impl Future<Output = Result<()>>) -> Result<f64> {
+    let begin = Instant::now();
+    work.await?;
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+/// "1 client", "16 clients".
+fn clients(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "client" } else { "clients" })
 }

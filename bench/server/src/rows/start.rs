@@ -2,51 +2,53 @@
 
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::Bench;
-use crate::side::Side;
-use crate::table::{Samples, Unit};
-use watchkeeper_bench_target::Result;
-use watchkeeper_bench_target::{Kind, Memory};
+use watchkeeper_bench_report::{Samples, Unit};
+use watchkeeper_bench_target::{Kind, Memory, Result};
 
-/// How often the server is started.
-pub(crate) const STARTS: usize = 10;
+use super::{Bench, timed};
+use crate::wanted::Wanted;
+
 /// How long a server has nothing to do before it is called idle.
 const IDLE: Duration = Duration::from_millis(500);
 
 impl Bench {
     pub(super) async fn start(&mut self) -> Result<()> {
-        let (mut ready, mut idle) = (Samples::default(), Samples::default());
-        for _ in 0..STARTS {
-            let target = Side::ours(&self.binary, self.size).await?;
-            ready.push(target.ready.as_secs_f64());
+        eprintln!("measuring: starts");
+        let [mut ready, mut idle] = [const { (Vec::new(), Vec::new()) }; 2];
+        for round in 0..self.size.rounds {
+            // The first of each is there already.
+            if round > 0 {
+                self.anew().await?;
+            }
             tokio::time::sleep(IDLE).await;
-            idle.push(target.memory(Memory::Now)?);
+            ready.0.push(self.ours.ready.as_secs_f64());
+            idle.0.push(self.ours.memory(Memory::Now)?);
+            if let Ok(peer) = &self.peer {
+                ready.1.push(peer.ready.as_secs_f64());
+                idle.1.push(peer.memory(Memory::Now)?);
+            }
         }
-        let peer = self.peer.as_ref().map(|peer| peer.ready.as_secs_f64());
-        self.add(
-            "process started to /readyz served, empty data directory",
-            Unit::Seconds,
-            Some(0.05),
-            ready,
-            peer,
-        );
-        let peer = self.peer.as_ref().map(|peer| peer.memory(Memory::Now)).transpose()?;
-        self.add("memory (RSS) when idle", Unit::Bytes, Some(25e6), idle, peer);
-        let size = [self.stripped()?].into_iter().collect();
-        self.add("binary, stripped", Unit::Bytes, Some(40e6), size, None);
-
-        let what = "definition created to first instance created";
+        let what = "process started to /readyz served, empty data directory";
+        let rows = [
+            (Wanted::new(Unit::Seconds, what).at_most(0.05), ready),
+            (Wanted::new(Unit::Bytes, "memory (RSS) when idle").at_most(25e6), idle),
+        ];
+        for (row, (ours, peer)) in rows {
+            let peer = peer.into_iter().collect();
+            self.report.rows.push(row.found(self.group, ours.into_iter().collect(), Ok(peer), None));
+        }
+        let size = Samples::from(self.stripped()?);
+        self.add(Wanted::new(Unit::Bytes, "binary, stripped").at_most(40e6), size);
         let mut serial = 0;
-        self.alternate(what, Unit::Seconds, Some(0.03), async |target| {
+        let row = Wanted::new(Unit::Seconds, "definition created to first instance created").at_most(0.03);
+        self.alternate([row], async |side| {
             serial += 1;
-            let kind = Kind::new(format!("first{serial}"));
-            let begin = Instant::now();
-            target.define(&kind).await?;
-            Ok(begin.elapsed().as_secs_f64())
+            Ok([timed(side.define(&Kind::new(format!("first{serial}")))).await?])
         })
-        .await
+        .await;
+        Ok(())
     }
 
     fn stripped(&self) -> Result<f64> {
