@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::Value;
 use watchkeeper_storage::Entry;
@@ -18,6 +19,8 @@ use crate::resource::Resource;
 pub(crate) struct Filter {
     labels: LabelSelector,
     fields: FieldSelector,
+    /// What the JSON of every object has in it that matches: most that do not are told by that, without being read.
+    traces: Vec<Finder<'static>>,
     /// The name in the path of a watch.
     only: Option<String>,
 }
@@ -45,7 +48,11 @@ impl Filter {
             };
             return Err(Failure::bad_request(message));
         }
-        Ok(Self { labels: options.label_selector.clone(), fields, only: None })
+        let labels = options.label_selector.clone();
+        // Neither has a character that JSON would escape.
+        let traces = labels.required().map(|(key, value)| format!(r#""{key}":"{value}""#));
+        let traces = traces.map(|trace| Finder::new(&trace).into_owned()).collect();
+        Ok(Self { labels, fields, traces, only: None })
     }
 
     /// Only the object of this name.
@@ -74,6 +81,9 @@ impl Filter {
         }
         if self.labels.is_everything() {
             return Ok(true);
+        }
+        if self.traces.iter().any(|trace| trace.find(&entry.value).is_none()) {
+            return Ok(false);
         }
         let record = Record::read(entry).map_err(|error| Failure::internal(error.to_string()))?;
         let head: Head =

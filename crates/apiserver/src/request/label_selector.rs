@@ -80,6 +80,18 @@ impl LabelSelector {
         self.requirements.is_empty() && !self.is_nothing
     }
 
+    /// The labels that every selected object has.
+    pub(crate) fn required(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.requirements.iter().filter_map(|requirement| {
+            match (requirement.operator, &*requirement.values) {
+                (Operator::In | Operator::Equals | Operator::DoubleEquals, [value]) => {
+                    Some((requirement.key.as_str(), value.as_str()))
+                }
+                _ => None,
+            }
+        })
+    }
+
     /// Whether an object with `labels` is selected.
     #[cfg(test)]
     pub(crate) fn matches(&self, labels: Option<&Map<String, Value>>) -> bool {

@@ -140,7 +140,7 @@ impl Resource {
         }
         let only: OnlyMetadata =
             serde_json::from_slice(&record.json()).map_err(|error| unreadable(&entry.key, error))?;
-        Ok(serde_json::json!({"metadata": only.metadata}))
+        Ok(Value::Object([("metadata".to_owned(), only.metadata)].into_iter().collect()))
     }
 
     fn record<'a>(&self, entry: &'a Entry) -> Result<Record<'a>, Unreadable> {
