@@ -1,13 +1,18 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::{ApiServer, Authorization, Clock};
 use watchkeeper_storage::{self as storage, Memory, Storage};
 
 use crate::TestEnv;
 use crate::entrance::Entrance;
+use crate::env::Behind;
 use crate::loopback::Loopback;
+use crate::real::{self, Real};
+use crate::server::Server;
 use crate::wall_clock::WallClock;
 
 /// What can be chosen about a [`TestEnv`].
@@ -20,6 +25,8 @@ pub struct Builder {
     epoch: SystemTime,
     seed: Option<u64>,
     listening: bool,
+    /// What was chosen that a real server does not offer.
+    embedded_only: Option<&'static str>,
 }
 
 impl Default for Builder {
@@ -34,6 +41,7 @@ impl Default for Builder {
             epoch: SystemTime::now(),
             seed: None,
             listening: false,
+            embedded_only: None,
         }
     }
 }
@@ -42,6 +50,7 @@ impl Builder {
     /// Options of the server; its clock is the environment's, whatever they say.
     pub fn options(mut self, options: watchkeeper_apiserver::Options) -> Self {
         self.options = options;
+        self.embedded_only = Some("options");
         self
     }
 
@@ -55,18 +64,21 @@ impl Builder {
     /// Keeps objects in this storage instead of a new one in memory.
     pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.storage = Some(storage);
+        self.embedded_only = Some("a storage");
         self
     }
 
     /// How much of the past watches and pages can go back to. Without effect on a [`storage`](Self::storage) that is given.
     pub fn window(mut self, window: storage::Window) -> Self {
         self.window = window;
+        self.embedded_only = Some("a window");
         self
     }
 
     /// What time it is, as objects say, when the environment starts. From then on that time goes as tokio's does.
     pub fn epoch(mut self, epoch: SystemTime) -> Self {
         self.epoch = epoch;
+        self.embedded_only = Some("an epoch");
         self
     }
 
@@ -74,6 +86,7 @@ impl Builder {
     /// one thread, that is all of it.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self.embedded_only = Some("a seed");
         self
     }
 
@@ -88,12 +101,44 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// If the server does not start.
+    /// If the server does not start, or is a [real one](crate#a-real-server) and cannot be as it was chosen.
     pub async fn start(self) -> TestEnv {
+        let ended = CancellationToken::new();
+        let wall_clock = WallClock::starting_at(self.epoch);
+        let listening = self.listening;
+        let (server, behind) = match real::servers() {
+            Some(servers) => self.real(servers, &ended).await,
+            None => self.embedded(&wall_clock).await,
+        };
+        let entrance = Arc::new(Entrance::new(server, ended));
+        let loopback = match listening {
+            true => match Loopback::start(&entrance).await {
+                Ok(loopback) => Some(loopback),
+                Err(error) => panic!("the server does not listen: {error}"),
+            },
+            false => None,
+        };
+        TestEnv::new(entrance, behind, wall_clock, loopback)
+    }
+
+    async fn real(self, servers: PathBuf, ended: &CancellationToken) -> (Server, Behind) {
+        if let Some(choice) = self.embedded_only {
+            panic!("a real server does not let tests choose {choice}");
+        }
+        let roles = matches!(self.options.authorization, Authorization::Rbac);
+        match Real::claim(servers, roles, ended).await {
+            Ok(server) => {
+                let server = Arc::new(server);
+                (Server::Real(Arc::clone(&server)), Behind::Real(server))
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    async fn embedded(self, wall_clock: &WallClock) -> (Server, Behind) {
         if let Some(seed) = self.seed {
             fastrand::seed(seed);
         }
-        let wall_clock = WallClock::starting_at(self.epoch);
         let mut options = self.options;
         options.clock = {
             let wall_clock = wall_clock.clone();
@@ -105,18 +150,11 @@ impl Builder {
             let clock = storage::Clock::new(move || start.elapsed());
             Arc::new(Memory::new(storage::Options { clock, window, ..storage::Options::default() }))
         });
-        let server = match ApiServer::start(Arc::clone(&storage), options.clone()).await {
-            Ok(server) => server,
+        match ApiServer::start(Arc::clone(&storage), options.clone()).await {
+            Ok(server) => {
+                (Server::Embedded(Arc::new(server)), Behind::Embedded { storage, options: Box::new(options) })
+            }
             Err(error) => panic!("the server did not start: {error}"),
-        };
-        let entrance = Arc::new(Entrance::new(server));
-        let loopback = match self.listening {
-            true => match Loopback::start(&entrance).await {
-                Ok(loopback) => Some(loopback),
-                Err(error) => panic!("the server does not listen: {error}"),
-            },
-            false => None,
-        };
-        TestEnv::new(entrance, storage, options, wall_clock, loopback)
+        }
     }
 }

@@ -5,16 +5,17 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
-use watchkeeper_apiserver::ApiServer;
-use watchkeeper_apiserver::front::{Body, Identity, Service};
+use watchkeeper_apiserver::front::{Body, Identity};
 use watchkeeper_schema::yaml;
+
+use crate::server::Server;
 
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// How long a definition may take until it is served.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Creates a definition and waits until its kind is served.
-pub(crate) async fn install(server: &ApiServer, definition: &Value) -> Result<(), String> {
+pub(crate) async fn install(server: &Server, definition: &Value) -> Result<(), String> {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
     ask(server, "POST", PATH, definition).await.map_err(|why| format!("definition {name:?}: {why}"))?;
     let deadline = Instant::now() + PATIENCE;
@@ -25,7 +26,7 @@ pub(crate) async fn install(server: &ApiServer, definition: &Value) -> Result<()
             .iter()
             .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
         {
-            return Ok(());
+            return served(server, definition, deadline).await;
         }
         if Instant::now() > deadline {
             return Err(format!("definition {name:?} is not served: {conditions:?}"));
@@ -34,13 +35,34 @@ pub(crate) async fn install(server: &ApiServer, definition: &Value) -> Result<()
     }
 }
 
+/// Waits until a kind is served in all versions: a real server may say that it is established a moment before.
+async fn served(server: &Server, definition: &Value, deadline: Instant) -> Result<(), String> {
+    let spec = &definition["spec"];
+    let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    for version in versions.filter(|version| version["served"] == true) {
+        let path = format!("/apis/{group}/{}/{plural}?limit=1", text(&version["name"]));
+        while let Err(why) = ask(server, "GET", &path, &Value::Null).await {
+            if Instant::now() > deadline {
+                return Err(format!("{path} is not served: {why}"));
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+    Ok(())
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
 /// Sends something past all faults and without being noted.
-pub(crate) async fn ask(server: &ApiServer, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+pub(crate) async fn ask(server: &Server, method: &str, path: &str, body: &Value) -> Result<Value, String> {
     let body = if body.is_null() { Body::empty() } else { Body::whole(body.to_string()) };
     let request =
         http::Request::builder().method(method).uri(path).header("content-type", "application/json");
     let request = request.body(body).map_err(|error| error.to_string())?;
-    let response = server.call(request, Identity::admin()).await;
+    let response = server.call(request, Identity::admin()).await.map_err(|error| error.to_string())?;
     let code = response.status();
     let bytes = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
     let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();

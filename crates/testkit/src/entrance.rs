@@ -5,12 +5,12 @@ use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use watchkeeper_apiserver::ApiServer;
 use watchkeeper_apiserver::front::{Body, Identity, Request, Response, Service};
 
 use crate::Call;
 use crate::faults::Faults;
 use crate::outcome::{End, Outcome, status};
+use crate::server::Server;
 use crate::timeline::{Fate, Timeline};
 use crate::watches::Watches;
 
@@ -27,7 +27,7 @@ pub enum Broken {
 
 /// The one way in: faults, the timeline, and the server behind them, if there is one just now.
 pub(crate) struct Entrance {
-    server: RwLock<Option<Arc<ApiServer>>>,
+    server: RwLock<Option<Server>>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) timeline: Arc<Timeline>,
     pub(crate) watches: Watches,
@@ -36,23 +36,24 @@ pub(crate) struct Entrance {
 }
 
 impl Entrance {
-    pub(crate) fn new(server: ApiServer) -> Self {
+    /// Lets nothing more happen after `ended`, which it is also that says so.
+    pub(crate) fn new(server: Server, ended: CancellationToken) -> Self {
         Self {
-            server: RwLock::new(Some(Arc::new(server))),
+            server: RwLock::new(Some(server)),
             faults: Arc::default(),
             timeline: Arc::new(Timeline::new()),
             watches: Watches::new(),
-            ended: CancellationToken::new(),
+            ended,
         }
     }
 
-    pub(crate) fn server(&self) -> Option<Arc<ApiServer>> {
+    pub(crate) fn server(&self) -> Option<Server> {
         self.server.read().clone()
     }
 
     /// Puts another server, or none, in the place of the present one, which is returned.
-    pub(crate) fn replace(&self, server: Option<ApiServer>) -> Option<Arc<ApiServer>> {
-        std::mem::replace(&mut *self.server.write(), server.map(Arc::new))
+    pub(crate) fn replace(&self, server: Option<Server>) -> Option<Server> {
+        std::mem::replace(&mut *self.server.write(), server)
     }
 
     /// Lets nothing more happen.
@@ -124,7 +125,7 @@ impl Entrance {
 
     async fn ask(&self, request: Request, identity: Identity, watches: bool) -> Result<Response, Broken> {
         let server = self.server().ok_or(Broken::Refused)?;
-        let answer = server.call(request, identity).await;
+        let answer = server.call(request, identity).await?;
         Ok(if watches { answer.map(|body| self.watches.guard(body)) } else { answer })
     }
 }

@@ -14,6 +14,8 @@ use watchkeeper_storage::Storage;
 
 use crate::entrance::Entrance;
 use crate::loopback::Loopback;
+use crate::real::Real;
+use crate::server::Server;
 use crate::timeline::Seen;
 use crate::wall_clock::WallClock;
 use crate::watches::Cut;
@@ -34,12 +36,17 @@ use crate::{Builder, Call, Fault, Outcome, definitions, transport};
 /// fails.
 pub struct TestEnv {
     entrance: Arc<Entrance>,
-    storage: Arc<dyn Storage>,
-    options: watchkeeper_apiserver::Options,
+    behind: Behind,
     wall_clock: WallClock,
     /// Where it listens, if it does.
     place: Option<(SocketAddr, PathBuf)>,
     loopback: Mutex<Option<Loopback>>,
+}
+
+/// What remains of a server that goes away.
+pub(crate) enum Behind {
+    Embedded { storage: Arc<dyn Storage>, options: Box<watchkeeper_apiserver::Options> },
+    Real(Arc<Real>),
 }
 
 impl TestEnv {
@@ -55,13 +62,12 @@ impl TestEnv {
 
     pub(crate) fn new(
         entrance: Arc<Entrance>,
-        storage: Arc<dyn Storage>,
-        options: watchkeeper_apiserver::Options,
+        behind: Behind,
         wall_clock: WallClock,
         loopback: Option<Loopback>,
     ) -> Self {
         let place = loopback.as_ref().map(|loopback| (loopback.address(), loopback.kubeconfig().to_owned()));
-        Self { entrance, storage, options, wall_clock, place, loopback: Mutex::new(loopback) }
+        Self { entrance, behind, wall_clock, place, loopback: Mutex::new(loopback) }
     }
 
     /// A client that may do everything. Its default namespace is `default`.
@@ -141,7 +147,7 @@ impl TestEnv {
         }
     }
 
-    fn server(&self) -> Arc<ApiServer> {
+    fn server(&self) -> Server {
         match self.entrance.server() {
             Some(server) => server,
             None => panic!("the server is stopped"),
@@ -149,8 +155,15 @@ impl TestEnv {
     }
 
     /// The storage under the server.
+    ///
+    /// # Panics
+    ///
+    /// If the server is a real one.
     pub fn storage(&self) -> &Arc<dyn Storage> {
-        &self.storage
+        match &self.behind {
+            Behind::Embedded { storage, .. } => storage,
+            Behind::Real(_) => panic!("a real server does not show its storage"),
+        }
     }
 
     /// What time it is, as objects say.
@@ -159,18 +172,26 @@ impl TestEnv {
     }
 
     /// Has the time that objects carry jump. Nothing else jumps with it.
+    ///
+    /// # Panics
+    ///
+    /// If the server is a real one.
     pub fn set_wall_clock(&self, time: SystemTime) {
+        assert!(matches!(self.behind, Behind::Embedded { .. }), "a real server has a clock of its own");
         self.wall_clock.set(time);
     }
 
-    /// Has the server go away: watches end, connections are refused. What is stored stays.
+    /// Has the server go away: watches end, connections are refused. What is stored stays. A real server runs on, out of
+    /// reach.
     pub async fn stop(&self) {
         if let Some(server) = self.entrance.replace(None) {
             self.entrance.watches.cut(Cut::Broken);
             if let Some(loopback) = &mut *self.loopback.lock().await {
                 loopback.stop().await;
             }
-            server.stop().await;
+            if let Server::Embedded(server) = server {
+                server.stop().await;
+            }
         }
     }
 
@@ -183,10 +204,16 @@ impl TestEnv {
         if self.entrance.server().is_some() {
             return;
         }
-        match ApiServer::start(Arc::clone(&self.storage), self.options.clone()).await {
-            Ok(server) => drop(self.entrance.replace(Some(server))),
-            Err(error) => panic!("the server did not come back: {error}"),
-        }
+        let server = match &self.behind {
+            Behind::Embedded { storage, options } => {
+                match ApiServer::start(Arc::clone(storage), (**options).clone()).await {
+                    Ok(server) => Server::Embedded(Arc::new(server)),
+                    Err(error) => panic!("the server did not come back: {error}"),
+                }
+            }
+            Behind::Real(server) => Server::Real(Arc::clone(server)),
+        };
+        drop(self.entrance.replace(Some(server)));
         if let Some(loopback) = &mut *self.loopback.lock().await
             && let Err(error) = loopback.resume(&self.entrance).await
         {

@@ -32,6 +32,15 @@
 //! from tokio's clock too. Under `#[tokio::test(start_paused = true)]` an hour passes in a blink, as long as everything
 //! the test talks to is in this process; a server that [listens](Builder::listening) is not.
 //!
+//! # A real server
+//!
+//! If the variable `WATCHKEEPER_REAL` names a directory of real servers (kube-apiserver with etcd, each started there by
+//! `bench/peers/start DIRECTORY/kubeconfig DIRECTORY`), every environment takes one of them, which nobody else uses until
+//! it is dropped, and empties it. Faults and the record of requests are as ever, for they are on this side of the
+//! connection. Virtual time becomes time that goes as fast as real time while something is under way and a hundred times as fast
+//! otherwise. What only a server in this process can do (a storage, a clock or a seed of its own) panics. `make test-real`
+//! runs the tests of this workspace that way.
+//!
 //! # The way of a request
 //!
 //! `transport` takes it from a kube client (or `loopback` from a socket) to the `entrance`, which asks the `faults` what
@@ -42,10 +51,14 @@ mod call;
 mod definitions;
 mod entrance;
 mod env;
+mod etcd;
 mod eventually;
 mod faults;
 mod loopback;
 mod outcome;
+mod pace;
+mod real;
+mod server;
 mod timeline;
 mod transport;
 mod wall_clock;

@@ -1,0 +1,129 @@
+//! A real kube-apiserver in the place of ours.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use http::HeaderValue;
+use http_body_util::BodyExt;
+use kube_client::client::Body as ClientBody;
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::{Client, Config};
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+use watchkeeper_apiserver::front::{Body, Identity, Request, Response};
+
+use crate::entrance::Broken;
+use crate::etcd;
+use crate::pace::{self, Traffic};
+
+/// Names a directory with one directory for each server, as `bench/peers/start DIRECTORY/kubeconfig DIRECTORY` makes it.
+const VARIABLE: &str = "WATCHKEEPER_REAL";
+/// The context in a kubeconfig of `bench/peers/start`. No other server is ever emptied.
+const CONTEXT: &str = "peers";
+/// How long to wait for a server that nobody else uses.
+const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// A real server that this environment has for itself, emptied.
+pub(crate) struct Real {
+    client: Client,
+    /// Whether requests come from whoever sends them, or all from the administrator.
+    roles: bool,
+    traffic: Arc<Traffic>,
+    /// Nobody else uses the server as long as this is locked.
+    _lock: File,
+}
+
+/// Where the real servers are, if there are any.
+pub(crate) fn servers() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+impl Real {
+    /// Takes a server that nobody uses and empties it. The clock goes on until `ended`.
+    pub(crate) async fn claim(
+        servers: PathBuf,
+        roles: bool,
+        ended: &CancellationToken,
+    ) -> Result<Self, String> {
+        let traffic = Arc::<Traffic>::default();
+        pace::keep(&traffic, ended);
+        let claimed = spawn_blocking(move || claim(&servers)).await.map_err(|error| error.to_string())?;
+        let (directory, lock) = claimed?;
+        let client = client(&directory.join("kubeconfig")).await?;
+        etcd::empty(&directory).await?;
+        Ok(Self { client, roles, traffic, _lock: lock })
+    }
+
+    pub(crate) async fn call(&self, request: Request, identity: Identity) -> Result<Response, Broken> {
+        let trip = self.traffic.begin();
+        let watches = request.uri().query().is_some_and(|query| query.contains("watch="));
+        let (mut parts, body) = request.into_parts();
+        if self.roles {
+            impersonate(&mut parts.headers, &identity);
+        }
+        let body = body.collect().await.map_err(|_| Broken::Reset)?.to_bytes();
+        let request = http::Request::from_parts(parts, ClientBody::from(body));
+        let answer = self.client.send(request).await.map_err(|_| Broken::Reset)?;
+        // What is read to its end is under way until then; a watch only when it says something.
+        let trip = (!watches).then_some(trip);
+        let traffic = Arc::clone(&self.traffic);
+        Ok(answer.map(|body| {
+            Body::wrap(body.map_frame(move |frame| {
+                let _under_way = &trip;
+                traffic.note();
+                frame
+            }))
+        }))
+    }
+}
+
+/// Has the administrator act for somebody else.
+fn impersonate(headers: &mut http::HeaderMap, identity: &Identity) {
+    let value = |text: &str| HeaderValue::from_str(text).ok();
+    if let Some(user) = value(&identity.user) {
+        headers.insert("impersonate-user", user);
+    }
+    for group in identity.groups.iter().filter_map(|group| value(group)) {
+        headers.append("impersonate-group", group);
+    }
+}
+
+/// Waits for a server that nobody uses.
+fn claim(servers: &Path) -> Result<(PathBuf, File), String> {
+    let told = |error: std::io::Error| format!("{VARIABLE}={}: {error}", servers.display());
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut found = 0;
+        for entry in std::fs::read_dir(servers).map_err(told)? {
+            let directory = entry.map_err(told)?.path();
+            if !directory.join("kubeconfig").exists() {
+                continue;
+            }
+            found += 1;
+            let lock = File::create(directory.join("lock")).map_err(told)?;
+            if lock.try_lock().is_ok() {
+                return Ok((directory, lock));
+            }
+        }
+        if found == 0 {
+            return Err(format!("{VARIABLE}={}: no server is there", servers.display()));
+        }
+        if Instant::now() > deadline {
+            return Err(format!("{VARIABLE}={}: none of {found} servers is free", servers.display()));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+async fn client(kubeconfig: &Path) -> Result<Client, String> {
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", kubeconfig.display());
+    let options = KubeConfigOptions { context: Some(CONTEXT.into()), ..KubeConfigOptions::default() };
+    let config = Kubeconfig::read_from(kubeconfig).map_err(|error| told(&error))?;
+    let mut config = Config::from_custom_kubeconfig(config, &options).await.map_err(|error| told(&error))?;
+    // Tests count requests: each is sent once.
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| told(&error))
+}
