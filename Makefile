@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: all setup test lint fmt deny bench peers soak doc clean
+.PHONY: all setup test test-real lint fmt deny bench peers soak doc clean
 
 all: test lint
 
@@ -14,6 +14,9 @@ BINARY := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/watchkeeper
 
 test: ## every test that CI runs
 	WATCHKEEPER_CONFORMANCE_SERVER="$(BINARY)" $(CARGO) test --workspace --all-features
+
+test-real: ## the tests of the framework against the real kube-apiserver and etcd, after `make peers`
+	scripts/test-real
 
 lint: ## formatting, clippy and documentation, warnings denied
 	$(CARGO) fmt --all --check

@@ -244,7 +244,7 @@ async fn the_end_does_not_wait_forever() {
     events.recorder().event(&widget("w"), broken(""));
     let begin = tokio::time::Instant::now();
     assert_eq!(events.shutdown(SECOND * 5).await.created, 0);
-    assert_eq!(begin.elapsed(), SECOND * 5);
+    assert!(begin.elapsed() >= SECOND * 5 && begin.elapsed() < SECOND * 6, "{:?}", begin.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,6 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::{ApiServer, Authorization, Clock};
 use watchkeeper_storage::{self as storage, Memory, Storage};
 
@@ -103,14 +102,13 @@ impl Builder {
     ///
     /// If the server does not start, or is a [real one](crate#a-real-server) and cannot be as it was chosen.
     pub async fn start(self) -> TestEnv {
-        let ended = CancellationToken::new();
         let wall_clock = WallClock::starting_at(self.epoch);
         let listening = self.listening;
         let (server, behind) = match real::servers() {
-            Some(servers) => self.real(servers, &ended).await,
+            Some(servers) => self.real(servers).await,
             None => self.embedded(&wall_clock).await,
         };
-        let entrance = Arc::new(Entrance::new(server, ended));
+        let entrance = Arc::new(Entrance::new(server));
         let loopback = match listening {
             true => match Loopback::start(&entrance).await {
                 Ok(loopback) => Some(loopback),
@@ -121,12 +119,12 @@ impl Builder {
         TestEnv::new(entrance, behind, wall_clock, loopback)
     }
 
-    async fn real(self, servers: PathBuf, ended: &CancellationToken) -> (Server, Behind) {
+    async fn real(self, servers: PathBuf) -> (Server, Behind) {
         if let Some(choice) = self.embedded_only {
             panic!("a real server does not let tests choose {choice}");
         }
         let roles = matches!(self.options.authorization, Authorization::Rbac);
-        match Real::claim(servers, roles, ended).await {
+        match Real::claim(servers, roles).await {
             Ok(server) => {
                 let server = Arc::new(server);
                 (Server::Real(Arc::clone(&server)), Behind::Real(server))

@@ -36,14 +36,13 @@ pub(crate) struct Entrance {
 }
 
 impl Entrance {
-    /// Lets nothing more happen after `ended`, which it is also that says so.
-    pub(crate) fn new(server: Server, ended: CancellationToken) -> Self {
+    pub(crate) fn new(server: Server) -> Self {
         Self {
             server: RwLock::new(Some(server)),
             faults: Arc::default(),
             timeline: Arc::new(Timeline::new()),
             watches: Watches::new(),
-            ended,
+            ended: CancellationToken::new(),
         }
     }
 

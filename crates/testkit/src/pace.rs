@@ -4,8 +4,9 @@
 //! be waited for. So here the paused clock goes as the machine's does while something is under way, and faster when
 //! nothing has been for a while: then all wait for timers.
 
-use std::sync::Arc;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,6 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::advance;
-use tokio_util::sync::CancellationToken;
 
 /// How often the clock is moved.
 const TICK: Duration = Duration::from_millis(1);
@@ -56,27 +56,45 @@ impl Drop for Trip {
     }
 }
 
-/// Keeps a paused clock going until `ended`; leaves any other alone.
-pub(crate) fn keep(traffic: &Arc<Traffic>, ended: &CancellationToken) {
+thread_local! {
+    /// The traffic by which the clock of this thread's runtime goes: all environments of a test have the same.
+    static SHARED: RefCell<Weak<Traffic>> = const { RefCell::new(Weak::new()) };
+}
+
+/// Keeps a paused clock going as long as the traffic is used; leaves any other alone.
+pub(crate) fn keep() -> Arc<Traffic> {
     if !is_paused() {
-        return;
+        return Arc::default();
     }
+    // Only a runtime of one thread, this one, can have a clock that is paused.
+    SHARED.with_borrow_mut(|shared| {
+        shared.upgrade().unwrap_or_else(|| {
+            let traffic = Arc::default();
+            *shared = Arc::downgrade(&traffic);
+            go(shared.clone());
+            traffic
+        })
+    })
+}
+
+fn go(traffic: Weak<Traffic>) {
     let (tick, mut ticks) = mpsc::channel(1);
-    let ended = ended.clone();
     // As long as a blocking task runs, tokio does not move a paused clock.
     spawn_blocking(move || {
-        while !ended.is_cancelled() && tick.blocking_send(()).is_ok() {
+        while let Some(traffic) = traffic.upgrade()
+            && tick.blocking_send(traffic.is_calm()).is_ok()
+        {
+            drop(traffic);
             thread::sleep(TICK);
         }
     });
-    let traffic = Arc::clone(traffic);
     tokio::spawn(async move {
         let mut last = Instant::now();
-        while ticks.recv().await.is_some() {
+        while let Some(calm) = ticks.recv().await {
             let passed = last.elapsed();
             last += passed;
             // In small steps, so that no timer is late by more than a real one is.
-            for _ in 0..if traffic.is_calm() { SPEED } else { 1 } {
+            for _ in 0..if calm { SPEED } else { 1 } {
                 advance(passed).await;
             }
         }

@@ -12,7 +12,6 @@ use kube_client::client::Body as ClientBody;
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Client, Config};
 use tokio::task::spawn_blocking;
-use tokio_util::sync::CancellationToken;
 use watchkeeper_apiserver::front::{Body, Identity, Request, Response};
 
 use crate::entrance::Broken;
@@ -42,18 +41,15 @@ pub(crate) fn servers() -> Option<PathBuf> {
 }
 
 impl Real {
-    /// Takes a server that nobody uses and empties it. The clock goes on until `ended`.
-    pub(crate) async fn claim(
-        servers: PathBuf,
-        roles: bool,
-        ended: &CancellationToken,
-    ) -> Result<Self, String> {
-        let traffic = Arc::<Traffic>::default();
-        pace::keep(&traffic, ended);
+    /// Takes a server that nobody uses and empties it.
+    pub(crate) async fn claim(servers: PathBuf, roles: bool) -> Result<Self, String> {
+        let traffic = pace::keep();
+        let trip = traffic.begin();
         let claimed = spawn_blocking(move || claim(&servers)).await.map_err(|error| error.to_string())?;
         let (directory, lock) = claimed?;
         let client = client(&directory.join("kubeconfig")).await?;
         etcd::empty(&directory).await?;
+        drop(trip);
         Ok(Self { client, roles, traffic, _lock: lock })
     }
 
@@ -61,6 +57,10 @@ impl Real {
         let trip = self.traffic.begin();
         let watches = request.uri().query().is_some_and(|query| query.contains("watch="));
         let (mut parts, body) = request.into_parts();
+        // It came another way than it goes on.
+        parts.version = http::Version::default();
+        parts.uri = parts.uri.path_and_query().map(|path| path.clone().into()).unwrap_or_default();
+        parts.headers.remove("host");
         if self.roles {
             impersonate(&mut parts.headers, &identity);
         }

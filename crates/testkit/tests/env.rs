@@ -183,7 +183,8 @@ async fn with_roles_everybody_may_do_what_theirs_allow() {
     .unwrap();
     let bindings: Api<RoleBinding> = Api::default_namespaced(env.client());
     bindings.create(&PostParams::default(), &binding).await.unwrap();
-    create(eve(), "a").await.unwrap();
+    // A real server needs a moment to notice.
+    eventually(|| create(eve(), "a")).await;
 }
 
 #[tokio::test(start_paused = true)]

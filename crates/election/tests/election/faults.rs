@@ -37,7 +37,7 @@ async fn latency_near_the_deadline_is_borne() {
     let env = TestEnv::start().await;
     let (_a, leadership, b) = two(&env).await;
     env.fault(|call| match call.user.as_str() {
-        "a" => Outcome::pass().delayed(SECOND * 2).answered_late(SECOND.mul_f64(2.9)),
+        "a" => Outcome::pass().delayed(SECOND * 2).answered_late(SECOND.mul_f64(2.7)),
         _ => Outcome::pass(),
     })
     .keep();

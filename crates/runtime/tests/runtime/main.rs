@@ -4,14 +4,17 @@
 
 mod basics;
 mod clusters;
+mod definitions;
 mod degraded;
 mod failures;
 mod hot_loops;
 mod kinds;
 mod lead;
+mod lists;
 mod lives;
 mod log;
 mod processes;
 mod program;
+mod rights;
 mod storms;
 mod watches;
