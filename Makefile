@@ -36,7 +36,7 @@ bench: ## side by side with the peers; prints the table and, if all is measured,
 	-bench/peers/build # where they cannot be built, the rows that need them say so
 	CARGO="$(CARGO)" bench/run $(GROUP)
 
-peers: ## the real kube-apiserver, kube-controller-manager, kubectl and etcd, to compare with: needs Go, takes a while once
+peers: ## the real kube-apiserver, kube-controller-manager, kubectl and etcd, and programs on client-go, to compare with: needs Go, takes a while once
 	bench/peers/build
 
 soak: ## the random tests, a hundred times as many

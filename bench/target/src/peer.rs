@@ -15,6 +15,8 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers");
 pub struct Peer {
     scripts: PathBuf,
     programs: PathBuf,
+    /// More flags for etcd.
+    etcd: &'static str,
 }
 
 impl Peer {
@@ -33,7 +35,13 @@ impl Peer {
         if !["kube-apiserver", "etcd", "kubectl"].iter().all(|name| programs.join(name).is_file()) {
             return Err("the peer is not built: make peers".into());
         }
-        Ok(Self { scripts, programs })
+        Ok(Self { scripts, programs, etcd: "" })
+    }
+
+    /// Has etcd not wait for its disk. For those who fill it with much and measure something else.
+    #[must_use]
+    pub fn relaxed(self) -> Self {
+        Self { etcd: "--unsafe-no-fsync", ..self }
     }
 
     /// The folder with the programs.
@@ -46,6 +54,7 @@ impl Peer {
         let output = Command::new(self.scripts.join("start"))
             .arg(kubeconfig)
             .arg(directory)
+            .env("PEERS_ETCD_FLAGS", self.etcd)
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()?;
