@@ -49,6 +49,10 @@ fn run() -> Result<bool> {
             "--quick" => size = Size::QUICK,
             "--binary" => binary = Some(PathBuf::from(arguments.next().ok_or("--binary needs a file")?)),
             "--json" => json = Some(PathBuf::from(arguments.next().ok_or("--json needs a file")?)),
+            "--groups" => {
+                GROUPS.into_iter().for_each(|group| println!("{group}"));
+                return Ok(true);
+            }
             group if GROUPS.contains(&group) => groups.push(argument),
             other => {
                 return Err(format!("what is {other:?}? Groups are {}\n{USAGE}", GROUPS.join(", ")).into());
