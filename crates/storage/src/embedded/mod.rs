@@ -82,9 +82,9 @@ use crate::{Answer, Commit, Committed, Error, Found, Options, Page, Range, Revis
 /// | 64 | 49,200 (47,300) | 52,700 (27,600) | 23,000 (14,800) | 0.02 |
 ///
 /// For scale: a whole kube-apiserver with etcd, over HTTPS, makes 174 and 483 creates per second on this machine with
-/// 1 and 16 clients. A B-tree transaction (redb) is slowest everywhere. fjall writes a journal as we do and is ahead with
-/// a lone writer, perhaps because it sets the size of its file in advance; with more writers, who is ahead changes with
-/// the load. Speed does not decide between these two. But our figures include preconditions, revisions, the tree and its
+/// 1 and 16 clients. A B-tree transaction (redb) is slowest everywhere. fjall writes a journal as we do and was ahead with
+/// a lone writer: it sets the size of its file in advance, as this log does too since these figures were taken. With more
+/// writers, who is ahead changes with the load. Speed does not decide between these two. But our figures include preconditions, revisions, the tree and its
 /// events, and on top of fjall all of that would come in addition: it would hold everything a second time, bring 29 more
 /// crates, and with some kinds of damage cut off the journal where we want to refuse. A log that is nothing but a log
 /// is less code than the layer between.
