@@ -34,7 +34,7 @@ impl Weight {
     fn variables(self) -> usize {
         match self {
             Self::Light => 4,
-            Self::Heavy => 78,
+            Self::Heavy => 90,
         }
     }
 
