@@ -79,23 +79,26 @@ pub(crate) fn keep() -> Arc<Traffic> {
 
 fn go(traffic: Weak<Traffic>) {
     let (tick, mut ticks) = mpsc::channel(1);
+    let used = traffic.clone();
     // As long as a blocking task runs, tokio does not move a paused clock.
     spawn_blocking(move || {
-        while let Some(traffic) = traffic.upgrade()
-            && tick.blocking_send(traffic.is_calm()).is_ok()
-        {
-            drop(traffic);
+        while used.strong_count() > 0 && tick.blocking_send(()).is_ok() {
             thread::sleep(TICK);
         }
     });
+    let is_calm = move || traffic.upgrade().is_some_and(|traffic| traffic.is_calm());
     tokio::spawn(async move {
         let mut last = Instant::now();
-        while let Some(calm) = ticks.recv().await {
+        while ticks.recv().await.is_some() {
             let passed = last.elapsed();
             last += passed;
-            // In small steps, so that no timer is late by more than a real one is.
-            for _ in 0..if calm { SPEED } else { 1 } {
-                advance(passed).await;
+            advance(passed).await;
+            // In small steps, for what wakes up may have something to send.
+            for _ in 1..SPEED {
+                if !is_calm() {
+                    break;
+                }
+                advance(TICK).await;
             }
         }
     });

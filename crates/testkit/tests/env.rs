@@ -177,7 +177,7 @@ async fn with_roles_everybody_may_do_what_theirs_allow() {
     assert_eq!(code(&create(eve(), "a").await.unwrap_err()), 403);
     let binding: RoleBinding = serde_json::from_value(json!({
         "metadata": {"name": "developers"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:aggregate-to-edit"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "developers"}],
     }))
     .unwrap();
