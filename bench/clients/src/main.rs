@@ -25,7 +25,8 @@ use crate::bench::Bench;
 use crate::rows::GROUPS;
 use crate::size::Size;
 
-const USAGE: &str = "usage: watchkeeper-bench-clients [--quick] [--binary FILE] [--json FILE] [GROUP ...]";
+const USAGE: &str =
+    "usage: watchkeeper-bench-clients [--quick] [--binary FILE] [--json FILE] [--groups] [GROUP ...]";
 /// Longer than this is not a measurement but a hang.
 const LIMIT: Duration = Duration::from_secs(40 * 60);
 

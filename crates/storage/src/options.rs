@@ -57,7 +57,7 @@ pub struct Limits {
     /// A checkpoint is made once the log is larger than this and larger than the last checkpoint.
     pub log_bytes: u64,
     /// The file of the log that is written to is longer than what is in it by up to this much, filled with zeros in advance: a
-    /// sync that need not record a new length of the file takes about half the time. Not with [`Durability::Relaxed`].
+    /// sync that need not record a new length of the file is quicker. Not with [`Durability::Relaxed`].
     pub reserved_bytes: u64,
 }
 
