@@ -1,62 +1,28 @@
 //! Runs the benchmarks and prints one table.
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::print_stderr)]
 
+use std::convert::Infallible;
 use std::panic::catch_unwind;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use watchkeeper_bench::rows::{GROUPS, Group, Size};
-use watchkeeper_bench_report::{Report, Row};
-
-const USAGE: &str = "usage: watchkeeper-bench [--quick] [--rounds N] [--json FILE] [--groups] [GROUP ...]";
+use watchkeeper_bench_report::{Asked, Report, Row, run};
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("{message}\n{USAGE}");
-            ExitCode::from(2)
-        }
-    }
+    run(&GROUPS.each_ref().map(|group| group.name), measure)
 }
 
-/// Says whether everything was measured and is as it should be.
-fn run() -> Result<bool, String> {
-    let mut size = Size { objects: 10_000, changes: 20_000, rounds: 7 };
-    let (mut json, mut groups) = (None, Vec::new());
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        match &*argument {
-            "--quick" => size = Size { objects: 1_000, changes: 2_000, rounds: 3 },
-            "--rounds" => {
-                let rounds = arguments.next().and_then(|rounds| rounds.parse().ok());
-                size.rounds = rounds.filter(|rounds| *rounds > 0).ok_or("--rounds needs a number above 0")?;
-            }
-            "--json" => json = Some(PathBuf::from(arguments.next().ok_or("--json needs a file")?)),
-            "--groups" => {
-                GROUPS.iter().for_each(|group| println!("{}", group.name));
-                return Ok(true);
-            }
-            name => groups.push(GROUPS.iter().find(|group| group.name == name).ok_or_else(|| {
-                let known: Vec<_> = GROUPS.iter().map(|group| group.name).collect();
-                format!("there is no group {name:?}, only {}", known.join(", "))
-            })?),
-        }
-    }
-    if groups.is_empty() {
-        groups.extend(&GROUPS);
-    }
+fn measure(asked: &Asked) -> Result<Report, Infallible> {
+    let size = match asked.quick {
+        true => Size { objects: 1_000, changes: 2_000, rounds: 3 },
+        false => Size { objects: 10_000, changes: 20_000, rounds: 7 },
+    };
     let mut report = Report { notes: vec![note(size)], ..Report::default() };
-    for group in groups {
+    for group in GROUPS.iter().filter(|group| asked.groups.contains(&group.name)) {
         eprintln!("measuring {} ...", group.name);
         report.extend(measured(group, size));
     }
-    print!("{}", report.text());
-    if let Some(file) = json {
-        report.save(&file)?;
-    }
-    Ok(report.is_good())
+    Ok(report)
 }
 
 /// What a group found, or that it did not get to its end.

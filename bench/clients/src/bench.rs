@@ -6,7 +6,7 @@ use watchkeeper_bench_report::{Report, Row};
 use watchkeeper_bench_target::{Peer, Result};
 
 use crate::child::Programs;
-use crate::rows::{GROUPS, NOTES};
+use crate::rows::NOTES;
 use crate::server::{Server, Which};
 use crate::size::Size;
 
@@ -25,13 +25,11 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Measures some groups, or if none is named, all.
-    pub(crate) async fn run(binary: PathBuf, worker: PathBuf, size: Size, groups: &[String]) -> Report {
+    /// Measures some groups.
+    pub(crate) async fn run(binary: PathBuf, worker: PathBuf, size: Size, groups: &[&'static str]) -> Report {
         let programs = Programs { ours: worker, peer: program() };
         let mut bench = Self { size, programs, report: Report::default(), binary, ours: None, real: None };
-        for group in
-            GROUPS.iter().filter(|group| groups.is_empty() || groups.iter().any(|named| named == *group))
-        {
+        for group in groups {
             match *group {
                 "informers" => bench.informers().await,
                 "queue-peers" => bench.queue().await,

@@ -8,6 +8,7 @@ mod chart;
 mod curve;
 mod machine;
 mod number;
+mod program;
 mod row;
 mod table;
 
@@ -19,6 +20,7 @@ pub use chart::{Bars, lines};
 pub use curve::{Curve, Point};
 pub use machine::Machine;
 pub use number::{Samples, Unit};
+pub use program::{Asked, run};
 pub use row::{Row, Target};
 pub use table::markdown;
 

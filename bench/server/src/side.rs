@@ -14,15 +14,17 @@ pub(crate) struct Side {
     pub(crate) size: Size,
     /// Those who watch it, while that is what is measured.
     pub(crate) crowd: Option<Crowd>,
+    /// How many changes they are told of before the next are made, at the most.
+    pub(crate) burst: usize,
 }
 
 impl Side {
     pub(crate) async fn ours(binary: &Path, size: Size) -> Result<Self> {
-        Ok(Self { target: Target::ours(binary).await?, size, crowd: None })
+        Ok(Self { target: Target::ours(binary).await?, size, crowd: None, burst: usize::MAX })
     }
 
     pub(crate) async fn peer(peer: &Peer, size: Size) -> Result<Self> {
-        Ok(Self { target: Target::peer(peer).await?, size: size.for_peer(), crowd: None })
+        Ok(Self { target: Target::peer(peer).await?, size: size.for_peer(), crowd: None, burst: usize::MAX })
     }
 }
 

@@ -42,6 +42,11 @@ impl Size {
         Self { requests: self.requests.min(200), changes: self.changes.min(300), ..self }
     }
 
+    /// How many changes so many watchers are told of.
+    pub(crate) fn changes_to(self, watchers: usize) -> usize {
+        if watchers > 100 { self.changes / 3 } else { self.changes }
+    }
+
     /// How many requests so many clients make together.
     pub(crate) fn requests_of(self, clients: usize) -> usize {
         self.requests * if clients == 1 { 1 } else { 4 }

@@ -9,6 +9,7 @@ mod client;
 mod filling;
 mod peer;
 mod process;
+mod program;
 mod sample;
 mod target;
 
@@ -17,6 +18,7 @@ pub use client::{Ask, Connection, Lines, NAME, Pieces, refusal};
 pub use filling::{by_clients, connected, over};
 pub use peer::Peer;
 pub use process::{Memory, Process, allow_open_files};
+pub use program::{beside, unless_ended};
 pub use sample::{DEFINITIONS, GROUP, Kind, SHARDS, after, metric, objects, uid, version};
 pub use target::{End, Target};
 

@@ -102,6 +102,7 @@ async fn no_change_is_lost_and_none_comes_twice_when_the_server_is_killed(mut pl
             *added.entry((format!("{:?}", change.kind()), change.key.name().to_owned())).or_default() += 1;
         }
     }
+    assert!(added.len() >= MANY, "{added:?}");
     assert!(added.iter().all(|((kind, _), count)| kind == "Added" && *count == 1), "{added:?}");
     running.stop().await;
     informer.stop().await;

@@ -1,9 +1,10 @@
 //! One change, many watchers.
 
-use watchkeeper_bench_report::Unit;
-use watchkeeper_bench_target::{Ask, Connection, Kind, Process, Result, connected, over, version};
+use watchkeeper_bench_report::{Row, Samples, Unit};
+use watchkeeper_bench_target::{Ask, Connection, Kind, Peer, Process, Result, connected, over, version};
 
 use super::{Bench, ROUND, limited, timed};
+use crate::bare::Bare;
 use crate::crowd::Crowd;
 use crate::side::Side;
 use crate::wanted::Wanted;
@@ -15,9 +16,9 @@ const MANY: usize = 100;
 const TIMES: f64 = 10.0;
 /// Clients that make the changes.
 const WRITERS: usize = 16;
-/// How many changes there are at once where more watch than that: kube-apiserver ends the watch of whoever is further behind than
-/// its buffers are long, and a thousand on the same machine are.
-const AHEAD: usize = 10;
+/// With no fewer changes at a time than this is it tried: kube-apiserver ends the watch of whoever is further behind than its buffers
+/// are long, and many on the same machine are.
+const FEWEST: usize = 10;
 /// Changes one after the other, of which each has to reach everybody before the next is made.
 const SINGLE: usize = 20;
 
@@ -28,7 +29,10 @@ impl Bench {
         for watchers in WATCHERS {
             eprintln!("connecting {watchers} watchers");
             for side in self.sides() {
+                side.burst = usize::MAX;
                 gather(side, &kind, watchers).await?;
+                // So that it is known how many changes at a time it bears.
+                deliver(side, &kind, watchers).await?;
             }
             let what = format!("{watchers} {}", if watchers == 1 { "watcher" } else { "watchers" });
             let rate = Wanted::new(Unit::Rate, format!("{what}: events delivered in total"));
@@ -46,13 +50,51 @@ impl Bench {
             ];
             self.alternate(rows, async |side| deliver(side, &kind, watchers).await).await;
             self.sides().for_each(|side| side.crowd = None);
+            if watchers >= MANY {
+                self.limit(&kind, &what, watchers).await?;
+            }
         }
+        Ok(())
+    }
+
+    /// What could be delivered by a server that has nothing to do but to send, beside what the peer was just found to deliver.
+    async fn limit(&mut self, kind: &Kind, what: &str, watchers: usize) -> Result<()> {
+        let bursts: Vec<String> = self
+            .sides()
+            .map(|side| match side.burst {
+                usize::MAX => "all at once".into(),
+                burst => format!("{burst} at a time"),
+            })
+            .collect();
+        let note = format!("To {what}, changes were made {}", bursts.join(" for ours, and "));
+        self.report.notes.push(if bursts.len() > 1 { note + " for the peer." } else { note + "." });
+        let path = kind.path(self.ours.last());
+        let object = self.ours.connection.call(Ask::get(&path)).await?.concat();
+        let line = format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", String::from_utf8_lossy(&object).trim_end());
+        let (bare, changes, mut rates) = (Bare::start()?, self.size.changes_to(watchers), Samples::default());
+        let crowd = limited(ROUND, Crowd::gather(&bare.access, "/", watchers)).await?;
+        for _ in 0..self.size.rounds {
+            crowd.expect(changes);
+            let send = async {
+                bare.send(&line, changes);
+                crowd.all_saw().await
+            };
+            rates.push((watchers * changes) as f64 / limited(ROUND, timed(send)).await?);
+        }
+        // The first of the rows that were just added.
+        let peer = self.report.rows.iter().rev().find(|row| row.unit == Unit::Rate).map(|row| row.peer.clone());
+        let title = format!("{what}: the same events from a program that only sends (not ours: the limit)");
+        let row = Row::new(self.group, title, Unit::Rate, rates);
+        self.report.rows.push(match peer.filter(|peer| !peer.is_empty()) {
+            Some(peer) => row.beside(Peer::NAME, peer),
+            None => row,
+        });
         Ok(())
     }
 }
 
 /// Lets so many watch a kind from now on.
-pub(super) async fn gather(side: &mut Side, kind: &Kind, watchers: usize) -> Result<()> {
+async fn gather(side: &mut Side, kind: &Kind, watchers: usize) -> Result<()> {
     side.renew().await?;
     let list = side.connection.call(Ask::get(&kind.all("limit=1"))).await?.concat();
     let version = version(&list).ok_or("a list has no version")?;
@@ -63,43 +105,72 @@ pub(super) async fn gather(side: &mut Side, kind: &Kind, watchers: usize) -> Res
     Ok(())
 }
 
-/// Makes changes with several clients, and gives the seconds from the first request to the last watcher told.
-pub(super) async fn told(
-    side: &mut Side,
-    kind: &Kind,
-    writers: &mut [Connection],
-    changes: usize,
-) -> Result<f64> {
-    let (path, numbers) = (kind.collection(), side.take(changes));
-    let crowd = side.crowd.as_ref().ok_or("nobody watches")?;
-    crowd.expect(changes);
-    timed(async {
-        over(writers, numbers, async |connection, number| {
-            connection.call(Ask::post(&path, &kind.object(number, 1, None))).await.map(drop)
+/// Makes changes with several clients, as many at a time as the side bears, and gives the seconds from the first request to the last
+/// watcher told.
+async fn told(side: &mut Side, kind: &Kind, writers: &mut [Connection], changes: usize) -> Result<f64> {
+    let (path, mut left, mut time) = (kind.collection(), changes, 0.0);
+    while left > 0 {
+        let some = left.min(side.burst);
+        let numbers = side.take(some);
+        let crowd = side.crowd.as_ref().ok_or("nobody watches")?;
+        crowd.expect(some);
+        time += timed(async {
+            over(writers, numbers, async |connection, number| {
+                connection.call(Ask::post(&path, &kind.object(number, 1, None))).await.map(drop)
+            })
+            .await?;
+            crowd.all_saw().await
         })
         .await?;
-        crowd.all_saw().await
-    })
-    .await
+        left -= some;
+    }
+    Ok(time)
+}
+
+/// Measures something while so many watch. If the server ends watches, it is done again with fewer changes at a time.
+async fn watched<T>(
+    side: &mut Side,
+    kind: &Kind,
+    watchers: usize,
+    changes: usize,
+    mut measure: impl AsyncFnMut(&mut Side, &mut [Connection]) -> Result<T>,
+) -> Result<T> {
+    let mut writers = connected(&side.access, WRITERS).await?;
+    loop {
+        if side.crowd.is_none() {
+            gather(side, kind, watchers).await?;
+        }
+        match measure(side, &mut writers).await {
+            Err(error) if side.burst > FEWEST => {
+                side.burst = (side.burst.min(changes) / 3).max(FEWEST);
+                eprintln!("{error}: {} changes at a time", side.burst);
+                side.crowd = None;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Seconds until the last of so many, who come anew, was told of changes.
+pub(super) async fn reached(side: &mut Side, kind: &Kind, watchers: usize, changes: usize) -> Result<f64> {
+    side.burst = usize::MAX;
+    side.crowd = None;
+    watched(side, kind, watchers, changes, async |side, writers| told(side, kind, writers, changes).await).await
 }
 
 /// Events per second, all watchers together; what an event costs; how long one takes.
 async fn deliver(side: &mut Side, kind: &Kind, watchers: usize) -> Result<[f64; 4]> {
-    let own = Process::of(std::process::id());
-    let changes = if watchers > MANY { side.size.changes / 3 } else { side.size.changes };
-    let mut writers = connected(&side.access, WRITERS).await?;
-    let (server, client) = (side.cpu()?, own.cpu()?);
-    let (mut time, mut left) = (0.0, changes);
-    while left > 0 {
-        let some = if watchers > MANY { left.min(AHEAD) } else { left };
-        time += told(side, kind, &mut writers, some).await?;
-        left -= some;
-    }
-    let (server, client) = (side.cpu()? - server, own.cpu()? - client);
-    let events = (watchers * changes) as f64;
-    let mut single = 0.0;
-    for _ in 0..SINGLE {
-        single += told(side, kind, &mut writers[..1], 1).await?;
-    }
-    Ok([events / time, server / events, client / events, single / SINGLE as f64])
+    let (own, changes) = (Process::of(std::process::id()), side.size.changes_to(watchers));
+    watched(side, kind, watchers, changes, async |side, writers| {
+        let (server, client) = (side.cpu()?, own.cpu()?);
+        let time = told(side, kind, writers, changes).await?;
+        let (server, client) = (side.cpu()? - server, own.cpu()? - client);
+        let events = (watchers * changes) as f64;
+        let mut single = 0.0;
+        for _ in 0..SINGLE {
+            single += told(side, kind, &mut writers[..1], 1).await?;
+        }
+        Ok([events / time, server / events, client / events, single / SINGLE as f64])
+    })
+    .await
 }

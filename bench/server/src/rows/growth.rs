@@ -1,10 +1,10 @@
 //! How costs grow with the number of objects, or of watchers.
 
 use watchkeeper_bench_report::{Curve, Point, Row, Samples, Unit};
-use watchkeeper_bench_target::{End, Kind, Memory, Peer, Result, connected};
+use watchkeeper_bench_target::{End, Kind, Memory, Peer, Result};
 
 use super::collecting::{namespace, owner};
-use super::fan_out::{gather, told};
+use super::fan_out::reached;
 use super::lists::List;
 use super::restart::restarted;
 use super::{Bench, round};
@@ -82,9 +82,7 @@ impl Cost {
             }
             Self::Restart => restarted(side, &at.listed, End::Asked).await,
             Self::Watchers => {
-                gather(side, &at.watched, self.count(at.objects)).await?;
-                let mut writers = connected(&side.access, WRITERS).await?;
-                told(side, &at.watched, &mut writers, CHANGES).await
+                reached(side, &at.watched, self.count(at.objects), CHANGES).await
             }
             Self::Owner => Ok(owner(side, &at.owned, &at.others, at.objects).await?.0),
             Self::Namespace => Ok(namespace(side, &at.owned, &at.others, at.objects).await?.0),

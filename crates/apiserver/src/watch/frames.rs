@@ -48,6 +48,7 @@ pub(crate) struct Frames {
 
 #[derive(Default)]
 struct Recent {
+    /// By revision.
     frames: VecDeque<Arc<Frame>>,
     bytes: usize,
 }
@@ -75,13 +76,17 @@ impl Frames {
     /// The frame of an event.
     pub(crate) fn of(&self, event: &Arc<Event>) -> Arc<Frame> {
         let mut recent = self.recent.lock();
-        // Newest last: whoever keeps up finds it within a few steps.
-        if let Some(frame) = recent.frames.iter().rev().find(|frame| Arc::ptr_eq(&frame.event, event)) {
-            return Arc::clone(frame);
+        let mut at = recent.frames.partition_point(|frame| frame.event.revision < event.revision);
+        // Changes that were made together have one revision.
+        while let Some(frame) = recent.frames.get(at).filter(|frame| frame.event.revision == event.revision) {
+            if Arc::ptr_eq(&frame.event, event) {
+                return Arc::clone(frame);
+            }
+            at += 1;
         }
         let frame = Arc::new(Frame { event: Arc::clone(event), slots: Default::default() });
         recent.bytes += frame.size();
-        recent.frames.push_back(Arc::clone(&frame));
+        recent.frames.insert(at, Arc::clone(&frame));
         while recent.frames.len() > RECENT || recent.bytes > RECENT_BYTES {
             let Some(oldest) = recent.frames.pop_front() else { break };
             recent.bytes -= oldest.size();

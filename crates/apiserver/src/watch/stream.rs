@@ -33,6 +33,10 @@ const BATCH: usize = 64 << 10;
 /// more than a processor is spent on it, and what is told to a few watchers is never held back.
 const COST: Duration = Duration::from_micros(10);
 
+/// Where several changes are told at once anyway, gathering a few more delays none of them by much: up to so many times as
+/// long is taken, and so as much less spent.
+const PATIENCE: usize = 4;
+
 /// Times below this cannot be slept.
 const SHORTEST_REST: Duration = Duration::from_millis(1);
 
@@ -176,14 +180,14 @@ impl Watcher {
                 break line;
             }
         };
-        let lines = self.gather(first);
-        self.begin_rest();
+        let (lines, count) = self.gather(first);
+        self.begin_rest(count);
         Some(lines)
     }
 
-    /// Sees to it that changes are gathered if they come too fast for the number of watchers.
-    fn begin_rest(&mut self) {
-        if let Some(rest) = rest(self.asked.resource.frames.watchers()) {
+    /// Sees to it that changes are gathered if they come too fast for the number of watchers. So many were just told at once.
+    fn begin_rest(&mut self, count: usize) {
+        if let Some(rest) = rest(self.asked.resource.frames.watchers(), count) {
             let now = Instant::now();
             let before = self.told_at.replace(now);
             let is_busy = before.is_some_and(|before| now - before < rest * 2);
@@ -240,26 +244,28 @@ impl Watcher {
         }
     }
 
-    /// Adds what is ready to be told to a line, so that many changes go out at once.
-    fn gather(&mut self, first: Bytes) -> Bytes {
-        let Some(Some(mut update)) = self.watch.next().now_or_never() else { return first };
-        let mut batch = BytesMut::from(first);
+    /// Adds what is ready to be told to a line, so that many changes go out at once, and says how many there are.
+    fn gather(&mut self, first: Bytes) -> (Bytes, usize) {
+        let Some(Some(mut update)) = self.watch.next().now_or_never() else { return (first, 1) };
+        let (mut batch, mut count) = (BytesMut::from(first), 1);
         loop {
             if let Some(Some(line)) = self.tell(Some(update)) {
                 batch.extend_from_slice(&line);
+                count += 1;
             }
             if self.ended || batch.len() >= BATCH {
-                return batch.freeze();
+                break;
             }
             match self.watch.next().now_or_never() {
                 Some(Some(next)) => update = next,
                 Some(None) => {
                     self.ended = true;
-                    return batch.freeze();
+                    break;
                 }
-                None => return batch.freeze(),
+                None => break,
             }
         }
+        (batch.freeze(), count)
     }
 
     fn tell(&mut self, update: Option<Result<Update, Error>>) -> Option<Option<Bytes>> {
@@ -337,10 +343,10 @@ impl Drop for Watcher {
     }
 }
 
-/// How long changes are gathered for so many watchers.
-fn rest(watchers: usize) -> Option<Duration> {
-    let rest = COST * u32::try_from(watchers).unwrap_or(u32::MAX);
-    (rest >= SHORTEST_REST).then(|| rest.min(LONGEST_REST))
+/// How long changes are gathered for so many watchers, if so many changes were just told at once.
+fn rest(watchers: usize, count: usize) -> Option<Duration> {
+    let all = COST * u32::try_from(watchers).unwrap_or(u32::MAX);
+    (all >= SHORTEST_REST).then(|| (all * count.clamp(1, PATIENCE) as u32).min(LONGEST_REST))
 }
 
 async fn tick(interval: &mut Option<Interval>) {
