@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -197,10 +198,11 @@ type subscribable struct {
 	add func(cache.ResourceEventHandler) error
 }
 
-// informer makes one, and what runs it.
+// informer makes one, and what runs it. Whatever holds objects whole keeps what is otherwise stripped.
 func informer(ctx context.Context, mode string, from *place, config *rest.Config) (subscribable, func(), error) {
 	var shared cache.SharedIndexInformer
 	var run func()
+	mode, whole := strings.CutSuffix(mode, "-whole")
 	switch mode {
 	case "typed":
 		config.ContentType = runtime.ContentTypeProtobuf
@@ -209,7 +211,7 @@ func informer(ctx context.Context, mode string, from *place, config *rest.Config
 		if err != nil {
 			return subscribable{}, nil, err
 		}
-		factory := clientgo.NewSharedInformerFactoryWithOptions(set, 0, clientgo.WithNamespace(from.namespace), clientgo.WithTransform(strip))
+		factory := clientgo.NewSharedInformerFactoryWithOptions(set, 0, clientgo.WithNamespace(from.namespace))
 		shared, run = factory.Core().V1().Pods().Informer(), func() { factory.StartWithContext(ctx) }
 	case "dynamic":
 		set, err := dynamic.NewForConfig(config)
@@ -218,9 +220,6 @@ func informer(ctx context.Context, mode string, from *place, config *rest.Config
 		}
 		factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(set, 0, from.namespace, nil)
 		shared, run = factory.ForResource(from.gvr()).Informer(), func() { factory.Start(ctx.Done()) }
-		if err := shared.SetTransform(strip); err != nil {
-			return subscribable{}, nil, err
-		}
 	case "metadata":
 		set, err := metadata.NewForConfig(config)
 		if err != nil {
@@ -228,13 +227,15 @@ func informer(ctx context.Context, mode string, from *place, config *rest.Config
 		}
 		factory := metadatainformer.NewFilteredSharedInformerFactory(set, 0, from.namespace, nil)
 		shared, run = factory.ForResource(from.gvr()).Informer(), func() { factory.Start(ctx.Done()) }
-		if err := shared.SetTransform(strip); err != nil {
-			return subscribable{}, nil, err
-		}
 	case "cache-typed", "cache-unstructured":
 		return cached(ctx, mode, from, config)
 	default:
 		return subscribable{}, nil, fmt.Errorf("what mode is %q?", mode)
+	}
+	if !whole {
+		if err := shared.SetTransform(strip); err != nil {
+			return subscribable{}, nil, err
+		}
 	}
 	add := func(handler cache.ResourceEventHandler) error {
 		_, err := shared.AddEventHandler(handler)

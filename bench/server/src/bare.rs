@@ -95,7 +95,11 @@ async fn serve(listener: std::net::TcpListener, acceptor: &TlsAcceptor, pieces: 
     }
 }
 
-async fn answer(stream: TcpStream, acceptor: TlsAcceptor, mut pieces: broadcast::Receiver<Bytes>) -> Result<()> {
+async fn answer(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    mut pieces: broadcast::Receiver<Bytes>,
+) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = acceptor.accept(stream).await?;
     // Whatever was asked fits, and the answer is the same.

@@ -32,6 +32,8 @@ impl Mode {
             (_, "typed") => "client-go typed",
             (_, "dynamic") => "client-go dynamic",
             (_, "metadata") => "client-go metadata",
+            (_, "typed-whole") => "client-go typed, as is its default: with managedFields",
+            (_, "dynamic-whole") => "client-go dynamic, as is its default: with managedFields",
             (_, "cache-typed") => "controller-runtime cache, typed",
             (_, "cache-unstructured") => "controller-runtime cache, unstructured",
             (_, name) => name,

@@ -94,6 +94,8 @@ impl Bench {
             (Wall, "packed", "typed", None),
             (Heap, "packed", "typed", Some(3.0)),
             (Heap, "packed", "dynamic", Some(10.0)),
+            (Heap, "packed", "typed-whole", Some(3.0)),
+            (Heap, "packed", "dynamic-whole", Some(10.0)),
             (Heap, "compressed", "typed", Some(8.0)),
             (Heap, "metadata", "metadata", None),
             (Rss, "packed", "typed", None),

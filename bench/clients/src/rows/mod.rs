@@ -15,7 +15,7 @@ pub(crate) const GROUPS: [&str; 3] = ["informers", "queue-peers", "reconcile"];
 pub(crate) const NOTES: [&str; 4] = [
     "*Clients, both sides*: ours is a program on our crates, the peer's one on client-go 0.36 and controller-runtime 0.24, each a \
      process of its own that watches the same objects of the same server over loopback (HTTP/2 with TLS; the re-list rows through \
-     a plain HTTP proxy). Both drop `managedFields`, never resync, list by streaming (WatchList), are not limited in requests, \
+     a plain HTTP proxy). Both drop `managedFields` (ours by default, the peer by a transform, except where a row says so), never resync, list by streaming (WatchList), are not limited in requests, \
      and have handlers that do the same: count, and look at the version; where a row says so, also at a field of the spec. CPU \
      time is user and system time of the process as the kernel counts it. Our program counts its allocations, which costs it a \
      little and the peer nothing. `GOGC` and `GOMAXPROCS` are Go's defaults; so are tokio's worker threads.",

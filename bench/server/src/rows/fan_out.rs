@@ -70,7 +70,8 @@ impl Bench {
         self.report.notes.push(if bursts.len() > 1 { note + " for the peer." } else { note + "." });
         let path = kind.path(self.ours.last());
         let object = self.ours.connection.call(Ask::get(&path)).await?.concat();
-        let line = format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", String::from_utf8_lossy(&object).trim_end());
+        let line =
+            format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", String::from_utf8_lossy(&object).trim_end());
         let (bare, changes, mut rates) = (Bare::start()?, self.size.changes_to(watchers), Samples::default());
         let crowd = limited(ROUND, Crowd::gather(&bare.access, "/", watchers)).await?;
         for _ in 0..self.size.rounds {
@@ -82,7 +83,8 @@ impl Bench {
             rates.push((watchers * changes) as f64 / limited(ROUND, timed(send)).await?);
         }
         // The first of the rows that were just added.
-        let peer = self.report.rows.iter().rev().find(|row| row.unit == Unit::Rate).map(|row| row.peer.clone());
+        let peer =
+            self.report.rows.iter().rev().find(|row| row.unit == Unit::Rate).map(|row| row.peer.clone());
         let title = format!("{what}: the same events from a program that only sends (not ours: the limit)");
         let row = Row::new(self.group, title, Unit::Rate, rates);
         self.report.rows.push(match peer.filter(|peer| !peer.is_empty()) {
@@ -155,7 +157,8 @@ async fn watched<T>(
 pub(super) async fn reached(side: &mut Side, kind: &Kind, watchers: usize, changes: usize) -> Result<f64> {
     side.burst = usize::MAX;
     side.crowd = None;
-    watched(side, kind, watchers, changes, async |side, writers| told(side, kind, writers, changes).await).await
+    watched(side, kind, watchers, changes, async |side, writers| told(side, kind, writers, changes).await)
+        .await
 }
 
 /// Events per second, all watchers together; what an event costs; how long one takes.

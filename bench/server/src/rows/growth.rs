@@ -81,9 +81,7 @@ impl Cost {
                 Ok(side.cpu()? - before)
             }
             Self::Restart => restarted(side, &at.listed, End::Asked).await,
-            Self::Watchers => {
-                reached(side, &at.watched, self.count(at.objects), CHANGES).await
-            }
+            Self::Watchers => reached(side, &at.watched, self.count(at.objects), CHANGES).await,
             Self::Owner => Ok(owner(side, &at.owned, &at.others, at.objects).await?.0),
             Self::Namespace => Ok(namespace(side, &at.owned, &at.others, at.objects).await?.0),
         }

@@ -175,10 +175,13 @@ impl Graph {
         owners
     }
 
-    /// The keys of the objects that name this uid as an owner.
+    /// The keys of the objects that name this uid as an owner. In their order, for whoever works on many that lie beside each other
+    /// in memory is faster than who jumps to and fro.
     pub(super) fn dependents(&self, uid: &str) -> Vec<Box<str>> {
-        let dependents = self.dependents.get(uid);
-        dependents.into_iter().flat_map(|dependents| dependents.keys.keys().cloned()).collect()
+        let Some(dependents) = self.dependents.get(uid) else { return Vec::new() };
+        let mut keys: Vec<Box<str>> = dependents.keys.keys().cloned().collect();
+        keys.sort_unstable();
+        keys
     }
 
     /// The keys of the dependents of an object that has owners of its own or waits for them.
