@@ -9,7 +9,7 @@ use serde_json::Value;
 use watchkeeper_kinds::protobuf;
 use watchkeeper_schema::yaml;
 use watchkeeper_storage::Entry;
-use watchkeeper_table::{Include, Partial, PartialList, Row, Table};
+use watchkeeper_table::{Include, PartialList, Row, Table};
 
 use crate::failure::Failure;
 use crate::front::Body;
@@ -143,7 +143,7 @@ impl Pieces {
         let resource = &self.resource;
         let written = match &self.items {
             Items::Objects => return resource.write_item(entry, out),
-            Items::Partial => serde_json::to_writer(out, &Partial(&resource.read_metadata(entry)?)),
+            Items::Partial => return resource.write_partial(entry, entry.modified, out),
             Items::Rows(include, now) => {
                 let (printer, object) = (resource.printer(), &resource.read(entry)?);
                 serde_json::to_writer(out, &Row { printer, include: *include, object, now: *now })

@@ -1,5 +1,7 @@
 //! One change, many watchers.
 
+use std::time::Duration;
+
 use watchkeeper_bench_report::{Row, Samples, Unit};
 use watchkeeper_bench_target::{Ask, Connection, Kind, Peer, Process, Result, connected, over, version};
 
@@ -19,6 +21,9 @@ const WRITERS: usize = 16;
 /// With no fewer changes at a time than this is it tried: kube-apiserver ends the watch of whoever is further behind than its buffers
 /// are long, and many on the same machine are.
 const FEWEST: usize = 10;
+/// How often it is tried, and how long it is waited in between, the second time twice as long.
+const ATTEMPTS: u32 = 8;
+const PAUSE: Duration = Duration::from_secs(1);
 /// Changes one after the other, of which each has to reach everybody before the next is made.
 const SINGLE: usize = 20;
 
@@ -129,7 +134,8 @@ async fn told(side: &mut Side, kind: &Kind, writers: &mut [Connection], changes:
     Ok(time)
 }
 
-/// Measures something while so many watch. If the server ends watches, it is done again with fewer changes at a time.
+/// Measures something while so many watch. If the server ends watches, it is done again, a little later and with fewer changes at a
+/// time.
 async fn watched<T>(
     side: &mut Side,
     kind: &Kind,
@@ -138,15 +144,18 @@ async fn watched<T>(
     mut measure: impl AsyncFnMut(&mut Side, &mut [Connection]) -> Result<T>,
 ) -> Result<T> {
     let mut writers = connected(&side.access, WRITERS).await?;
+    let mut attempt = 1;
     loop {
         if side.crowd.is_none() {
             gather(side, kind, watchers).await?;
         }
         match measure(side, &mut writers).await {
-            Err(error) if side.burst > FEWEST => {
+            Err(error) if attempt < ATTEMPTS => {
                 side.burst = (side.burst.min(changes) / 3).max(FEWEST);
                 eprintln!("{error}: {} changes at a time", side.burst);
                 side.crowd = None;
+                tokio::time::sleep(PAUSE * attempt).await;
+                attempt += 1;
             }
             done => return done,
         }

@@ -1,7 +1,9 @@
 //! From stored bytes to what clients see.
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 use watchkeeper_storage::{Entry, Revision};
+use watchkeeper_table::Partial;
 
 use super::{Nature, Resource};
 use crate::definition;
@@ -16,9 +18,12 @@ const UNKNOWN: u64 = 0;
 
 /// An object of which all else is passed over.
 #[derive(serde::Deserialize)]
-struct OnlyMetadata {
-    metadata: Value,
+struct OnlyMetadata<T> {
+    metadata: T,
 }
+
+/// What the metadata of an object is served as, up to the metadata.
+const PARTIAL: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
 
 /// A stored object that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +116,29 @@ impl Resource {
         Ok(())
     }
 
+    /// Writes the metadata of a stored object, as of a revision, as a `PartialObjectMetadata`.
+    pub(crate) fn write_partial(
+        &self,
+        entry: &Entry,
+        revision: Revision,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unreadable> {
+        let record = self.record(entry)?.at(revision);
+        if !self.serves(&record) {
+            let object = self.convert(&record, &entry.key)?;
+            // Writing a value to a vector cannot fail.
+            let _ = serde_json::to_writer(out, &Partial(&object));
+            return Ok(());
+        }
+        let json = record.json();
+        let only: OnlyMetadata<&RawValue> =
+            serde_json::from_slice(&json).map_err(|error| unreadable(&entry.key, error))?;
+        out.extend_from_slice(PARTIAL);
+        out.extend_from_slice(only.metadata.get().as_bytes());
+        out.push(b'}');
+        Ok(())
+    }
+
     /// A stored object as this version.
     pub(crate) fn read(&self, entry: &Entry) -> Result<Value, Unreadable> {
         self.read_at(entry, entry.modified)
@@ -138,7 +166,7 @@ impl Resource {
         if !self.serves(&record) {
             return self.convert(&record, &entry.key);
         }
-        let only: OnlyMetadata =
+        let only: OnlyMetadata<Value> =
             serde_json::from_slice(&record.json()).map_err(|error| unreadable(&entry.key, error))?;
         Ok(Value::Object([("metadata".to_owned(), only.metadata)].into_iter().collect()))
     }

@@ -154,7 +154,12 @@ pub(crate) fn encode(
     first: bool,
 ) -> Result<Bytes, Unreadable> {
     let object = match (form.shape, form.format) {
-        (Shape::Object, Format::Json | Format::Yaml) => return line(resource, told, entry, revision),
+        (Shape::Object, Format::Json | Format::Yaml) => {
+            return line(told, entry, |out| resource.write_json(entry, revision, out));
+        }
+        (Shape::Partial, Format::Json | Format::Yaml) => {
+            return line(told, entry, |out| resource.write_partial(entry, revision, out));
+        }
         (Shape::Partial, _) => resource.read_metadata_at(entry, revision)?,
         _ => resource.read_at(entry, revision)?,
     };
@@ -176,12 +181,16 @@ pub(crate) fn frame(kind: &str, object: &Value, format: Format) -> Option<Bytes>
 }
 
 /// The same for an object in JSON, which needs not be parsed for it.
-fn line(resource: &Resource, told: Told, entry: &Entry, revision: Revision) -> Result<Bytes, Unreadable> {
+fn line(
+    told: Told,
+    entry: &Entry,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), Unreadable>,
+) -> Result<Bytes, Unreadable> {
     let mut line = Vec::with_capacity(entry.value.len() + 64);
     line.extend_from_slice(br#"{"type":""#);
     line.extend_from_slice(told.name().as_bytes());
     line.extend_from_slice(br#"","object":"#);
-    resource.write_json(entry, revision, &mut line)?;
+    write(&mut line)?;
     line.extend_from_slice(b"}\n");
     Ok(line.into())
 }
