@@ -194,3 +194,43 @@ fn line(
     line.extend_from_slice(b"}\n");
     Ok(line.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use watchkeeper_storage::Change;
+
+    fn event(revision: Revision, bytes: usize) -> Arc<Event> {
+        let (key, value) = (format!("/{revision}").into(), vec![0; bytes].into());
+        let entry = Entry { key, value, created: revision, modified: revision };
+        Arc::new(Event { revision, change: Change::Created(Arc::new(entry)) })
+    }
+
+    #[test]
+    fn whoever_is_told_of_an_event_gets_the_same_frame_in_whatever_order_they_come() {
+        let frames = Frames::default();
+        // The second and the third were made together.
+        let events = [event(5, 1), event(7, 1), event(7, 1), event(9, 1)];
+        let first: Vec<_> = [2, 0, 3, 1].map(|number: usize| (number, frames.of(&events[number]))).into();
+        for (number, frame) in first {
+            assert!(Arc::ptr_eq(&frame.event, &events[number]));
+            assert!(Arc::ptr_eq(&frames.of(&events[number]), &frame), "{number}");
+        }
+        assert_eq!(frames.recent.lock().frames.len(), 4);
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_first_by_their_number_and_by_their_size() {
+        let frames = Frames::default();
+        let held =
+            || frames.recent.lock().frames.iter().map(|frame| frame.event.revision).collect::<Vec<_>>();
+        let count = RECENT as Revision;
+        (1..=count + 2).for_each(|revision| drop(frames.of(&event(revision, 1))));
+        assert_eq!((held().first(), held().len()), (Some(&3), RECENT));
+        // Whoever is far behind does not take the place of what others are about to need.
+        frames.of(&event(1, 1));
+        assert_eq!((held().first(), held().len()), (Some(&3), RECENT));
+        frames.of(&event(count + 3, RECENT_BYTES - 200));
+        assert_eq!(held(), [count + 3]);
+    }
+}

@@ -383,3 +383,17 @@ impl watchkeeper_storage::Watching for Nothing {
 
     fn request_progress(&mut self) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_held_back_only_from_many_and_longer_where_several_come_at_once() {
+        let milliseconds = |watchers, count| rest(watchers, count).map(|rest| rest.as_millis());
+        assert_eq!(milliseconds(99, 50), None);
+        assert_eq!([1, 2, 4, 50].map(|count| milliseconds(100, count)), [Some(1), Some(2), Some(4), Some(4)]);
+        assert_eq!([1, 4].map(|count| milliseconds(1_000, count)), [Some(10), Some(20)]);
+        assert_eq!(milliseconds(usize::MAX, usize::MAX), Some(20));
+    }
+}

@@ -25,7 +25,7 @@ async fn env() -> (TestEnv, Client) {
     (env, person)
 }
 
-/// Allows the operator this: verbs on resources of a group.
+/// Allows the operator this: verbs on resources of a group. A real server takes a moment to know of new roles.
 async fn grant(person: &Client, name: &str, rights: &[(&str, &str, &str)]) {
     let words = |list: &str| list.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let rules: Vec<Value> = rights
@@ -44,6 +44,19 @@ async fn grant(person: &Client, name: &str, rights: &[(&str, &str, &str)]) {
     .unwrap();
     person.create(&role).await.unwrap();
     person.create(&binding).await.unwrap();
+    let Some((verbs, group, resource)) = rights.first() else { return };
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": OPERATOR, "resourceAttributes": {"verb": words(verbs)[0], "group": group, "resource": resource}},
+    });
+    eventually(|| async {
+        let request = http::Request::post("/apis/authorization.k8s.io/v1/subjectaccessreviews")
+            .header("content-type", "application/json")
+            .body(review.to_string().into_bytes());
+        let answer: Value = person.transport().request(request.unwrap()).await.unwrap();
+        answer["status"]["allowed"] == true
+    })
+    .await;
 }
 
 const WIDGETS: (&str, &str, &str) = ("get list watch", "test.watchkeeper.dev", "widgets");
