@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use crate::dispatch::Call;
 use crate::failure::Failure;
-use crate::request::path::{Prefix, Target};
+use crate::request::action::Action;
 use crate::server::Server;
 
 impl Server {
     /// How long a request may take; `None` for watches, which have a limit of their own.
-    pub(crate) fn limit(&self, call: &Call, target: &Target) -> Option<Duration> {
-        if let Target::Resource(target) = target
-            && (target.prefix == Some(Prefix::Watch) || call.query.flag("watch").unwrap_or_default())
-        {
+    pub(crate) fn limit(&self, call: &Call, action: &Action) -> Option<Duration> {
+        if action.is_watch() {
             return None;
         }
         let most = self.options.request_timeout;

@@ -34,15 +34,17 @@ pub(crate) fn denied(identity: &Identity, request: &Request<'_>, reason: &str) -
     Failure::forbidden(subject, name, &why)
 }
 
-/// Whether a subresource is a way into something that a node runs.
-pub(crate) fn needs_node(resource: &Resource, subresource: &str) -> bool {
-    let what = (resource.plural.as_str(), subresource);
-    let is_one = match what {
-        ("pods", part) => matches!(part, "attach" | "exec" | "log" | "portforward" | "proxy"),
-        ("nodes" | "services", part) => part == "proxy",
-        _ => false,
-    };
-    is_one && resource.group.is_empty()
+/// The verbs of a subresource that is a way into something that a node runs; `None` if it is another one.
+pub(crate) fn connect_verbs(resource: &Resource, subresource: &str) -> Option<&'static [&'static str]> {
+    if !resource.group.is_empty() || resource.builtin_kind().is_none() {
+        return None;
+    }
+    match (resource.plural.as_str(), subresource) {
+        ("pods", "log") => Some(&["get"]),
+        ("pods", "attach" | "exec" | "portforward") => Some(&["create", "get"]),
+        ("pods" | "nodes" | "services", "proxy") => Some(&["create", "delete", "get", "patch", "update"]),
+        _ => None,
+    }
 }
 
 /// There are no nodes behind this server, so nothing runs that could be looked into.

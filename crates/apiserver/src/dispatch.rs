@@ -3,53 +3,41 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::request::Parts;
 use http::{HeaderMap, Method};
 
+use crate::access::Authorized;
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::front::{Body, BodyError, Identity, MAX_REQUEST_BYTES, Request, Response};
 use crate::render::{Form, Shape};
 use crate::reply::Reply;
+use crate::request::action::{Action, PageAction, Verb};
 use crate::request::delete_options::DeleteOptions;
 use crate::request::list_options::ListOptions;
 use crate::request::media::{self, Accepted, Endpoint, Format, PatchFormat, Transform};
-use crate::request::path::{Prefix, ResourceTarget, Target};
+use crate::request::path::Target;
 use crate::request::query::Query;
 use crate::request::write_options::WriteOptions;
 use crate::resource::Resource;
+use crate::route::{Collection, Operation, Route, Unrouted};
 use crate::server::Server;
 use crate::write::{Applying, Incoming, Manner, Part, Patch, Place, ScaleChange, Written};
 use crate::{deadline, discovery, gzip, health, openapi};
 
-/// A request, read as far as every handler needs it.
+/// A request, read as far as every handler needs it. What it asks for is not here: that is an [`Action`].
 pub(crate) struct Call {
-    pub(crate) method: Method,
-    pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
     /// Who sent it, or on whose behalf it was sent.
     pub(crate) identity: Arc<Identity>,
-    /// The path with nothing escaped, as rules name it.
-    pub(crate) decoded_path: String,
     pub(crate) pretty: bool,
     pub(crate) body: Bytes,
 }
 
 impl Call {
-    fn new(parts: Parts, identity: Identity) -> Self {
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let pretty = media::pretty(&parts.headers, &query);
-        Self {
-            method: parts.method,
-            path: parts.uri.path().to_owned(),
-            headers: parts.headers,
-            query,
-            identity: Arc::new(identity),
-            decoded_path: String::new(),
-            pretty,
-            body: Bytes::new(),
-        }
+    fn new(headers: HeaderMap, query: Query, identity: Identity) -> Self {
+        let pretty = media::pretty(&headers, &query);
+        Self { headers, query, identity: Arc::new(identity), pretty, body: Bytes::new() }
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, Failure> {
@@ -82,11 +70,17 @@ impl Server {
     pub(crate) async fn answer(self: Arc<Self>, request: Request, identity: Identity) -> Response {
         let started = std::time::Instant::now();
         let (parts, body) = request.into_parts();
-        let call = Call::new(parts, identity);
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let verb = verb(&parts.method, &query);
+        let action = Action::of(&parts.method, parts.uri.path(), &query);
+        let call = Call::new(parts.headers, query, identity);
         let (audit, pretty) = (call.headers.get("audit-id").cloned(), call.pretty);
-        let verb = verb(&call);
         let (format, gzip) = (failure_format(&call.headers), gzip::is_wanted(&call.headers));
-        let reply = match self.read_and_route(call, body).await {
+        let answer = async {
+            let action = action?;
+            self.authorize_and_serve(call, action, body).await
+        };
+        let reply = match answer.await {
             Ok(reply) => reply,
             Err(failure) => Reply::failure(&failure, format),
         };
@@ -95,40 +89,53 @@ impl Server {
     }
 
     /// Reads the body of a request, once it is known that its sender may send it.
-    async fn read_and_route(self: &Arc<Self>, mut call: Call, body: Body) -> Result<Reply, Failure> {
-        let target = Target::parse(&call.path)?;
-        if !matches!(target, Target::Resource(_)) {
-            call.decoded_path = crate::request::unescaped_segment(&call.path).unwrap_or_default();
-        }
-        if let Err(failure) = self.authorize(&mut call, &target) {
-            let reply = Reply::failure(&failure, failure_format(&call.headers));
-            return Ok(reply.header("x-content-type-options", "nosniff"));
-        }
-        let limit = self.limit(&call, &target);
+    async fn authorize_and_serve(
+        self: &Arc<Self>,
+        mut call: Call,
+        action: Action,
+        body: Body,
+    ) -> Result<Reply, Failure> {
+        let action = match self.authorize(&mut call, action) {
+            Ok(action) => action,
+            Err(failure) => {
+                let reply = Reply::failure(&failure, failure_format(&call.headers));
+                return Ok(reply.header("x-content-type-options", "nosniff"));
+            }
+        };
+        let limit = self.limit(&call, &action);
         let answer = async {
-            if !matches!(call.method, Method::GET | Method::HEAD) {
+            if action.has_body() {
                 call.body = body.read(MAX_REQUEST_BYTES).await.map_err(|error| match error {
                     BodyError::TooLarge { limit } => Failure::too_large(&format!("limit is {limit}")),
                     error => Failure::bad_request(format!("the body could not be read: {error}")),
                 })?;
             }
-            self.route(call, target).await
+            match action.split() {
+                Ok(action) => self.resource(call, action).await,
+                Err(page) => self.answer_page(&call, page),
+            }
         };
         deadline::within(limit, answer).await
     }
 
-    async fn route(self: &Arc<Self>, call: Call, target: Target) -> Result<Reply, Failure> {
-        if let Target::Resource(target) = target {
-            return self.resource(call, target).await;
-        }
-        if !matches!(call.method, Method::GET | Method::HEAD) {
+    /// Answers what is not about objects: discovery, documents, health.
+    fn answer_page(self: &Arc<Self>, call: &Call, page: Authorized<PageAction>) -> Result<Reply, Failure> {
+        let PageAction { verb, path, target } = page.into_inner();
+        let registry = self.registry();
+        // Some pages of kube-apiserver look at no method. The others know GET and nothing else.
+        let knows_get_only = match &target {
+            Target::Core => true,
+            Target::Version { group, .. } => registry.group(group).is_some_and(|group| group.is_builtin()),
+            Target::Other(path) => path.trim_end_matches('/') == "/version" || self.accounts.serves(path),
+            _ => false,
+        };
+        if knows_get_only && verb != "get" {
             return Err(Failure::unknown_method());
         }
-        let registry = self.registry();
         if matches!(target, Target::Core | Target::Groups)
             && let Some(format) = media::aggregated_discovery(&call.headers)
         {
-            return Ok(self.discovered(&call, target == Target::Core, format));
+            return Ok(self.discovered(call, target == Target::Core, format));
         }
         let format = match target {
             Target::Other(_) => Format::Json,
@@ -168,12 +175,11 @@ impl Server {
                 }
             }
             Target::Root => Ok(Reply::json(200, &health::paths(&registry))),
-            Target::Other(path) => match path.strip_prefix("/openapi/") {
-                Some(document) => openapi::answer(self, &call, document),
-                None if self.accounts.serves(&path) => Ok(self.accounts.document(&call, &path)),
-                None => Ok(health::answer(self, &call, &path)),
+            Target::Other(_) | Target::Resource(_) => match path.strip_prefix("/openapi/") {
+                Some(document) => openapi::answer(self, call, document),
+                None if self.accounts.serves(&path) => Ok(self.accounts.document(call, &path)),
+                None => Ok(health::answer(self, call, &path)),
             },
-            Target::Resource(_) => unreachable!("handled above"),
         }
     }
 
@@ -186,58 +192,22 @@ impl Server {
         reply.header("vary", "Accept")
     }
 
-    async fn resource(self: &Arc<Self>, call: Call, target: ResourceTarget) -> Result<Reply, Failure> {
+    /// Does something with objects.
+    async fn resource(self: &Arc<Self>, call: Call, action: Authorized) -> Result<Reply, Failure> {
         call.query.timeout()?;
-        let registry = self.registry();
-        let Some(resource) = registry.find(&target.group, &target.version, &target.resource) else {
-            let builtin = registry.group(&target.group).is_some_and(|group| group.is_builtin());
-            return if builtin { Err(Failure::no_such_path()) } else { Ok(Reply::no_such_page()) };
-        };
-        if call.method == Method::HEAD {
-            return Err(Failure::unknown_method());
-        }
-        if resource.builtin_kind().is_some() && !media::is_routed(&call.headers) {
-            let is_list = call.method == Method::GET && target.name.is_none();
-            return Err(Failure::not_routed(is_list));
-        }
-        // A namespace is not in a namespace, though its path looks like that.
-        let namespace = target.namespace.filter(|_| resource.namespaced || !resource.is_core("namespaces"));
-        let misplaced = match (&namespace, &target.name) {
-            (Some(_), _) => !resource.namespaced,
-            (None, Some(_)) => resource.namespaced,
-            (None, None) => false,
-        };
-        let needs_node =
-            target.subresource.as_deref().is_some_and(|part| crate::denial::needs_node(&resource, part));
-        if misplaced || target.prefix == Some(Prefix::Proxy) || (target.rest.is_some() && !needs_node) {
-            return Ok(Reply::no_such_page());
-        }
-        let watching = target.prefix == Some(Prefix::Watch);
-        let reply = match (target.name, target.subresource) {
-            (None, _) => self.collection(&call, &resource, namespace, watching).await,
-            (Some(name), None) if watching => {
-                let name = Some(name);
-                self.watched(&call, &resource, namespace.as_deref(), name.as_deref()).await
+        let found = self.registry().resource_of(action.action()).and_then(|resource| {
+            if resource.builtin_kind().is_some() && !media::is_routed(&call.headers) {
+                let is_list = matches!(action.action().verb, Verb::List | Verb::Watch);
+                return Err(Failure::not_routed(is_list).into());
             }
-            (Some(name), None) => {
-                let place = Place { resource: Arc::clone(&resource), namespace, name };
-                self.object(&call, &place).await
-            }
-            (Some(name), Some(subresource)) => {
-                let place = Place { resource: Arc::clone(&resource), namespace, name };
-                if needs_node {
-                    self.get(&resource, place.namespace.as_deref(), &place.name, None).await?;
-                    return Err(crate::denial::no_node(&place, &subresource));
-                }
-                if !resource.has_subresource(&subresource) {
-                    return match resource.builtin_kind() {
-                        Some(_) => Err(Failure::no_such_path()),
-                        None => Err(place.not_found()),
-                    };
-                }
-                self.subresource(&call, &place, &subresource).await
-            }
+            Route::find(action, resource)
+        });
+        let Route { resource, operation } = match found {
+            Ok(route) => route,
+            Err(Unrouted::NoSuchPage) => return Ok(Reply::no_such_page()),
+            Err(Unrouted::Failure(failure)) => return Err(failure),
         };
+        let reply = self.operate(&call, &resource, operation).await;
         let deprecated = match resource.custom_version() {
             Some((_, version)) => version.warning.clone(),
             None => resource.deprecation().map(str::to_owned),
@@ -247,44 +217,62 @@ impl Server {
         Ok(reply.warning_first(&warning))
     }
 
-    async fn collection(
+    async fn operate(
         self: &Arc<Self>,
         call: &Call,
         resource: &Arc<Resource>,
-        namespace: Option<String>,
-        watching: bool,
+        operation: Operation,
     ) -> Result<Reply, Failure> {
-        match call.method {
-            Method::GET | Method::HEAD if !resource.is_stored() => Err(Failure::unknown_method()),
-            Method::GET | Method::HEAD => {
-                if watching || call.query.flag("watch").unwrap_or_default() {
-                    return self.watched(call, resource, namespace.as_deref(), None).await;
-                }
-                let options = ListOptions::from_query(&call.query)?;
-                let accepted = accepted(call, resource)?;
-                if accepted.transform == Transform::Partial && !accepted.is_partial_list {
-                    return Err(Failure::not_one(resource));
-                }
-                let filter = Filter::new(resource, &options)?;
-                let listed = self.list(resource, namespace.as_deref(), &filter, &options).await?;
-                let form = Form::new(&accepted, &call.query)?;
-                let body = listed.body(Arc::clone(resource), form).await?;
-                Ok(Reply::new(200, body).typed(form.format.media_type()))
+        match operation {
+            Operation::List(of) => self.listed(call, resource, &of).await,
+            Operation::Watch(of) => self.watched(call, resource, &of).await,
+            Operation::DeleteCollection(of) => self.collection_deleted(call, resource, &of).await,
+            Operation::Create(of) => self.posted(call, resource, of.namespace).await,
+            Operation::Get(place) => self.got(call, &place).await,
+            Operation::Update(place, part) => self.put(call, &place, part).await,
+            Operation::Patch(place, part) => self.patched(call, &place, part).await,
+            Operation::Delete(place) => self.deleted(call, &place).await,
+            Operation::GetScale(place) => self.got_scale(call, &place).await,
+            Operation::UpdateScale(place) => self.put_scale(call, &place).await,
+            Operation::PatchScale(place) => self.patched_scale(call, &place).await,
+            Operation::Bind(place) => self.bind(call, &place).await,
+            Operation::Evict(place) => self.evict(call, &place).await,
+            Operation::IssueToken(place) => self.issue_token(call, &place).await,
+            Operation::Connect(place, subresource) => {
+                self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
+                Err(crate::denial::no_node(&place, &subresource))
             }
-            Method::POST => self.posted(call, resource, namespace).await,
-            Method::DELETE if resource.verbs().contains(&"deletecollection") => {
-                let options = call.delete_options()?;
-                let list = ListOptions::from_query(&call.query)?;
-                let filter = Filter::new(resource, &list)?;
-                let accepted = accepted(call, resource)?;
-                let listed =
-                    self.delete_collection(resource, namespace.as_deref(), &filter, &list, &options).await?;
-                let form = Form::new(&accepted, &call.query)?;
-                let body = listed.body(Arc::clone(resource), form).await?;
-                Ok(Reply::new(200, body).typed(form.format.media_type()))
-            }
-            _ => Err(Failure::unknown_method()),
         }
+    }
+
+    async fn listed(&self, call: &Call, resource: &Arc<Resource>, of: &Collection) -> Result<Reply, Failure> {
+        let options = ListOptions::from_query(&call.query)?;
+        let accepted = accepted(call, resource)?;
+        if accepted.transform == Transform::Partial && !accepted.is_partial_list {
+            return Err(Failure::not_one(resource));
+        }
+        let filter = Filter::new(resource, &options)?.restricted_to(of.only.as_deref());
+        let listed = self.list(resource, of.namespace.as_deref(), &filter, &options).await?;
+        let form = Form::new(&accepted, &call.query)?;
+        let body = listed.body(Arc::clone(resource), form).await?;
+        Ok(Reply::new(200, body).typed(form.format.media_type()))
+    }
+
+    async fn collection_deleted(
+        self: &Arc<Self>,
+        call: &Call,
+        resource: &Arc<Resource>,
+        of: &Collection,
+    ) -> Result<Reply, Failure> {
+        let options = call.delete_options()?;
+        let list = ListOptions::from_query(&call.query)?;
+        let filter = Filter::new(resource, &list)?;
+        let accepted = accepted(call, resource)?;
+        let listed =
+            self.delete_collection(resource, of.namespace.as_deref(), &filter, &list, &options).await?;
+        let form = Form::new(&accepted, &call.query)?;
+        let body = listed.body(Arc::clone(resource), form).await?;
+        Ok(Reply::new(200, body).typed(form.format.media_type()))
     }
 
     async fn posted(
@@ -293,9 +281,6 @@ impl Server {
         resource: &Arc<Resource>,
         namespace: Option<String>,
     ) -> Result<Reply, Failure> {
-        if resource.namespaced && namespace.is_none() {
-            return Err(Failure::unknown_method());
-        }
         let options = WriteOptions::of_create(&call.query)?;
         let accepted = accepted(call, resource)?;
         let format = media::body_format(&call.headers, resource.builtin_kind().is_some())?;
@@ -319,34 +304,23 @@ impl Server {
         self.written(call, resource, written, &accepted)
     }
 
-    async fn object(self: &Arc<Self>, call: &Call, place: &Place) -> Result<Reply, Failure> {
+    async fn deleted(self: &Arc<Self>, call: &Call, place: &Place) -> Result<Reply, Failure> {
         let resource = &place.resource;
-        if !resource.is_stored() {
-            return Err(Failure::unknown_method());
-        }
-        match call.method {
-            Method::GET | Method::HEAD => self.got(call, place).await,
-            Method::PUT => self.put(call, place, Part::Main).await,
-            Method::PATCH => self.patched(call, place, Part::Main).await,
-            Method::DELETE => {
-                let options = call.delete_options()?;
-                let accepted = accepted(call, resource)?;
-                let (object, is_object) = self.delete(place, &options).await?.answer(resource);
-                let object = if is_object {
-                    let form = Form::new(&accepted, &call.query)?;
-                    form.shape.of_one(resource, object)
-                } else {
-                    object
-                };
-                let reply = Reply::object(200, &object, accepted.format);
-                let is_asked = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
-                Ok(match resource.usual_propagation() {
-                    Some(_) if !is_asked && resource.group == "batch" => reply.warning(ORPHANED_PODS),
-                    _ => reply,
-                })
-            }
-            _ => Err(Failure::unknown_method()),
-        }
+        let options = call.delete_options()?;
+        let accepted = accepted(call, resource)?;
+        let (object, is_object) = self.delete(place, &options).await?.answer(resource);
+        let object = if is_object {
+            let form = Form::new(&accepted, &call.query)?;
+            form.shape.of_one(resource, object)
+        } else {
+            object
+        };
+        let reply = Reply::object(200, &object, accepted.format);
+        let is_asked = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
+        Ok(match resource.usual_propagation() {
+            Some(_) if !is_asked && resource.group == "batch" => reply.warning(ORPHANED_PODS),
+            _ => reply,
+        })
     }
 
     async fn got(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
@@ -390,52 +364,41 @@ impl Server {
         self.written(call, &place.resource, written, &accepted)
     }
 
-    async fn subresource(self: &Arc<Self>, call: &Call, place: &Place, name: &str) -> Result<Reply, Failure> {
-        if name == "scale" {
-            return self.scaled(call, place).await;
-        }
-        match (name, &call.method) {
-            ("binding", &Method::POST) => return self.bind(call, place).await,
-            ("eviction", &Method::POST) => return self.evict(call, place).await,
-            ("token", &Method::POST) => return self.issue_token(call, place).await,
-            ("token", _) => return Err(Failure::unknown_method()),
-            _ => {}
-        }
-        let Some(part) = Part::of(name) else {
-            return Err(crate::denial::no_node(place, name));
-        };
-        match call.method {
-            Method::GET | Method::HEAD if part != Part::Finalize => self.got(call, place).await,
-            Method::PUT => self.put(call, place, part).await,
-            Method::PATCH if part != Part::Finalize => self.patched(call, place, part).await,
-            _ => Err(place.resource.unknown_method(&call.method)),
-        }
-    }
-
-    async fn scaled(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+    async fn got_scale(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
         let resource = &place.resource;
         let accepted = accepted(call, resource)?;
-        let (change, options) = match call.method {
-            Method::GET | Method::HEAD => {
-                let entry = self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
-                let scale = resource.scale(&resource.read(&entry)?)?;
-                let shown = Form::new(&accepted, &call.query)?.shape.of_scale(scale);
-                return Ok(Reply::object(200, &shown, accepted.format));
-            }
-            Method::PUT => {
-                let options = WriteOptions::of_update(&call.query)?;
-                let format = media::body_format(&call.headers, true)?;
-                (ScaleChange::Replace(crate::write::decode(&call.body, format)?), options)
-            }
-            Method::PATCH => {
-                let format = patch_format(call, resource)?;
-                let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
-                (ScaleChange::Patch(Patch::read(&call.body, format)?), options)
-            }
-            _ => return Err(resource.unknown_method(&call.method)),
-        };
-        let written = self.rescale(place, &change, &call.manner(&options)).await?;
-        let shown = Form::new(&accepted, &call.query)?.shape.of_scale(written.object);
+        let entry = self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
+        let scale = resource.scale(&resource.read(&entry)?)?;
+        let shown = Form::new(&accepted, &call.query)?.shape.of_scale(scale);
+        Ok(Reply::object(200, &shown, accepted.format))
+    }
+
+    async fn put_scale(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+        let accepted = accepted(call, &place.resource)?;
+        let options = WriteOptions::of_update(&call.query)?;
+        let format = media::body_format(&call.headers, true)?;
+        let change = ScaleChange::Replace(crate::write::decode(&call.body, format)?);
+        self.rescaled(call, place, &change, &options, &accepted).await
+    }
+
+    async fn patched_scale(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+        let accepted = accepted(call, &place.resource)?;
+        let format = patch_format(call, &place.resource)?;
+        let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
+        let change = ScaleChange::Patch(Patch::read(&call.body, format)?);
+        self.rescaled(call, place, &change, &options, &accepted).await
+    }
+
+    async fn rescaled(
+        &self,
+        call: &Call,
+        place: &Place,
+        change: &ScaleChange,
+        options: &WriteOptions,
+        accepted: &Accepted,
+    ) -> Result<Reply, Failure> {
+        let written = self.rescale(place, change, &call.manner(options)).await?;
+        let shown = Form::new(accepted, &call.query)?.shape.of_scale(written.object);
         Ok(Reply::object(200, &shown, accepted.format))
     }
 
@@ -463,19 +426,18 @@ impl Server {
         &self,
         call: &Call,
         resource: &Arc<Resource>,
-        namespace: Option<&str>,
-        name: Option<&str>,
+        of: &Collection,
     ) -> Result<Reply, Failure> {
         let options = ListOptions::from_query(&call.query)?;
         let accepted = media::accept_stream(&call.headers, endpoint(resource))?;
-        let filter = Filter::new(resource, &options)?.restricted_to(name);
+        let filter = Filter::new(resource, &options)?.restricted_to(of.only.as_deref());
         let form = Form::new(&accepted, &call.query)?;
         if media::asks_for_web_socket(&call.headers) {
             // Clients that try one first (fabric8) wait for the end of an answer that refuses it, and only a 200 has them
             // fall back to a plain watch.
             return Ok(Reply::new(200, Body::empty()).typed(form.format.stream_type()));
         }
-        let watcher = self.watch(resource, namespace, filter, form, &options).await?;
+        let watcher = self.watch(resource, of.namespace.as_deref(), filter, form, &options).await?;
         let guard = self.metrics.watch();
         let stream = futures_util::StreamExt::map(watcher.into_stream(), move |bytes| {
             let _ = &guard;
@@ -502,9 +464,9 @@ impl Server {
 const ORPHANED_PODS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 /// What a request does, for those who count.
-fn verb(call: &Call) -> &'static str {
-    match call.method {
-        Method::GET | Method::HEAD if call.query.flag("watch").unwrap_or_default() => "WATCH",
+fn verb(method: &Method, query: &Query) -> &'static str {
+    match *method {
+        Method::GET | Method::HEAD if query.flag("watch").unwrap_or_default() => "WATCH",
         Method::GET | Method::HEAD => "GET",
         Method::POST => "POST",
         Method::PUT => "PUT",

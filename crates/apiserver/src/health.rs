@@ -52,8 +52,8 @@ pub(crate) fn paths(registry: &Registry) -> Value {
 
 /// Answers `/version`, `/metrics` and the questions after its health.
 pub(crate) fn answer(server: &Server, call: &Call, path: &str) -> Reply {
-    match path.trim_end_matches('/') {
-        "/version" => Reply::json(200, &version()),
+    match path {
+        "/version" | "/version/" => Reply::json(200, &version()),
         "/metrics" => Reply::text(200, server.metrics.text(&server.storage.stats()))
             .typed("application/openmetrics-text; version=1.0.0; charset=utf-8"),
         path => {

@@ -47,6 +47,7 @@ mod reply;
 mod request;
 mod resource;
 mod reviews;
+mod route;
 mod server;
 mod services;
 mod time;

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use http::HeaderMap;
 use watchkeeper_rbac::{About, Request, account_name};
 
-use super::{Selected, request};
+use super::request;
 use crate::dispatch::Call;
 use crate::failure::Failure;
 use crate::front::{ANONYMOUS, AUTHENTICATED, Identity, MASTERS, UNAUTHENTICATED};
-use crate::request::path::Target;
+use crate::request::action::Action;
 use crate::server::Server;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -70,14 +70,14 @@ impl Mode {
 
 impl Server {
     /// Makes the request one of the user that its headers name, if its sender may do that.
-    pub(super) fn impersonate(&self, call: &mut Call, target: &Target) -> Result<(), Failure> {
+    pub(super) fn impersonate(&self, call: &mut Call, action: &Action) -> Result<(), Failure> {
         if !call.headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
             return Ok(());
         }
         let Some(wanted) = wanted(&call.headers)? else { return Ok(()) };
         let mut refused = None;
         for mode in Mode::ALL.into_iter().filter(|mode| mode.suits(&wanted, &call.identity)) {
-            match self.impersonate_as(mode, call, target, &wanted) {
+            match self.impersonate_as(mode, call, action, &wanted) {
                 Ok(identity) => {
                     call.identity = identity.into();
                     return Ok(());
@@ -94,15 +94,14 @@ impl Server {
         &self,
         mode: Mode,
         call: &Call,
-        target: &Target,
+        action: &Action,
         wanted: &Identity,
     ) -> Result<Identity, Failure> {
         let requestor = &call.identity;
         let (verb, group) = match mode {
             Mode::Legacy => ("impersonate".to_owned(), ""),
             mode => {
-                let selected = Selected::of(target, &call.query);
-                let asked = request(call, target, &selected);
+                let asked = request(action);
                 let verb = format!("impersonate-on:{}:{}", mode.name(), asked.verb);
                 self.require(requestor, &Request { verb: &verb, ..asked })?;
                 (format!("impersonate:{}", mode.name()), AUTHENTICATION)

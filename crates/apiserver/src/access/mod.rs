@@ -19,10 +19,7 @@ use watchkeeper_storage::Revision;
 use crate::dispatch::Call;
 use crate::failure::Failure;
 use crate::front::{ANONYMOUS, Identity, MASTERS};
-use crate::request::field_selector::FieldSelector;
-use crate::request::list_options::ListOptions;
-use crate::request::path::{ResourceTarget, Target};
-use crate::request::query::Query;
+use crate::request::action::{Action, PageAction, ResourceAction};
 use crate::server::{Error, Server};
 use crate::{denial, health};
 
@@ -100,22 +97,19 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
 
 impl Server {
     /// Finds out on whose behalf a request is made, and refuses it unless it is allowed.
-    pub(crate) fn authorize(&self, call: &mut Call, target: &Target) -> Result<(), Failure> {
-        self.impersonate(call, target)?;
-        if is_master(&call.identity) {
-            return Ok(());
-        }
-        let selector = Selected::of(target, &call.query);
-        let request = request(call, target, &selector);
-        match target {
+    pub(crate) fn authorize(&self, call: &mut Call, action: Action) -> Result<Authorized<Action>, Failure> {
+        self.impersonate(call, &action)?;
+        let is_public = match &action {
             // Without roles, nothing else says that these are for everybody.
-            Target::Other(path)
-                if self.options.authorization == Authorization::None && health::is_public(path) =>
-            {
-                Ok(())
+            Action::Page(page) => {
+                self.options.authorization == Authorization::None && health::is_public(&page.path)
             }
-            _ => self.require(&call.identity, &request),
+            Action::Resource(_) => false,
+        };
+        if !is_public && !is_master(&call.identity) {
+            self.require(&call.identity, &request(&action))?;
         }
+        Ok(Authorized(action))
     }
 
     /// Refuses what somebody may not do.
@@ -148,55 +142,52 @@ pub(crate) fn user(identity: &Identity) -> User<'_> {
     User { name: &identity.user, groups: &identity.groups }
 }
 
-/// The name that a list or a watch is limited to by its field selector.
-pub(crate) struct Selected(Option<String>);
+/// What somebody may do: they were asked for it, and it was allowed. Nothing else is ever done for a request.
+pub(crate) struct Authorized<T = ResourceAction>(T);
 
-impl Selected {
-    pub(crate) fn of(target: &Target, query: &Query) -> Self {
-        let Target::Resource(ResourceTarget { name: None, .. }) = target else { return Self(None) };
-        if !query.get("fieldSelector").is_some_and(|fields| fields.contains("metadata.name")) {
-            return Self(None);
+impl<T> Authorized<T> {
+    pub(crate) fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl std::ops::Deref for Authorized<Action> {
+    type Target = Action;
+
+    fn deref(&self) -> &Action {
+        &self.0
+    }
+}
+
+impl Authorized<Action> {
+    /// Tells what is done with objects from everything else.
+    pub(crate) fn split(self) -> Result<Authorized, Authorized<PageAction>> {
+        match self.0 {
+            Action::Resource(action) => Ok(Authorized(action)),
+            Action::Page(page) => Err(Authorized(page)),
         }
-        let fields: Option<FieldSelector> =
-            ListOptions::from_query(query).ok().map(|options| options.field_selector);
-        let name = fields.and_then(|fields| fields.required("metadata.name").map(str::to_owned));
-        let is_name = |name: &String| !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '%']);
-        Self(name.filter(is_name))
+    }
+}
+
+impl Authorized {
+    pub(crate) fn action(&self) -> &ResourceAction {
+        &self.0
     }
 }
 
 /// What a request asks to do, in the words of rules.
-pub(crate) fn request<'a>(call: &'a Call, target: &'a Target, selected: &'a Selected) -> Request<'a> {
-    let Target::Resource(target) = target else {
-        return Request { verb: method(&call.method), about: About::Path(&call.decoded_path) };
-    };
-    let verb = target.verb(&call.method, call.query.flag("watch").unwrap_or_default());
-    // Only what is read as a list can be limited by a selector.
-    let selected = selected.0.as_deref().filter(|_| matches!(verb, "list" | "watch"));
-    Request {
-        verb,
-        about: About::Resource {
-            group: &target.group,
-            resource: &target.resource,
-            subresource: target.subresource.as_deref().unwrap_or_default(),
-            namespace: target.namespace.as_deref().unwrap_or_default(),
-            name: target.name.as_deref().or(selected).unwrap_or_default(),
+pub(crate) fn request(action: &Action) -> Request<'_> {
+    match action {
+        Action::Page(page) => Request { verb: page.verb, about: About::Path(&page.path) },
+        Action::Resource(action) => Request {
+            verb: action.verb.text(),
+            about: About::Resource {
+                group: &action.group,
+                resource: &action.resource,
+                subresource: action.subresource.as_deref().unwrap_or_default(),
+                namespace: action.scope.judged_in(),
+                name: action.name.as_deref().or(action.selected.as_deref()).unwrap_or_default(),
+            },
         },
-    }
-}
-
-/// A method as rules about paths name it.
-fn method(method: &http::Method) -> &'static str {
-    match method.as_str() {
-        "GET" => "get",
-        "HEAD" => "head",
-        "POST" => "post",
-        "PUT" => "put",
-        "PATCH" => "patch",
-        "DELETE" => "delete",
-        "OPTIONS" => "options",
-        "TRACE" => "trace",
-        "CONNECT" => "connect",
-        _ => "",
     }
 }

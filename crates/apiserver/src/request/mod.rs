@@ -4,6 +4,7 @@
 //! input. The files under `cases/` hold what the Go packages answer to the same inputs.
 
 mod accept;
+pub(crate) mod action;
 mod content_type;
 pub(crate) mod continue_token;
 pub(crate) mod delete_options;

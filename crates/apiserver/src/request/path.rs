@@ -1,6 +1,5 @@
 use super::escape::{Part, unescape};
 use super::rejected::{Rejected, quoted};
-use http::Method;
 
 /// What a path leads to.
 ///
@@ -37,9 +36,8 @@ pub(crate) struct ResourceTarget {
     pub(crate) group: String,
     /// The version.
     pub(crate) version: String,
-    /// The namespace. A namespace itself counts as in the namespace it is: `namespaces/x` has the name `x` and the
-    /// namespace `x`.
-    pub(crate) namespace: Option<String>,
+    /// In which namespace.
+    pub(crate) scope: Scope,
     /// The plural name of the resource.
     pub(crate) resource: String,
     /// The name of the object; without it, the whole collection is meant.
@@ -50,6 +48,28 @@ pub(crate) struct ResourceTarget {
     pub(crate) rest: Option<String>,
     /// The verb in front of the resource, in old clients' paths.
     pub(crate) prefix: Option<Prefix>,
+}
+
+/// In which namespace something is, by its path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// In none, or in all of them.
+    #[default]
+    Cluster,
+    /// In this one: `namespaces/NAMESPACE/RESOURCE`.
+    Namespace(String),
+    /// `namespaces/NAME` and its subresources: a namespace, which is judged as if it were in itself.
+    Itself(String),
+}
+
+impl Scope {
+    /// The namespace in which the request is judged; empty for none.
+    pub(crate) fn judged_in(&self) -> &str {
+        match self {
+            Self::Cluster => "",
+            Self::Namespace(namespace) | Self::Itself(namespace) => namespace,
+        }
+    }
 }
 
 /// A verb as a part of the path: `/api/v1/watch/pods`.
@@ -101,41 +121,26 @@ impl ResourceTarget {
             let message = format!("unable to determine kind and namespace from url, /{path}");
             return Err(Rejected::Internal(message));
         }
-        let (namespace, parts) = match parts {
-            ["namespaces", namespace, "status" | "finalize", ..] => (*namespace, parts),
-            ["namespaces", namespace, parts @ ..] if !parts.is_empty() => (*namespace, parts),
-            ["namespaces", namespace] => (*namespace, parts),
-            parts => ("", parts),
+        let (scope, parts) = match parts {
+            ["namespaces", "", "status" | "finalize", ..] | ["namespaces", ""] => (Scope::Cluster, parts),
+            ["namespaces", "", parts @ ..] => (Scope::Cluster, parts),
+            ["namespaces", name, "status" | "finalize", ..] | ["namespaces", name] => {
+                (Scope::Itself((*name).into()), parts)
+            }
+            ["namespaces", namespace, parts @ ..] => (Scope::Namespace((*namespace).into()), parts),
+            parts => (Scope::Cluster, parts),
         };
         let subresource = parts.get(2).filter(|_| prefix != Some(Prefix::Proxy));
         Ok(Self {
             group: group.into(),
             version: version.into(),
-            namespace: unless_empty(Some(&namespace)),
+            scope,
             resource: parts.first().copied().unwrap_or_default().into(),
             name: unless_empty(parts.get(1)),
             subresource: unless_empty(subresource),
             rest: subresource.and_then(|_| after(path, parts.get(3..).unwrap_or_default())),
             prefix,
         })
-    }
-
-    /// The verb of a request in the words of authorization rules; empty for methods that mean nothing here.
-    /// `is_watch` is whether the query asks to watch.
-    pub(crate) fn verb(&self, method: &Method, is_watch: bool) -> &'static str {
-        match (self.prefix, method.as_str(), &self.name) {
-            (Some(Prefix::Watch), ..) => "watch",
-            (Some(Prefix::Proxy), ..) => "proxy",
-            (None, "GET" | "HEAD", None) if is_watch => "watch",
-            (None, "GET" | "HEAD", None) => "list",
-            (None, "GET" | "HEAD", Some(_)) => "get",
-            (None, "DELETE", None) => "deletecollection",
-            (None, "DELETE", Some(_)) => "delete",
-            (None, "POST", _) => "create",
-            (None, "PUT", _) => "update",
-            (None, "PATCH", _) => "patch",
-            _ => "",
-        }
     }
 }
 
@@ -189,15 +194,13 @@ mod tests {
                 continue;
             };
             assert_eq!(case["is_resource"], true, "{path}: {target:?}");
-            let method = Method::from_bytes(case["method"].as_str().unwrap().as_bytes()).unwrap();
             for (field, value) in [
                 ("group", target.group.as_str()),
                 ("version", &target.version),
-                ("namespace", target.namespace.as_deref().unwrap_or_default()),
+                ("namespace", target.scope.judged_in()),
                 ("resource", &target.resource),
                 ("name", target.name.as_deref().unwrap_or_default()),
                 ("subresource", target.subresource.as_deref().unwrap_or_default()),
-                ("verb", target.verb(&method, false)),
             ] {
                 assert_eq!(case[field], value, "{path}: {field}");
             }
@@ -241,10 +244,15 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_is_a_verb_in_the_query_or_in_the_path() {
-        assert_eq!(resource("/api/v1/pods").verb(&Method::GET, true), "watch");
-        assert_eq!(resource("/api/v1/pods/x").verb(&Method::GET, true), "get");
-        assert_eq!(resource("/api/v1/watch/pods/x").verb(&Method::GET, false), "watch");
+    fn a_namespace_is_told_apart_from_what_claims_to_be_in_one() {
+        let scope = |path: &str| resource(path).scope;
+        assert_eq!(scope("/api/v1/namespaces"), Scope::Cluster);
+        assert_eq!(scope("/api/v1/namespaces/x"), Scope::Itself("x".into()));
+        assert_eq!(scope("/api/v1/namespaces/x/finalize"), Scope::Itself("x".into()));
+        assert_eq!(scope("/api/v1/namespaces/x/namespaces"), Scope::Namespace("x".into()));
+        assert_eq!(scope("/api/v1/namespaces/x/namespaces/x"), Scope::Namespace("x".into()));
+        assert_eq!(scope("/api/v1/namespaces//pods"), Scope::Cluster);
+        assert_eq!(scope("/api/v1/namespaces//status"), Scope::Cluster);
     }
 
     proptest! {
@@ -273,7 +281,7 @@ mod tests {
             prop_assert_eq!(target, ResourceTarget {
                 group,
                 version: "v1".into(),
-                namespace,
+                scope: namespace.map_or(Scope::Cluster, Scope::Namespace),
                 resource: "things".into(),
                 name: Some(name),
                 subresource: Some("scale".into()),

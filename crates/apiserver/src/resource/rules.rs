@@ -9,6 +9,7 @@ use watchkeeper_table::FieldPath;
 
 use super::{Nature, Resource};
 use crate::failure::{Failure, Subject};
+use crate::request::action::Verb;
 use crate::write::Part;
 use crate::{definition, meta};
 
@@ -290,16 +291,12 @@ impl Resource {
             .then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
     }
 
-    /// The answer to a method that makes no sense here.
-    pub(crate) fn unknown_method(&self, method: &http::Method) -> Failure {
-        if self.builtin_kind().is_some() {
-            return Failure::unknown_method();
+    /// The answer to a verb that makes no sense here.
+    pub(crate) fn unknown_verb(&self, verb: Verb) -> Failure {
+        match self.builtin_kind() {
+            Some(_) => Failure::unknown_method(),
+            None => Failure::method_not_allowed(self.subject(), verb.text()),
         }
-        let action = match method.as_str() {
-            "POST" => "create".to_owned(),
-            method => method.to_lowercase(),
-        };
-        Failure::method_not_allowed(self.subject(), &action)
     }
 
     /// Refuses an object that says it is of another kind or version. `body` gives what was sent, to be quoted.

@@ -1,0 +1,260 @@
+//! From what a request was authorized to do to what is done.
+
+use std::sync::Arc;
+
+use watchkeeper_kinds::Kind;
+
+use crate::access::Authorized;
+use crate::denial;
+use crate::failure::Failure;
+use crate::registry::Registry;
+use crate::request::action::{ResourceAction, Verb};
+use crate::request::path::Scope;
+use crate::resource::Resource;
+use crate::write::{Part, Place};
+
+/// Said where a path has nothing between two slashes.
+const NO_NAME: &str = "name must be provided";
+
+/// Where a request leads.
+pub(crate) struct Route {
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) operation: Operation,
+}
+
+/// What is done: everything that a handler needs to know about the method and the path.
+#[derive(Clone)]
+pub(crate) enum Operation {
+    List(Collection),
+    Watch(Collection),
+    DeleteCollection(Collection),
+    Create(Collection),
+    Get(Place),
+    Update(Place, Part),
+    Patch(Place, Part),
+    Delete(Place),
+    GetScale(Place),
+    UpdateScale(Place),
+    PatchScale(Place),
+    /// Puts a pod on a node.
+    Bind(Place),
+    /// Deletes a pod, unless it is needed.
+    Evict(Place),
+    /// Issues a token of a ServiceAccount.
+    IssueToken(Place),
+    /// Looks into something that a node runs, by the subresource of this name.
+    Connect(Place, String),
+}
+
+/// The objects of a resource, in a namespace or in all.
+#[derive(Clone)]
+pub(crate) struct Collection {
+    pub(crate) namespace: Option<String>,
+    /// The only object that is meant.
+    pub(crate) only: Option<String>,
+}
+
+/// Nothing is done, for one of these reasons.
+pub(crate) enum Unrouted {
+    /// Nothing at all is served under the path: a text, not a `Status`.
+    NoSuchPage,
+    /// Something is, but not this.
+    Failure(Failure),
+}
+
+impl From<Failure> for Unrouted {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl Registry {
+    /// Finds the resource that an action is about.
+    pub(crate) fn resource_of(&self, action: &ResourceAction) -> Result<Arc<Resource>, Unrouted> {
+        if let Some(resource) = self.find(&action.group, &action.version, &action.resource) {
+            return Ok(resource);
+        }
+        let is_builtin = self.group(&action.group).is_some_and(|group| group.is_builtin());
+        Err(if is_builtin { Failure::no_such_path().into() } else { Unrouted::NoSuchPage })
+    }
+}
+
+impl Route {
+    /// What an action that was authorized does with a resource.
+    ///
+    /// Whatever is not listed here is not served: a verb that makes no sense for a collection, an object or a subresource
+    /// is refused, as is a path that puts a resource where it is not. In kube-apiserver, built-in resources have routes by
+    /// path and method, and custom resources are served by verb. So they refuse in different words.
+    pub(crate) fn find(action: Authorized, resource: Arc<Resource>) -> Result<Self, Unrouted> {
+        let action = action.into_inner();
+        let operation = match resource.builtin_kind() {
+            Some(kind) => builtin(kind, &resource, action)?,
+            None => custom(&resource, action)?,
+        };
+        Ok(Self { resource, operation })
+    }
+}
+
+fn builtin(
+    kind: &'static Kind,
+    resource: &Arc<Resource>,
+    action: ResourceAction,
+) -> Result<Operation, Failure> {
+    let ResourceAction { verb, is_head, scope, name, selected, subresource, rest, .. } = action;
+    let is_one = name.is_some() || subresource.is_some();
+    let namespace = match scope {
+        Scope::Cluster if is_one && resource.namespaced => return Err(Failure::no_such_path()),
+        Scope::Cluster => None,
+        // A namespace is in itself only for those who judge the request.
+        Scope::Itself(_) if resource.is_core("namespaces") => None,
+        Scope::Namespace(namespace) | Scope::Itself(namespace) if resource.namespaced => Some(namespace),
+        Scope::Namespace(_) | Scope::Itself(_) => return Err(Failure::no_such_path()),
+    };
+    let goes_on = subresource.as_deref() == Some("proxy");
+    if verb == Verb::Proxy || (rest.is_some() && !goes_on) {
+        return Err(Failure::no_such_path());
+    }
+    let operation = match (name, subresource) {
+        (None, None) => {
+            let everywhere = resource.namespaced && namespace.is_none();
+            of_collection(verb, resource, everywhere, Collection { namespace, only: selected })
+        }
+        (name, None) if verb == Verb::Watch && resource.is_stored() => {
+            Ok(Operation::Watch(Collection { namespace, only: name }))
+        }
+        (name, None) => of_object(verb, Place::named(resource, namespace, name)?),
+        (name, Some(part)) => {
+            let verb = if name.is_some() { verb } else { verb.of_one() };
+            let is_named = name.is_some();
+            let operation = of_subresource(kind, verb, Place::named(resource, namespace, name)?, part);
+            // The path has an empty segment where the name belongs.
+            if is_named { operation } else { operation.and(Err(Failure::bad_request(NO_NAME))) }
+        }
+    };
+    // The routes know no HEAD.
+    if is_head { operation.and(Err(Failure::unknown_method())) } else { operation }
+}
+
+/// `everywhere` is whether the path of a namespaced resource names no namespace.
+fn of_collection(
+    verb: Verb,
+    resource: &Resource,
+    everywhere: bool,
+    collection: Collection,
+) -> Result<Operation, Failure> {
+    match verb {
+        // Reviews and the like are made and not kept.
+        _ if !resource.is_stored() && (everywhere || verb.is_watch()) => Err(Failure::no_such_path()),
+        Verb::Create if !everywhere => Ok(Operation::Create(collection)),
+        _ if !resource.is_stored() => Err(Failure::unknown_method()),
+        Verb::List => Ok(Operation::List(collection)),
+        Verb::Watch => Ok(Operation::Watch(collection)),
+        Verb::DeleteCollection if !everywhere && resource.verbs().contains(&"deletecollection") => {
+            Ok(Operation::DeleteCollection(collection))
+        }
+        _ => Err(Failure::unknown_method()),
+    }
+}
+
+fn of_object(verb: Verb, place: Place) -> Result<Operation, Failure> {
+    match verb {
+        _ if !place.resource.is_stored() => Err(Failure::no_such_path()),
+        Verb::Get => Ok(Operation::Get(place)),
+        Verb::Update => Ok(Operation::Update(place, Part::Main)),
+        Verb::Patch => Ok(Operation::Patch(place, Part::Main)),
+        Verb::Delete => Ok(Operation::Delete(place)),
+        _ => Err(Failure::unknown_method()),
+    }
+}
+
+fn of_subresource(kind: &'static Kind, verb: Verb, place: Place, name: String) -> Result<Operation, Failure> {
+    let connects = denial::connect_verbs(&place.resource, &name);
+    let verbs = connects.or_else(|| kind.subresource(&name).map(|subresource| subresource.verbs));
+    match verbs {
+        Some(_) if verb.is_watch() => return Err(Failure::no_such_path()),
+        Some(verbs) if verbs.contains(&verb.text()) => {}
+        Some(_) => return Err(Failure::unknown_method()),
+        None => return Err(Failure::no_such_path()),
+    }
+    if connects.is_some() {
+        return Ok(Operation::Connect(place, name));
+    }
+    match (name.as_str(), verb) {
+        ("binding", Verb::Create) => return Ok(Operation::Bind(place)),
+        ("eviction", Verb::Create) => return Ok(Operation::Evict(place)),
+        ("token", Verb::Create) => return Ok(Operation::IssueToken(place)),
+        _ => {}
+    }
+    of_part(verb, place, &name).ok_or_else(Failure::unknown_method)
+}
+
+/// Reads and writes of a part of an object.
+fn of_part(verb: Verb, place: Place, name: &str) -> Option<Operation> {
+    match (name, verb) {
+        ("scale", Verb::Get) => return Some(Operation::GetScale(place)),
+        ("scale", Verb::Update) => return Some(Operation::UpdateScale(place)),
+        ("scale", Verb::Patch) => return Some(Operation::PatchScale(place)),
+        _ => {}
+    }
+    match (Part::of(name)?, verb) {
+        (_, Verb::Get) => Some(Operation::Get(place)),
+        (part, Verb::Update) => Some(Operation::Update(place, part)),
+        (part, Verb::Patch) => Some(Operation::Patch(place, part)),
+        _ => None,
+    }
+}
+
+fn custom(resource: &Arc<Resource>, action: ResourceAction) -> Result<Operation, Unrouted> {
+    let ResourceAction { verb, scope, name, selected, subresource, .. } = action;
+    let namespace = match scope {
+        Scope::Cluster if resource.namespaced && !matches!(verb, Verb::List | Verb::Watch) => {
+            return Err(Unrouted::NoSuchPage);
+        }
+        Scope::Cluster => None,
+        Scope::Namespace(namespace) | Scope::Itself(namespace) if resource.namespaced => Some(namespace),
+        Scope::Namespace(_) | Scope::Itself(_) => return Err(Unrouted::NoSuchPage),
+    };
+    if let Some(part) = subresource {
+        let is_named = name.is_some();
+        let place = Place::named(resource, namespace, name)?;
+        if !resource.has_subresource(&part) {
+            return Err(place.not_found().into());
+        }
+        return match of_part(verb, place, &part) {
+            Some(_) if !is_named => Err(Failure::bad_request(NO_NAME).into()),
+            Some(operation) => Ok(operation),
+            None => Err(resource.unknown_verb(verb).into()),
+        };
+    }
+    let is_named = name.is_some();
+    Ok(match verb {
+        // Whatever the method is: it was judged as a watch, and a watch is all it gets.
+        Verb::Watch | Verb::Miswatch => Operation::Watch(Collection { namespace, only: name.or(selected) }),
+        Verb::List => Operation::List(Collection { namespace, only: selected }),
+        Verb::DeleteCollection => Operation::DeleteCollection(Collection { namespace, only: None }),
+        Verb::Create if !is_named => Operation::Create(Collection { namespace, only: None }),
+        Verb::Update | Verb::Patch if !is_named => return Err(Failure::bad_request(NO_NAME).into()),
+        Verb::Get => Operation::Get(Place::named(resource, namespace, name)?),
+        Verb::Update => Operation::Update(Place::named(resource, namespace, name)?, Part::Main),
+        Verb::Patch => Operation::Patch(Place::named(resource, namespace, name)?, Part::Main),
+        Verb::Delete => Operation::Delete(Place::named(resource, namespace, name)?),
+        Verb::Create | Verb::Proxy | Verb::Unknown => return Err(resource.unknown_verb(verb).into()),
+    })
+}
+
+impl Place {
+    /// The place of an object that a path names. The name may be missing where that is noticed later.
+    fn named(
+        resource: &Arc<Resource>,
+        namespace: Option<String>,
+        name: Option<String>,
+    ) -> Result<Self, Failure> {
+        let name = name.unwrap_or_default();
+        if matches!(name.as_str(), "." | "..") {
+            return Err(Failure::bad_request(format!(
+                "Name parameter invalid: {name:?}: may not be '{name}'"
+            )));
+        }
+        Ok(Self { resource: Arc::clone(resource), namespace, name })
+    }
+}
