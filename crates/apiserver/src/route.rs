@@ -144,7 +144,7 @@ fn of_collection(
 ) -> Result<Operation, Failure> {
     match verb {
         // Reviews and the like are made and not kept.
-        _ if !resource.is_stored() && (everywhere || verb.is_watch()) => Err(Failure::no_such_path()),
+        _ if !resource.is_stored() && (everywhere || verb == Verb::Miswatch) => Err(Failure::no_such_path()),
         Verb::Create if !everywhere => Ok(Operation::Create(collection)),
         _ if !resource.is_stored() => Err(Failure::unknown_method()),
         Verb::List => Ok(Operation::List(collection)),
