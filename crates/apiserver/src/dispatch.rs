@@ -9,6 +9,7 @@ use http::{HeaderMap, Method};
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::front::{Body, BodyError, Identity, MAX_REQUEST_BYTES, Request, Response};
+use crate::in_flight::Class;
 use crate::render::{Form, Shape};
 use crate::reply::Reply;
 use crate::request::delete_options::DeleteOptions;
@@ -20,7 +21,7 @@ use crate::request::write_options::WriteOptions;
 use crate::resource::Resource;
 use crate::server::Server;
 use crate::write::{Applying, Incoming, Manner, Part, Patch, Place, ScaleChange, Written};
-use crate::{deadline, discovery, gzip, health, openapi};
+use crate::{access, deadline, discovery, gzip, health, openapi};
 
 /// A request, read as far as every handler needs it.
 pub(crate) struct Call {
@@ -104,6 +105,14 @@ impl Server {
             let reply = Reply::failure(&failure, failure_format(&call.headers));
             return Ok(reply.header("x-content-type-options", "nosniff"));
         }
+        let class = Class::of(&access::request(&call, &target, &access::Selected::default()));
+        let permit = match self.in_flight.enter(class, &call.identity) {
+            Ok(permit) => permit,
+            Err(rejected) => {
+                self.metrics.rejected(class, rejected);
+                return Ok(Reply::too_many_requests());
+            }
+        };
         let limit = self.limit(&call, &target);
         let answer = async {
             if !matches!(call.method, Method::GET | Method::HEAD) {
@@ -114,7 +123,7 @@ impl Server {
             }
             self.route(call, target).await
         };
-        deadline::within(limit, answer).await
+        Ok(deadline::within(limit, answer).await?.until_sent(permit))
     }
 
     async fn route(self: &Arc<Self>, call: Call, target: Target) -> Result<Reply, Failure> {

@@ -149,6 +149,7 @@ pub(crate) fn user(identity: &Identity) -> User<'_> {
 }
 
 /// The name that a list or a watch is limited to by its field selector.
+#[derive(Default)]
 pub(crate) struct Selected(Option<String>);
 
 impl Selected {

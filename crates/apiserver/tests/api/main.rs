@@ -7,6 +7,7 @@ mod account_tokens;
 mod certificates;
 mod collecting;
 mod harness;
+mod in_flight;
 mod lifecycles;
 mod lists;
 mod objects;
