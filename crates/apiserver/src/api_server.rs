@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use watchkeeper_storage::Storage;
 
 use crate::accounts::AccountAuthenticator;
-use crate::front::{Identity, Request, Response, Service};
+use crate::front::{ConnectionCounts, Identity, Request, Response, Service};
 use crate::server::{Error, Options, Server};
 
 /// A Kubernetes API over a [`Storage`].
@@ -35,6 +35,11 @@ impl ApiServer {
     /// What recognises the tokens that this server issues to ServiceAccounts.
     pub fn account_authenticator(&self) -> AccountAuthenticator {
         AccountAuthenticator::new(&self.0)
+    }
+
+    /// Shows these counts among the metrics of this server: those of the [`Front`](crate::front::Front) before it.
+    pub fn show_connections(&self, counts: &ConnectionCounts) {
+        self.0.metrics.show_connections(counts);
     }
 
     /// Ends all watches and the server's own tasks, and waits for the latter. Requests are still answered.

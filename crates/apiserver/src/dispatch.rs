@@ -9,6 +9,7 @@ use crate::access::Authorized;
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::front::{Body, BodyError, Identity, MAX_REQUEST_BYTES, Request, Response};
+use crate::in_flight::Class;
 use crate::render::{Form, Shape};
 use crate::reply::Reply;
 use crate::request::action::{Action, PageAction, Verb};
@@ -22,7 +23,7 @@ use crate::resource::Resource;
 use crate::route::{Collection, Operation, Route, Unrouted};
 use crate::server::Server;
 use crate::write::{Applying, Incoming, Manner, Part, Patch, Place, ScaleChange, Written};
-use crate::{deadline, discovery, gzip, health, openapi};
+use crate::{access, deadline, discovery, gzip, health, openapi};
 
 /// A request, read as far as every handler needs it. What it asks for is not here: that is an [`Action`].
 pub(crate) struct Call {
@@ -102,6 +103,14 @@ impl Server {
                 return Ok(reply.header("x-content-type-options", "nosniff"));
             }
         };
+        let class = Class::of(&access::request(&action));
+        let permit = match self.in_flight.enter(class, &call.identity) {
+            Ok(permit) => permit,
+            Err(rejected) => {
+                self.metrics.rejected(class, rejected);
+                return Ok(Reply::too_many_requests());
+            }
+        };
         let limit = self.limit(&call, &action);
         let answer = async {
             if action.has_body() {
@@ -115,7 +124,7 @@ impl Server {
                 Err(page) => self.answer_page(&call, page),
             }
         };
-        deadline::within(limit, answer).await
+        Ok(deadline::within(limit, answer).await?.until_sent(permit))
     }
 
     /// Answers what is not about objects: discovery, documents, health.

@@ -12,6 +12,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use watchkeeper_storage::Stats;
 
+use crate::front::ConnectionCounts;
+use crate::in_flight::{Class, Rejected};
+
 /// The upper bounds of the buckets for durations, in seconds.
 const SECONDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
@@ -21,6 +24,7 @@ pub(crate) struct Metrics {
     requests: Family<Request, Counter>,
     durations: Family<Verb, Histogram, fn() -> Histogram>,
     watches: Gauge,
+    rejected: Family<Refusal, Counter>,
     storage: Storage,
 }
 
@@ -29,6 +33,13 @@ pub(crate) struct Metrics {
 struct Request {
     verb: &'static str,
     code: u16,
+}
+
+/// Which requests are counted together that were refused because too many ran.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Refusal {
+    request_kind: &'static str,
+    reason: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -64,6 +75,7 @@ impl Default for Metrics {
             requests: Family::default(),
             durations: Family::new_with_constructor(histogram),
             watches: Gauge::default(),
+            rejected: Family::default(),
             storage: Storage::default(),
         };
         metrics.register();
@@ -81,6 +93,8 @@ impl Metrics {
             self.durations.clone(),
         );
         registry.register("apiserver_longrunning_requests", "Watches that are open", self.watches.clone());
+        let help = "Requests refused because too many ran, of their user or in all";
+        registry.register("watchkeeper_rejected_requests", help, self.rejected.clone());
         for (name, help, gauge) in [
             ("watchkeeper_storage_revision", "The newest revision", &self.storage.revision),
             ("watchkeeper_storage_objects", "Objects stored", &self.storage.objects),
@@ -109,6 +123,17 @@ impl Metrics {
     pub(crate) fn answered(&self, verb: &'static str, code: u16, took: Duration) {
         self.requests.get_or_create(&Request { verb, code }).inc();
         self.durations.get_or_create(&Verb { verb: Name(verb) }).observe(took.as_secs_f64());
+    }
+
+    /// Counts a request that was refused because too many ran.
+    pub(crate) fn rejected(&self, class: Class, reason: Rejected) {
+        let refusal = Refusal { request_kind: class.name(), reason: reason.name() };
+        self.rejected.get_or_create(&refusal).inc();
+    }
+
+    /// Shows these counts, too.
+    pub(crate) fn show_connections(&self, counts: &ConnectionCounts) {
+        counts.register(&mut self.registry.lock());
     }
 
     /// Counts a watch for as long as this lives.

@@ -9,6 +9,7 @@ use watchkeeper_schema::yaml;
 use crate::failure::Failure;
 use crate::front::{Body, Response};
 use crate::gzip::{self, THRESHOLD};
+use crate::in_flight::Permit;
 use crate::request::media::Format;
 
 /// An answer.
@@ -18,6 +19,7 @@ pub(crate) struct Reply {
     content: Content,
     /// Whether the content goes on as things happen.
     is_live: bool,
+    permit: Permit,
 }
 
 enum Content {
@@ -43,7 +45,7 @@ impl Reply {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { code, headers, content: content.into().0, is_live: false }
+        Self { code, headers, content: content.into().0, is_live: false, permit: Permit::default() }
     }
 
     /// A value as JSON.
@@ -84,6 +86,11 @@ impl Reply {
         Self::text(404, "404 page not found\n")
     }
 
+    /// Too many requests run. A text, as kube-apiserver has it; clients come back after a second by the header.
+    pub(crate) fn too_many_requests() -> Self {
+        Self::text(429, "Too many requests, please try again later.\n").header(RETRY_AFTER.as_str(), "1")
+    }
+
     /// Nothing but a code.
     pub(crate) fn empty(code: u16) -> Self {
         let mut reply = Self::new(code, Vec::new());
@@ -116,6 +123,13 @@ impl Reply {
     #[must_use]
     pub(crate) fn live(mut self) -> Self {
         self.is_live = true;
+        self
+    }
+
+    /// Counts the request as running until its answer has been sent.
+    #[must_use]
+    pub(crate) fn until_sent(mut self, permit: Permit) -> Self {
+        self.permit = permit;
         self
     }
 
@@ -167,7 +181,7 @@ impl Reply {
     }
 
     pub(crate) fn into_response(self, audit: Option<HeaderValue>, pretty: bool, gzip: bool) -> Response {
-        let Self { code, mut headers, content, is_live } = self;
+        let Self { code, mut headers, content, is_live, permit } = self;
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
         let audit = audit.or_else(|| HeaderValue::from_str(&crate::random::uid()).ok());
         headers.extend(audit.map(|audit| (HeaderName::from_static("audit-id"), audit)));
@@ -193,6 +207,7 @@ impl Reply {
         } else {
             body
         };
+        let body = if permit.counts() { body.with(permit) } else { body };
         let mut response = Response::new(body);
         *response.status_mut() = code;
         *response.headers_mut() = headers;

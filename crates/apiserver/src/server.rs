@@ -14,6 +14,7 @@ use crate::access::{self, Access, Authorization};
 use crate::accounts::AccountTokens;
 use crate::failure::Failure;
 use crate::front::Tokens;
+use crate::in_flight::{InFlight, InFlightLimits};
 use crate::registry::{Registrar, Registry};
 use crate::time::Clock;
 use crate::{lifecycle, metrics::Metrics};
@@ -40,6 +41,8 @@ pub struct Options {
     pub event_lifetime: Duration,
     /// How long a request may take that is not a watch. A client may ask for less.
     pub request_timeout: Duration,
+    /// How many requests may run at the same time.
+    pub in_flight: InFlightLimits,
     /// Whether ClusterRoles that are the sum of others are kept up to date. kube-apiserver leaves that to
     /// kube-controller-manager.
     pub role_aggregation: bool,
@@ -63,6 +66,7 @@ impl Default for Options {
             certificate_authority: None,
             event_lifetime: Duration::from_secs(3600),
             request_timeout: Duration::from_secs(60),
+            in_flight: InFlightLimits::default(),
             role_aggregation: true,
             authorization: Authorization::default(),
             account_tokens: None,
@@ -94,6 +98,7 @@ pub(crate) struct Server {
     pub(crate) options: Options,
     pub(crate) metrics: Metrics,
     pub(crate) access: Access,
+    pub(crate) in_flight: Arc<InFlight>,
     /// The keys that tokens of ServiceAccounts are signed with.
     pub(crate) accounts: AccountTokens,
     /// Held while something is written that no two objects may have: the names of definitions, the addresses of Services.
@@ -126,6 +131,7 @@ impl Server {
         let server = Arc::new(Self {
             storage,
             registrar: Registrar::new(),
+            in_flight: InFlight::new(options.in_flight),
             options,
             access: Access::new(),
             accounts,

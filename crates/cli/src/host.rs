@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use watchkeeper_apiserver::front::{ClientCertificates, Credentials, Error, Front, Options, Tokens};
+use watchkeeper_apiserver::front::{ClientCertificates, Credentials, Error, Front, Limits, Options, Tokens};
 use watchkeeper_apiserver::{AccountTokens, ApiServer, Options as ServerOptions};
 use watchkeeper_storage::Storage;
 
@@ -17,6 +17,8 @@ pub(crate) struct Plan {
     pub(crate) options: ServerOptions,
     pub(crate) https: SocketAddr,
     pub(crate) http: Option<SocketAddr>,
+    /// How many connections there may be.
+    pub(crate) limits: Limits,
     /// More names that clients use for this server.
     pub(crate) names: Vec<String>,
     /// The address in the endpoints of the Service default/kubernetes, if it is not that of `https`.
@@ -35,13 +37,14 @@ pub(crate) struct Host {
 impl Host {
     /// Starts the server, and has it listen.
     pub(crate) async fn start(plan: Plan) -> Result<Self, Failure> {
-        let Plan { storage, credentials, mut tokens, accounts, mut options, https, http, names, advertised } =
-            plan;
+        let Plan { storage, credentials, mut tokens, accounts, mut options, .. } = plan;
+        let Plan { https, http, limits, names, advertised, .. } = plan;
         tokens.add(credentials.admin_token(), credentials.admin());
         let tokens = Arc::new(tokens);
         options.certificate_authority = Some(credentials.authority_certificate());
         options.account_tokens = Some(accounts);
         options.tokens = Some(Arc::clone(&tokens));
+        let clock = options.clock.clone();
         let server = Arc::new(ApiServer::start(storage, options).await.map_err(Failure::running)?);
         let accounts = server.account_authenticator();
         let options = Options {
@@ -49,8 +52,11 @@ impl Host {
             http,
             names,
             authenticators: vec![Box::new(ClientCertificates), Box::new(tokens), Box::new(accounts)],
+            limits,
+            clock,
         };
         let front = Front::start(options, &credentials, server.clone()).await.map_err(failure)?;
+        server.show_connections(&front.connection_counts());
         let listening = front.https_address();
         let advertised = SocketAddr::new(advertised.unwrap_or(listening.ip()), listening.port());
         server.advertise(Some(advertised)).await.map_err(Failure::running)?;

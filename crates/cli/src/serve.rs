@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use tokio::runtime;
-use watchkeeper_apiserver::front::{Credentials, Kubeconfig, Tokens};
-use watchkeeper_apiserver::{AccountTokens, Options};
+use watchkeeper_apiserver::front::{Credentials, Kubeconfig, Limits, Tokens, raise_open_files};
+use watchkeeper_apiserver::{AccountTokens, InFlightLimits, Options};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage, Window};
 
 use crate::controllers::Controllers;
@@ -72,6 +72,25 @@ pub(crate) struct Serve {
     /// How long a request may take that is not a watch; clients may ask for less
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "1m")]
     request_timeout: Duration,
+    /// How many connections there may be; half of them, but no more than 2000, for clients that are not authenticated
+    /// [default: as many as files may be opened, less 256, but no more than 10000]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: Option<u32>,
+    /// How many requests may run at a time on one HTTP/2 connection
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..), default_value = "100")]
+    http2_max_streams_per_connection: u32,
+    /// How many requests that read may run at a time, half of them of one user; 0 is no limit
+    ///
+    /// More are answered with 429. Watches, Leases, questions after the server's health and the group system:masters do not
+    /// count.
+    #[arg(long, value_name = "NUMBER", default_value_t = InFlightLimits::default().read_only)]
+    max_requests_inflight: usize,
+    /// How many requests that write may run at a time, half of them of one user; 0 is no limit
+    #[arg(long, value_name = "NUMBER", default_value_t = InFlightLimits::default().mutating)]
+    max_mutating_requests_inflight: usize,
+    /// How many watches a user may have open; 0 is no limit
+    #[arg(long, value_name = "NUMBER", default_value_t = InFlightLimits::default().watches_per_user)]
+    max_watches_per_user: usize,
     /// What to log to stderr: a level, or levels by module, such as warn,watchkeeper_apiserver=debug
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     log: String,
@@ -127,6 +146,7 @@ impl Serve {
             options: self.options(),
             https: self.listen,
             http: self.http,
+            limits: self.limits(),
             names: self.tls_san,
             advertised: self.advertise_address,
         };
@@ -155,8 +175,23 @@ impl Serve {
         }
     }
 
+    fn limits(&self) -> Limits {
+        let files = raise_open_files();
+        let mut limits = match self.max_connections {
+            Some(number) => Limits::of_connections(number as usize),
+            None => Limits::of_files(files),
+        };
+        limits.streams = self.http2_max_streams_per_connection;
+        limits
+    }
+
     fn options(&self) -> Options {
         let mut options = Options::default();
+        options.in_flight = InFlightLimits {
+            read_only: self.max_requests_inflight,
+            mutating: self.max_mutating_requests_inflight,
+            watches_per_user: self.max_watches_per_user,
+        };
         options.event_lifetime = self.event_ttl;
         options.request_timeout = self.request_timeout;
         self.controllers.choose(&mut options);

@@ -42,10 +42,23 @@ struct Server {
 
 impl Server {
     fn start(arguments: &[&str]) -> Self {
+        Self::start_with_files("", arguments)
+    }
+
+    /// Starts it after this `ulimit` for open files.
+    fn start_with_files(limit: &str, arguments: &[&str]) -> Self {
         let http = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let plain = http.to_string();
         let always = ["serve", "--listen", "127.0.0.1:0", "--http", &plain];
-        let mut child = watchkeeper(&[&always, arguments].concat()).spawn().unwrap();
+        let mut command = watchkeeper(&[&always, arguments].concat());
+        if !limit.is_empty() {
+            let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &script]).arg(command.get_program()).args(command.get_args());
+            shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command = shell;
+        }
+        let mut child = command.spawn().unwrap();
         let mut ready = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
         if ready.is_empty() {
@@ -289,4 +302,71 @@ fn it_knows_its_version() {
     let expected = format!("watchkeeper {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(run(&["version"]), (Some(0), expected.clone(), String::new()));
     assert_eq!(run(&["--version"]), (Some(0), expected, String::new()));
+}
+
+/// Opens connections and says nothing on them.
+fn silent(server: &Server, count: usize) -> Vec<TcpStream> {
+    let https: SocketAddr = server.ready.trim_end().rsplit_once("https://").unwrap().1.parse().unwrap();
+    (0..count).map(|number| TcpStream::connect([https, server.http][number % 2]).unwrap()).collect()
+}
+
+#[test]
+fn strangers_with_more_connections_than_files_do_not_keep_others_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = token_file(directory.path());
+    let server = Server::start_with_files("-n 256", &["--in-memory", "--token-file", &file]);
+    let mut watch = server.send(&format!(
+        "GET /api/v1/namespaces?watch=true HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\r\n"
+    ));
+    let mut seen = Vec::new();
+    read_until(&mut watch, &mut seen, b"kube-system");
+    let strangers = silent(&server, 600);
+    for _ in 0..10 {
+        let begin = Instant::now();
+        assert!(server.get("/readyz").starts_with("HTTP/1.1 200"));
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    }
+    let metrics = server.get("/metrics");
+    assert!(metrics.contains("watchkeeper_connections_dropped_total{reason=\"evicted\"}"), "{metrics}");
+    watch.set_nonblocking(true).unwrap();
+    let open = loop {
+        match watch.read(&mut [0; 4096]) {
+            Ok(0) => break false,
+            Ok(_) => {}
+            Err(error) => break error.kind() == std::io::ErrorKind::WouldBlock,
+        }
+    };
+    assert!(open, "the watch was there before");
+    drop(strangers);
+    server.signal("TERM");
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn a_server_that_ran_out_of_files_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = token_file(directory.path());
+    let arguments = ["--in-memory", "--token-file", &file, "--max-connections", "5000"];
+    let server = Server::start_with_files("-n 64", &arguments);
+    let strangers = silent(&server, 300);
+    for _ in 0..10 {
+        assert!(server.get("/readyz").starts_with("HTTP/1.1 200"));
+    }
+    drop(strangers);
+    server.signal("TERM");
+    let (code, _, error) = server.end();
+    assert_eq!(code, Some(0));
+    let said = error.matches("connections cannot be accepted").count();
+    assert!((1..20).contains(&said), "{said} times: {error}");
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
+    let server = Server::start_with_files("-S -n 64", &["--in-memory"]);
+    let limits = format!("/proc/{}/limits", server.child.as_ref().unwrap().id());
+    let Ok(limits) = std::fs::read_to_string(limits) else { return };
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let numbers: Vec<&str> = line.trim_start_matches("Max open files").split_whitespace().collect();
+    assert_ne!(numbers[1], "64", "{line}");
+    assert_eq!(numbers[0], numbers[1], "{line}");
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use watchkeeper_apiserver::Clock;
 use watchkeeper_apiserver::front::{
-    ClientCertificates, Credentials, Error, Front, Identity, Kubeconfig, Options, Tokens,
+    ClientCertificates, Credentials, Error, Front, Identity, Kubeconfig, Limits, Options, Tokens,
 };
 
 use crate::entrance::{Entrance, Listening};
@@ -72,6 +73,8 @@ async fn listen(
         http: None,
         names: Vec::new(),
         authenticators: vec![Box::new(ClientCertificates), Box::new(tokens)],
+        limits: Limits::default(),
+        clock: Clock::default(),
     };
     Front::start(options, credentials, Arc::new(Listening(Arc::clone(entrance)))).await
 }

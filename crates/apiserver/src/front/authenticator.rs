@@ -31,20 +31,22 @@ impl<A: Authenticator> Authenticator for Arc<A> {
     }
 }
 
-/// The client showed a token that nobody knows.
+/// The client showed a token that nobody knows, or a certificate that has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unauthorized;
 
+/// Who this is. A certificate that has expired is not presented, but is no reason to take the client for anonymous, either.
 pub(super) async fn identify(
     authenticators: &[Box<dyn Authenticator>],
     presented: Presented<'_>,
+    is_expired: bool,
 ) -> Result<Identity, Unauthorized> {
     for authenticator in authenticators {
         if let Some(identity) = authenticator.authenticate(&presented).await {
             return Ok(identity.authenticated());
         }
     }
-    if presented.token.is_some() { Err(Unauthorized) } else { Ok(Identity::anonymous()) }
+    if presented.token.is_some() || is_expired { Err(Unauthorized) } else { Ok(Identity::anonymous()) }
 }
 
 /// The bearer token among these headers. Other schemes, and a `Bearer` with nothing behind it, count as no token at

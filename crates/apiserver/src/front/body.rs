@@ -66,6 +66,14 @@ impl Body {
         Self(Content::Stream(UnsyncBoxBody::new(body)))
     }
 
+    /// The same body, with something that is dropped when a stream has been sent or given up; at once if there is none.
+    pub(crate) fn with(self, companion: impl Send + Unpin + 'static) -> Self {
+        match self.0 {
+            Content::Whole(_) => self,
+            Content::Stream(body) => Self::boxed(Accompanied { body, _companion: companion }),
+        }
+    }
+
     /// A body that says by itself what went wrong with it.
     pub(super) fn boxed(
         body: impl http_body::Body<Data = Bytes, Error = BodyError> + Send + 'static,
@@ -103,6 +111,32 @@ impl Body {
             all.extend_from_slice(&data);
         }
         Ok(if all.is_empty() { first } else { all.freeze() })
+    }
+}
+
+/// A body, and what is dropped with it.
+struct Accompanied<T> {
+    body: UnsyncBoxBody<Bytes, BodyError>,
+    _companion: T,
+}
+
+impl<T: Unpin> http_body::Body for Accompanied<T> {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -1,4 +1,5 @@
 use std::fmt::{self, Write};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
 use ring::digest::{SHA256, digest};
@@ -14,18 +15,35 @@ pub(super) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-
 /// The certificate that a client showed when it connected, after it was verified.
 pub struct ClientCertificate {
     identity: Option<Identity>,
+    /// The last second in which it counts.
+    not_after: SystemTime,
 }
 
 impl ClientCertificate {
     /// Reads a certificate. Verifying it is not its business.
     pub(super) fn read(certificate: &[u8]) -> Self {
-        Self { identity: identity(certificate) }
+        let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
+            return Self { identity: None, not_after: UNIX_EPOCH };
+        };
+        let end = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or_default();
+        let not_after = UNIX_EPOCH.checked_add(Duration::from_secs(end)).unwrap_or(UNIX_EPOCH);
+        Self { identity: identity(certificate, &parsed), not_after }
+    }
+
+    /// Whom it names, whether or not it has expired.
+    pub(super) fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// Whether it counts no more. The handshake looks at that once; connections may outlive certificates, and sessions
+    /// are resumed without looking.
+    pub(super) fn is_expired(&self, now: SystemTime) -> bool {
+        now > self.not_after
     }
 }
 
 /// The user is the common name, the groups are the organizations. A certificate without a common name is nobody's.
-fn identity(certificate: &[u8]) -> Option<Identity> {
-    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+fn identity(certificate: &[u8], parsed: &X509Certificate<'_>) -> Option<Identity> {
     let subject = parsed.subject();
     // Of several, the last: as Go reads it.
     let user = subject.iter_common_name().last()?.as_str().ok()?;

@@ -15,17 +15,24 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 
 use super::ClientCertificate;
+use super::connection_counts::Dropped;
+use super::connection_state::{Idle, Over};
+use super::connections::Connection;
 use super::exchange::{Peer, Shared, exchange};
-use super::running::Running;
 
 /// From connecting to the end of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// HTTP/1: from the end of one request, or from connecting, to the last header of the next. Longer than most clients
-/// keep a connection that they do not use, so that it is them who close it.
-const NEXT_REQUEST: Duration = Duration::from_secs(100);
-/// HTTP/2: a connection on which nothing has run for this long, looked at that often, is told to close. Go clients close
-/// theirs after as long, and kube-apiserver has the same limit: clients that come back sooner find it open.
-const IDLE: Duration = Duration::from_secs(90);
+/// From there to the end of the headers of the first request. kube-apiserver waits 32 s.
+const FIRST_REQUEST: Duration = Duration::from_secs(10);
+/// How long a stranger may keep a connection without a request. Load balancers ask for the health of servers every ten
+/// seconds or so.
+const STRANGER_IDLE: Duration = Duration::from_secs(30);
+/// HTTP/1: how long somebody who was authenticated may keep a connection without a request, and how long the headers of
+/// a request may take. Longer than most clients keep a connection that they do not use, so that it is them who close it.
+const HTTP1_IDLE: Duration = Duration::from_secs(100);
+/// HTTP/2: how long somebody who was authenticated may keep a connection without a request. Go clients close theirs after
+/// as long, and kube-apiserver has the same limit: clients that come back sooner find it open.
+const HTTP2_IDLE: Duration = Duration::from_secs(90);
 /// HTTP/2: how often, and for how long, a client is asked whether it is there.
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
 /// After an answer that came before the end of its request, how long and how much the client may go on sending.
@@ -35,8 +42,6 @@ const LINGER: (Duration, usize) = (Duration::from_secs(1), 8 << 20);
 const GOODBYE: Duration = Duration::from_secs(1);
 /// All headers of a request. What fits is decided by the path: the longest that can be parsed has 64 KiB.
 const HEADER_BYTES: usize = 128 << 10;
-/// One client has all of its watches on one connection.
-const STREAMS: u32 = 10_000;
 /// How much a client may send ahead of what is read, for one request and for all of a connection. One whole body, and
 /// a few of them. What we send is limited by the windows of the client.
 const WINDOWS: (u32, u32) = (1 << 20, 8 << 20);
@@ -46,6 +51,7 @@ const SEND_BUFFER: usize = 256 << 10;
 /// Serves one connection until it ends: by the client, by a failure, or because of the shutdown.
 pub(super) async fn serve(
     socket: TcpStream,
+    connection: Connection,
     tls: Option<TlsAcceptor>,
     shared: Arc<Shared>,
     streams: TaskTracker,
@@ -54,27 +60,41 @@ pub(super) async fn serve(
         tracing::debug!(%error, "the client is gone before it was served");
         return;
     }
-    let peer = |certificate| {
-        let (running, left_unread) = (Running::default(), Arc::new(AtomicBool::new(false)));
-        Arc::new(Peer { shared: Arc::clone(&shared), certificate, running, left_unread })
+    let peer = |certificate, connection| {
+        let left_unread = Arc::new(AtomicBool::new(false));
+        Arc::new(Peer { shared: Arc::clone(&shared), certificate, connection, left_unread })
     };
-    let Some(tls) = tls else { return http1(socket, peer(None)).await };
+    let Some(tls) = tls else { return http1(socket, peer(None, connection)).await };
     let handshake = tokio::select! {
         handshake = timeout(HANDSHAKE, tls.accept(socket)) => handshake,
         () = shared.shutdown.begun() => return,
+        () = connection.evicted() => return,
     };
     let stream = match handshake {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
-        Err(_) => return tracing::debug!("a TLS handshake took too long"),
+        Err(_) => {
+            connection.dropped(Dropped::Handshake);
+            return tracing::debug!("a TLS handshake took too long");
+        }
     };
+    connection.touch();
     let session = stream.get_ref().1;
     let certificate = session.peer_certificates().and_then(<[_]>::first);
-    let peer = peer(certificate.map(|certificate| ClientCertificate::read(certificate)));
+    let certificate = certificate.map(|certificate| ClientCertificate::read(certificate));
+    if let Some(identity) = certificate.as_ref().and_then(ClientCertificate::identity) {
+        connection.identified(identity);
+    }
+    let peer = peer(certificate, connection);
     match session.alpn_protocol() {
         Some(b"h2") => http2(stream, peer, streams).await,
         _ => http1(stream, peer).await,
     }
+}
+
+/// How long a connection may be idle, if that of somebody who was authenticated may be so for this long.
+fn idle(authenticated: Duration) -> Idle {
+    Idle { first: FIRST_REQUEST, stranger: STRANGER_IDLE, authenticated }
 }
 
 /// Small writes leave at once; a client whose machine vanished is noticed within two minutes.
@@ -97,13 +117,21 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, pe
     });
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(NEXT_REQUEST)
+        .header_read_timeout(HTTP1_IDLE)
         .max_header_size(HEADER_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     let mut closing = false;
     let ended = loop {
         tokio::select! {
+            biased;
             ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break ended,
+            over = peer.connection.over(idle(HTTP1_IDLE)) => match over {
+                Over::Evicted => return,
+                Over::Idle => {
+                    peer.connection.dropped(Dropped::Idle);
+                    break Ok(());
+                }
+            },
             () = peer.shared.shutdown.begun(), if !closing => {
                 closing = true;
                 std::pin::Pin::new(&mut connection).graceful_shutdown();
@@ -145,34 +173,35 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .timer(TokioTimer::new())
         .keep_alive_interval(PING.0)
         .keep_alive_timeout(PING.1)
-        .max_concurrent_streams(STREAMS)
+        .max_concurrent_streams(peer.shared.connections.limits().streams)
         .max_header_list_size(HEADER_BYTES as u32)
         .initial_stream_window_size(WINDOWS.0)
         .initial_connection_window_size(WINDOWS.1)
         .max_send_buf_size(SEND_BUFFER)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    let mut closing = false;
-    let mut seen = 0;
+    let (mut closing, mut leaving) = (false, false);
     let ended = loop {
         tokio::select! {
+            biased;
             ended = connection.as_mut() => break ended,
             () = peer.shared.shutdown.begun(), if !closing => {
                 closing = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = tokio::time::sleep(IDLE) => {
-                // Who has not sent a single request, or none since we looked last, is told to go; who does not go
-                // even then, because it never said it was there, is left.
-                let begun = peer.running.begun();
-                if peer.running.is_idle() && begun == seen {
-                    if closing {
-                        return;
-                    }
-                    closing = true;
+            over = peer.connection.over(idle(HTTP2_IDLE)), if !leaving => match over {
+                Over::Evicted => return,
+                Over::Idle => {
+                    peer.connection.dropped(Dropped::Idle);
+                    leaving = true;
                     connection.as_mut().graceful_shutdown();
                 }
-                seen = begun;
+            },
+            // Who was told to go and does not go, because it never said it was there, is left.
+            () = tokio::time::sleep(GOODBYE), if leaving => {
+                if peer.connection.is_idle() {
+                    return;
+                }
             }
         }
     };

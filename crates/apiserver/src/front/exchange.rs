@@ -8,15 +8,17 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use http::{Response, StatusCode};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use http::{Method, Response, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
 use super::authenticator::{Unauthorized, bearer_token, identify};
-use super::running::Running;
+use super::connection_state::Run;
+use super::connections::{Connection, Connections};
 use super::{Authenticator, Body, BodyError, ClientCertificate, Identity, Presented, Service, Shutdown};
+use crate::Clock;
 
 /// A client that sends nothing of a body for so long is not going to.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,13 +28,16 @@ pub(super) struct Shared {
     pub(super) service: Arc<dyn Service>,
     pub(super) authenticators: Vec<Box<dyn Authenticator>>,
     pub(super) shutdown: Shutdown,
+    pub(super) connections: Arc<Connections>,
+    /// By which certificates expire.
+    pub(super) clock: Clock,
 }
 
 /// What the requests of one connection have in common.
 pub(super) struct Peer {
     pub(super) shared: Arc<Shared>,
     pub(super) certificate: Option<ClientCertificate>,
-    pub(super) running: Running,
+    pub(super) connection: Connection,
     /// Whether a request was answered without its body being read to the end.
     pub(super) left_unread: Arc<AtomicBool>,
 }
@@ -42,15 +47,21 @@ pub(super) async fn exchange(
     peer: Arc<Peer>,
     request: http::Request<Incoming>,
 ) -> Result<Response<Delivery>, Infallible> {
-    let running = peer.running.begin();
+    let running = peer.connection.begin();
+    let is_head = *request.method() == Method::HEAD;
     let begin = Instant::now();
     // Only what the log needs, and only if there is one. Of the query nothing: it may hold what is nobody's business.
     let logged = tracing::enabled!(tracing::Level::DEBUG)
         .then(|| (request.method().clone(), request.uri().path().to_owned()));
 
-    let presented =
-        Presented { token: bearer_token(request.headers()), certificate: peer.certificate.as_ref() };
-    let identity = identify(&peer.shared.authenticators, presented).await;
+    let certificate = peer.certificate.as_ref();
+    let is_expired = certificate.is_some_and(|certificate| certificate.is_expired(peer.shared.clock.now()));
+    let certificate = certificate.filter(|_| !is_expired);
+    let presented = Presented { token: bearer_token(request.headers()), certificate };
+    let identity = identify(&peer.shared.authenticators, presented, is_expired).await;
+    if let Ok(identity) = &identity {
+        peer.connection.identified(identity);
+    }
     let user = identity.as_ref().map(|identity| identity.user.clone()).ok().filter(|_| logged.is_some());
     let response = match identity {
         Ok(identity) => call(&peer, request, identity).await,
@@ -60,7 +71,18 @@ pub(super) async fn exchange(
         let code = response.status().as_u16();
         tracing::debug!(%method, path, code, user, duration = ?begin.elapsed(), "answered");
     }
+    let response = if is_head { headers_only(response) } else { response };
     Ok(response.map(|body| Delivery { body, _running: running }))
+}
+
+/// The answer to a HEAD: as long as that to a GET would be, if that is known, but without its content. HTTP/2 clients end
+/// a connection on which they get content they did not ask for.
+fn headers_only(response: Response<Body>) -> Response<Body> {
+    let (mut head, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact().filter(|length| *length > 0) {
+        head.headers.entry(CONTENT_LENGTH).or_insert(length.into());
+    }
+    Response::from_parts(head, Body::empty())
 }
 
 async fn call(peer: &Peer, mut request: http::Request<Incoming>, identity: Identity) -> Response<Body> {
@@ -143,7 +165,7 @@ impl Drop for Upload {
 /// The body of a response, on its way out: as long as it is, the request counts as running.
 pub(super) struct Delivery {
     body: Body,
-    _running: super::running::Run,
+    _running: Run,
 }
 
 impl http_body::Body for Delivery {

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::io::ErrorKind::{ConnectionAborted, ConnectionReset};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +10,18 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 
+use super::connections::Connections;
 use super::exchange::Shared;
-use super::{Authenticator, Certificates, Error, Service, Shutdown, connection, tls};
+use super::{
+    Authenticator, Certificates, ConnectionCounts, Error, Limits, Service, Shutdown, connection, tls,
+};
+use crate::Clock;
 
-/// After an accept that failed because something ran out: how long to wait for it to come back.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// After an accept that failed because something ran out: how long to wait for it to come back, if a connection was closed
+/// for that, and if there was none to be closed.
+const ACCEPT_PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
+/// How often that is logged at most.
+const ACCEPT_LOG: Duration = Duration::from_secs(10);
 
 /// Where a front listens, and whom it believes.
 pub struct Options {
@@ -26,6 +34,10 @@ pub struct Options {
     pub names: Vec<String>,
     /// The ways to find out who asks, in order.
     pub authenticators: Vec<Box<dyn Authenticator>>,
+    /// How many connections there may be, and of whom.
+    pub limits: Limits,
+    /// By which the certificates of clients expire on connections that are open.
+    pub clock: Clock,
 }
 
 /// The listeners of a server: takes bytes from sockets, makes requests with an identity of them, has a [`Service`] answer,
@@ -39,12 +51,14 @@ pub struct Options {
 /// - A connection cannot harm others: garbage, a handshake or a request that never ends, a client that vanishes or stops
 ///   reading all end in that connection being closed, in bounded time and with bounded memory. A panic of the service
 ///   is an answer with code 500.
+/// - There are no more connections than its [`Limits`] allow, and strangers cannot keep the authenticated out: a place
+///   taken by a stranger is given to whoever comes next.
+/// - A request with a certificate that has expired is answered with 401, also on a connection that was opened before.
+/// - The answer to a HEAD has no content, whatever the service says.
 /// - After [`shutdown`](Self::shutdown), nothing of it runs any more. Dropping it closes everything at once.
 ///
 /// # What it does not promise
 ///
-/// - A limit to the number of connections, other than that of the operating system; when that is reached, those that are
-///   open go on, and others wait.
 /// - A limit to the time that the service takes.
 pub struct Front {
     https: SocketAddr,
@@ -84,8 +98,13 @@ impl Front {
             Some(address) => Some(listen(address).await?),
             None => None,
         };
-        let (authenticators, shutdown) = (options.authenticators, Shutdown::new());
-        let shared = Arc::new(Shared { service, authenticators, shutdown });
+        let shared = Arc::new(Shared {
+            service,
+            authenticators: options.authenticators,
+            shutdown: Shutdown::new(),
+            connections: Connections::new(options.limits),
+            clock: options.clock,
+        });
         let streams = TaskTracker::new();
         let accept =
             |listener, tls| tokio::spawn(accept(listener, tls, Arc::clone(&shared), streams.clone()));
@@ -105,6 +124,11 @@ impl Front {
     /// The address for plain HTTP, if that was asked for.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http
+    }
+
+    /// What is counted about its connections.
+    pub fn connection_counts(&self) -> ConnectionCounts {
+        self.shared.connections.counts.clone()
     }
 
     /// Stops: takes no more connections, tells clients to send no more requests, and has streams end; then waits for the
@@ -149,20 +173,39 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error>
 /// they.
 async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Arc<Shared>, streams: TaskTracker) {
     let mut connections = JoinSet::new();
+    let mut logged = None;
     loop {
-        tokio::select! {
+        let accepted = tokio::select! {
             () = shared.shutdown.begun() => break,
-            Some(ended) = connections.join_next() => report(ended),
-            accepted = listener.accept() => match accepted {
-                Ok((socket, _)) => {
-                    let (tls, shared) = (tls.clone(), Arc::clone(&shared));
-                    connections.spawn(connection::serve(socket, tls, shared, streams.clone()));
+            Some(ended) = connections.join_next() => {
+                report(ended);
+                continue;
+            }
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((socket, peer)) => {
+                let local = socket.local_addr().ok().map(|address| address.ip());
+                let connection = tokio::select! {
+                    () = shared.shutdown.begun() => break,
+                    connection = shared.connections.admit(peer, local) => connection,
+                };
+                // Without a place it is closed here.
+                let Some(connection) = connection else { continue };
+                let (tls, shared) = (tls.clone(), Arc::clone(&shared));
+                connections.spawn(connection::serve(socket, connection, tls, shared, streams.clone()));
+            }
+            // The client was gone before it was accepted.
+            Err(error) if matches!(error.kind(), ConnectionAborted | ConnectionReset) => {}
+            // Files or memory have run out: neither is a reason to stop.
+            Err(error) => {
+                if logged.is_none_or(|logged: Instant| logged.elapsed() >= ACCEPT_LOG) {
+                    logged = Some(Instant::now());
+                    tracing::warn!(%error, "connections cannot be accepted");
                 }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    sleep(ACCEPT_PAUSE).await;
-                }
-            },
+                let closed = shared.connections.make_room();
+                sleep(if closed { ACCEPT_PAUSE.0 } else { ACCEPT_PAUSE.1 }).await;
+            }
         }
     }
     drop(listener);

@@ -7,8 +7,10 @@
 //!   [`Kubeconfig`] hands them to clients. [`Certificates`] are those, or the ones that others issued.
 //! - [`Authenticator`]s find the [`Identity`] of who asks: [`Tokens`], [`ClientCertificates`].
 //! - [`Shutdown`] tells streams to end.
+//! - [`Limits`] say how many connections there may be, and of whom; [`raise_open_files`] makes room for them.
 //!
-//! The way of a request: `front` accepts, `connection` speaks TLS and HTTP, `exchange` authenticates, calls and logs.
+//! The way of a request: `front` accepts within the limits of `connections`, `connection` speaks TLS and HTTP,
+//! `exchange` authenticates, calls and logs.
 
 mod authenticator;
 mod authority;
@@ -16,6 +18,9 @@ mod body;
 mod certificates;
 mod client_certificate;
 mod connection;
+mod connection_counts;
+mod connection_state;
+mod connections;
 mod credentials;
 mod csv;
 pub(crate) mod der;
@@ -25,9 +30,10 @@ mod exchange;
 mod front;
 mod identity;
 mod kubeconfig;
+mod limits;
+mod open_files;
 pub(crate) mod pem;
 pub(crate) mod private_file;
-mod running;
 mod service;
 mod shutdown;
 #[cfg(test)]
@@ -39,11 +45,14 @@ pub use authenticator::{Authenticator, Presented};
 pub use body::{Body, BodyError, MAX_REQUEST_BYTES};
 pub use certificates::Certificates;
 pub use client_certificate::{ClientCertificate, ClientCertificates};
+pub use connection_counts::ConnectionCounts;
 pub use credentials::{Credentials, IssuedCertificate};
 pub use error::Error;
 pub use front::{Drained, Front, Options};
 pub use identity::{ANONYMOUS, AUTHENTICATED, Identity, MASTERS, UNAUTHENTICATED};
 pub use kubeconfig::Kubeconfig;
+pub use limits::Limits;
+pub use open_files::raise_open_files;
 pub use service::{Request, Response, Service};
 pub use shutdown::Shutdown;
 pub use tokens::Tokens;

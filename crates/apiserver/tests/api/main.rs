@@ -8,6 +8,7 @@ mod actions;
 mod certificates;
 mod collecting;
 mod harness;
+mod in_flight;
 mod lifecycles;
 mod lists;
 mod objects;

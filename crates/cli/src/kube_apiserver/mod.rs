@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime;
-use watchkeeper_apiserver::front::{Certificates, ClientCertificates, Front, Options, Tokens};
+use watchkeeper_apiserver::front::{
+    Certificates, ClientCertificates, Front, Limits, Options, Tokens, raise_open_files,
+};
 use watchkeeper_apiserver::{AccountTokens, ApiServer, Authorization, Options as ServerOptions};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage};
 
@@ -219,6 +221,7 @@ impl Settings {
     ) -> Result<(), Failure> {
         let mut signals = Signals::listen()?;
         let tokens = options.tokens.clone().unwrap_or_default();
+        let clock = options.clock.clone();
         let server = Arc::new(ApiServer::start(storage, options).await.map_err(Failure::running)?);
         let accounts = server.account_authenticator();
         let options = Options {
@@ -226,8 +229,11 @@ impl Settings {
             http: None,
             names: self.names.clone(),
             authenticators: vec![Box::new(ClientCertificates), Box::new(tokens), Box::new(accounts)],
+            limits: Limits::of_files(raise_open_files()),
+            clock,
         };
         let front = Front::start(options, certificates, server.clone()).await.map_err(Failure::running)?;
+        server.show_connections(&front.connection_counts());
         let listening = front.https_address();
         let advertised = SocketAddr::new(self.advertise.unwrap_or(listening.ip()), listening.port());
         server.advertise(Some(advertised)).await.map_err(Failure::running)?;

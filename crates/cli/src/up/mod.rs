@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use tokio::runtime;
-use watchkeeper_apiserver::front::{Credentials, Drained, Kubeconfig, Tokens};
+use watchkeeper_apiserver::front::{Credentials, Drained, Kubeconfig, Limits, Tokens, raise_open_files};
 use watchkeeper_apiserver::{AccountTokens, Options};
 use watchkeeper_storage::{self as storage, Embedded, Storage};
 
@@ -96,6 +96,7 @@ impl Up {
             options: Options::default(),
             https: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), self.port.unwrap_or_else(usual_port)),
             http: None,
+            limits: Limits::of_files(raise_open_files()),
             names: Vec::new(),
             advertised: None,
         };

@@ -104,22 +104,23 @@ async fn whoever_connects_and_says_nothing_is_left_alone_only_so_long() {
         let mut stream = server.tls(alpn, None).await;
         let mut seen = Vec::new();
         let _ = stream.read_to_end(&mut seen).await; // with or without saying goodbye
-        assert!(before.elapsed() <= Duration::from_secs(200), "{alpn} {:?}", before.elapsed());
+        assert!(before.elapsed() <= Duration::from_secs(12), "{alpn} {:?}", before.elapsed());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_never_ends_is_given_up() {
     let server = Server::start().await;
-    for begin in
-        ["GET / HTTP/1.1\r\nslow: ", "POST /read HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nabc"]
-    {
+    for (begin, seconds) in [
+        ("GET / HTTP/1.1\r\nslow: ", 12),
+        ("POST /read HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nabc", 100),
+    ] {
         let before = tokio::time::Instant::now();
         let mut stream = server.tls("http/1.1", None).await;
         stream.write_all(begin.as_bytes()).await.unwrap();
         let mut seen = Vec::new();
         let _ = stream.read_to_end(&mut seen).await; // with or without saying goodbye
-        assert!(before.elapsed() <= Duration::from_secs(200), "{begin:?} {:?}", before.elapsed());
+        assert!(before.elapsed() <= Duration::from_secs(seconds), "{begin:?} {:?}", before.elapsed());
     }
     assert_eq!(server.example.open.load(Ordering::SeqCst), 0);
 }

@@ -122,3 +122,30 @@ fn secrets_do_not_show_in_debug_output() {
     let mode = std::fs::metadata(directory.path().join("admin.token")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
+
+#[tokio::test]
+async fn a_certificate_that_expires_is_refused_on_the_connection_that_it_opened() {
+    let later = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let clock = Clock::new({
+        let later = Arc::clone(&later);
+        move || std::time::SystemTime::now() + Duration::from_secs(later.load(Ordering::SeqCst))
+    });
+    let credentials = Credentials::load_or_create(None).unwrap();
+    let server = Server::limited(credentials, Limits::default(), clock).await;
+    let issued = server.credentials.issue_client("jane", &["developers".into()]).unwrap();
+    for alpn in BOTH {
+        later.store(0, Ordering::SeqCst);
+        let mut client = Client::over(server.tls(alpn, Some(&issued)).await, alpn).await;
+        assert!(text(client.get("/whoami", None).await).await.starts_with("jane "));
+        // Certificates are good for a year.
+        later.store(364 * 24 * 3600, Ordering::SeqCst);
+        assert_eq!(client.get("/whoami", None).await.status(), 200, "{alpn}");
+        later.store(366 * 24 * 3600, Ordering::SeqCst);
+        let response = client.get("/whoami", None).await;
+        assert_eq!(response.status(), 401, "{alpn}");
+        assert!(text(response).await.contains(r#""reason":"Unauthorized""#));
+        // As with kube-apiserver, whoever has another credential needs no certificate.
+        let response = client.get("/whoami", Some(&server.token())).await;
+        assert!(text(response).await.starts_with("admin "), "{alpn}");
+    }
+}

@@ -87,6 +87,8 @@ impl Files {
             http: None,
             names: vec![],
             authenticators: vec![Box::new(ClientCertificates)],
+            limits: Limits::default(),
+            clock: Clock::default(),
         };
         Front::start(options, certificates, Arc::new(Shared(Arc::default()))).await.unwrap()
     }

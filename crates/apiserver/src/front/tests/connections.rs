@@ -1,3 +1,4 @@
+use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
@@ -77,17 +78,26 @@ async fn sixty_megabytes_arrive_whole() {
 }
 
 #[tokio::test]
-async fn two_thousand_watches_share_one_connection() {
+async fn a_hundred_watches_share_one_connection_and_the_next_request_waits() {
     let server = Server::start().await;
     let mut client = server.client("h2").await;
     let mut bodies = Vec::new();
-    for _ in 0..2_000 {
+    for _ in 0..100 {
         bodies.push(client.get("/watch", None).await.into_body());
     }
     for body in &mut bodies {
         assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "first\n");
     }
-    assert_eq!(server.example.open.load(Ordering::SeqCst), 2_000);
+    assert_eq!(server.example.open.load(Ordering::SeqCst), 100);
+    // The client was told how many there may be, and keeps to it.
+    let mut next = Box::pin(client.get("/watch", None));
+    for _ in 0..1_000 {
+        assert!((&mut next).now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.example.open.load(Ordering::SeqCst), 100);
+    bodies.pop();
+    assert_eq!(next.await.status(), 200);
     drop(bodies);
     until(|| server.example.open.load(Ordering::SeqCst) == 0).await;
 }
@@ -118,6 +128,8 @@ async fn plain_http_is_served_on_loopback_and_refused_elsewhere() {
         http: Some("0.0.0.0:0".parse().unwrap()),
         names: vec![],
         authenticators: vec![],
+        limits: Limits::default(),
+        clock: Clock::default(),
     };
     let service = Arc::new(super::Shared(Arc::default()));
     let error = Front::start(options, &server.credentials, service).await.unwrap_err().to_string();
@@ -128,7 +140,8 @@ async fn plain_http_is_served_on_loopback_and_refused_elsewhere() {
 async fn an_address_in_use_is_an_error_that_names_it() {
     let server = Server::start().await;
     let https = server.front.https_address();
-    let options = Options { https, http: None, names: vec![], authenticators: vec![] };
+    let (limits, clock) = (Limits::default(), Clock::default());
+    let options = Options { https, http: None, names: vec![], authenticators: vec![], limits, clock };
     let service = Arc::new(super::Shared(Arc::default()));
     let error = Front::start(options, &server.credentials, service).await.unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot listen on {https}: Address already in use")), "{error}");

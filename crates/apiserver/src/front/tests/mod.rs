@@ -5,7 +5,9 @@ mod authentication;
 mod certificates;
 mod connections;
 mod credentials;
+mod head;
 mod kubeconfig;
+mod limits;
 mod shutdown;
 
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::*;
+use crate::Clock;
 
 /// Long enough for a machine that is busy with other things; nothing waits for it when all is well.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -118,6 +121,10 @@ impl Server {
     }
 
     async fn with(credentials: Credentials) -> Self {
+        Self::limited(credentials, Limits::default(), Clock::default()).await
+    }
+
+    async fn limited(credentials: Credentials, limits: Limits, clock: Clock) -> Self {
         let example = Arc::new(Example::default());
         let mut tokens = Tokens::new();
         tokens.add(credentials.admin_token(), Identity::admin());
@@ -126,6 +133,8 @@ impl Server {
             http: Some("127.0.0.1:0".parse().unwrap()),
             names: vec![],
             authenticators: vec![Box::new(ClientCertificates), Box::new(tokens)],
+            limits,
+            clock,
         };
         let front =
             Front::start(options, &credentials, Arc::new(Shared(Arc::clone(&example)))).await.unwrap();
@@ -134,6 +143,10 @@ impl Server {
 
     async fn tls(&self, alpn: &str, certificate: Option<&IssuedCertificate>) -> TlsStream<TcpStream> {
         handshake(&self.front, &self.credentials, alpn, certificate).await.unwrap()
+    }
+
+    fn token(&self) -> String {
+        format!("Bearer {}", self.credentials.admin_token())
     }
 
     async fn client(&self, alpn: &str) -> Client {
