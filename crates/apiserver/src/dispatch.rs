@@ -1,11 +1,13 @@
 //! From requests to what is done about them.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 
+use crate::documents::Name;
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::front::{Body, BodyError, Identity, MAX_REQUEST_BYTES, Request, Response};
@@ -20,7 +22,7 @@ use crate::request::write_options::WriteOptions;
 use crate::resource::Resource;
 use crate::server::Server;
 use crate::write::{Applying, Incoming, Manner, Part, Patch, Place, ScaleChange, Written};
-use crate::{deadline, discovery, gzip, health, openapi};
+use crate::{budget, deadline, discovery, gzip, health, openapi};
 
 /// A request, read as far as every handler needs it.
 pub(crate) struct Call {
@@ -112,7 +114,8 @@ impl Server {
                     error => Failure::bad_request(format!("the body could not be read: {error}")),
                 })?;
             }
-            self.route(call, target).await
+            let claim = self.budget.body(&call.body).await?;
+            budget::run(claim, pin!(self.route(call, target))).await
         };
         deadline::within(limit, answer).await
     }
@@ -128,7 +131,7 @@ impl Server {
         if matches!(target, Target::Core | Target::Groups)
             && let Some(format) = media::aggregated_discovery(&call.headers)
         {
-            return Ok(self.discovered(&call, target == Target::Core, format));
+            return self.discovered(&call, target == Target::Core, format).await;
         }
         let format = match target {
             Target::Other(_) => Format::Json,
@@ -169,7 +172,7 @@ impl Server {
             }
             Target::Root => Ok(Reply::json(200, &health::paths(&registry))),
             Target::Other(path) => match path.strip_prefix("/openapi/") {
-                Some(document) => openapi::answer(self, &call, document),
+                Some(document) => openapi::answer(self, &call, document).await,
                 None if self.accounts.serves(&path) => Ok(self.accounts.document(&call, &path)),
                 None => Ok(health::answer(self, &call, &path)),
             },
@@ -178,12 +181,14 @@ impl Server {
     }
 
     /// Everything that is served, in one answer that clients keep.
-    fn discovered(&self, call: &Call, core: bool, format: Format) -> Reply {
-        let value = discovery::aggregated(&self.registry(), core);
+    async fn discovered(&self, call: &Call, core: bool, format: Format) -> Result<Reply, Failure> {
+        let registry = self.registry();
+        let made = Arc::clone(&registry);
+        let make = move || Reply::encode(&discovery::aggregated(&made, core), format).unwrap_or_default();
+        let name = Name::Discovery { core, format };
+        let document = registry.documents.get(name, &self.documenting, make).await?;
         let said = format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", format.media_type());
-        let mut reply = Reply::object(200, &value, format).typed(&said);
-        reply.tag(&call.headers);
-        reply.header("vary", "Accept")
+        Ok(Reply::document(document, &call.headers).typed(&said).header("vary", "Accept"))
     }
 
     async fn resource(self: &Arc<Self>, call: Call, target: ResourceTarget) -> Result<Reply, Failure> {

@@ -4,8 +4,10 @@
 
 mod access;
 mod account_tokens;
+mod bodies;
 mod certificates;
 mod collecting;
+mod documents;
 mod harness;
 mod lifecycles;
 mod lists;
