@@ -1,11 +1,13 @@
 //! From requests to what is done about them.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 
 use crate::access::Authorized;
+use crate::documents::Name;
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::front::{Body, BodyError, Identity, MAX_REQUEST_BYTES, Request, Response};
@@ -23,7 +25,7 @@ use crate::resource::Resource;
 use crate::route::{Collection, Operation, Route, Unrouted};
 use crate::server::Server;
 use crate::write::{Applying, Incoming, Manner, Part, Patch, Place, ScaleChange, Written};
-use crate::{access, deadline, discovery, gzip, health, openapi};
+use crate::{access, budget, deadline, discovery, gzip, health, openapi};
 
 /// A request, read as far as every handler needs it. What it asks for is not here: that is an [`Action`].
 pub(crate) struct Call {
@@ -119,16 +121,25 @@ impl Server {
                     error => Failure::bad_request(format!("the body could not be read: {error}")),
                 })?;
             }
-            match action.split() {
-                Ok(action) => self.resource(call, action).await,
-                Err(page) => self.answer_page(&call, page),
-            }
+            let claim = self.budget.body(&call.body).await?;
+            budget::run(claim, pin!(self.serve(call, action))).await
         };
         Ok(deadline::within(limit, answer).await?.until_sent(permit))
     }
 
+    async fn serve(self: &Arc<Self>, call: Call, action: Authorized<Action>) -> Result<Reply, Failure> {
+        match action.split() {
+            Ok(action) => self.resource(call, action).await,
+            Err(page) => self.answer_page(&call, page).await,
+        }
+    }
+
     /// Answers what is not about objects: discovery, documents, health.
-    fn answer_page(self: &Arc<Self>, call: &Call, page: Authorized<PageAction>) -> Result<Reply, Failure> {
+    async fn answer_page(
+        self: &Arc<Self>,
+        call: &Call,
+        page: Authorized<PageAction>,
+    ) -> Result<Reply, Failure> {
         let PageAction { verb, path, target } = page.into_inner();
         let registry = self.registry();
         // Some pages of kube-apiserver look at no method. The others know GET and nothing else.
@@ -144,7 +155,7 @@ impl Server {
         if matches!(target, Target::Core | Target::Groups)
             && let Some(format) = media::aggregated_discovery(&call.headers)
         {
-            return Ok(self.discovered(call, target == Target::Core, format));
+            return self.discovered(call, target == Target::Core, format).await;
         }
         let format = match target {
             Target::Other(_) => Format::Json,
@@ -185,7 +196,7 @@ impl Server {
             }
             Target::Root => Ok(Reply::json(200, &health::paths(&registry))),
             Target::Other(_) | Target::Resource(_) => match path.strip_prefix("/openapi/") {
-                Some(document) => openapi::answer(self, call, document),
+                Some(document) => openapi::answer(self, call, document).await,
                 None if self.accounts.serves(&path) => Ok(self.accounts.document(call, &path)),
                 None => Ok(health::answer(self, call, &path)),
             },
@@ -193,12 +204,14 @@ impl Server {
     }
 
     /// Everything that is served, in one answer that clients keep.
-    fn discovered(&self, call: &Call, core: bool, format: Format) -> Reply {
-        let value = discovery::aggregated(&self.registry(), core);
+    async fn discovered(&self, call: &Call, core: bool, format: Format) -> Result<Reply, Failure> {
+        let registry = self.registry();
+        let made = Arc::clone(&registry);
+        let make = move || Reply::encode(&discovery::aggregated(&made, core), format).unwrap_or_default();
+        let name = Name::Discovery { core, format };
+        let document = registry.documents.get(name, &self.documenting, make).await?;
         let said = format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", format.media_type());
-        let mut reply = Reply::object(200, &value, format).typed(&said);
-        reply.tag(&call.headers);
-        reply.header("vary", "Accept")
+        Ok(Reply::document(document, &call.headers).typed(&said).header("vary", "Accept"))
     }
 
     /// Does something with objects.

@@ -1,9 +1,10 @@
 //! Answers made smaller for clients that ask for it, as Go clients do without being told to.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use bytes::Bytes;
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use futures_util::stream;
 use http::HeaderMap;
@@ -20,6 +21,28 @@ pub(crate) const THRESHOLD: usize = 128 << 10;
 pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
     let asked = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
     asked.split(',').any(|token| token.trim() == "gzip")
+}
+
+/// How much is expanded at a time.
+const PIECE: usize = 64 << 10;
+
+/// All of these bytes, compressed.
+pub(crate) fn whole(bytes: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    // Writing to a vector cannot fail.
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default().into()
+}
+
+/// What [`whole`] made these of, piece by piece as the client takes it.
+pub(crate) fn expand(compressed: Bytes) -> Body {
+    let decoder = GzDecoder::new(std::io::Cursor::new(compressed));
+    Body::stream(stream::unfold(decoder, |mut decoder| async move {
+        let mut piece = Vec::with_capacity(PIECE);
+        // They were compressed here, and can be expanded.
+        let _ = decoder.by_ref().take(PIECE as u64).read_to_end(&mut piece);
+        (!piece.is_empty()).then(|| (Bytes::from(piece), decoder))
+    }))
 }
 
 /// The same body, compressed piece by piece as the client takes it. The least effort is nearly as good as the most.

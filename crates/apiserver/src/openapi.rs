@@ -1,10 +1,13 @@
 //! The documents that describe what is served.
 
+use std::sync::Arc;
+
 use http::header::ACCEPT;
 use serde_json::{Map, json};
 use watchkeeper_kinds::openapi::{self, CustomKind};
 
 use crate::dispatch::Call;
+use crate::documents::Name;
 use crate::failure::Failure;
 use crate::health::release;
 use crate::registry::Registry;
@@ -18,41 +21,55 @@ const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protob
 /// What kube-apiserver says about its document of the second version, compressed or not.
 const GZIP: &str = "Accept-Encoding";
 
-/// Answers `/openapi/...`. Documents are made when they are asked for and not kept: clients keep them, by their tags.
-pub(crate) fn answer(server: &Server, call: &Call, document: &str) -> Result<Reply, Failure> {
+/// Answers `/openapi/...`.
+pub(crate) async fn answer(server: &Server, call: &Call, document: &str) -> Result<Reply, Failure> {
     let registry = server.registry();
-    let mut reply = match document.trim_end_matches('/') {
-        "v2" => second(&registry, call).header("vary", GZIP),
-        "v3" => {
-            let mut reply = index(&registry);
-            reply.tag(&call.headers);
-            return Ok(reply);
-        }
-        document => match document.strip_prefix("v3/") {
-            Some(path) => match third(&registry, path) {
-                Some(reply) => reply,
-                None => return Ok(Reply::empty(404)),
-            },
-            None => return Ok(Reply::no_such_page()),
-        },
+    let made = Arc::clone(&registry);
+    let get = async |name: Name, make: Box<dyn FnOnce() -> Vec<u8> + Send>| {
+        let document = registry.documents.get(name, &server.documenting, make).await?;
+        Ok::<_, Failure>(Reply::document(document, &call.headers))
     };
-    reply.tag(&call.headers);
+    let reply = match document.trim_end_matches('/') {
+        "v2" => {
+            let protobuf = wants_protobuf(call);
+            let make = Box::new(move || second(&made, protobuf));
+            let reply = get(Name::OpenApi2 { protobuf }, make).await?.header("vary", GZIP);
+            if protobuf { reply.typed(PROTOBUF) } else { reply }
+        }
+        "v3" => {
+            let reply = get(Name::OpenApi3Index, Box::new(move || index(&made))).await?;
+            // JSON that is called text: so it is in kube-apiserver, and clients do not look.
+            return Ok(reply.typed("text/plain; charset=utf-8"));
+        }
+        document => {
+            let Some(path) = document.strip_prefix("v3/") else { return Ok(Reply::no_such_page()) };
+            let Some((group, version)) =
+                split(path).filter(|(group, version)| serves(&registry, group, version))
+            else {
+                return Ok(Reply::empty(404));
+            };
+            let name = Name::OpenApi3 { group: group.into(), version: version.into() };
+            let (group, version) = (group.to_owned(), version.to_owned());
+            get(name, Box::new(move || third(&made, &group, &version))).await?
+        }
+    };
     Ok(reply.header("vary", "Accept"))
 }
 
+fn wants_protobuf(call: &Call) -> bool {
+    let accept = call.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    accept.contains("proto-openapi.spec.v2")
+}
+
 /// Everything in one document.
-fn second(registry: &Registry, call: &Call) -> Reply {
+fn second(registry: &Registry, protobuf: bool) -> Vec<u8> {
     let resources: Vec<_> = custom(registry).collect();
     let kinds: Vec<_> = resources.iter().filter_map(|resource| describe(resource)).collect();
-    let accept = call.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    if accept.contains("proto-openapi.spec.v2") {
-        return Reply::new(200, openapi::v2_protobuf(&release(), &kinds)).typed(PROTOBUF);
-    }
-    Reply::new(200, openapi::v2(&release(), &kinds))
+    if protobuf { openapi::v2_protobuf(&release(), &kinds) } else { openapi::v2(&release(), &kinds) }
 }
 
 /// Where the document of each group and version is. The hash in its address changes when the document does.
-fn index(registry: &Registry) -> Reply {
+fn index(registry: &Registry) -> Vec<u8> {
     let mut paths = Map::new();
     for group in &registry.groups {
         for version in &group.versions {
@@ -67,23 +84,31 @@ fn index(registry: &Registry) -> Reply {
             );
         }
     }
-    // JSON that is called text: so it is in kube-apiserver, and clients do not look.
-    Reply::json(200, &json!({"paths": paths})).typed("text/plain; charset=utf-8")
+    format!("{}\n", json!({"paths": paths})).into_bytes()
+}
+
+/// The group and version of `api/v1` or `apis/GROUP/VERSION`.
+fn split(path: &str) -> Option<(&str, &str)> {
+    match path.split('/').collect::<Vec<_>>().as_slice() {
+        ["api", version] => Some(("", version)),
+        ["apis", group, version] => Some((group, version)),
+        _ => None,
+    }
+}
+
+fn serves(registry: &Registry, group: &str, version: &str) -> bool {
+    registry.group(group).is_some_and(|group| group.versions.iter().any(|served| served.version == version))
 }
 
 /// The document of a group and version.
-fn third(registry: &Registry, path: &str) -> Option<Reply> {
-    let (group, version) = match path.split('/').collect::<Vec<_>>().as_slice() {
-        ["api", version] => ("", (*version).to_owned()),
-        ["apis", group, version] => (*group, (*version).to_owned()),
-        _ => return None,
-    };
-    let found = registry.group(group)?.versions.iter().find(|found| found.version == version)?;
-    let kinds: Vec<_> = found.resources.iter().filter_map(|resource| describe(resource)).collect();
-    Some(Reply::new(200, openapi::v3(group, &version, &release(), &kinds)))
+fn third(registry: &Registry, group: &str, version: &str) -> Vec<u8> {
+    let versions = registry.group(group).into_iter().flat_map(|group| &group.versions);
+    let resources = versions.filter(|served| served.version == version).flat_map(|served| &served.resources);
+    let kinds: Vec<_> = resources.filter_map(|resource| describe(resource)).collect();
+    openapi::v3(group, version, &release(), &kinds)
 }
 
-fn custom(registry: &Registry) -> impl Iterator<Item = &std::sync::Arc<Resource>> {
+fn custom(registry: &Registry) -> impl Iterator<Item = &Arc<Resource>> {
     let versions = registry.groups.iter().flat_map(|group| &group.versions);
     versions.flat_map(|version| &version.resources).filter(|resource| resource.builtin_kind().is_none())
 }
@@ -105,7 +130,7 @@ fn describe(resource: &Resource) -> Option<CustomKind<'_>> {
 }
 
 /// Changes when what is served changes.
-fn fingerprint(resources: &[std::sync::Arc<Resource>]) -> u64 {
+fn fingerprint(resources: &[Arc<Resource>]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for resource in resources {
         let schema = resource.custom_version().map_or(0, |(_, version)| version.fingerprint);
@@ -114,4 +139,41 @@ fn fingerprint(resources: &[std::sync::Arc<Resource>]) -> u64 {
         }
     }
     hash
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_storage::{Memory, Options};
+
+    use super::*;
+    use crate::front::{Body, Identity};
+
+    async fn get(server: &Arc<Server>, path: &str) -> http::HeaderValue {
+        let request = http::Request::builder().uri(path).body(Body::empty()).unwrap();
+        let response = Arc::clone(server).answer(request, Identity::admin()).await;
+        assert_eq!(response.status(), 200, "{path}");
+        response.headers()["etag"].clone()
+    }
+
+    #[tokio::test]
+    async fn a_document_is_made_once_until_a_definition_changes() {
+        let storage = Arc::new(Memory::new(Options::default()));
+        let server = Server::start(storage, crate::Options::default()).await.unwrap();
+        let group = |group: &str| Name::OpenApi3 { group: group.into(), version: "v1".into() };
+        for (path, name) in [
+            ("/openapi/v2", Name::OpenApi2 { protobuf: false }),
+            ("/openapi/v3", Name::OpenApi3Index),
+            ("/openapi/v3/api/v1", group("")),
+            ("/openapi/v3/apis/apps/v1", group("apps")),
+        ] {
+            let tag = get(&server, path).await;
+            let registry = server.registry();
+            let again = registry.documents.get(name, &server.documenting, || panic!("made again"));
+            assert_eq!(again.await.unwrap().tag(), tag, "{path}");
+        }
+        server.registrar.replace(Default::default(), 1_000);
+        let registry = server.registry();
+        let anew = registry.documents.get(Name::OpenApi3Index, &server.documenting, || b"anew".to_vec());
+        assert_eq!(anew.await.unwrap().tag(), crate::documents::tag(b"anew"));
+    }
 }

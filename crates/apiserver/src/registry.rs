@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use watchkeeper_storage::Revision;
 
 use crate::definition::Definition;
+use crate::documents::Documents;
 use crate::resource::Resource;
 
 /// A definition of a custom resource, and where it is stored.
@@ -30,6 +31,8 @@ pub(crate) struct Registry {
     pub(crate) definitions: BTreeMap<String, Arc<Installed>>,
     /// Rises with every change.
     pub(crate) generation: u64,
+    /// What is told about all of it.
+    pub(crate) documents: Documents,
 }
 
 /// An API group.
@@ -65,6 +68,7 @@ impl Registry {
             prefixes: HashMap::new(),
             definitions,
             generation: last.map_or(0, |last| last.generation + 1),
+            documents: Documents::default(),
         };
         for resource in builtin {
             registry.add(Arc::clone(resource));

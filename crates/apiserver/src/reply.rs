@@ -1,11 +1,16 @@
 //! Answers, on their way to HTTP.
 
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, RETRY_AFTER, VARY, WARNING};
+use std::sync::Arc;
+
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, RETRY_AFTER, VARY, WARNING,
+};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
 use watchkeeper_kinds::protobuf;
 use watchkeeper_schema::yaml;
 
+use crate::documents::Document;
 use crate::failure::Failure;
 use crate::front::{Body, Response};
 use crate::gzip::{self, THRESHOLD};
@@ -25,11 +30,19 @@ pub(crate) struct Reply {
 enum Content {
     Bytes(Vec<u8>),
     Body(Body),
+    /// What is sent as it is kept, never indented.
+    Document(Arc<Document>),
 }
 
 impl From<Vec<u8>> for Content {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(bytes)
+    }
+}
+
+impl From<Arc<Document>> for Content {
+    fn from(document: Arc<Document>) -> Self {
+        Self::Document(document)
     }
 }
 
@@ -50,24 +63,24 @@ impl Reply {
 
     /// A value as JSON.
     pub(crate) fn json(code: u16, value: &impl serde::Serialize) -> Self {
-        // Writing to a vector cannot fail: there is no I/O, and all keys are strings.
-        let mut json = serde_json::to_vec(value).unwrap_or_default();
-        json.push(b'\n');
-        Self::new(code, json)
+        Self::new(code, json_line(value))
     }
 
     /// An object, or anything else that has a kind, in a format.
     pub(crate) fn object(code: u16, object: &Value, format: Format) -> Self {
+        match Self::encode(object, format) {
+            Some(bytes) => Self::new(code, bytes).typed(format.media_type()),
+            // What is kept has the types of its kind, and what is made here too.
+            None => Self::json(500, &Failure::internal("the object cannot be written in protobuf").status()),
+        }
+    }
+
+    /// The bytes of an object in a format; `None` if it has none in protobuf.
+    pub(crate) fn encode(object: &Value, format: Format) -> Option<Vec<u8>> {
         match format {
-            Format::Json => Self::json(code, object),
-            Format::Yaml => Self::new(code, yaml::encode(object).into_bytes()).typed(format.media_type()),
-            Format::Protobuf => match protobuf::encode(object) {
-                Some(bytes) => Self::new(code, bytes).typed(format.media_type()),
-                // What is kept has the types of its kind, and what is made here too.
-                None => {
-                    Self::json(500, &Failure::internal("the object cannot be written in protobuf").status())
-                }
-            },
+            Format::Json => Some(json_line(object)),
+            Format::Yaml => Some(yaml::encode(object).into_bytes()),
+            Format::Protobuf => protobuf::encode(object),
         }
     }
 
@@ -161,23 +174,15 @@ impl Reply {
         reply
     }
 
-    /// Marks the content so that a client that has it already needs not get it again.
-    pub(crate) fn tag(&mut self, request: &HeaderMap) {
-        let Content::Bytes(bytes) = &self.content else { return };
-        let digest = ring::digest::digest(&ring::digest::SHA512, bytes);
-        let tag: String = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
-        let tag = format!("\"{tag}\"");
-        let known = request
-            .get_all(http::header::IF_NONE_MATCH)
-            .iter()
-            .any(|known| known.as_bytes() == tag.as_bytes());
-        if let Ok(value) = HeaderValue::from_str(&tag) {
-            self.headers.insert(http::header::ETAG, value);
-        }
-        if known {
-            self.code = StatusCode::NOT_MODIFIED;
-            self.content = Content::Bytes(Vec::new());
-        }
+    /// A document, or word that the client has it already.
+    pub(crate) fn document(document: Arc<Document>, request: &HeaderMap) -> Self {
+        let tag = document.tag();
+        let mut reply = match document.is_known(request) {
+            true => Self::new(304, Vec::new()),
+            false => Self::new(200, document),
+        };
+        reply.headers.insert(ETAG, tag);
+        reply
     }
 
     pub(crate) fn into_response(self, audit: Option<HeaderValue>, pretty: bool, gzip: bool) -> Response {
@@ -185,7 +190,13 @@ impl Reply {
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
         let audit = audit.or_else(|| HeaderValue::from_str(&crate::random::uid()).ok());
         headers.extend(audit.map(|audit| (HeaderName::from_static("audit-id"), audit)));
+        let mut is_compressed = false;
         let (body, is_long) = match content {
+            Content::Document(document) => {
+                let (body, compressed) = document.body(gzip);
+                is_compressed = compressed;
+                (body, compressed)
+            }
             // Only long lists are streams.
             Content::Body(body) => {
                 let is_long =
@@ -203,7 +214,7 @@ impl Reply {
             if !headers.get_all(VARY).iter().any(|vary| vary == "Accept-Encoding") {
                 headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
             }
-            gzip::compress(body)
+            if is_compressed { body } else { gzip::compress(body) }
         } else {
             body
         };
@@ -224,14 +235,107 @@ impl<T: Into<Content>> From<T> for ReplyContent {
     }
 }
 
+fn json_line(value: &impl serde::Serialize) -> Vec<u8> {
+    // Writing to a vector cannot fail: there is no I/O, and all keys are strings.
+    let mut json = serde_json::to_vec(value).unwrap_or_default();
+    json.push(b'\n');
+    json
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/json"))
 }
 
+/// What is longer than this when it is indented is sent as it is.
+const MOST_INDENTED: usize = 16 << 20;
+
 /// For people who look at it with curl.
 fn prettified(json: Vec<u8>) -> Vec<u8> {
-    match serde_json::from_slice::<Value>(&json).and_then(|value| serde_json::to_vec_pretty(&value)) {
-        Ok(pretty) => pretty,
-        Err(_) => json,
+    indented(&json).unwrap_or(json)
+}
+
+/// JSON with every field and item on a line of its own; `None` if that is too long. Builds nothing but the text.
+fn indented(json: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(json.len() * 2);
+    let mut depth = 0;
+    let mut rest = json.trim_ascii();
+    let line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.resize(out.len() + 2 * depth, b' ');
+    };
+    while let [byte, after @ ..] = rest {
+        let mut length = 1;
+        match byte {
+            b'"' => {
+                length = text_length(rest);
+                out.extend_from_slice(&rest[..length]);
+            }
+            b'{' | b'[' if matches!(after.trim_ascii_start(), [b'}' | b']', ..]) => {
+                length = rest.len() - after.trim_ascii_start().len() + 1;
+                out.extend_from_slice(if *byte == b'{' { b"{}" } else { b"[]" });
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                out.push(*byte);
+                line(&mut out, depth);
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut out, depth);
+                out.push(*byte);
+            }
+            b',' => {
+                out.push(b',');
+                line(&mut out, depth);
+            }
+            b':' => out.extend_from_slice(b": "),
+            byte if byte.is_ascii_whitespace() => {}
+            byte => out.push(*byte),
+        }
+        if out.len() > MOST_INDENTED {
+            return None;
+        }
+        rest = &rest[length..];
+    }
+    Some(out)
+}
+
+/// How long the text is that begins here, with its quotes.
+fn text_length(json: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(found) = json.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found + 1;
+        if json[at - 1] == b'"' {
+            return at;
+        }
+        at += 1;
+    }
+    json.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_indented_as_serde_json_indents_it() {
+        for text in [
+            r#"{"a":{},"b":[],"c":[1,-2.5,null,true,"x"],"d":{"e":"{[,:\"\\"}}"#,
+            r#"[[[]],[{"":[{}]}]]"#,
+            r#""text""#,
+            "0",
+        ] {
+            let value: Value = serde_json::from_str(text).unwrap();
+            let expected = serde_json::to_string_pretty(&value).unwrap();
+            assert_eq!(String::from_utf8(indented(text.as_bytes()).unwrap()).unwrap(), expected);
+            assert_eq!(indented(expected.as_bytes()).unwrap(), expected.as_bytes(), "again");
+        }
+        assert_eq!(indented(b" { \"a\" : [ ] } \n").unwrap(), b"{\n  \"a\": []\n}");
+    }
+
+    #[test]
+    fn what_would_be_far_longer_when_indented_is_not_indented() {
+        let deep = format!("{}{}0{}", "[".repeat(100), "0,".repeat(1_000_000), "]".repeat(100));
+        assert_eq!(prettified(deep.clone().into_bytes()), deep.into_bytes());
     }
 }

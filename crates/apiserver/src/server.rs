@@ -6,12 +6,13 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use watchkeeper_storage::{Error as StorageError, Storage};
 
 use crate::access::{self, Access, Authorization};
 use crate::accounts::AccountTokens;
+use crate::budget::Budget;
 use crate::failure::Failure;
 use crate::front::Tokens;
 use crate::in_flight::{InFlight, InFlightLimits};
@@ -103,6 +104,10 @@ pub(crate) struct Server {
     pub(crate) accounts: AccountTokens,
     /// Held while something is written that no two objects may have: the names of definitions, the addresses of Services.
     pub(crate) turns: tokio::sync::Mutex<()>,
+    /// What large bodies and objects may cost.
+    pub(crate) budget: Budget,
+    /// Held while a document about all that is served is made.
+    pub(crate) documenting: Arc<Semaphore>,
     stopping: watch::Sender<bool>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -137,6 +142,8 @@ impl Server {
             accounts,
             metrics: Metrics::default(),
             turns: tokio::sync::Mutex::new(()),
+            budget: Budget::default(),
+            documenting: Arc::new(Semaphore::new(1)),
             stopping: watch::channel(false).0,
             tasks: Mutex::default(),
         });

@@ -37,6 +37,7 @@ pub(crate) struct Host {
 impl Host {
     /// Starts the server, and has it listen.
     pub(crate) async fn start(plan: Plan) -> Result<Self, Failure> {
+        watchkeeper_memory::start_trimming().map_err(Failure::running)?;
         let Plan { storage, credentials, mut tokens, accounts, mut options, .. } = plan;
         let Plan { https, http, limits, names, advertised, .. } = plan;
         tokens.add(credentials.admin_token(), credentials.admin());

@@ -5,6 +5,9 @@ pub enum Error {
     /// A field has another type than the kind says, in the words of Go's decoder.
     #[error("{0}")]
     Decode(String),
+    /// More memory than [`MAX_TREE`](watchkeeper_schema::MAX_TREE) once it is decoded: request entity too large.
+    #[error("{}", watchkeeper_schema::Error::TooLarge)]
+    TooLarge,
     /// The kind has no protobuf encoding here.
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind {

@@ -66,14 +66,28 @@ fn a_schema_as_deep_as_the_limit_is_read_and_a_deeper_one_is_not() {
 }
 
 #[test]
-fn a_million_empty_objects_are_too_many() {
-    let raw = delimited(2, b"").repeat(1_000_000);
+fn many_empty_objects_are_too_many_and_a_million_take_too_much_memory() {
     for kind in ["PodList", "NodeList"] {
-        let error = protobuf::decode(&envelope("v1", kind, &raw)).unwrap_err();
-        assert_eq!(error, Error::Decode("proto: too many empty values".into()));
+        let empty =
+            |count| protobuf::decode(&envelope("v1", kind, &delimited(2, b"").repeat(count))).unwrap_err();
+        assert_eq!(empty(3_000), Error::Decode("proto: too many empty values".into()));
+        assert_eq!(empty(1_000_000), Error::TooLarge);
     }
     let few = envelope("v1", "ConfigMapList", &delimited(2, b"").repeat(500));
     assert_eq!(protobuf::decode(&few).unwrap()["items"].as_array().unwrap().len(), 500);
+}
+
+#[test]
+fn what_would_take_too_much_memory_is_refused_wherever_it_is() {
+    let list = format!("[{}0]", r#"{"":0},"#.repeat(100_000));
+    let json = delimited(8, &delimited(1, list.as_bytes()));
+    assert_eq!(protobuf::decode(&definition(&json)), Err(Error::TooLarge));
+    let groups = delimited(2, &delimited(14, &delimited(4, &[1; 3_000_000])));
+    assert_eq!(protobuf::decode(&envelope("v1", "Pod", &groups)), Err(Error::TooLarge));
+    let keys: Vec<u8> = (0..600_000)
+        .flat_map(|key: u32| delimited(2, &delimited(1, &key.to_le_bytes().map(|b| b % 128))))
+        .collect();
+    assert_eq!(protobuf::decode(&envelope("v1", "ConfigMap", &keys)), Err(Error::TooLarge));
 }
 
 #[test]

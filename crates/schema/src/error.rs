@@ -10,6 +10,9 @@ pub enum Error {
     /// Nested deeper than [`MAX_DEPTH`](crate::json::MAX_DEPTH): a bad request.
     #[error("exceeded max depth")]
     TooDeep,
+    /// More memory than [`MAX_TREE`](crate::MAX_TREE) once it is decoded: request entity too large.
+    #[error("limit is {} bytes of memory for what is decoded from the body", crate::MAX_TREE)]
+    TooLarge,
     /// A keyword of an OpenAPI schema has a value of the wrong type: a bad request.
     #[error("{at}: expected {expected}")]
     Schema {

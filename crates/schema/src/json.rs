@@ -7,7 +7,7 @@
 //!   workspace.
 //! - Text that is not UTF-8 and lone surrogates are errors; kube-apiserver replaces both by U+FFFD.
 //!
-//! The size of the bytes is the caller's to limit. Memory is linear in them.
+//! The size of the bytes is the caller's to limit, and so is what becomes of them: see [`Weight`](crate::Weight).
 
 use crate::Error;
 pub use crate::go_json::complaint;

@@ -33,6 +33,7 @@ mod prune;
 mod schema;
 mod shape;
 mod validate;
+mod weight;
 pub mod yaml;
 
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub use path::Path;
 pub use prune::{strict_message, unknown_field};
 pub use schema::{PlacedRule, Rule, Schema};
 pub use shape::Shape;
+pub use weight::{MAX_TREE, Weight};
 
 /// How many cases a property test runs: `normal`, unless `WATCHKEEPER_CASES` says otherwise.
 #[cfg(test)]

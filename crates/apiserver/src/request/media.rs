@@ -10,7 +10,7 @@ use std::borrow::Cow;
 pub(super) const FORMATS: [Format; 3] = [Format::Json, Format::Yaml, Format::Protobuf];
 
 /// How bodies are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Format {
     /// `application/json`
     Json,

@@ -25,8 +25,10 @@ impl Applying {
     pub(crate) fn read(resource: &Resource, body: &[u8], force: bool) -> Result<Self, Failure> {
         let decoded = match plain_json(body) {
             Some(decoded) => decoded,
-            None => yaml::decode(body)
-                .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?,
+            None => yaml::decode(body).map_err(|error| match error {
+                Error::TooLarge => Failure::too_large(&error.to_string()),
+                error => Failure::bad_request(format!("error decoding YAML: {error}")),
+            })?,
         };
         if !decoded.value.is_object() {
             return Err(Failure::bad_request("error decoding YAML: the body is not an object"));

@@ -1,11 +1,11 @@
 //! Objects as clients send them.
 
-use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use watchkeeper_schema::json::Decoded;
 use watchkeeper_schema::{Error, json, strict_message, unknown_field, yaml};
 
 use super::Manner;
+use super::document_order::in_document_order;
 use crate::definition::object::summary;
 use crate::failure::Failure;
 use crate::request::media::BodyFormat;
@@ -33,7 +33,7 @@ impl Incoming {
             BodyFormat::Yaml => yaml::decode(body),
             BodyFormat::Protobuf => protobuf(body),
         };
-        let decoded = decoded.map_err(|error| undecodable(resource, body, &error))?;
+        let decoded = decoded.map_err(|error| undecodable(resource, body, error))?;
         // What is not an object is refused for its kind, which it does not have.
         resource.check_kind(&decoded.value, || match format {
             BodyFormat::Json => String::from_utf8_lossy(body),
@@ -52,16 +52,7 @@ impl Incoming {
         let mut said: Vec<String> =
             unknown.iter().map(|path| unknown_field(path)).chain(complaints).collect();
         if said.len() > 1 {
-            let order = document_order(body);
-            let place = |text: &String| {
-                let path = text.split('"').nth(1).unwrap_or_default();
-                let is_it = |(_, known): &(usize, &String)| known.as_str() == path;
-                let mut found = order.iter().enumerate().filter(is_it).map(|(at, _)| at);
-                // What is there twice is noticed the second time.
-                let first = found.next();
-                if text.starts_with("duplicate") { found.next().or(first) } else { first }
-            };
-            said.sort_by_cached_key(place);
+            said = in_document_order(said, body);
         }
         let warnings = judge(said, Vec::new(), manner.field_validation)
             .map_err(|problem| misshapen(resource, &problem))?;
@@ -121,7 +112,10 @@ pub(crate) fn judge(
 }
 
 /// The answer to a body that cannot be decoded.
-fn undecodable(resource: &Resource, body: &[u8], error: &Error) -> Failure {
+fn undecodable(resource: &Resource, body: &[u8], error: Error) -> Failure {
+    if error == Error::TooLarge {
+        return Failure::too_large(&error.to_string());
+    }
     let error = error.to_string();
     let problem = match error.strip_prefix("error converting YAML to JSON: ") {
         Some(problem) if resource.builtin_kind().is_some() => problem.to_owned(),
@@ -149,89 +143,17 @@ pub(crate) fn decode(body: &[u8], format: BodyFormat) -> Result<Value, Failure> 
         BodyFormat::Yaml => yaml::decode(body),
         BodyFormat::Protobuf => protobuf(body),
     };
-    decoded.map(|decoded| decoded.value).map_err(|error| {
-        Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+    decoded.map(|decoded| decoded.value).map_err(|error| match error {
+        Error::TooLarge => Failure::too_large(&error.to_string()),
+        error => Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}")),
     })
 }
 
 /// Reads an object that typed clients sent.
 fn protobuf(body: &[u8]) -> Result<Decoded, Error> {
-    let value =
-        watchkeeper_kinds::protobuf::decode(body).map_err(|error| Error::Syntax(error.to_string()))?;
+    let value = watchkeeper_kinds::protobuf::decode(body).map_err(|error| match error {
+        watchkeeper_kinds::Error::TooLarge => Error::TooLarge,
+        error => Error::Syntax(error.to_string()),
+    })?;
     Ok(Decoded { value, complaints: Vec::new() })
-}
-
-/// The paths of all fields of a JSON document in the order in which they are there, each as often as it is.
-fn document_order(body: &[u8]) -> Vec<String> {
-    let mut paths = Vec::new();
-    let mut reader = serde_json::Deserializer::from_slice(body);
-    // What cannot be read has been refused before.
-    let _ = Walk { at: String::new(), paths: &mut paths }.deserialize(&mut reader);
-    paths
-}
-
-/// Takes down the paths of fields in passing.
-struct Walk<'a> {
-    at: String,
-    paths: &'a mut Vec<String>,
-}
-
-impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = ();
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
-        reader.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key::<String>()? {
-            let at = if self.at.is_empty() { name } else { format!("{}.{name}", self.at) };
-            self.paths.push(at.clone());
-            map.next_value_seed(Walk { at, paths: self.paths })?;
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let mut index = 0;
-        while items
-            .next_element_seed(Walk { at: format!("{}[{index}]", self.at), paths: self.paths })?
-            .is_some()
-        {
-            index += 1;
-        }
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
 }

@@ -6,6 +6,7 @@
 mod apply;
 mod create;
 mod delete;
+mod document_order;
 mod incoming;
 mod patch;
 mod scale;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
+use watchkeeper_schema::Weight;
 use watchkeeper_storage::{Entry, Revision};
 
 pub(crate) use apply::Applying;
@@ -24,6 +26,7 @@ pub(crate) use patch::Patch;
 pub(crate) use scale::ScaleChange;
 pub(crate) use watchkeeper_kinds::Write as Part;
 
+use crate::budget::LARGE;
 use crate::definition::Definition;
 use crate::failure::Failure;
 use crate::front::{Identity, MAX_REQUEST_BYTES};
@@ -118,6 +121,10 @@ fn encode(resource: &Resource, object: &Value) -> Result<Bytes, Failure> {
     let bytes = resource.encode(object);
     if bytes.len() > 2 * MAX_REQUEST_BYTES {
         return Err(Failure::too_large(&format!("limit is {MAX_REQUEST_BYTES}")));
+    }
+    // Patches can make more of an object than any body would be.
+    if bytes.len() >= LARGE {
+        Weight::default().value(object).map_err(|error| Failure::too_large(&error.to_string()))?;
     }
     Ok(bytes)
 }

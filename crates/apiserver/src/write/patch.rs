@@ -70,6 +70,7 @@ impl Patch {
         };
         applied.map_err(|error| match error {
             Error::NotAPatch(_) => Failure::bad_request(error.to_string()),
+            Error::TooLarge => Failure::too_large(&error.to_string()),
             _ => Failure::unprocessable(),
         })
     }

@@ -1,11 +1,14 @@
 //! Replacing objects.
 
+use std::pin::pin;
+
 use serde_json::{Value, json};
 use watchkeeper_rbac::{About, Request};
 use watchkeeper_schema::{FieldError, Path, managed};
 use watchkeeper_storage::{Commit, Entry, Error};
 
 use super::{Incoming, Manner, Part, Place, Written, encode, version};
+use crate::budget;
 use crate::failure::{Failure, Subject};
 use crate::meta;
 use crate::server::Server;
@@ -84,29 +87,45 @@ impl Server {
             let Some(entry) = self.storage.get(&key, None).await?.entry else {
                 return Err(place.not_found());
             };
-            let old = place.resource.read(&entry)?;
-            let Next { mut object, mut warnings } = next(&old)?;
-            check_version(place, &mut object, &entry)?;
-            self.check_escalation(place, &object, Some(&old), manner)?;
-            let turn = self.turn(&place.resource).await;
-            self.allocate(&place.resource, &mut object, Some(&old)).await?;
-            self.prepare(place, part, &mut object, &old, manner)?;
-            warnings.extend(super::remarks(&place.resource, &object, Some(&old)));
-            let written = Written { object, revision: None, created: false, warnings };
-            match self.replace(place, &entry, &old, written, manner).await {
-                Err(Error::Conflict { .. }) => continue,
-                Err(error) => return Err(error.into()),
-                Ok(Err(failure)) => return Err(failure),
-                Ok(Ok(written)) => {
-                    if let Some(revision) = written.revision {
-                        self.after_write(&place.resource, revision).await;
-                    }
-                    drop(turn);
-                    return Ok(written);
-                }
+            let claim = self.budget.stored(&entry).await;
+            let attempt = pin!(self.attempt(place, part, manner, &entry, &mut next));
+            if let Some(written) = budget::run(claim, attempt).await? {
+                return Ok(written);
             }
         }
         Err(Failure::modified(place.resource.subject(), &place.name))
+    }
+
+    /// Makes the next object of an entry; `None` if somebody else was faster.
+    async fn attempt(
+        &self,
+        place: &Place,
+        part: Part,
+        manner: &Manner,
+        entry: &Entry,
+        next: &mut impl FnMut(&Value) -> Result<Next, Failure>,
+    ) -> Result<Option<Written>, Failure> {
+        let old = place.resource.read(entry)?;
+        let Next { mut object, mut warnings } = next(&old)?;
+        check_version(place, &mut object, entry)?;
+        self.check_escalation(place, &object, Some(&old), manner)?;
+        let turn = self.turn(&place.resource).await;
+        self.allocate(&place.resource, &mut object, Some(&old)).await?;
+        self.prepare(place, part, &mut object, &old, manner)?;
+        warnings.extend(super::remarks(&place.resource, &object, Some(&old)));
+        let written = Written { object, revision: None, created: false, warnings };
+        match self.replace(place, entry, &old, written, manner).await {
+            Err(Error::Conflict { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+            Ok(Err(failure)) => Err(failure),
+            Ok(Ok(written)) => {
+                if let Some(revision) = written.revision {
+                    self.after_write(&place.resource, revision).await;
+                }
+                drop(turn);
+                Ok(Some(written))
+            }
+        }
     }
 
     /// Puts a pod on a node, once.

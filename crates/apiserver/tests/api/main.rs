@@ -5,8 +5,10 @@
 mod access;
 mod account_tokens;
 mod actions;
+mod bodies;
 mod certificates;
 mod collecting;
+mod documents;
 mod harness;
 mod in_flight;
 mod lifecycles;

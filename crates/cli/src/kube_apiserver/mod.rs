@@ -155,6 +155,7 @@ impl Settings {
             Certificates::files(&self.certificate, &self.key, self.client_authorities.as_deref())
                 .map_err(Failure::running)?;
         let storage = self.storage()?;
+        watchkeeper_memory::start_trimming().map_err(Failure::running)?;
         let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::running)?;
         runtime.block_on(self.serve(Arc::clone(&storage), certificates, options, start))?;
         // Tasks first: the storage closes when the last of them lets go of it.

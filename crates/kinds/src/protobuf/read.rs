@@ -7,6 +7,7 @@ use super::wire::{Payload, Reader, problem};
 use crate::{Error, base64};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use watchkeeper_schema::Weight;
 
 /// What JSON may nest, so that it can be read again by parsers that have a limit.
 const DEPTH: usize = 120;
@@ -25,12 +26,13 @@ enum Found<'a> {
 pub(super) struct Decoder {
     /// How much may still be made of the bytes.
     credit: usize,
+    weight: Weight,
     depth: usize,
 }
 
 impl Decoder {
     pub(super) fn new(bytes: &[u8]) -> Self {
-        Self { credit: 16_384 + 2 * bytes.len(), depth: 0 }
+        Self { credit: 16_384 + 2 * bytes.len(), weight: Weight::default(), depth: 0 }
     }
 
     /// A message as an object.
@@ -49,7 +51,7 @@ impl Decoder {
         bytes: &[u8],
         into: &mut Map<String, Value>,
     ) -> Result<(), Error> {
-        for (field, found) in message.fields.iter().zip(gather(message, bytes)?) {
+        for (field, found) in message.fields.iter().zip(self.gather(message, bytes)?) {
             match (&field.shape, found) {
                 (Shape::Message(place), found) if field.name.is_empty() => {
                     let bytes = if let Found::Bytes(bytes) = found { bytes } else { Cow::default() };
@@ -58,6 +60,7 @@ impl Decoder {
                 (_, found) => {
                     if let Some(value) = self.field(field, found)? {
                         self.charge(1)?;
+                        self.weigh(|weight| weight.field(into.len(), field.name.len()))?;
                         into.insert(field.name.to_owned(), value);
                     }
                 }
@@ -89,11 +92,12 @@ impl Decoder {
 
     fn list(&mut self, element: &Shape, items: &[Payload<'_>]) -> Result<Option<Value>, Error> {
         let items: Vec<_> = self.nested(|decoder| {
-            let item = |item: &Payload<'_>| {
+            let item = |(index, item): (usize, &Payload<'_>)| {
                 decoder.charge(1)?;
+                decoder.weigh(|weight| weight.item(index))?;
                 decoder.payload(element, *item)
             };
-            items.iter().map(item).collect::<Result<_, _>>()
+            items.iter().enumerate().map(item).collect::<Result<_, _>>()
         })?;
         Ok((!items.is_empty()).then_some(Value::Array(items)))
     }
@@ -114,6 +118,7 @@ impl Decoder {
                     }
                 }
                 let value = value.map_or_else(|| decoder.zero(element), Ok)?;
+                decoder.weigh(|weight| weight.field(map.len(), key.len()))?;
                 map.insert(key, value);
             }
             Ok((!map.is_empty()).then_some(Value::Object(map)))
@@ -132,6 +137,11 @@ impl Decoder {
 
     /// The value of what has a length.
     fn value(&mut self, shape: &Shape, bytes: &[u8]) -> Result<Value, Error> {
+        match shape {
+            Shape::Text => self.weigh(|weight| weight.text(bytes.len()))?,
+            Shape::Bytes => self.weigh(|weight| weight.text(bytes.len().div_ceil(3) * 4))?,
+            _ => {}
+        }
         Ok(match shape {
             Shape::Text => scalar::text(bytes).into(),
             Shape::Bytes => base64::encode(bytes).into(),
@@ -150,6 +160,7 @@ impl Decoder {
                 let (mut items, mut reader) = (Vec::new(), Reader::new(bytes));
                 while let Some((number, payload)) = reader.next()? {
                     if number == 1 {
+                        self.weigh(|weight| weight.item(items.len()))?;
                         items.push(payload);
                     }
                 }
@@ -173,8 +184,17 @@ impl Decoder {
         if text.is_empty() {
             return Ok(Value::Null);
         }
+        self.weigh(|weight| weight.json(text).map(drop))?;
         let value = serde_json::from_slice(text).map_err(|error| Error::Decode(error.to_string()))?;
         if self.depth + depth(&value) > DEPTH { Err(too_deep()) } else { Ok(value) }
+    }
+
+    /// Counts the memory of what is made.
+    fn weigh(
+        &mut self,
+        add: impl FnOnce(&mut Weight) -> Result<(), watchkeeper_schema::Error>,
+    ) -> Result<(), Error> {
+        add(&mut self.weight).map_err(|_| Error::TooLarge)
     }
 
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
@@ -193,49 +213,55 @@ impl Decoder {
         self.credit = self.credit.checked_sub(price).ok_or_else(|| problem("too many empty values"))?;
         Ok(())
     }
-}
 
-/// What the bytes say of each field. Fields that the message does not have are passed over.
-fn gather<'a>(message: &Message, bytes: &'a [u8]) -> Result<Vec<Found<'a>>, Error> {
-    let mut all: Vec<Found<'a>> = message.fields.iter().map(|_| Found::Nothing).collect();
-    let mut reader = Reader::new(bytes);
-    while let Some((number, payload)) = reader.next()? {
-        let Some(index) = message.field(number) else { continue };
-        let (field, found) = (&message.fields[index], &mut all[index]);
-        match (&field.shape, payload) {
-            (Shape::List(element), Payload::Bytes(packed)) if is_varint(element) => {
-                let mut packed = Reader::new(packed);
-                while !packed.is_empty() {
-                    found.push(Payload::Varint(packed.varint()?));
+    /// What the bytes say of each field. Fields that the message does not have are passed over.
+    fn gather<'a>(&mut self, message: &Message, bytes: &'a [u8]) -> Result<Vec<Found<'a>>, Error> {
+        let mut all: Vec<Found<'a>> = message.fields.iter().map(|_| Found::Nothing).collect();
+        let mut reader = Reader::new(bytes);
+        while let Some((number, payload)) = reader.next()? {
+            let Some(index) = message.field(number) else { continue };
+            let (field, found) = (&message.fields[index], &mut all[index]);
+            match (&field.shape, payload) {
+                (Shape::List(element), Payload::Bytes(packed)) if is_varint(element) => {
+                    let mut packed = Reader::new(packed);
+                    while !packed.is_empty() {
+                        found.push(Payload::Varint(packed.varint()?), &mut self.weight)?;
+                    }
                 }
-            }
-            (Shape::List(element), payload) if fits(element, payload) => found.push(payload),
-            (Shape::Map(_), Payload::Bytes(_)) => found.push(payload),
-            // What is there twice is one message, written in two parts.
-            (Shape::Message(_) | Shape::Union(_) | Shape::IntOrString, Payload::Bytes(bytes)) => {
-                match found {
-                    Found::Bytes(before) => before.to_mut().extend_from_slice(bytes),
-                    _ => *found = Found::Bytes(Cow::Borrowed(bytes)),
+                (Shape::List(element), payload) if fits(element, payload) => {
+                    found.push(payload, &mut self.weight)?
                 }
+                (Shape::Map(_), Payload::Bytes(_)) => found.push(payload, &mut self.weight)?,
+                // What is there twice is one message, written in two parts.
+                (Shape::Message(_) | Shape::Union(_) | Shape::IntOrString, Payload::Bytes(bytes)) => {
+                    match found {
+                        Found::Bytes(before) => before.to_mut().extend_from_slice(bytes),
+                        _ => *found = Found::Bytes(Cow::Borrowed(bytes)),
+                    }
+                }
+                (shape, Payload::Bytes(bytes)) if fits(shape, payload) => {
+                    *found = Found::Bytes(Cow::Borrowed(bytes));
+                }
+                (shape, Payload::Varint(number) | Payload::Fixed64(number)) if fits(shape, payload) => {
+                    *found = Found::Number(number);
+                }
+                _ => return Err(payload.misfit(field.name)),
             }
-            (shape, Payload::Bytes(bytes)) if fits(shape, payload) => {
-                *found = Found::Bytes(Cow::Borrowed(bytes));
-            }
-            (shape, Payload::Varint(number) | Payload::Fixed64(number)) if fits(shape, payload) => {
-                *found = Found::Number(number);
-            }
-            _ => return Err(payload.misfit(field.name)),
         }
+        Ok(all)
     }
-    Ok(all)
 }
 
 impl<'a> Found<'a> {
-    fn push(&mut self, payload: Payload<'a>) {
+    fn push(&mut self, payload: Payload<'a>, weight: &mut Weight) -> Result<(), Error> {
+        let known = if let Found::Many(items) = self { items.len() } else { 0 };
+        // No larger than a value, and there as long as the message is read.
+        weight.item(known).map_err(|_| Error::TooLarge)?;
         match self {
             Found::Many(items) => items.push(payload),
             _ => *self = Found::Many(vec![payload]),
         }
+        Ok(())
     }
 }
 

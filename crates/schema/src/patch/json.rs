@@ -1,7 +1,7 @@
 use super::pointer::{Container, Pointer};
-use crate::Error;
 use crate::go_text;
 use crate::json::{self, MAX_DEPTH, nests_within};
+use crate::{Error, Weight};
 use serde_json::{Map, Value};
 
 /// How many operations a patch may have.
@@ -81,7 +81,12 @@ impl JsonPatch {
 
     /// Makes the next object.
     pub fn apply(&self, object: &Value) -> Result<Value, Error> {
-        let mut patching = Patching { object: object.clone(), copied: 0, measurable: MAX_MEASURED };
+        let mut patching = Patching {
+            object: object.clone(),
+            copied: 0,
+            weight: Weight::default(),
+            measurable: MAX_MEASURED,
+        };
         for operation in &self.operations {
             patching.apply(operation)?;
         }
@@ -91,7 +96,9 @@ impl JsonPatch {
 
 struct Patching {
     object: Value,
+    /// What copies add up to, as JSON and in memory.
     copied: usize,
+    weight: Weight,
     measurable: usize,
 }
 
@@ -253,6 +260,7 @@ impl Patching {
                 self.copied
             ));
         }
+        self.weight.value(&value)?;
         admit(&value, pointer.depth())?;
         let Some(mut container) = pointer.container(&mut self.object) else {
             return fail(missing());

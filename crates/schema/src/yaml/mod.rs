@@ -4,13 +4,14 @@
 //! - A float without a fraction becomes an integer on the way through JSON.
 //! - Keys that are numbers or booleans become texts; a null key is an error.
 //! - `<<` merges. What aliases repeat is limited, so that no small document becomes a large one.
+//! - What is decoded takes no more than [`MAX_TREE`](crate::MAX_TREE).
 
 mod encode;
 mod scalar;
 
-use crate::Error;
 use crate::go_text;
 use crate::json::{Decoded, MAX_DEPTH, nests_within};
+use crate::{Error, Weight};
 pub use encode::encode;
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use scalar::Scalar;
@@ -44,6 +45,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
         events: Parser::new_from_str(text),
         anchors: HashMap::new(),
         aliased: 0,
+        weight: Weight::default(),
         duplicates: Vec::new(),
     };
     let value = decoder.document()?;
@@ -62,6 +64,7 @@ struct Decoder<'a> {
     events: Parser<'a, StrInput<'a>>,
     anchors: HashMap<usize, Value>,
     aliased: usize,
+    weight: Weight,
     duplicates: Vec<String>,
 }
 
@@ -89,7 +92,11 @@ impl<'a> Decoder<'a> {
 
     fn value(&mut self, event: Event<'a>, depth: usize) -> Result<Value, Error> {
         let (value, anchor) = match event {
-            Event::Scalar(text, style, anchor, tag) => (scalar(&text, style, tag)?.into_value()?, anchor),
+            Event::Scalar(text, style, anchor, tag) => {
+                let value = scalar(&text, style, tag)?.into_value()?;
+                self.weight.value(&value)?;
+                (value, anchor)
+            }
             Event::SequenceStart(anchor, _) => {
                 let depth = depth.checked_sub(1).ok_or(Error::TooDeep)?;
                 (self.sequence(depth)?, anchor)
@@ -128,7 +135,7 @@ impl<'a> Decoder<'a> {
         if self.aliased > MAX_ALIASED {
             return Err(syntax("document contains excessive aliasing"));
         }
-        Ok(())
+        self.weight.value(value)
     }
 
     fn sequence(&mut self, depth: usize) -> Result<Value, Error> {
@@ -136,7 +143,10 @@ impl<'a> Decoder<'a> {
         loop {
             match self.next()? {
                 (Event::SequenceEnd, _) => return Ok(Value::Array(items)),
-                (event, _) => items.push(self.value(event, depth)?),
+                (event, _) => {
+                    self.weight.item(items.len())?;
+                    items.push(self.value(event, depth)?);
+                }
             }
         }
     }
@@ -164,6 +174,7 @@ impl<'a> Decoder<'a> {
             match key {
                 Key::Merge => merge(&mut fields, value)?,
                 Key::Field((name, shown)) => {
+                    self.weight.field(fields.len(), name.len())?;
                     if fields.contains_key(&name) && self.duplicates.len() < MAX_COMPLAINTS {
                         self.duplicates.push(format!("line {line}: key {shown} already set in map"));
                     }

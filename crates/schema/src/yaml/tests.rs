@@ -129,3 +129,15 @@ proptest! {
         let _ = decode(text.as_bytes());
     }
 }
+
+#[test]
+fn what_would_take_too_much_memory_is_refused_while_it_is_decoded() {
+    let many = |item: &str, times: usize| format!("[{}0]", format!("{item},").repeat(times));
+    for text in [many("{a}", 110_000), many("a: 0", 110_000), many("[0]", 600_000), many("0", 3_000_000)] {
+        assert_eq!(decode(text.as_bytes()), Err(Error::TooLarge), "{:.10}", text);
+    }
+    assert!(decode(many("{a}", 50_000).as_bytes()).is_ok());
+    // Fewer bytes than aliases may add up to, but not less memory.
+    let aliases = format!("[&a {}, {}]", many("{a}", 20_000), many("*a", 2));
+    assert_eq!(decode(aliases.as_bytes()), Err(Error::TooLarge));
+}

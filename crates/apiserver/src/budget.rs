@@ -1,0 +1,143 @@
+//! What large documents may cost at a time.
+//!
+//! Nearly all bodies and objects are small, and take the way they would take without this. A large one is weighed before it is
+//! decoded: one that would take more memory than [`MAX_TREE`] is refused, others wait until there is room for them, and
+//! are worked on beside the threads that answer everybody else.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::thread::available_parallelism;
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use watchkeeper_kinds::protobuf;
+use watchkeeper_schema::{MAX_TREE, Weight};
+use watchkeeper_storage::Entry;
+
+use crate::failure::Failure;
+use crate::record::Record;
+
+/// From how many bytes on a document is large. The worst of this size is decoded in a few milliseconds, into 12 MiB.
+pub(crate) const LARGE: usize = 64 << 10;
+
+/// The most memory that a byte can take once it is decoded, if it is not JSON: `{a},` in a list of YAML.
+const DENSEST: usize = 180;
+
+/// A semaphore counts in these, in bytes.
+const UNIT: usize = 1 << 10;
+
+/// The memory that trees of large documents take at one moment, and the processors that work on them.
+///
+/// Bodies and stored objects have a budget each: who changes a large object by a large body takes from the one and then from
+/// the other, never the other way round.
+pub(crate) struct Budget {
+    bodies: Semaphore,
+    stored: Semaphore,
+    /// The least that is taken, so that half of the processors remain for others.
+    least: usize,
+}
+
+/// Room for a large document, until this is dropped.
+pub(crate) struct Claim<'a>(#[expect(dead_code, reason = "held")] SemaphorePermit<'a>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        let slots = available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1));
+        let units = MAX_TREE / UNIT;
+        Self { bodies: Semaphore::new(units), stored: Semaphore::new(units), least: units / slots }
+    }
+}
+
+impl Budget {
+    /// Waits for room for what will be decoded from a body; `None` if it is small.
+    pub(crate) async fn body(&self, body: &[u8]) -> Result<Option<Claim<'_>>, Failure> {
+        if body.len() < LARGE {
+            return Ok(None);
+        }
+        let weight = weigh(body).map_err(|error| Failure::too_large(&error.to_string()))?;
+        Ok(self.claim(&self.bodies, weight).await)
+    }
+
+    /// Waits for room for a stored object that is about to be decoded; `None` if it is small.
+    pub(crate) async fn stored(&self, entry: &Entry) -> Option<Claim<'_>> {
+        if entry.value.len() < LARGE {
+            return None;
+        }
+        let json = Record::read(entry).map(|record| record.json()).unwrap_or_default();
+        let mut weight = Weight::default();
+        // One that is too large was stored before there was a limit, and takes all there is.
+        let weight = weight.json(&json).map_or(MAX_TREE, |_| weight.bytes());
+        self.claim(&self.stored, weight).await
+    }
+
+    async fn claim<'a>(&self, from: &'a Semaphore, bytes: usize) -> Option<Claim<'a>> {
+        let units = bytes.div_ceil(UNIT).clamp(self.least, MAX_TREE / UNIT);
+        // It is never closed.
+        from.acquire_many(u32::try_from(units).unwrap_or(u32::MAX)).await.ok().map(Claim)
+    }
+}
+
+/// How much memory a body takes once it is decoded, at most.
+fn weigh(body: &[u8]) -> Result<usize, watchkeeper_schema::Error> {
+    let mut weight = Weight::default();
+    if !protobuf::is_envelope(body) && weight.json(body)? {
+        return Ok(weight.bytes());
+    }
+    // What is not JSON to its end may be read as YAML or protobuf, whose decoders count while they decode.
+    Ok(body.len().saturating_mul(DENSEST).min(MAX_TREE))
+}
+
+/// Does something for as long as it takes; if there is a claim to it, beside the threads that answer others.
+pub(crate) async fn run<F: Future>(claim: Option<Claim<'_>>, mut work: Pin<&mut F>) -> F::Output {
+    if claim.is_none() {
+        return work.await;
+    }
+    poll_fn(|cx| beside(|| work.as_mut().poll(cx))).await
+}
+
+/// Computes something beside the threads that answer others, if there are such threads.
+pub(crate) fn beside<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn json(item: &str, bytes: usize) -> Vec<u8> {
+        format!("[{}0]", format!("{item},").repeat(bytes / (item.len() + 1))).into_bytes()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn small_bodies_claim_nothing_and_large_ones_no_more_than_there_is() {
+        let budget = Budget::default();
+        assert!(budget.body(&json(r#"{"":0}"#, LARGE - 100)).await.unwrap().is_none());
+        let dense = json(r#"{"":0}"#, 600_000);
+        let first = budget.body(&dense).await.unwrap();
+        assert!(first.is_some());
+        let second = tokio::time::timeout(Duration::from_secs(3600), budget.body(&dense)).await;
+        assert!(second.is_err(), "two at a time");
+        drop(first);
+        assert!(budget.body(&dense).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn what_would_not_fit_is_refused_with_the_limit_in_its_answer() {
+        let budget = Budget::default();
+        let refused = budget.body(&json(r#"{"":0}"#, 3_000_000)).await.map(|_| ()).unwrap_err();
+        assert_eq!((refused.code, refused.reason), (413, "RequestEntityTooLarge"));
+        assert!(refused.message.contains("limit is 67108864 bytes of memory"), "{}", refused.message);
+    }
+
+    #[test]
+    fn what_is_not_json_weighs_the_most_that_it_can() {
+        assert_eq!(weigh(&json("{a}", 1_000_000)), Ok(MAX_TREE));
+        assert_eq!(weigh(&[b"k8s\0".as_slice(), &[b'x'; 100_000]].concat()), Ok(100_004 * DENSEST));
+        assert!(weigh(&json(r#""a""#, 100_000)).unwrap() < 2_000_000);
+    }
+}
