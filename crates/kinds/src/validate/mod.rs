@@ -12,6 +12,7 @@ mod drivers;
 mod endpoints;
 mod field;
 mod limits;
+mod mounts;
 mod names;
 mod network;
 mod pod;
@@ -20,6 +21,7 @@ mod rbac;
 mod rules;
 mod selector;
 mod service;
+mod stateful_set;
 mod status;
 mod storage;
 mod update;
@@ -65,12 +67,12 @@ impl Kind {
             update::update(self.kind, &object, old, &mut errors);
         }
         match self.kind {
-            "Pod" => pod::spec(&object.get("spec"), &mut errors),
+            "Pod" => pod::pod(&object.get("spec"), old.is_none(), &mut errors),
             "PodTemplate" => pod::template(&object.get("template"), &mut errors),
             "Deployment" => workloads::deployment(&object.get("spec"), &mut errors),
             "ReplicaSet" => workloads::replica_set(&object.get("spec"), &mut errors),
             "DaemonSet" => workloads::daemon_set(&object.get("spec"), &mut errors),
-            "StatefulSet" => workloads::stateful_set(&object.get("spec"), &mut errors),
+            "StatefulSet" => stateful_set::stateful_set(&object, before.as_ref(), &mut errors),
             "ReplicationController" => workloads::replication_controller(&object.get("spec"), &mut errors),
             "ControllerRevision" => workloads::controller_revision(&object, &mut errors),
             "Job" => batch::job(&object, &mut errors),
