@@ -30,6 +30,7 @@ pub(super) fn prepare(kind: &Kind, fields: &mut Map<String, Value>) {
         }
         "Job" => job(fields),
         "CustomResourceDefinition" => custom_resource_definition(fields),
+        "EndpointSlice" => endpoint_slice(fields),
         _ => {}
     }
 }
@@ -97,6 +98,14 @@ fn job(fields: &mut Map<String, Value>) {
     let metadata = object(fields, "metadata");
     if metadata.get("labels").is_none_or(|own| *own == before) {
         metadata.insert("labels".into(), labels);
+    }
+}
+
+/// What an older version said of where an endpoint is.
+fn endpoint_slice(fields: &mut Map<String, Value>) {
+    let endpoints = fields.get_mut("endpoints").and_then(Value::as_array_mut);
+    for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
+        endpoint.remove("deprecatedTopology");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whether an object keeps the rules of its kind.
 
 mod addresses;
+mod autoscaler;
 mod batch;
 mod certificate;
 mod config;
@@ -11,6 +12,7 @@ mod difference;
 mod drivers;
 mod endpoints;
 mod field;
+mod job_policies;
 mod limits;
 mod mounts;
 mod names;
@@ -26,6 +28,7 @@ mod status;
 mod storage;
 mod update;
 mod volumes;
+mod webhooks;
 mod workloads;
 
 use crate::Kind;
@@ -77,7 +80,7 @@ impl Kind {
             "ControllerRevision" => workloads::controller_revision(&object, &mut errors),
             "Job" => batch::job(&object, &mut errors),
             "CronJob" => batch::cron_job(&object, &mut errors),
-            "Service" => service::service(&object.get("spec"), &mut errors),
+            "Service" => service::service(&object.get("spec"), before.as_ref(), &mut errors),
             "ConfigMap" => config::config_map(&object, &mut errors),
             "Secret" => config::secret(&object, &mut errors),
             "Role" | "ClusterRole" => rbac::role(&object, self.namespaced, &mut errors),
@@ -85,21 +88,23 @@ impl Kind {
             "PersistentVolumeClaim" => storage::claim(&object.get("spec"), &mut errors),
             "PersistentVolume" => storage::volume(&object.get("spec"), &mut errors),
             "StorageClass" => storage::class(&object, &mut errors),
-            "Ingress" => network::ingress(&object.get("spec"), &mut errors),
+            "Ingress" => network::ingress(&object, old.is_none(), &mut errors),
             "IngressClass" => network::ingress_class(&object.get("spec"), &mut errors),
             "NetworkPolicy" => network::policy(&object.get("spec"), &mut errors),
+            "Endpoints" => endpoints::endpoints(&object, before.as_ref(), &mut errors),
             "EndpointSlice" => endpoints::slice(&object, before.as_ref(), &mut errors),
             "ResourceQuota" => limits::quota(&object, before.as_ref(), &mut errors),
             "LimitRange" => limits::range(&object, &mut errors),
             "Node" => limits::node(&object, &mut errors),
             "Namespace" => rules::namespace(&object, &mut errors),
-            "HorizontalPodAutoscaler" => rules::autoscaler(&object.get("spec"), &mut errors),
+            "HorizontalPodAutoscaler" => autoscaler::autoscaler(&object.get("spec"), &mut errors),
             "PodDisruptionBudget" => rules::budget(&object.get("spec"), &mut errors),
             "PriorityClass" => rules::priority_class(&object, &mut errors),
             "Lease" => rules::lease(&object.get("spec"), &mut errors),
             "Event" => rules::event(&object, self.group == "events.k8s.io", &mut errors),
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
-                rules::webhooks(&object.get("webhooks"), &mut errors);
+                let is_mutating = self.kind.starts_with("Mutating");
+                webhooks::webhooks(&object.get("webhooks"), is_mutating, &mut errors);
             }
             "ValidatingAdmissionPolicy" => policies::validating(&object, &mut errors),
             "MutatingAdmissionPolicy" => policies::mutating(&object, &mut errors),

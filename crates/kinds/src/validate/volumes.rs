@@ -1,10 +1,10 @@
 use super::field::{Errors, Field};
 use super::mounts::Volumes;
+use super::storage;
 use watchkeeper_schema::FieldError;
 
 /// What must be there in a volume of a kind.
-const NEEDED: [(&str, &str); 6] = [
-    ("hostPath", "path"),
+const NEEDED: [(&str, &str); 5] = [
     ("secret", "secretName"),
     ("configMap", "name"),
     ("persistentVolumeClaim", "claimName"),
@@ -54,6 +54,9 @@ fn sources(volume: &Field<'_>, errors: &mut Errors) {
             .push(FieldError::forbidden(&volume.at.child(other), "may not specify more than 1 volume type"));
     }
     let Some(source) = set.first().map(|first| volume.get(first)) else { return };
+    if set.first() == Some(&"hostPath") {
+        storage::host_path(&source, errors);
+    }
     for (kind, needed) in NEEDED {
         if set.first() == Some(&kind) {
             source.get(needed).required(errors);
