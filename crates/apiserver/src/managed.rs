@@ -77,7 +77,7 @@ fn reset(resource: &Resource, part: Part) -> &'static FieldSet {
         (Part::Approval, _) => &REQUEST_APPROVAL,
         (
             Part::Status,
-            "ResourceClaim" | "ServiceCIDR" | "ValidatingAdmissionPolicy" | "VolumeAttachment",
+            "APIService" | "ResourceClaim" | "ServiceCIDR" | "ValidatingAdmissionPolicy" | "VolumeAttachment",
         ) => &ONLY_STATUS,
         (Part::Status, _) => &ALL_BUT_STATUS,
         (Part::Main, _) if resource.has_subresource("status") => &STATUS,

@@ -4,6 +4,7 @@
 
 mod access;
 mod account_tokens;
+mod api_services;
 mod certificates;
 mod collecting;
 mod harness;

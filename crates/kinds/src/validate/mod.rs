@@ -1,6 +1,7 @@
 //! Whether an object keeps the rules of its kind.
 
 mod addresses;
+mod api_service;
 mod autoscaler;
 mod batch;
 mod certificate;
@@ -56,6 +57,8 @@ impl Kind {
         }
         if old.is_none() {
             name(self, new, &mut errors);
+        } else if self.kind == "APIService" {
+            api_service::name(&Field::root(new), &mut errors);
         }
         let times = match old {
             Some(_) => self.metadata_checks().1,
@@ -126,6 +129,7 @@ impl Kind {
             "CSIStorageCapacity" => drivers::capacity(&object, &mut errors),
             "VolumeAttachment" => drivers::attachment(&object, &mut errors),
             "VolumeAttributesClass" => drivers::attributes_class(&object, &mut errors),
+            "APIService" => api_service::spec(&object.get("spec"), &mut errors),
             _ => {}
         }
         if let Some(old) = before.as_ref().filter(|_| !CHANGES_FIRST.contains(&self.kind)) {
@@ -148,6 +152,9 @@ impl Kind {
             }
             crate::Write::Status if self.kind == "ValidatingAdmissionPolicy" => {
                 policies::status(&object.get("status"), &mut errors);
+            }
+            crate::Write::Status if self.kind == "APIService" => {
+                api_service::status(&object.get("status"), &mut errors);
             }
             crate::Write::Status => status::status(self.kind, &object, &mut errors),
             crate::Write::Finalize if self.kind == "Namespace" => rules::finalizers(&object, &mut errors),
@@ -204,6 +211,9 @@ fn name(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
     if name.text().is_empty() {
         errors.push(FieldError::required(&name.at, "name or generateName is required"));
         return;
+    }
+    if kind.kind == "APIService" {
+        return api_service::name(&Field::root(object), errors);
     }
     for problem in kind.name_rule.problems(name.text()) {
         name.invalid(problem, errors);
