@@ -126,6 +126,12 @@ impl Server {
         self.manage(&place.resource, part, old, object, manner);
     }
 
+    /// Records that this server has said something in the status of a definition, as kube-apiserver does.
+    pub(crate) fn manage_judged(&self, resource: &Resource, object: &mut Value, before: &Value) {
+        let manner = Manner { manager: crate::api_services::MANAGER.into(), ..Manner::default() };
+        self.manage(resource, Part::Status, before, object, &manner);
+    }
+
     fn manage(&self, resource: &Resource, part: Part, live: &Value, object: &mut Value, manner: &Manner) {
         if !manner.is_apply {
             let record = |request: &Request<'_>| managed::update_or_clear(request, live, object.take());

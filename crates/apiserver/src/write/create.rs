@@ -89,7 +89,7 @@ impl Server {
                 return Ok(Written { object, revision: None, created: true, warnings: Vec::new() });
             }
             if resource.is_definitions() {
-                self.judge_names(&mut object);
+                self.judge_names(&resource, &mut object);
             }
             let mut commit = Commit::new().absent(key.as_str());
             for guard in &guards {

@@ -195,7 +195,7 @@ impl Server {
         }
         self.check_signer(place, part, new, old, manner)?;
         if resource.is_definitions() && !manner.dry_run {
-            self.judge_names(new);
+            self.judge_names(resource, new);
         }
         Ok(())
     }
