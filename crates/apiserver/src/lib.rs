@@ -20,6 +20,7 @@ mod accounts;
 mod admission;
 mod advertise;
 mod api_server;
+mod api_services;
 mod beginnings;
 mod budget;
 mod certificates;

@@ -77,7 +77,7 @@ fn reset(resource: &Resource, part: Part) -> &'static FieldSet {
         (Part::Approval, _) => &REQUEST_APPROVAL,
         (
             Part::Status,
-            "ResourceClaim" | "ServiceCIDR" | "ValidatingAdmissionPolicy" | "VolumeAttachment",
+            "APIService" | "ResourceClaim" | "ServiceCIDR" | "ValidatingAdmissionPolicy" | "VolumeAttachment",
         ) => &ONLY_STATUS,
         (Part::Status, _) => &ALL_BUT_STATUS,
         (Part::Main, _) if resource.has_subresource("status") => &STATUS,
@@ -124,6 +124,12 @@ impl Server {
         manner: &Manner,
     ) {
         self.manage(&place.resource, part, old, object, manner);
+    }
+
+    /// Records that this server has said something in the status of a definition, as kube-apiserver does.
+    pub(crate) fn manage_judged(&self, resource: &Resource, object: &mut Value, before: &Value) {
+        let manner = Manner { manager: crate::api_services::MANAGER.into(), ..Manner::default() };
+        self.manage(resource, Part::Status, before, object, &manner);
     }
 
     fn manage(&self, resource: &Resource, part: Part, live: &Value, object: &mut Value, manner: &Manner) {

@@ -151,7 +151,11 @@ impl Server {
         server.create_namespaces().await?;
         access::start(&server).await?;
         // Together, they wait for the disk once.
-        futures_util::try_join!(server.create_service(), server.create_beginnings())?;
+        futures_util::try_join!(
+            server.create_service(),
+            server.create_beginnings(),
+            server.register_builtin()
+        )?;
         Ok(server)
     }
 

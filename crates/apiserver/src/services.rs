@@ -1,6 +1,6 @@
 //! The addresses and ports of Services, which no two of them share.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
@@ -56,7 +56,8 @@ impl Server {
         address(service, &taken)
             .map_err(|error| Failure::invalid(resource.kind_subject(), meta::name(service), &[error]))?;
         if matches!(service["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer")) {
-            ports(service, taken.ports);
+            ports(service, taken.ports)
+                .map_err(|error| Failure::invalid(resource.kind_subject(), meta::name(service), &[error]))?;
         }
         Ok(())
     }
@@ -167,16 +168,54 @@ fn free(taken: &Taken) -> String {
     addresses.find(|address| !taken.addresses.contains(address)).unwrap_or_default()
 }
 
-fn ports(service: &mut Value, mut taken: HashSet<i64>) {
-    for port in service["spec"]["ports"].as_array_mut().into_iter().flatten() {
-        if port["nodePort"].as_i64().is_some_and(|number| number != 0) {
+/// Gives every port one of the nodes: what is asked for if it is free, and one for all protocols of a port.
+fn ports(service: &mut Value, mut taken: HashSet<i64>) -> Result<(), FieldError> {
+    let Some(ports) = service["spec"]["ports"].as_array_mut() else { return Ok(()) };
+    let asked: Vec<(Option<i64>, i64)> = ports
+        .iter()
+        .map(|port| (port["port"].as_i64(), port["nodePort"].as_i64().unwrap_or_default()))
+        .collect();
+    let mut given = HashMap::new();
+    for (index, port) in ports.iter_mut().enumerate() {
+        let (number, own) = asked[index];
+        let known = given.get(&number).copied();
+        // One that is asked for later by another protocol of the same port is as good.
+        let shared = asked[index..].iter().find(|(other, node)| *other == number && *node != 0);
+        let wanted = match known {
+            Some(known) if own == 0 || own == known => {
+                port["nodePort"] = known.into();
+                continue;
+            }
+            Some(_) => own,
+            None => shared.map_or(0, |(_, node)| *node),
+        };
+        if wanted != 0 {
+            allot(wanted, &mut taken).map_err(|why| {
+                let at = Path::root().child("spec").child("ports").index(index).child("nodePort");
+                FieldError::invalid(&at, wanted, why)
+            })?;
+            port["nodePort"] = wanted.into();
+            given.insert(number, wanted);
             continue;
         }
         let start = fastrand::i64(NODE_PORTS);
-        if let Some(number) =
+        if let Some(free) =
             (start..NODE_PORTS.end).chain(NODE_PORTS.start..start).find(|port| taken.insert(*port))
         {
-            port["nodePort"] = number.into();
+            port["nodePort"] = free.into();
+            given.insert(number, free);
         }
     }
+    Ok(())
+}
+
+/// Takes a port of the nodes that was asked for.
+fn allot(port: i64, taken: &mut HashSet<i64>) -> Result<(), String> {
+    if !NODE_PORTS.contains(&port) {
+        let (first, last) = (NODE_PORTS.start, NODE_PORTS.end - 1);
+        return Err(format!(
+            "provided port is not in the valid range. The range of valid ports is {first}-{last}"
+        ));
+    }
+    if taken.insert(port) { Ok(()) } else { Err("provided port is already allocated".into()) }
 }

@@ -8,6 +8,7 @@ use k8s_openapi::api::{
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as extensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as registration;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
@@ -41,7 +42,7 @@ pub(crate) fn definitions() -> BTreeMap<String, Value> {
         networking::ServiceCIDR, node::RuntimeClass, resource::DeviceClass, resource::ResourceClaim,
         resource::ResourceClaimTemplate, resource::ResourceSlice, storage::CSIDriver, storage::CSINode,
         storage::CSIStorageCapacity, storage::VolumeAttachment, storage::VolumeAttributesClass,
-        extensions::CustomResourceDefinition;
+        extensions::CustomResourceDefinition, registration::APIService;
         others: authentication::SelfSubjectReview, authentication::TokenReview, authentication::TokenRequest,
         authorization::SelfSubjectAccessReview, authorization::SelfSubjectRulesReview,
         authorization::SubjectAccessReview, authorization::LocalSubjectAccessReview, autoscaling_v1::Scale,

@@ -1,39 +1,50 @@
-//! Addresses and blocks of addresses, as strictly as new fields take them.
+//! Addresses and blocks of addresses, as strictly as new fields take them, and as old ones do.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 /// What is wrong with a text that is to be an address.
 pub(crate) fn problem(text: &str) -> Option<String> {
+    if let Some(problem) = legacy_problem(text) {
+        return Some(problem.into());
+    }
+    let canonical = parse_loosely(text)?.to_string();
+    (canonical != text).then(|| format!("must be in canonical form ({canonical:?})"))
+}
+
+/// What is wrong with an address in a field that is as old as Kubernetes: it may be written in several ways.
+pub(crate) fn legacy_problem(text: &str) -> Option<&'static str> {
     let Some(address) = parse_loosely(text) else {
-        return Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".into());
+        return Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     };
     if text.parse::<IpAddr>().is_err() {
-        return Some("must not have leading 0s".into());
+        return Some("must not have leading 0s");
     }
-    if is_mapped(address) {
-        return Some("must not be an IPv4-mapped IPv6 address".into());
-    }
-    let canonical = address.to_string();
-    (canonical != text).then(|| format!("must be in canonical form ({canonical:?})"))
+    is_mapped(address).then_some("must not be an IPv4-mapped IPv6 address")
 }
 
 /// What is wrong with a text that is to be a block of addresses.
 pub(crate) fn block_problem(text: &str) -> Option<String> {
+    if let Some(problem) = legacy_block_problem(text) {
+        return Some(problem.into());
+    }
+    let (address, bits) = parse_block(text)?;
+    let canonical = format!("{address}/{bits}");
+    (canonical != text).then(|| format!("must be in canonical form ({canonical:?})"))
+}
+
+/// What is wrong with a block in a field that is as old as Kubernetes: it may be written in several ways.
+pub(crate) fn legacy_block_problem(text: &str) -> Option<&'static str> {
     let Some((address, bits)) = parse_block(text) else {
-        return Some("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".into());
+        return Some("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
     };
     let (written, length) = text.split_once('/').unwrap_or((text, ""));
     if written.parse::<IpAddr>().is_err() || length != bits.to_string() {
-        return Some("must not have leading 0s in IP or prefix length".into());
+        return Some("must not have leading 0s in IP or prefix length");
     }
     if is_mapped(address) {
-        return Some("must not have an IPv4-mapped IPv6 address".into());
+        return Some("must not have an IPv4-mapped IPv6 address");
     }
-    if address != first_of(address, bits) {
-        return Some("must not have bits set beyond the prefix length".into());
-    }
-    let canonical = format!("{address}/{bits}");
-    (canonical != text).then(|| format!("must be in canonical form ({canonical:?})"))
+    (address != first_of(address, bits)).then_some("must not have bits set beyond the prefix length")
 }
 
 /// Whether a block is of addresses of version 6; `None` if it is no block.
@@ -49,7 +60,7 @@ fn parse_block(text: &str) -> Option<(IpAddr, u32)> {
 }
 
 /// An address whose numbers may begin with zeros.
-fn parse_loosely(text: &str) -> Option<IpAddr> {
+pub(crate) fn parse_loosely(text: &str) -> Option<IpAddr> {
     text.parse().ok().or_else(|| {
         let number = |part: &str| part.parse::<u8>().ok().filter(|_| !part.starts_with('+'));
         let parts: Vec<u8> = text.split('.').map(number).collect::<Option<_>>()?;

@@ -77,6 +77,9 @@ pub(crate) fn name(group: &str, version: &str, kind: &str) -> String {
         "apiextensions.k8s.io" => {
             format!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{kind}")
         }
+        "apiregistration.k8s.io" => {
+            format!("io.k8s.kube-aggregator.pkg.apis.apiregistration.{version}.{kind}")
+        }
         _ => {
             let short = group.split('.').next().unwrap_or_default();
             format!("io.k8s.api.{short}.{version}.{kind}")

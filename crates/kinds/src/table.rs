@@ -23,7 +23,7 @@ pub(crate) fn place(kind: &Kind) -> usize {
     ALL.iter().position(is_it).unwrap_or_default()
 }
 
-static ALL: [Kind; 64] = [
+static ALL: [Kind; 65] = [
     kind("", "v1", "Binding", "bindings", "binding").verbs(Verbs::CreateOnly),
     kind("", "v1", "ConfigMap", "configmaps", "configmap").short(&["cm"]),
     kind("", "v1", "Endpoints", "endpoints", "endpoints").short(&["ep"]).created_on_update(),
@@ -150,6 +150,12 @@ static ALL: [Kind; 64] = [
     .with(&[STATUS])
     .generation()
     .conditional(),
+    kind("apiregistration.k8s.io", "v1", "APIService", "apiservices", "apiservice")
+        .categories(&["api-extensions"])
+        .cluster_wide()
+        .with(&[STATUS])
+        .named(NameRule::PathSegment)
+        .conditional(),
     kind("apps", "v1", "ControllerRevision", "controllerrevisions", "controllerrevision"),
     kind("apps", "v1", "DaemonSet", "daemonsets", "daemonset")
         .short(&["ds"])

@@ -20,6 +20,6 @@ pub const FAILS: &str = "simulate.watchkeeper.dev/fails";
 /// How long after the start the pod becomes ready; `never` if it does not.
 pub const READY_AFTER: &str = "simulate.watchkeeper.dev/ready-after";
 
-/// How long the containers of the pod run before they exit. Pods of Jobs have a [default](crate::Timing::run); other pods
-/// run for ever without this.
+/// How long the containers of the pod run before they exit; `forever` if they do not. Pods whose restart policy is `Never` or
+/// `OnFailure`, such as those of Jobs, have a [default](crate::Timing::run); other pods run for ever without this.
 pub const RUNS_FOR: &str = "simulate.watchkeeper.dev/runs-for";

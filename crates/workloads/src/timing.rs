@@ -20,7 +20,8 @@ pub struct Timing {
     pub start: Duration,
     /// Until it is ready.
     pub ready: Duration,
-    /// How long the pods of Jobs run, and those that [fail](crate::annotation::FAILS).
+    /// How long pods run that are not always restarted (those of Jobs among them), and those that
+    /// [fail](crate::annotation::FAILS).
     pub run: Duration,
     /// From the deletion of a pod until it is gone, at most the grace that it has.
     pub stop: Duration,

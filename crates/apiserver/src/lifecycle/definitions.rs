@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
 
+use crate::api_services::MANAGER;
 use crate::definition::Definition;
 use crate::definition::deletion::{self, Cleanup};
 use crate::failure::Failure;
@@ -137,7 +138,7 @@ async fn clean_one(server: Arc<Server>, installed: Arc<Installed>) {
 async fn touch(server: &Server, name: &str) -> Result<(), Failure> {
     let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(()) };
     let place = Place { resource, namespace: None, name: name.to_owned() };
-    server.modify_internal(&place, Part::Main, |_| ()).await
+    server.modify_by(MANAGER, &place, Part::Main, |_| ()).await
 }
 
 /// Says how far the deletion of the objects has come; that none is left lets the definition go.
@@ -147,8 +148,8 @@ async fn report(server: &Server, name: &str, cleanup: &Cleanup) -> Result<(), Fa
     let place = Place { resource, namespace: None, name: name.to_owned() };
     let next = |object: &mut serde_json::Value| deletion::progress(object, cleanup, &now);
     if *cleanup != Cleanup::Done {
-        return server.modify_internal(&place, Part::Status, next).await;
+        return server.modify_by(MANAGER, &place, Part::Status, next).await;
     }
     // What says so stands in the status, what holds the definition in its metadata.
-    server.modify_internal(&place, Part::Main, next).await
+    server.modify_by(MANAGER, &place, Part::Main, next).await
 }

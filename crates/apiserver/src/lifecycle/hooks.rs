@@ -25,8 +25,8 @@ impl Server {
         if matters { Some(self.turns.lock().await) } else { None }
     }
 
-    /// Says in the status of a definition which of its names it gets.
-    pub(crate) fn judge_names(&self, object: &mut Value) -> bool {
+    /// Says in the status of a definition which of its names it gets, and that this server said so.
+    pub(crate) fn judge_names(&self, resource: &Resource, object: &mut Value) {
         let registry = self.registry();
         let group = object["spec"]["group"].as_str().unwrap_or_default().to_owned();
         let name = meta::name(object).to_owned();
@@ -43,7 +43,10 @@ impl Server {
             .filter(|other| other.group == group && other.name != name)
             .map(|other| other.names.clone());
         let others: Vec<Names> = builtin.chain(custom).collect();
-        definition::conditions(object, &others, &self.options.clock.stamp())
+        let before = object.clone();
+        if definition::conditions(object, &others, &self.options.clock.stamp()) {
+            self.manage_judged(resource, object, &before);
+        }
     }
 
     /// Before an object is deleted.

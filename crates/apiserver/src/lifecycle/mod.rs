@@ -1,6 +1,7 @@
 //! What happens by itself: definitions come into force, namespaces and definitions that are deleted are emptied, namespaces
 //! get what every namespace has, and events are forgotten.
 
+mod api_services;
 mod collector;
 mod definitions;
 mod expiry;
@@ -18,6 +19,7 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     definitions::load(server).await?;
     server.spawn(Box::pin(definitions::follow(Arc::clone(server))));
     server.spawn(Box::pin(definitions::clean(Arc::clone(server))));
+    server.spawn(Box::pin(api_services::run(Arc::clone(server))));
     if server.options.namespace_deletion {
         server.spawn(Box::pin(namespaces::run(Arc::clone(server))));
     }

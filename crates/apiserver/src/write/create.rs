@@ -89,7 +89,7 @@ impl Server {
                 return Ok(Written { object, revision: None, created: true, warnings: Vec::new() });
             }
             if resource.is_definitions() {
-                self.judge_names(&mut object);
+                self.judge_names(&resource, &mut object);
             }
             let mut commit = Commit::new().absent(key.as_str());
             for guard in &guards {
@@ -183,13 +183,36 @@ impl Server {
         namespace: Option<&str>,
         object: Value,
     ) -> Result<Written, Failure> {
+        self.create_by("watchkeeper", group, version, plural, namespace, object).await
+    }
+
+    /// Makes an object on behalf of a part of the server, whose fields they are then.
+    pub(crate) async fn create_by(
+        &self,
+        manager: &str,
+        group: &str,
+        version: &str,
+        plural: &str,
+        namespace: Option<&str>,
+        object: Value,
+    ) -> Result<Written, Failure> {
         let Some(resource) = self.registry().find(group, version, plural) else {
             return Err(Failure::internal(format!("{plural} are not served")));
         };
-        let manner = Manner { manager: "watchkeeper".into(), ..Manner::default() };
+        let manner = Manner { manager: manager.into(), ..Manner::default() };
         let incoming = Incoming::of(&resource, object, Vec::new(), &manner)?;
         let place = Place { resource, namespace: namespace.map(str::to_owned), name: String::new() };
         self.create(&place, incoming, &manner).await
+    }
+
+    /// An object as it is stored when a part of the server makes it, for who commits it together with others.
+    pub(crate) fn made(&self, resource: &Resource, object: Value, manager: &str) -> Result<Value, Failure> {
+        let manner = Manner { manager: manager.into(), ..Manner::default() };
+        let Incoming { mut object, .. } = Incoming::of(resource, object, Vec::new(), &manner)?;
+        self.fill_system_fields(&mut object);
+        self.manage_created(resource, &mut object, &manner);
+        resource.prepare_create(&mut object);
+        Ok(object)
     }
 }
 

@@ -64,7 +64,9 @@ impl Place {
     fn shown_key(&self) -> String {
         let key = self.key();
         match self.resource.builtin_kind() {
-            Some(_) if !self.resource.is_definitions() => {
+            Some(_)
+                if !self.resource.is_definitions() && self.resource.group != crate::api_services::GROUP =>
+            {
                 let rest = key.strip_prefix(self.resource.prefix.as_str()).unwrap_or(&key);
                 let folder = match (self.resource.group.as_str(), self.resource.plural.as_str()) {
                     ("", "services") => "services/specs",

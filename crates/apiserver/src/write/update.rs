@@ -159,7 +159,18 @@ impl Server {
         part: Part,
         change: impl Fn(&mut Value),
     ) -> Result<(), Failure> {
-        let manner = Manner { manager: "watchkeeper".into(), ..Manner::default() };
+        self.modify_by("watchkeeper", place, part, change).await
+    }
+
+    /// The same on behalf of a part of the server, whose fields they are then.
+    pub(crate) async fn modify_by(
+        &self,
+        manager: &str,
+        place: &Place,
+        part: Part,
+        change: impl Fn(&mut Value),
+    ) -> Result<(), Failure> {
+        let manner = Manner { manager: manager.into(), ..Manner::default() };
         let next = |current: &Value| {
             let mut object = current.clone();
             change(&mut object);
@@ -203,7 +214,7 @@ impl Server {
         }
         self.check_signer(place, part, new, old, manner)?;
         if resource.is_definitions() && !manner.dry_run {
-            self.judge_names(new);
+            self.judge_names(resource, new);
         }
         Ok(())
     }

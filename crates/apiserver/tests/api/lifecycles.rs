@@ -13,6 +13,29 @@ fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test]
+async fn what_the_server_says_of_a_definition_is_its_own() {
+    let api = Api::start().await;
+    let made = api.post(DEFINITIONS, definition(spec())).await.ok();
+    let entries = made["metadata"]["managedFields"].as_array().unwrap();
+    let own: Vec<&Value> = entries.iter().filter(|entry| entry["manager"] == "kube-apiserver").collect();
+    assert_eq!(own.len(), 1, "{entries:?}");
+    assert_eq!((&own[0]["operation"], &own[0]["subresource"]), (&json!("Update"), &json!("status")));
+    let fields = &own[0]["fieldsV1"];
+    assert_eq!(fields.as_object().unwrap().keys().collect::<Vec<_>>(), ["f:status"]);
+    for kind in ["Established", "NamesAccepted"] {
+        let key = format!(r#"k:{{"type":"{kind}"}}"#);
+        assert!(fields["f:status"]["f:conditions"][&key].is_object(), "{fields}");
+    }
+    assert!(fields["f:status"]["f:acceptedNames"]["f:plural"].is_object());
+    let others = entries.iter().filter(|entry| entry["manager"] != "kube-apiserver");
+    assert!(others.clone().all(|entry| entry["fieldsV1"]["f:status"].is_null()));
+    // A change that it has nothing to say about leaves its entry alone.
+    let changed = api.merge(WIDGETS_DEFINITION, json!({"metadata": {"labels": {"a": "b"}}})).await.ok();
+    let after = changed["metadata"]["managedFields"].as_array().unwrap();
+    assert_eq!(after.iter().find(|entry| entry["manager"] == "kube-apiserver"), Some(own[0]));
+}
+
+#[tokio::test]
 async fn a_definition_is_in_force_when_its_writer_hears_of_it() {
     let api = Api::start().await;
     api.get(WIDGETS).await;

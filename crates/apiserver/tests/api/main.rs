@@ -5,6 +5,7 @@
 mod access;
 mod account_tokens;
 mod actions;
+mod api_services;
 mod bodies;
 mod certificates;
 mod collecting;

@@ -30,6 +30,8 @@ pub(super) fn prepare(kind: &Kind, fields: &mut Map<String, Value>) {
         }
         "Job" => job(fields),
         "CustomResourceDefinition" => custom_resource_definition(fields),
+        "APIService" => api_service(fields),
+        "EndpointSlice" => endpoint_slice(fields),
         _ => {}
     }
 }
@@ -97,6 +99,26 @@ fn job(fields: &mut Map<String, Value>) {
     let metadata = object(fields, "metadata");
     if metadata.get("labels").is_none_or(|own| *own == before) {
         metadata.insert("labels".into(), labels);
+    }
+}
+
+/// What an older version said of where an endpoint is.
+fn endpoint_slice(fields: &mut Map<String, Value>) {
+    let endpoints = fields.get_mut("endpoints").and_then(Value::as_array_mut);
+    for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
+        endpoint.remove("deprecatedTopology");
+    }
+}
+
+/// What this server serves itself is available at once.
+fn api_service(fields: &mut Map<String, Value>) {
+    let created = fields.get("metadata").map(|metadata| metadata["creationTimestamp"].clone());
+    if fields.get("spec").is_none_or(|spec| spec["service"].is_null()) {
+        let condition = json!({
+            "type": "Available", "status": "True", "reason": "Local", "lastTransitionTime": created,
+            "message": "Local APIServices are always available",
+        });
+        object(fields, "status").insert("conditions".into(), json!([condition]));
     }
 }
 

@@ -89,7 +89,8 @@ fn status(kind: &Kind, new: &mut Fields, old: &Fields) {
     let kept: &[&str] = match kind.kind {
         "Deployment" => &["labels"],
         "Pod" => &["ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"],
-        "CustomResourceDefinition"
+        "APIService"
+        | "CustomResourceDefinition"
         | "ResourceClaim"
         | "ServiceCIDR"
         | "ValidatingAdmissionPolicy"

@@ -1,4 +1,5 @@
 use super::field::{Errors, Field, port_name_problems};
+use super::mounts::{Volumes, devices, mounts};
 use crate::decimal;
 use serde_json::Value;
 use std::cmp::Ordering;
@@ -6,11 +7,11 @@ use std::collections::HashSet;
 use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::{dns_subdomain_problems, label_key_problems};
 
-/// The containers of a pod. `volumes` are the names they may mount, `names` those that are taken.
+/// The containers of a pod. `volumes` are what they may mount, `names` those that are taken.
 pub(super) fn containers<'a>(
     list: &Field<'a>,
     is_required: bool,
-    volumes: &HashSet<&str>,
+    volumes: &Volumes<'_>,
     names: &mut HashSet<&'a str>,
     errors: &mut Errors,
 ) {
@@ -26,14 +27,53 @@ pub(super) fn containers<'a>(
     }
 }
 
-fn container_rules(container: &Field<'_>, volumes: &HashSet<&str>, errors: &mut Errors) {
+/// Containers that are added to a pod that runs, to look at it. They serve nothing and are not waited for.
+pub(super) fn ephemeral_containers<'a>(
+    spec: &Field<'a>,
+    volumes: &Volumes<'_>,
+    names: &mut HashSet<&'a str>,
+    errors: &mut Errors,
+) {
+    const NOT_ALLOWED: &str = "cannot be set for an Ephemeral Container";
+    let others = names.clone();
+    for container in spec.get("ephemeralContainers").items() {
+        container_rules(&container, volumes, errors);
+        trimmed_image(&container, errors);
+        let (name, target) = (container.get("name"), container.get("targetContainerName"));
+        if !names.insert(name.text()) {
+            errors.push(FieldError::duplicate(&name.at, name.text()));
+        }
+        if !target.is_empty() && !others.contains(target.text()) {
+            errors.push(FieldError::not_found(&target.at, target.text()));
+        }
+        let unused = ["ports", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
+        for field in unused.map(|field| container.get(field)).iter().filter(|field| !field.is_empty()) {
+            errors.push(FieldError::forbidden(&field.at, NOT_ALLOWED));
+        }
+        for mount in container.get("volumeMounts").items() {
+            for field in ["subPath", "subPathExpr"].map(|field| mount.get(field)) {
+                if !field.is_empty() {
+                    errors.push(FieldError::forbidden(&field.at, NOT_ALLOWED));
+                }
+            }
+        }
+    }
+}
+
+/// The image of a container of a pod, as it is: templates may still have it replaced.
+pub(super) fn trimmed_image(container: &Field<'_>, errors: &mut Errors) {
+    let image = container.get("image");
+    if image.text().trim() != image.text() {
+        image.invalid("must not have leading or trailing whitespace", errors);
+    }
+}
+
+fn container_rules(container: &Field<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let get = |name| container.get(name);
     if get("name").required(errors) {
         get("name").dns_label(errors);
     }
-    if get("image").required(errors) && get("image").text().trim() != get("image").text() {
-        get("image").invalid("must not have leading or trailing whitespace", errors);
-    }
+    get("image").required(errors);
     get("terminationMessagePolicy").one_of(&["File", "FallbackToLogsOnError"], errors);
     ports(&get("ports"), errors);
     env(&get("env"), errors);
@@ -43,7 +83,8 @@ fn container_rules(container: &Field<'_>, volumes: &HashSet<&str>, errors: &mut 
             errors.push(FieldError::invalid(&get("envFrom").at, "", detail));
         }
     }
-    mounts(&get("volumeMounts"), volumes, errors);
+    mounts(container, volumes, errors);
+    devices(container, volumes, errors);
     get("imagePullPolicy").one_of(&["Always", "IfNotPresent", "Never"], errors);
     resources(&get("resources"), errors);
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
@@ -124,20 +165,6 @@ fn env_source(source: &Field<'_>, has_value: bool, errors: &mut Errors) {
     }
 }
 
-fn mounts(mounts: &Field<'_>, volumes: &HashSet<&str>, errors: &mut Errors) {
-    let mut paths = HashSet::new();
-    for mount in mounts.items() {
-        let (name, path) = (mount.get("name"), mount.get("mountPath"));
-        if name.required(errors) && !volumes.contains(name.text()) {
-            errors.push(FieldError::not_found(&name.at, name.text()));
-        }
-        path.required(errors);
-        if !paths.insert(path.text()) {
-            path.invalid("must be unique", errors);
-        }
-    }
-}
-
 /// Names and amounts of resources; no more is asked for than is allowed.
 pub(super) fn resources(resources: &Field<'_>, errors: &mut Errors) {
     let (limits, requests) = (resources.get("limits"), resources.get("requests"));
@@ -161,7 +188,8 @@ pub(super) fn resource(name: &str, amount: &Field<'_>, errors: &mut Errors) {
     not_negative(amount, errors);
 }
 
-fn resource_name(name: &str, amount: &Field<'_>, errors: &mut Errors) {
+/// The name of a resource that containers can have.
+pub(super) fn resource_name(name: &str, amount: &Field<'_>, errors: &mut Errors) {
     let is_standard =
         matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
     let problems = label_key_problems(name);

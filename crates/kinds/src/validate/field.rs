@@ -142,9 +142,25 @@ impl<'a> Field<'a> {
 
     /// An address.
     pub(super) fn ip(&self, errors: &mut Errors) {
-        if self.text().parse::<std::net::IpAddr>().is_err() {
-            self.invalid("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)", errors);
+        if let Some(problem) = crate::address::legacy_problem(self.text()) {
+            errors.push(FieldError::invalid(&self.at, self.text(), problem));
         }
+    }
+
+    /// A text, if there is one and be it empty, keeps a rule.
+    pub(super) fn if_set(&self, problems: fn(&str) -> Vec<String>, errors: &mut Errors) {
+        if self.is_set() {
+            problems(self.text()).into_iter().for_each(|problem| self.invalid(problem, errors));
+        }
+    }
+
+    /// A list has at most this many items; if it has more, nothing else is said about it.
+    pub(super) fn at_most(&self, limit: usize, errors: &mut Errors) -> bool {
+        let count = self.items().count();
+        if count > limit {
+            errors.push(FieldError::too_many(&self.at, count, limit as i64));
+        }
+        count <= limit
     }
 }
 

@@ -1,6 +1,8 @@
 //! Whether an object keeps the rules of its kind.
 
 mod addresses;
+mod api_service;
+mod autoscaler;
 mod batch;
 mod certificate;
 mod config;
@@ -11,7 +13,9 @@ mod difference;
 mod drivers;
 mod endpoints;
 mod field;
+mod job_policies;
 mod limits;
+mod mounts;
 mod names;
 mod network;
 mod pod;
@@ -20,10 +24,12 @@ mod rbac;
 mod rules;
 mod selector;
 mod service;
+mod stateful_set;
 mod status;
 mod storage;
 mod update;
 mod volumes;
+mod webhooks;
 mod workloads;
 
 use crate::Kind;
@@ -51,6 +57,8 @@ impl Kind {
         }
         if old.is_none() {
             name(self, new, &mut errors);
+        } else if self.kind == "APIService" {
+            api_service::name(&Field::root(new), &mut errors);
         }
         let times = match old {
             Some(_) => self.metadata_checks().1,
@@ -65,17 +73,17 @@ impl Kind {
             update::update(self.kind, &object, old, &mut errors);
         }
         match self.kind {
-            "Pod" => pod::spec(&object.get("spec"), &mut errors),
+            "Pod" => pod::pod(&object.get("spec"), old.is_none(), &mut errors),
             "PodTemplate" => pod::template(&object.get("template"), &mut errors),
             "Deployment" => workloads::deployment(&object.get("spec"), &mut errors),
             "ReplicaSet" => workloads::replica_set(&object.get("spec"), &mut errors),
             "DaemonSet" => workloads::daemon_set(&object.get("spec"), &mut errors),
-            "StatefulSet" => workloads::stateful_set(&object.get("spec"), &mut errors),
+            "StatefulSet" => stateful_set::stateful_set(&object, before.as_ref(), &mut errors),
             "ReplicationController" => workloads::replication_controller(&object.get("spec"), &mut errors),
             "ControllerRevision" => workloads::controller_revision(&object, &mut errors),
             "Job" => batch::job(&object, &mut errors),
             "CronJob" => batch::cron_job(&object, &mut errors),
-            "Service" => service::service(&object.get("spec"), &mut errors),
+            "Service" => service::service(&object.get("spec"), before.as_ref(), &mut errors),
             "ConfigMap" => config::config_map(&object, &mut errors),
             "Secret" => config::secret(&object, &mut errors),
             "Role" | "ClusterRole" => rbac::role(&object, self.namespaced, &mut errors),
@@ -83,21 +91,23 @@ impl Kind {
             "PersistentVolumeClaim" => storage::claim(&object.get("spec"), &mut errors),
             "PersistentVolume" => storage::volume(&object.get("spec"), &mut errors),
             "StorageClass" => storage::class(&object, &mut errors),
-            "Ingress" => network::ingress(&object.get("spec"), &mut errors),
+            "Ingress" => network::ingress(&object, old.is_none(), &mut errors),
             "IngressClass" => network::ingress_class(&object.get("spec"), &mut errors),
             "NetworkPolicy" => network::policy(&object.get("spec"), &mut errors),
+            "Endpoints" => endpoints::endpoints(&object, before.as_ref(), &mut errors),
             "EndpointSlice" => endpoints::slice(&object, before.as_ref(), &mut errors),
             "ResourceQuota" => limits::quota(&object, before.as_ref(), &mut errors),
             "LimitRange" => limits::range(&object, &mut errors),
             "Node" => limits::node(&object, &mut errors),
             "Namespace" => rules::namespace(&object, &mut errors),
-            "HorizontalPodAutoscaler" => rules::autoscaler(&object.get("spec"), &mut errors),
+            "HorizontalPodAutoscaler" => autoscaler::autoscaler(&object.get("spec"), &mut errors),
             "PodDisruptionBudget" => rules::budget(&object.get("spec"), &mut errors),
             "PriorityClass" => rules::priority_class(&object, &mut errors),
             "Lease" => rules::lease(&object.get("spec"), &mut errors),
             "Event" => rules::event(&object, self.group == "events.k8s.io", &mut errors),
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
-                rules::webhooks(&object.get("webhooks"), &mut errors);
+                let is_mutating = self.kind.starts_with("Mutating");
+                webhooks::webhooks(&object.get("webhooks"), is_mutating, &mut errors);
             }
             "ValidatingAdmissionPolicy" => policies::validating(&object, &mut errors),
             "MutatingAdmissionPolicy" => policies::mutating(&object, &mut errors),
@@ -119,6 +129,7 @@ impl Kind {
             "CSIStorageCapacity" => drivers::capacity(&object, &mut errors),
             "VolumeAttachment" => drivers::attachment(&object, &mut errors),
             "VolumeAttributesClass" => drivers::attributes_class(&object, &mut errors),
+            "APIService" => api_service::spec(&object.get("spec"), &mut errors),
             _ => {}
         }
         if let Some(old) = before.as_ref().filter(|_| !CHANGES_FIRST.contains(&self.kind)) {
@@ -141,6 +152,9 @@ impl Kind {
             }
             crate::Write::Status if self.kind == "ValidatingAdmissionPolicy" => {
                 policies::status(&object.get("status"), &mut errors);
+            }
+            crate::Write::Status if self.kind == "APIService" => {
+                api_service::status(&object.get("status"), &mut errors);
             }
             crate::Write::Status => status::status(self.kind, &object, &mut errors),
             crate::Write::Finalize if self.kind == "Namespace" => rules::finalizers(&object, &mut errors),
@@ -197,6 +211,9 @@ fn name(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
     if name.text().is_empty() {
         errors.push(FieldError::required(&name.at, "name or generateName is required"));
         return;
+    }
+    if kind.kind == "APIService" {
+        return api_service::name(&Field::root(object), errors);
     }
     for problem in kind.name_rule.problems(name.text()) {
         name.invalid(problem, errors);

@@ -1,14 +1,23 @@
 //! Ingresses, network policies, endpoint slices.
 
 use super::field::{Errors, Field};
+use super::names::path_segment;
 use super::selector;
 use std::net::IpAddr;
-use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::{dns_label_problems, dns_subdomain_problems};
+use watchkeeper_schema::{FieldError, Path};
+
+/// The annotation that names a class on old ingresses.
+const CLASS: &str = "kubernetes.io/ingress.class";
+
+/// What the path of an exact or a prefix match may not contain, and what it may not end with.
+const NOT_WITHIN: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
+const NOT_AT_END: [&str; 2] = ["/..", "/."];
 
 const NO_WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-pub(super) fn ingress(spec: &Field<'_>, errors: &mut Errors) {
+pub(super) fn ingress(object: &Field<'_>, is_new: bool, errors: &mut Errors) {
+    let spec = &object.get("spec");
     let (rules, backend) = (spec.get("rules"), spec.get("defaultBackend"));
     if rules.is_empty() && !backend.is_set() {
         let detail = "either `defaultBackend` or `rules` must be specified";
@@ -21,20 +30,37 @@ pub(super) fn ingress(spec: &Field<'_>, errors: &mut Errors) {
         let host = rule.get("host");
         if host.text().parse::<IpAddr>().is_ok() {
             host.invalid("must be a DNS name, not an IP address", errors);
-        } else if host.text().contains('*') {
-            let rest = host.text().strip_prefix("*.").unwrap_or_default();
-            if !dns_subdomain_problems(rest).is_empty() {
-                host.invalid(NO_WILDCARD, errors);
-            }
         } else {
-            host.dns_subdomain(errors);
+            self::host(&host, errors);
         }
         let http = rule.get("http");
         if http.is_set() && http.get("paths").required(errors) {
             http.get("paths").items().for_each(|path| ingress_path(&path, errors));
         }
     }
-    spec.get("ingressClassName").dns_subdomain(errors);
+    for tls in spec.get("tls").items() {
+        tls.get("hosts").items().for_each(|host| self::host(&host, errors));
+        tls.get("secretName").dns_subdomain(errors);
+    }
+    let class = spec.get("ingressClassName");
+    class.dns_subdomain(errors);
+    let noted = object.get("metadata").get("annotations").get(CLASS);
+    if is_new && noted.is_set() && class.is_set() && noted.text() != class.text() {
+        let at = Path::root().child("annotations").child(CLASS);
+        let detail = "must match `ingressClassName` when both are specified";
+        errors.push(FieldError::invalid(&at, noted.text(), detail));
+    }
+}
+
+/// A name of a host, perhaps with a wildcard for its first label.
+fn host(host: &Field<'_>, errors: &mut Errors) {
+    if !host.text().contains('*') {
+        return host.dns_subdomain(errors);
+    }
+    let rest = host.text().strip_prefix("*.").unwrap_or_default();
+    if !dns_subdomain_problems(rest).is_empty() {
+        host.invalid(NO_WILDCARD, errors);
+    }
 }
 
 fn ingress_path(path: &Field<'_>, errors: &mut Errors) {
@@ -44,8 +70,16 @@ fn ingress_path(path: &Field<'_>, errors: &mut Errors) {
         return;
     }
     match kind.text() {
-        "Exact" | "Prefix" if !text.text().starts_with('/') => {
-            text.invalid("must be an absolute path", errors);
+        "Exact" | "Prefix" => {
+            if !text.text().starts_with('/') {
+                text.invalid("must be an absolute path", errors);
+            }
+            for part in NOT_WITHIN.into_iter().filter(|part| text.text().contains(part)) {
+                text.invalid(format!("must not contain '{part}'"), errors);
+            }
+            for end in NOT_AT_END.into_iter().filter(|end| text.text().ends_with(end)) {
+                text.invalid(format!("cannot end with '{end}'"), errors);
+            }
         }
         "ImplementationSpecific" if !text.is_empty() && !text.text().starts_with('/') => {
             text.invalid("must be an absolute path", errors);
@@ -56,10 +90,14 @@ fn ingress_path(path: &Field<'_>, errors: &mut Errors) {
 }
 
 fn backend(backend: &Field<'_>, errors: &mut Errors) {
-    let service = backend.get("service");
+    let (service, resource) = (backend.get("service"), backend.get("resource"));
     if !service.is_set() {
-        if !backend.get("resource").is_set() {
-            errors.push(FieldError::invalid(&backend.at, "", "resource or service backend is required"));
+        match resource.is_set() {
+            true => typed_reference(&resource, errors),
+            false => {
+                let detail = "resource or service backend is required";
+                errors.push(FieldError::invalid(&backend.at, "", detail));
+            }
         }
         return;
     }
@@ -84,17 +122,50 @@ fn backend(backend: &Field<'_>, errors: &mut Errors) {
     }
 }
 
+/// A group, a kind and a name.
+fn typed_reference(reference: &Field<'_>, errors: &mut Errors) {
+    reference.get("apiGroup").dns_subdomain(errors);
+    for part in ["kind", "name"] {
+        if reference.get(part).required(errors) {
+            path_segment(&reference.get(part), errors);
+        }
+    }
+}
+
 pub(super) fn ingress_class(spec: &Field<'_>, errors: &mut Errors) {
-    let controller = spec.get("controller");
-    if !controller.required(errors) {
+    let (controller, parameters) = (spec.get("controller"), spec.get("parameters"));
+    if controller.required(errors) {
+        domain_prefixed(&controller, errors);
+    }
+    if !parameters.is_set() {
         return;
     }
-    let is_prefixed = controller
+    typed_reference(&parameters, errors);
+    let (scope, namespace) = (parameters.get("scope"), parameters.get("namespace"));
+    if !scope.is_set() {
+        errors.push(FieldError::required(&scope.at, ""));
+    }
+    scope.one_of(&["Cluster", "Namespace"], errors);
+    match scope.text() {
+        "Namespace" if namespace.is_empty() => {
+            errors.push(FieldError::required(&namespace.at, "`parameters.scope` is set to 'Namespace'"));
+        }
+        "Namespace" => namespace.dns_label(errors),
+        "Cluster" => {
+            namespace.forbidden_if_set("`parameters.scope` is set to 'Cluster'", errors);
+        }
+        _ => {}
+    }
+}
+
+/// A domain and a path, such as `acme.io/foo`.
+pub(super) fn domain_prefixed(text: &Field<'_>, errors: &mut Errors) {
+    let is_prefixed = text
         .text()
         .split_once('/')
         .is_some_and(|(domain, path)| dns_subdomain_problems(domain).is_empty() && !path.is_empty());
     if !is_prefixed {
-        controller.invalid("must be a domain-prefixed path (such as \"acme.io/foo\")", errors);
+        text.invalid("must be a domain-prefixed path (such as \"acme.io/foo\")", errors);
     }
 }
 
@@ -106,13 +177,38 @@ pub(super) fn policy(spec: &Field<'_>, errors: &mut Errors) {
             rule.get(peers).items().for_each(|peer| policy_peer(&peer, errors));
         }
     }
-    spec.get("policyTypes").items().for_each(|kind| kind.one_of(&["Ingress", "Egress"], errors));
+    let types = spec.get("policyTypes");
+    if types.items().count() > 2 {
+        return types.invalid("may not specify more than two policyTypes", errors);
+    }
+    types.items().for_each(|kind| kind.one_of(&["Ingress", "Egress"], errors));
 }
 
 fn policy_port(port: &Field<'_>, errors: &mut Errors) {
     port.get("protocol").one_of(&["TCP", "UDP", "SCTP"], errors);
-    if port.get("port").is_set() {
-        port.get("port").port_or_name(errors);
+    let (first, last) = (port.get("port"), port.get("endPort"));
+    if first.is_set() {
+        first.port_or_name(errors);
+    }
+    match (first.value, last.number()) {
+        (_, None) => {}
+        (serde_json::Value::Null, Some(_)) => {
+            last.invalid("may not be specified when `port` is not specified", errors);
+        }
+        (serde_json::Value::String(_), Some(_)) => {
+            last.invalid("may not be specified when `port` is non-numeric", errors);
+        }
+        (_, Some(end)) => {
+            // kube-apiserver shows the first port here.
+            let begin = first.number().unwrap_or_default();
+            if end < begin {
+                let detail = "must be greater than or equal to `port`";
+                errors.push(FieldError::invalid(&last.at, begin, detail));
+            }
+            if !(1..=65535).contains(&end) {
+                last.invalid("must be between 1 and 65535, inclusive", errors);
+            }
+        }
     }
 }
 
@@ -130,6 +226,7 @@ fn policy_peer(peer: &Field<'_>, errors: &mut Errors) {
         let read = Cidr::read(cidr.text());
         self::block(&cidr, errors);
         for except in block.get("except").items() {
+            self::block(&except, errors);
             let inner = Cidr::read(except.text());
             let fits = inner.zip(read).is_none_or(|(inner, outer)| outer.strictly_contains(&inner));
             if !fits {
@@ -144,8 +241,8 @@ fn policy_peer(peer: &Field<'_>, errors: &mut Errors) {
 
 /// A text is a block of addresses.
 pub(super) fn block(block: &Field<'_>, errors: &mut Errors) {
-    if Cidr::read(block.text()).is_none() {
-        block.invalid("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)", errors);
+    if let Some(problem) = crate::address::legacy_block_problem(block.text()) {
+        errors.push(FieldError::invalid(&block.at, block.text(), problem));
     }
 }
 

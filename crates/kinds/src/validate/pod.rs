@@ -1,6 +1,6 @@
 //! Pods and their templates.
 
-use super::containers::containers;
+use super::containers::{containers, ephemeral_containers, trimmed_image};
 use super::field::{Errors, Field};
 use super::volumes::volumes;
 use super::workloads::template_labels;
@@ -13,6 +13,29 @@ pub(super) fn template(template: &Field<'_>, errors: &mut Errors) {
     let labels = template.get("metadata").get("labels");
     Field { at: template_labels(&template.at), ..labels }.labels(errors);
     spec(&template.get("spec"), errors);
+    let ephemeral = template.get("spec").get("ephemeralContainers");
+    if !ephemeral.is_empty() {
+        errors.push(FieldError::forbidden(&ephemeral.at, "ephemeral containers not allowed in pod template"));
+    }
+}
+
+/// A pod of its own, new or changed.
+pub(super) fn pod(spec: &Field<'_>, is_new: bool, errors: &mut Errors) {
+    self::spec(spec, errors);
+    for list in ["containers", "initContainers"] {
+        spec.get(list).items().for_each(|container| trimmed_image(&container, errors));
+    }
+    if !is_new {
+        return;
+    }
+    if !spec.get("ephemeralContainers").is_empty() {
+        let at = &spec.get("ephemeralContainers").at;
+        errors.push(FieldError::forbidden(at, "cannot be set on create"));
+    }
+    if !spec.get("nodeName").is_empty() && !spec.get("schedulingGates").is_empty() {
+        let detail = "cannot be set until all schedulingGates have been cleared";
+        errors.push(FieldError::forbidden(&spec.get("nodeName").at, detail));
+    }
 }
 
 /// What a pod is to be.
@@ -21,6 +44,7 @@ pub(super) fn spec(spec: &Field<'_>, errors: &mut Errors) {
     let mut names = HashSet::new();
     containers(&spec.get("containers"), true, &known, &mut names, errors);
     containers(&spec.get("initContainers"), false, &known, &mut names, errors);
+    ephemeral_containers(spec, &known, &mut names, errors);
     spec.get("restartPolicy").one_of(&["Always", "OnFailure", "Never"], errors);
     spec.get("dnsPolicy").one_of(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], errors);
     spec.get("nodeSelector").labels(errors);

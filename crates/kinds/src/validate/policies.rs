@@ -114,8 +114,23 @@ fn common(spec: &Field<'_>, is_mutating: bool, errors: &mut Errors) {
             only_changes(&constraints, errors);
         }
     }
+    match_conditions(&spec.get("matchConditions"), errors);
+    for variable in spec.get("variables").items() {
+        let (name, expression) = (variable.get("name"), variable.get("expression"));
+        if name.text().trim().is_empty() {
+            errors.push(FieldError::required(&name.at, "name is not specified"));
+        } else if !is_identifier(name.text()) {
+            name.invalid("must be a valid CEL identifier", errors);
+        }
+        if expression.text().trim().is_empty() {
+            errors.push(FieldError::required(&expression.at, NOT_SPECIFIED));
+        }
+    }
+}
+
+/// Conditions of which all have to hold for a policy or a webhook to be asked.
+pub(super) fn match_conditions(conditions: &Field<'_>, errors: &mut Errors) {
     let mut names = HashSet::new();
-    let conditions = spec.get("matchConditions");
     if conditions.items().count() > 64 {
         errors.push(FieldError::too_many(&conditions.at, conditions.items().count(), 64));
     }
@@ -129,17 +144,6 @@ fn common(spec: &Field<'_>, is_mutating: bool, errors: &mut Errors) {
             if !names.insert(name.text()) {
                 errors.push(FieldError::duplicate(&name.at, name.text()));
             }
-        }
-    }
-    for variable in spec.get("variables").items() {
-        let (name, expression) = (variable.get("name"), variable.get("expression"));
-        if name.text().trim().is_empty() {
-            errors.push(FieldError::required(&name.at, "name is not specified"));
-        } else if !is_identifier(name.text()) {
-            name.invalid("must be a valid CEL identifier", errors);
-        }
-        if expression.text().trim().is_empty() {
-            errors.push(FieldError::required(&expression.at, NOT_SPECIFIED));
         }
     }
 }
@@ -208,12 +212,13 @@ fn matching(resources: &Field<'_>, errors: &mut Errors) {
                     errors.push(FieldError::duplicate(&name.at, name.text()));
                 }
             }
-            named_rule(&rule, errors);
+            rule_with_operations(&rule, false, errors);
         }
     }
 }
 
-fn named_rule(rule: &Field<'_>, errors: &mut Errors) {
+/// Which requests a policy or a webhook is about. Of webhooks, whether resources overlap is looked at as well.
+pub(super) fn rule_with_operations(rule: &Field<'_>, is_webhook: bool, errors: &mut Errors) {
     let not_alone = |list: &Field<'_>, called: &str, errors: &mut Errors| {
         if list.items().count() > 1 && list.items().any(|item| item.text() == "*") {
             list.invalid(format!("if '*' is present, must not specify other {called}"), errors);
@@ -237,6 +242,14 @@ fn named_rule(rule: &Field<'_>, errors: &mut Errors) {
     resources.required(errors);
     for resource in resources.items() {
         resource.required(errors);
+    }
+    let mut plain = resources.items().filter(|resource| !resource.text().contains('/'));
+    let (has_all, has_others) = plain.by_ref().fold((false, false), |(all, others), resource| {
+        (all || resource.text() == "*", others || resource.text() != "*")
+    });
+    if is_webhook && has_all && has_others {
+        let detail = "if '*' is present, must not specify other resources without subresources";
+        resources.invalid(detail, errors);
     }
     rule.get("scope").one_of(&["*", "Cluster", "Namespaced"], errors);
 }

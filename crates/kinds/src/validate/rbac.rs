@@ -1,9 +1,28 @@
 use super::field::{Errors, Field};
+use super::selector;
 use watchkeeper_schema::FieldError;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 pub(super) fn role(object: &Field<'_>, is_namespaced: bool, errors: &mut Errors) {
+    rules(object, is_namespaced, errors);
+    let (sum, selectors) =
+        (object.get("aggregationRule"), object.get("aggregationRule").get("clusterRoleSelectors"));
+    if is_namespaced || !sum.is_set() {
+        return;
+    }
+    selectors.required_as("at least one clusterRoleSelector required if aggregationRule is non-nil", errors);
+    for labels in selectors.items() {
+        let before = errors.len();
+        selector::selector(&labels, errors);
+        if errors.len() > before {
+            let detail = "invalid label selector.";
+            errors.push(FieldError::invalid(&labels.at, serde_json::Value::Null, detail));
+        }
+    }
+}
+
+fn rules(object: &Field<'_>, is_namespaced: bool, errors: &mut Errors) {
     for rule in object.get("rules").items() {
         rule.get("verbs").required_as("verbs must contain at least one value", errors);
         let urls = rule.get("nonResourceURLs");

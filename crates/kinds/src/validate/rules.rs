@@ -3,7 +3,7 @@
 use super::field::{Errors, Field};
 use super::workloads::{amount_or_percent, not_above_all};
 use super::{containers, pod, selector};
-use watchkeeper_schema::metadata::{dns_subdomain_problems, label_key_problems};
+use watchkeeper_schema::metadata::label_key_problems;
 use watchkeeper_schema::{FieldError, Path};
 
 /// What holds a namespace, when that is all that is written.
@@ -31,50 +31,6 @@ pub(super) fn namespace(object: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn autoscaler(spec: &Field<'_>, errors: &mut Errors) {
-    let (least, most, target) =
-        (spec.get("minReplicas"), spec.get("maxReplicas"), spec.get("scaleTargetRef"));
-    if least.number().is_some_and(|least| least < 1) {
-        least.invalid("must be greater than or equal to 1", errors);
-    }
-    let asked = most.number().unwrap_or_default();
-    if asked < 1 {
-        errors.push(FieldError::required(&most.at, "must be set and greater than 0"));
-    } else if least.number().is_some_and(|least| least > asked) {
-        most.invalid("must be greater than or equal to `minReplicas`", errors);
-    }
-    for name in ["kind", "name"] {
-        target.get(name).required(errors);
-    }
-    let version = target.get("apiVersion");
-    if !version.text().contains('/') && version.text() != "v1" {
-        errors.push(FieldError::invalid(&version.at, version.text(), "apiVersion must specify API group"));
-    }
-    let metrics = spec.get("metrics");
-    for metric in metrics.items() {
-        let kinds = ["ContainerResource", "External", "Object", "Pods", "Resource"];
-        let kind = metric.get("type");
-        // It is looked at twice: for what it is, and for what it needs.
-        kind.one_of(&kinds, errors);
-        kind.one_of(&kinds, errors);
-        let mut name = kind.text().to_owned();
-        if let Some(first) = name.get_mut(..1) {
-            first.make_ascii_lowercase();
-        }
-        let source = metric.get(&name);
-        if kinds.contains(&kind.text()) && !source.is_set() {
-            let detail = "must populate information for the given metric source";
-            errors.push(FieldError::required(&source.at, detail));
-        }
-    }
-    let is_from_outside = |metric: Field<'_>| matches!(metric.get("type").text(), "Object" | "External");
-    if least.number() == Some(0) && !metrics.items().any(is_from_outside) {
-        let detail =
-            "must specify at least one Object or External metric to support scaling to zero replicas";
-        errors.push(FieldError::forbidden(&metrics.at, detail));
-    }
-}
-
 pub(super) fn budget(spec: &Field<'_>, errors: &mut Errors) {
     let (least, most) = (spec.get("minAvailable"), spec.get("maxUnavailable"));
     if least.is_set() && most.is_set() {
@@ -91,8 +47,8 @@ pub(super) fn budget(spec: &Field<'_>, errors: &mut Errors) {
         amount_or_percent(&amount, errors);
         not_above_all(&amount, errors);
     }
-    spec.get("unhealthyPodEvictionPolicy").one_of(&["AlwaysAllow", "IfHealthyBudget"], errors);
     selector::selector(&spec.get("selector"), errors);
+    spec.get("unhealthyPodEvictionPolicy").one_of(&["AlwaysAllow", "IfHealthyBudget"], errors);
 }
 
 pub(super) fn priority_class(object: &Field<'_>, errors: &mut Errors) {
@@ -198,34 +154,5 @@ fn new_event(object: &Field<'_>, errors: &mut Errors) {
     let kind = object.get("type");
     if !matches!(kind.text(), "Normal" | "Warning") {
         errors.push(FieldError::invalid(&kind.at, "", format!("has invalid value: {}", kind.text())));
-    }
-}
-
-pub(super) fn webhooks(webhooks: &Field<'_>, errors: &mut Errors) {
-    for webhook in webhooks.items() {
-        let name = webhook.get("name");
-        if name.required(errors) {
-            let problems = dns_subdomain_problems(name.text());
-            let is_good = problems.is_empty();
-            problems.into_iter().for_each(|problem| name.invalid(problem, errors));
-            if is_good && name.text().split('.').count() < 3 {
-                name.invalid("should be a domain with at least three segments separated by dots", errors);
-            }
-        }
-        let effects = webhook.get("sideEffects");
-        if !effects.is_set() {
-            errors.push(FieldError::required(&effects.at, "must specify one of None, NoneOnDryRun"));
-        } else {
-            effects.one_of(&["None", "NoneOnDryRun"], errors);
-        }
-        let seconds = webhook.get("timeoutSeconds");
-        if seconds.number().is_some_and(|seconds| !(1..=30).contains(&seconds)) {
-            seconds.invalid("the timeout value must be between 1 and 30 seconds", errors);
-        }
-        let client = webhook.get("clientConfig");
-        if client.get("url").is_set() == client.get("service").is_set() {
-            errors.push(FieldError::required(&client.at, "exactly one of url or service is required"));
-        }
-        webhook.get("admissionReviewVersions").required_as("must specify one of v1, v1beta1", errors);
     }
 }

@@ -160,7 +160,7 @@ fn plain(_: &str, value: &Value) -> Shown {
 }
 
 /// The kinds of volumes there are, in Go and in JSON.
-const SOURCES: [(&str, &str); 22] = [
+pub(super) const SOURCES: [(&str, &str); 22] = [
     ("GCEPersistentDisk", "gcePersistentDisk"),
     ("AWSElasticBlockStore", "awsElasticBlockStore"),
     ("HostPath", "hostPath"),

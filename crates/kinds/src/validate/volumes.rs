@@ -1,10 +1,10 @@
 use super::field::{Errors, Field};
-use std::collections::HashSet;
+use super::mounts::Volumes;
+use super::storage;
 use watchkeeper_schema::FieldError;
 
 /// What must be there in a volume of a kind.
-const NEEDED: [(&str, &str); 6] = [
-    ("hostPath", "path"),
+const NEEDED: [(&str, &str); 5] = [
     ("secret", "secretName"),
     ("configMap", "name"),
     ("persistentVolumeClaim", "claimName"),
@@ -12,20 +12,25 @@ const NEEDED: [(&str, &str); 6] = [
     ("csi", "driver"),
 ];
 
-/// The volumes of a pod; returns their names.
-pub(super) fn volumes<'a>(volumes: &Field<'a>, errors: &mut Errors) -> HashSet<&'a str> {
-    let mut names = HashSet::new();
+/// The volumes of a pod; returns those that can be mounted, which are the ones with nothing wrong.
+pub(super) fn volumes<'a>(volumes: &Field<'a>, errors: &mut Errors) -> Volumes<'a> {
+    let mut known = Volumes::new();
     for volume in volumes.items() {
-        let name = volume.get("name");
+        let (name, before) = (volume.get("name"), errors.len());
         sources(&volume, errors);
         if name.required(errors) {
             name.dns_label(errors);
-            if !names.insert(name.text()) {
-                errors.push(FieldError::duplicate(&name.at, name.text()));
-            }
+        }
+        if known.contains_key(name.text()) {
+            errors.push(FieldError::duplicate(&name.at, name.text()));
+        }
+        if errors.len() == before {
+            let is_claim =
+                ["persistentVolumeClaim", "ephemeral"].iter().any(|kind| volume.get(kind).is_set());
+            known.insert(name.text(), is_claim);
         }
     }
-    names
+    known
 }
 
 fn sources(volume: &Field<'_>, errors: &mut Errors) {
@@ -49,6 +54,9 @@ fn sources(volume: &Field<'_>, errors: &mut Errors) {
             .push(FieldError::forbidden(&volume.at.child(other), "may not specify more than 1 volume type"));
     }
     let Some(source) = set.first().map(|first| volume.get(first)) else { return };
+    if set.first() == Some(&"hostPath") {
+        storage::host_path(&source, errors);
+    }
     for (kind, needed) in NEEDED {
         if set.first() == Some(&kind) {
             source.get(needed).required(errors);

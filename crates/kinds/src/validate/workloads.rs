@@ -1,7 +1,7 @@
 //! Kinds that run copies of a pod.
 
 use super::field::{Errors, Field};
-use super::{pod, selector, storage};
+use super::{pod, selector};
 use serde_json::Value;
 use watchkeeper_schema::{FieldError, Path};
 
@@ -50,6 +50,9 @@ pub(super) fn daemon_set(spec: &Field<'_>, errors: &mut Errors) {
     deadline_not_allowed(&template, "DaemonSet", errors);
     spec.get("minReadySeconds").not_negative(errors);
     let strategy = spec.get("updateStrategy");
+    if strategy.get("type").text() == "RollingUpdate" {
+        daemon_rolling_update(&strategy.get("rollingUpdate"), errors);
+    }
     if !matches!(strategy.get("type").text(), "RollingUpdate" | "OnDelete") {
         errors.push(shown_strategy(
             FieldError::not_supported(&strategy.at, strategy.value.clone(), ["RollingUpdate", "OnDelete"]),
@@ -57,39 +60,6 @@ pub(super) fn daemon_set(spec: &Field<'_>, errors: &mut Errors) {
         ));
     }
     spec.get("revisionHistoryLimit").not_negative(errors);
-}
-
-pub(super) fn stateful_set(spec: &Field<'_>, errors: &mut Errors) {
-    let policy = spec.get("podManagementPolicy");
-    match policy.text() {
-        "OrderedReady" | "Parallel" => {}
-        "" => errors.push(FieldError::required(&policy.at, "")),
-        _ => policy.invalid("must be 'OrderedReady' or 'Parallel'", errors),
-    }
-    let strategy = spec.get("updateStrategy");
-    if !matches!(strategy.get("type").text(), "RollingUpdate" | "OnDelete") {
-        let error = FieldError::invalid(
-            &strategy.at,
-            strategy.value.clone(),
-            "must be 'RollingUpdate' or 'OnDelete'",
-        );
-        errors.push(shown_strategy(error, &strategy));
-    }
-    strategy.get("rollingUpdate").get("partition").not_negative(errors);
-    let retention = spec.get("persistentVolumeClaimRetentionPolicy");
-    for name in ["whenDeleted", "whenScaled"] {
-        retention.get(name).one_of(&["Retain", "Delete"], errors);
-    }
-    for claim in spec.get("volumeClaimTemplates").items() {
-        storage::claim(&claim.get("spec"), errors);
-    }
-    spec.get("replicas").not_negative(errors);
-    spec.get("minReadySeconds").not_negative(errors);
-    selection(spec, Some("statefulset"), errors);
-    let template = spec.get("template");
-    pod::template(&template, errors);
-    always_restarting(&template, errors);
-    deadline_not_allowed(&template, "StatefulSet", errors);
 }
 
 pub(super) fn replication_controller(spec: &Field<'_>, errors: &mut Errors) {
@@ -119,7 +89,7 @@ pub(super) fn controller_revision(object: &Field<'_>, errors: &mut Errors) {
 }
 
 /// There is a selector, it is a good one, it selects something, and it selects the template.
-fn selection(spec: &Field<'_>, kind: Option<&str>, errors: &mut Errors) {
+pub(super) fn selection(spec: &Field<'_>, kind: Option<&str>, errors: &mut Errors) {
     let selects = spec.get("selector");
     if !selects.is_set() {
         errors.push(FieldError::required(&selects.at, ""));
@@ -156,14 +126,14 @@ fn replicated_template(spec: &Field<'_>, errors: &mut Errors) {
     deadline_not_allowed(&template, "ReplicaSet", errors);
 }
 
-fn always_restarting(template: &Field<'_>, errors: &mut Errors) {
+pub(super) fn always_restarting(template: &Field<'_>, errors: &mut Errors) {
     let policy = template.get("spec").get("restartPolicy");
     if matches!(policy.text(), "Never" | "OnFailure") {
         errors.push(FieldError::not_supported(&policy.at, policy.text(), ["Always"]));
     }
 }
 
-fn deadline_not_allowed(template: &Field<'_>, kind: &str, errors: &mut Errors) {
+pub(super) fn deadline_not_allowed(template: &Field<'_>, kind: &str, errors: &mut Errors) {
     let deadline = template.get("spec").get("activeDeadlineSeconds");
     deadline.forbidden_if_set(&format!("activeDeadlineSeconds in {kind} is not Supported"), errors);
 }
@@ -187,8 +157,32 @@ fn rolling_update(rolling: &Field<'_>, errors: &mut Errors) {
     not_above_all(&unavailable, errors);
 }
 
+/// Either some may be missing, or there may be some more: exactly one of the two.
+fn daemon_rolling_update(rolling: &Field<'_>, errors: &mut Errors) {
+    if !rolling.is_set() {
+        errors.push(FieldError::required(&rolling.at, ""));
+        return;
+    }
+    let both = [rolling.get("maxUnavailable"), rolling.get("maxSurge")];
+    both.iter().for_each(|amount| amount_or_percent(amount, errors));
+    both.iter().for_each(|amount| not_above_all(amount, errors));
+    let is_some = |amount: &Value| match amount {
+        Value::String(percent) => {
+            percent.trim_end_matches('%').parse::<i64>().is_ok_and(|number| number != 0)
+        }
+        number => number.as_i64().is_some_and(|number| number != 0),
+    };
+    match (is_some(both[0].value), is_some(both[1].value)) {
+        (true, true) => both[1].invalid("may not be set when maxUnavailable is non-zero", errors),
+        (false, false) => {
+            errors.push(FieldError::required(&both[0].at, "cannot be 0 when maxSurge is 0"));
+        }
+        _ => {}
+    }
+}
+
 /// The strategy as the structure that kube-apiserver has for it.
-fn shown_strategy(error: FieldError, strategy: &Field<'_>) -> FieldError {
+pub(super) fn shown_strategy(error: FieldError, strategy: &Field<'_>) -> FieldError {
     let rolling = strategy.get("rollingUpdate");
     let rolling = match rolling.value.as_object() {
         Some(fields) => fields

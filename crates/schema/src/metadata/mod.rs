@@ -4,14 +4,16 @@ mod names;
 mod rules;
 mod shape;
 
-pub use names::{dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems};
+pub use names::{
+    dns_1035_label_problems, dns_label_problems, dns_subdomain_problems, label_key_problems,
+    label_value_problems,
+};
 pub use rules::validate;
 
 use crate::Error;
 use crate::path::Path;
 use serde_json::Value;
 
-pub(crate) use names::dns_1035_label_problems;
 pub(crate) use rules::check;
 pub(crate) use shape::coerce as read;
 

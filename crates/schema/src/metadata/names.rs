@@ -36,7 +36,7 @@ pub fn dns_label_problems(name: &str) -> Vec<String> {
 }
 
 /// What is wrong with a name that must be a DNS label (RFC 1035): it starts with a letter.
-pub(crate) fn dns_1035_label_problems(name: &str) -> Vec<String> {
+pub fn dns_1035_label_problems(name: &str) -> Vec<String> {
     let mut problems = too_long(name, 63);
     if !(is_label(name) && name.starts_with(|char: char| char.is_ascii_lowercase())) {
         problems.push(pattern(

@@ -22,13 +22,20 @@ impl Fate {
         let annotation =
             |name| pod.metadata.annotations.as_ref().and_then(|all| all.get(name)).map(String::as_str);
         let fails = annotation(FAILS) == Some("true");
-        let ends = fails || controller_of(pod).is_some_and(|owner| owner.kind == "Job");
+        // Who does not want a container started again whenever it exits expects it to exit.
+        let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
+        let ends = fails
+            || matches!(policy, Some("Never" | "OnFailure"))
+            || controller_of(pod).is_some_and(|owner| owner.kind == "Job");
         Self {
             ready_after: match annotation(READY_AFTER) {
                 Some("never") => None,
                 said => Some(said.and_then(duration).unwrap_or(timing.ready)),
             },
-            runs_for: annotation(RUNS_FOR).and_then(duration).or(ends.then_some(timing.run)),
+            runs_for: match annotation(RUNS_FOR) {
+                Some("forever") => None,
+                said => said.and_then(duration).or(ends.then_some(timing.run)),
+            },
             fails,
         }
     }

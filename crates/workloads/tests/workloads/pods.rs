@@ -124,6 +124,32 @@ async fn annotations_shape_what_becomes_of_a_pod() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_that_is_not_always_restarted_completes_as_one_of_a_job_does() {
+    let place = Place::new(Timing::default()).await;
+    let phase = |name: &'static str| {
+        let pod = place.get::<Pod>(name);
+        async move { pod.await?.status.as_ref()?.phase.clone() }
+    };
+    let with = |policy: &str| json!({"spec": {"restartPolicy": policy}});
+    place.create::<Pod>(pod("always", json!({}))).await;
+    place.create::<Pod>(pod("never", with("Never"))).await;
+    place.create::<Pod>(pod("on-failure", with("OnFailure"))).await;
+    let mut lasting = with("Never");
+    lasting["metadata"] = json!({"annotations": {"simulate.watchkeeper.dev/runs-for": "forever"}});
+    place.create::<Pod>(pod("lasting", lasting)).await;
+    for name in ["never", "on-failure"] {
+        let began = tokio::time::Instant::now();
+        eventually(|| async { phase(name).await.filter(|phase| phase == "Running") }).await;
+        eventually(|| async { phase(name).await.filter(|phase| phase == "Succeeded") }).await;
+        assert!(began.elapsed() < Timing::default().run * 3, "{:?}", began.elapsed());
+    }
+    tokio::time::sleep(Timing::default().run * 10).await;
+    for name in ["always", "lasting"] {
+        assert_eq!(phase(name).await.as_deref(), Some("Running"), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_that_is_deleted_goes_after_a_while_and_its_address_is_free() {
     let place = Place::new(Timing::default()).await;
     place.create::<Pod>(pod("one", json!({}))).await;
