@@ -37,8 +37,9 @@ fn begun(api: &Api, who: &Identity) -> impl Future<Output = watchkeeper_apiserve
 async fn more_requests_than_may_run_are_answered_with_429_and_when_to_come_back() {
     let api = limited().await;
     let (jane, joe, ann) = (user("jane"), user("joe"), user("ann"));
-    let create =
-        async |who: &Identity, name: &str| api.send_as(who, "POST", CONFIG_MAPS, config_map(name)).await;
+    let create = async |who: &Identity, name: &str| {
+        api.send_as(who, "POST", CONFIG_MAPS, config_map(name, json!({}))).await
+    };
     let running = [begun(&api, &jane), begun(&api, &jane)];
     let refused = create(&jane, "refused").await;
     assert_eq!((refused.code, refused.text.as_str()), (429, "Too many requests, please try again later.\n"));
