@@ -1,9 +1,14 @@
 //! A server that is killed while a controller works, and comes back.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_client::Api;
+use kube_core::WatchEvent;
+use kube_core::params::{ListParams, PostParams, VersionMatch, WatchParams};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use watchkeeper::client::{Client, Patch};
@@ -22,6 +27,7 @@ use crate::place::Place;
 on_both_servers!(
     no_change_is_lost_and_none_comes_twice_when_the_server_is_killed,
     at_most_one_candidate_leads_when_the_server_is_killed,
+    a_version_that_was_seen_before_a_kill_is_known_after_it,
 );
 
 const MANY: usize = 100;
@@ -152,4 +158,45 @@ async fn at_most_one_candidate_leads_when_the_server_is_killed(mut place: Place)
     eventually(|| async { one.is_leading() || two.is_leading() }).within(PATIENCE).await;
     one.stop().await;
     two.stop().await;
+}
+
+/// Who has seen a version asks for it after the server has come back; one that the server did not keep would be waited for, and
+/// refused as too large.
+async fn a_version_that_was_seen_before_a_kill_is_known_after_it(mut place: Place) {
+    let maps: Api<ConfigMap> = Api::namespaced(place.client().await, "default");
+    for writer in 0..8 {
+        let maps = maps.clone();
+        tokio::spawn(async move {
+            for number in 0.. {
+                let map = map(&format!("w{writer}-{number}"), "x");
+                if maps.create(&PostParams::default(), &map).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    let newest = Arc::new(AtomicU64::new(0));
+    let events = maps.watch(&WatchParams::default(), "0").await.unwrap();
+    let watching = {
+        let newest = Arc::clone(&newest);
+        tokio::spawn(async move {
+            let mut events = std::pin::pin!(events);
+            while let Some(Ok(WatchEvent::Added(map))) = events.next().await {
+                let version = map.metadata.resource_version.unwrap().parse().unwrap();
+                newest.fetch_max(version, Ordering::Relaxed);
+            }
+        })
+    };
+    let begin = eventually(|| async { Some(newest.load(Ordering::Relaxed)).filter(|seen| *seen > 0) }).await;
+    eventually(|| async { newest.load(Ordering::Relaxed) > begin + 200 }).within(PATIENCE).await;
+    place.kill();
+    watching.await.unwrap();
+    place.come_back();
+
+    let newest = newest.load(Ordering::Relaxed);
+    let asked = ListParams::default().at(&newest.to_string()).matching(VersionMatch::NotOlderThan);
+    let maps: Api<ConfigMap> = Api::namespaced(place.client().await, "default");
+    let list = maps.list(&asked).await.unwrap();
+    let current: u64 = list.metadata.resource_version.unwrap().parse().unwrap();
+    assert!(current >= newest, "{current} < {newest}");
 }

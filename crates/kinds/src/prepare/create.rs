@@ -29,6 +29,7 @@ pub(super) fn prepare(kind: &Kind, fields: &mut Map<String, Value>) {
             }
         }
         "Job" => job(fields),
+        "Service" => super::update::no_internal_traffic(object(fields, "spec")),
         "CustomResourceDefinition" => custom_resource_definition(fields),
         "APIService" => api_service(fields),
         "EndpointSlice" => endpoint_slice(fields),

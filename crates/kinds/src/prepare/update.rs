@@ -3,6 +3,7 @@ use super::{Write, generation, object};
 use crate::Kind;
 use crate::alias::TEMPLATE_GENERATION;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 type Fields = Map<String, Value>;
 
@@ -157,25 +158,40 @@ fn template_generation(new: &mut Fields, old: &Fields) {
     }
 }
 
-/// What the server has given to a service stays when the writer leaves it out.
+/// What the server has given to a service stays when the writer leaves it out, as long as the service needs it.
 fn service(new: &mut Fields, old: &Fields) {
     let Some(before) = old.get("spec").and_then(Value::as_object) else { return };
     let spec = object(new, "spec");
-    if spec.get("type") == Some(&json!("ExternalName")) {
-        return;
-    }
-    for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
-        if spec
-            .get(field)
-            .is_none_or(|value| value == "" || value == 0 || value.as_array().is_some_and(Vec::is_empty))
-        {
-            keep(spec, Some(before), field);
+    if needs_address(spec) {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            keep_if_empty(spec, before, field);
         }
     }
-    if !matches!(spec.get("type").and_then(Value::as_str), Some("NodePort" | "LoadBalancer")) {
-        give_back(spec, before);
-        return;
+    if needs_health_check(spec) && needs_health_check(before) {
+        keep_if_empty(spec, before, "healthCheckNodePort");
     }
+    if needs_node_ports(spec) {
+        keep_node_ports(spec, before);
+    }
+    give_back(spec, before);
+    no_internal_traffic(spec);
+}
+
+/// What is somewhere else has no traffic in the cluster, and is not shown with a policy for it.
+pub(super) fn no_internal_traffic(spec: &mut Fields) {
+    if !needs_address(spec) {
+        spec.remove("internalTrafficPolicy");
+    }
+}
+
+fn keep_if_empty(spec: &mut Fields, before: &Fields, field: &str) {
+    let is_empty = |value: &Value| value == "" || value == 0 || value.as_array().is_some_and(Vec::is_empty);
+    if spec.get(field).is_none_or(is_empty) {
+        keep(spec, Some(before), field);
+    }
+}
+
+fn keep_node_ports(spec: &mut Fields, before: &Fields) {
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
     for port in ports.filter_map(Value::as_object_mut).filter(|port| !port.contains_key("nodePort")) {
         let is_same = |before: &&Value| {
@@ -188,25 +204,66 @@ fn service(new: &mut Fields, old: &Fields) {
     }
 }
 
-/// What only services of the type before had goes, unless the writer asked for it anew.
+/// What the service needed before and does not need any more goes, unless the writer changed it as well.
 fn give_back(spec: &mut Fields, before: &Fields) {
-    if spec.get("type") == before.get("type") {
-        return;
-    }
-    let ports_before = before.get("ports").and_then(Value::as_array).cloned().unwrap_or_default();
-    let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
-    for (port, before) in ports.filter_map(Value::as_object_mut).zip(ports_before) {
-        if port.get("nodePort") == before.get("nodePort") {
-            port.remove("nodePort");
+    let ends = |needs: fn(&Fields) -> bool, spec: &Fields| needs(before) && !needs(spec);
+    let is_same = |spec: &Fields, field: &str| spec.get(field) == before.get(field);
+    if ends(needs_address, spec) {
+        if is_same(spec, "clusterIP") && is_same(spec, "clusterIPs") {
+            spec.remove("clusterIP");
+            spec.remove("clusterIPs");
+        }
+        for field in ["ipFamilies", "ipFamilyPolicy"] {
+            if is_same(spec, field) {
+                spec.remove(field);
+            }
         }
     }
-    for field in
-        ["allocateLoadBalancerNodePorts", "externalTrafficPolicy", "healthCheckNodePort", "loadBalancerClass"]
-    {
-        if spec.get(field) == before.get(field) {
+    if ends(needs_node_ports, spec) && node_ports(spec) == node_ports(before) {
+        let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
+        ports.filter_map(Value::as_object_mut).for_each(|port| drop(port.remove("nodePort")));
+    }
+    for (needs, field) in [
+        (needs_health_check as fn(&Fields) -> bool, "healthCheckNodePort"),
+        (is_balanced, "allocateLoadBalancerNodePorts"),
+        (is_balanced, "loadBalancerClass"),
+        (is_reached_from_outside, "externalTrafficPolicy"),
+    ] {
+        if ends(needs, spec) && is_same(spec, field) {
             spec.remove(field);
         }
     }
+}
+
+fn kind_of_service(spec: &Fields) -> &str {
+    spec.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn needs_address(spec: &Fields) -> bool {
+    kind_of_service(spec) != "ExternalName"
+}
+
+fn needs_node_ports(spec: &Fields) -> bool {
+    matches!(kind_of_service(spec), "NodePort" | "LoadBalancer")
+}
+
+fn is_balanced(spec: &Fields) -> bool {
+    kind_of_service(spec) == "LoadBalancer"
+}
+
+fn is_reached_from_outside(spec: &Fields) -> bool {
+    let addresses = spec.get("externalIPs").and_then(Value::as_array);
+    needs_node_ports(spec)
+        || kind_of_service(spec) == "ClusterIP" && addresses.is_some_and(|addresses| !addresses.is_empty())
+}
+
+fn needs_health_check(spec: &Fields) -> bool {
+    is_balanced(spec) && spec.get("externalTrafficPolicy") == Some(&json!("Local"))
+}
+
+fn node_ports(spec: &Fields) -> BTreeSet<i64> {
+    let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
+    ports.filter_map(|port| port["nodePort"].as_i64()).collect()
 }
 
 fn metadata(fields: &Fields) -> Option<&Fields> {
