@@ -18,6 +18,7 @@ mod kube_apiserver;
 mod logging;
 mod serve;
 mod stopping;
+mod terminal;
 mod up;
 mod usage;
 mod version;
@@ -73,7 +74,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            let _ = writeln!(io::stderr(), "{name}: {failure}");
+            let _ = writeln!(io::stderr(), "{name}: {}", terminal::lines(&failure.to_string()));
             failure.exit_code()
         }
     }
