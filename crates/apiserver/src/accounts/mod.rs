@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 use key::{Signer, Verifier};
 
+use crate::front::private_file;
+
 pub use authenticator::AccountAuthenticator;
 
 /// Who issues tokens unless something else is said.
@@ -40,6 +42,9 @@ pub enum KeyError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Others can read or change a file, or what is in its directory.
+    #[error(transparent)]
+    Exposed(#[from] crate::front::Error),
     /// A key could not be made.
     #[error("a key could not be generated")]
     Generate,
@@ -52,16 +57,18 @@ impl AccountTokens {
     }
 
     /// Signs with the key in `service-accounts.key` of a directory, which is made if it is not there: ECDSA P-256, in
-    /// PEM, readable by its owner only. Without a directory, with a new key that is kept nowhere.
+    /// PEM, readable by its owner only; one that others can read is refused. Without a directory, with a new key that is
+    /// kept nowhere.
     pub fn load_or_create(directory: Option<&Path>) -> Result<Self, KeyError> {
         let Some(directory) = directory else { return Self::generate() };
         let file = directory.join("service-accounts.key");
+        private_file::open_directory(directory)?;
         if file.exists() {
+            private_file::check(&file)?;
             return Self::from_files(Some(&file), &[]);
         }
         let (signer, pem) = Signer::generate()?;
-        let written = crate::front::private_file::create_directory(directory)
-            .and_then(|()| crate::front::private_file::write(&file, pem.as_bytes()));
+        let written = private_file::write(&file, pem.as_bytes());
         written.map_err(|error| KeyError::File { file, reason: error.to_string() })?;
         Ok(Self::with_signer(signer))
     }

@@ -26,7 +26,7 @@ mod front;
 mod identity;
 mod kubeconfig;
 pub(crate) mod pem;
-pub(crate) mod private_file;
+pub mod private_file;
 mod running;
 mod service;
 mod shutdown;
