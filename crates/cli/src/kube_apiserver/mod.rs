@@ -4,20 +4,22 @@ mod flags;
 mod keeper;
 mod plugins;
 
+use std::fs;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime;
-use watchkeeper_apiserver::front::{Certificates, ClientCertificates, Front, Options, Tokens};
+use watchkeeper_apiserver::front::{Certificates, ClientCertificates, Front, Options, Tokens, private_file};
 use watchkeeper_apiserver::{AccountTokens, ApiServer, Authorization, Options as ServerOptions};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage};
 
 use crate::failure::Failure;
 use crate::stopping::{Signals, until_stopped};
-use crate::{duration, logging};
+use crate::{caution, duration, logging};
 use flags::{Line, Values};
 
 /// After the first signal, how long requests may take to end. envtest waits for 20 seconds before it kills.
@@ -141,6 +143,8 @@ impl Settings {
     }
 
     fn run(self, start: Instant) -> Result<(), Failure> {
+        caution::disable_core_dumps();
+        caution::warn_of_openness(self.listen, self.authorization);
         let options = self.options()?;
         if self.may_create {
             let mut names = self.names.clone();
@@ -152,6 +156,7 @@ impl Settings {
         let certificates =
             Certificates::files(&self.certificate, &self.key, self.client_authorities.as_deref())
                 .map_err(Failure::running)?;
+        self.warn_of_exposed_files();
         let storage = self.storage()?;
         let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::running)?;
         runtime.block_on(self.serve(Arc::clone(&storage), certificates, options, start))?;
@@ -159,6 +164,19 @@ impl Settings {
         runtime.shutdown_timeout(Duration::from_secs(1));
         drop(storage);
         Ok(())
+    }
+
+    /// Files with secrets come from others here, such as envtest, which makes them readable for its group in a directory
+    /// that nobody else can enter. So they are not refused, and what is in such a directory is fine.
+    fn warn_of_exposed_files(&self) {
+        let files = [Some(&self.key), self.token_file.as_ref(), self.account_signing_key.as_ref()];
+        for file in files.into_iter().flatten() {
+            if let Err(exposed) = private_file::check(file)
+                && !is_in_closed_directory(file)
+            {
+                tracing::warn!("{exposed}");
+            }
+        }
     }
 
     /// What the server itself is told.
@@ -235,6 +253,13 @@ impl Settings {
         until_stopped(&mut signals, &server, front, GRACE).await;
         Ok(())
     }
+}
+
+/// Whether only its owner can get to a file, whatever the mode of the file is.
+fn is_in_closed_directory(file: &Path) -> bool {
+    let directory = fs::canonicalize(file).ok().and_then(|file| Some(file.parent()?.to_path_buf()));
+    let metadata = directory.and_then(|directory| fs::metadata(directory).ok());
+    metadata.is_some_and(|metadata| metadata.permissions().mode() & 0o077 == 0)
 }
 
 /// Everything is allowed unless something else is asked for, as with kube-apiserver.
