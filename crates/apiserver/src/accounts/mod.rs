@@ -27,6 +27,8 @@ const ISSUER: &str = "https://kubernetes.default.svc";
 pub struct AccountTokens {
     issuer: String,
     audiences: Vec<String>,
+    /// Where others find the public keys, if that was said.
+    keys_uri: Option<String>,
     signer: Option<Arc<Signer>>,
     verifiers: Arc<[Verifier]>,
 }
@@ -88,6 +90,7 @@ impl AccountTokens {
         let mut tokens = Self {
             issuer: String::new(),
             audiences: Vec::new(),
+            keys_uri: None,
             signer: signer.map(Arc::new),
             verifiers: verifiers.into(),
         };
@@ -98,13 +101,21 @@ impl AccountTokens {
     fn with_signer(signer: Signer) -> Self {
         let verifiers = Arc::from([signer.verifier.clone()]);
         let signer = Some(Arc::new(signer));
-        Self { issuer: ISSUER.into(), audiences: vec![ISSUER.into()], signer, verifiers }
+        Self { issuer: ISSUER.into(), audiences: vec![ISSUER.into()], keys_uri: None, signer, verifiers }
     }
 
     /// Says who issues the tokens: a URL. The server is then also who they are meant for.
     #[must_use]
     pub fn issued_by(mut self, issuer: &str) -> Self {
         self.set_issuer(issuer);
+        self
+    }
+
+    /// Says where others find the public keys: an HTTPS URL. Otherwise they are told the address that the server was
+    /// [advertised](crate::ApiServer::advertise) at, or a path below the issuer.
+    #[must_use]
+    pub fn keys_at(mut self, uri: &str) -> Self {
+        self.keys_uri = Some(uri.into());
         self
     }
 

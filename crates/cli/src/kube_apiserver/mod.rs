@@ -77,6 +77,8 @@ struct Settings {
     /// The address in the endpoints of the Service `kubernetes`, if it is not that of `listen`.
     advertise: Option<IpAddr>,
     account_issuer: Option<String>,
+    /// Where others find the keys of tokens, if it is not the address of this server.
+    account_keys_uri: Option<String>,
     account_signing_key: Option<PathBuf>,
     account_keys: Vec<PathBuf>,
     /// Whether namespaces have a ServiceAccount: nobody misses it if Pods are not given one.
@@ -128,6 +130,7 @@ impl Settings {
             authorization: authorization(values)?,
             advertise: parsed(values, "advertise-address")?,
             account_issuer: values.words("service-account-issuer").next().map(str::to_owned),
+            account_keys_uri: keys_uri(values, port)?,
             account_signing_key: path("service-account-signing-key-file"),
             account_keys: values.words("service-account-key-file").map(PathBuf::from).collect(),
             service_accounts: !values.words("disable-admission-plugins").any(|name| name == "ServiceAccount"),
@@ -193,6 +196,9 @@ impl Settings {
         if let Some(issuer) = &self.account_issuer {
             accounts = accounts.issued_by(issuer);
         }
+        if let Some(uri) = &self.account_keys_uri {
+            accounts = accounts.keys_at(uri);
+        }
         let mut options = ServerOptions::default();
         options.authorization = self.authorization;
         options.account_tokens = Some(accounts);
@@ -252,6 +258,18 @@ impl Settings {
         tracing::info!("ready in {} ms: https://{listening}", start.elapsed().as_millis());
         until_stopped(&mut signals, &server, front, GRACE).await;
         Ok(())
+    }
+}
+
+/// Where others find the keys of tokens: as said, or under the name that others know this server by.
+fn keys_uri(values: &Values, port: u16) -> Result<Option<String>, String> {
+    match (values.last("service-account-jwks-uri"), values.last("external-hostname")) {
+        (Some(uri), _) if !uri.starts_with("https://") => {
+            Err(format!("--service-account-jwks-uri={uri}: only https:// can be trusted"))
+        }
+        (Some(uri), _) => Ok(Some(uri.to_owned())),
+        (None, Some(name)) if port != 0 => Ok(Some(format!("https://{name}:{port}/openid/v1/jwks"))),
+        (None, _) => Ok(None),
     }
 }
 
@@ -324,6 +342,18 @@ mod tests {
         assert_eq!(settings.account_keys, [PathBuf::from("/certs/sa-signer.crt")]);
         assert_eq!(settings.account_signing_key, Some(PathBuf::from("/certs/sa-signer.key")));
         assert!(settings.garbage_collection && !settings.service_accounts);
+    }
+
+    #[test]
+    fn the_keys_of_tokens_are_where_the_flags_say() {
+        let uri = |arguments: &[&str]| settings(arguments).map(|settings| settings.account_keys_uri);
+        let said = "--service-account-jwks-uri=https://keys.example/set";
+        let name = "--external-hostname=api.example";
+        assert_eq!(uri(&[]), Ok(None));
+        assert_eq!(uri(&[said, name]), Ok(Some("https://keys.example/set".to_owned())));
+        assert_eq!(uri(&[name]), Ok(Some("https://api.example:6443/openid/v1/jwks".to_owned())));
+        assert_eq!(uri(&[name, "--secure-port=0"]), Ok(None), "the port is not known yet");
+        assert!(uri(&["--service-account-jwks-uri=http://keys.example"]).is_err());
     }
 
     #[test]
