@@ -18,12 +18,13 @@ test: ## every test that CI runs
 test-real: ## the tests of the framework against the real kube-apiserver and etcd, after `make peers`
 	scripts/test-real
 
-lint: ## formatting, clippy and documentation, warnings denied
+lint: ## formatting, clippy and documentation, warnings denied; licences and advisories where that is possible
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --quiet
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --log-level error check bans licenses sources; \
-	else echo "cargo-deny is not installed, licences are not checked (scripts/setup --deny)"; fi
+	else echo "licences: NOT CHECKED: cargo-deny is not installed (scripts/setup --deny)"; fi
+	@scripts/advisories
 
 deny: ## licences, duplicates, sources and known advisories
 	scripts/setup --deny

@@ -27,7 +27,7 @@ impl ApiServer {
 
     /// Says where other machines reach this server: in the Endpoints and the EndpointSlice of the Service
     /// `default/kubernetes`. A loopback address is no such place, and neither is none; both leave the Service without
-    /// endpoints.
+    /// endpoints. The address is also in the document by which others find the keys of tokens.
     pub async fn advertise(&self, address: Option<SocketAddr>) -> Result<(), Error> {
         self.0.advertise(address).await
     }

@@ -197,7 +197,7 @@ impl Server {
             Target::Root => Ok(Reply::json(200, &health::paths(&registry))),
             Target::Other(_) | Target::Resource(_) => match path.strip_prefix("/openapi/") {
                 Some(document) => openapi::answer(self, call, document).await,
-                None if self.accounts.serves(&path) => Ok(self.accounts.document(call, &path)),
+                None if self.accounts.serves(&path) => Ok(self.account_document(&path)),
                 None => Ok(health::answer(self, call, &path)),
             },
         }

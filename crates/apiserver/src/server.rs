@@ -1,5 +1,6 @@
 //! The server as a whole: what it consists of, how it starts and stops.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,6 +103,8 @@ pub(crate) struct Server {
     pub(crate) in_flight: Arc<InFlight>,
     /// The keys that tokens of ServiceAccounts are signed with.
     pub(crate) accounts: AccountTokens,
+    /// Where clients reach this server, once it listens.
+    pub(crate) address: Mutex<Option<SocketAddr>>,
     /// Held while something is written that no two objects may have: the names of definitions, the addresses of Services.
     pub(crate) turns: tokio::sync::Mutex<()>,
     /// What large bodies and objects may cost.
@@ -140,6 +143,7 @@ impl Server {
             options,
             access: Access::new(),
             accounts,
+            address: Mutex::default(),
             metrics: Metrics::default(),
             turns: tokio::sync::Mutex::new(()),
             budget: Budget::default(),

@@ -6,6 +6,7 @@
 //! Called as `kube-apiserver`, `etcd` or `kubectl`, as the links are named that `watchkeeper envtest` makes, it takes the
 //! place of that program.
 
+mod caution;
 mod cluster;
 mod completion;
 mod controllers;
@@ -18,6 +19,7 @@ mod kube_apiserver;
 mod logging;
 mod serve;
 mod stopping;
+mod terminal;
 mod up;
 mod usage;
 mod version;
@@ -73,7 +75,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            let _ = writeln!(io::stderr(), "{name}: {failure}");
+            let _ = writeln!(io::stderr(), "{name}: {}", terminal::lines(&failure.to_string()));
             failure.exit_code()
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use tokio::runtime;
-use watchkeeper_apiserver::front::{Credentials, Kubeconfig, Limits, Tokens, raise_open_files};
+use watchkeeper_apiserver::front::{Credentials, Kubeconfig, Limits, Tokens, private_file, raise_open_files};
 use watchkeeper_apiserver::{AccountTokens, InFlightLimits, Options};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage, Window};
 
@@ -14,7 +14,7 @@ use crate::controllers::Controllers;
 use crate::failure::Failure;
 use crate::host::{Host, Plan};
 use crate::stopping::{Signals, until_stopped};
-use crate::{duration, logging};
+use crate::{caution, duration, logging};
 
 /// After the first signal, how long requests may take to end.
 const GRACE: Duration = Duration::from_secs(20);
@@ -41,7 +41,7 @@ pub(crate) struct Serve {
     /// Also serve plain HTTP/1.1, on a loopback address
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
-    /// Accept the bearer tokens of this file: lines of token,user,uid,"group1,group2"
+    /// Accept the bearer tokens of this file, which only you can read: lines of token,user,uid,"group1,group2"
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// One more name or address that clients use for this server; may be repeated
@@ -125,6 +125,7 @@ impl Serve {
     /// Serves until a signal comes. `start` is when the process began.
     pub(crate) fn run(self, start: Instant) -> Result<(), Failure> {
         logging::begin(&self.log)?;
+        caution::disable_core_dumps();
         // What can be said before anything is touched.
         if let Some(file) = &self.kubeconfig {
             Kubeconfig::check(file).map_err(Failure::input)?;
@@ -132,18 +133,24 @@ impl Serve {
         let mut tokens = Tokens::new();
         if let Some(file) = &self.token_file {
             tokens.add_file(file).map_err(Failure::input)?;
+            private_file::check(file).map_err(Failure::input)?;
+        }
+        if let Some(directory) = &self.data_dir {
+            caution::check_data_directory(directory)?;
         }
         let storage = self.storage()?;
         // After the storage: who holds its lock has the directory to itself.
         let secrets = self.data_dir.as_ref().map(|directory| directory.join("credentials"));
         let credentials = Credentials::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
         let accounts = AccountTokens::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
+        let options = self.options();
+        caution::warn_of_openness(self.listen, options.authorization);
         let plan = Plan {
             storage: Arc::clone(&storage),
             credentials,
             tokens,
             accounts,
-            options: self.options(),
+            options,
             https: self.listen,
             http: self.http,
             limits: self.limits(),

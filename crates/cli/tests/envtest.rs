@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use std::fs;
+use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -206,4 +207,35 @@ fn a_server_serves_and_what_it_stored_is_there_for_the_next() {
     assert_eq!(code(&[&format!("{maps}/survivor")]), (Some(0), "200".to_owned()));
     assert_eq!(server.stop(), Some(0));
     assert_eq!(etcd.stop(), Some(0));
+}
+
+#[test]
+fn files_of_others_are_used_with_a_warning_if_more_than_their_owner_can_get_at_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = assets(directory.path());
+    let secrets = directory.path().join("secrets");
+    fs::create_dir(&secrets).unwrap();
+    let tokens = secrets.join("tokens.csv");
+    fs::write(&tokens, "secret-token,root,1,system:masters\n").unwrap();
+    // The mode that envtest gives to its files.
+    fs::set_permissions(&tokens, fs::Permissions::from_mode(0o640)).unwrap();
+    let shown = tokens.display();
+    let warned = format!("{shown}: others can read it (mode 0640): run chmod 600 {shown}");
+    let port = free_port().to_string();
+    for (mode, warnings) in [(0o700, vec![]), (0o755, vec![warned.as_str()])] {
+        fs::set_permissions(&secrets, fs::Permissions::from_mode(mode)).unwrap();
+        let mut command = Command::new(folder.join("kube-apiserver"));
+        command.args(["--authorization-mode=RBAC", "--bind-address=127.0.0.1", "--secure-port", &port]);
+        command.arg(format!("--cert-dir={}", directory.path().join("certs").display()));
+        command.arg(format!("--token-auth-file={shown}")).stderr(Stdio::piped());
+        let mut server = Running(command.spawn().unwrap());
+        until("ok", &["--insecure", &format!("https://127.0.0.1:{port}/healthz")]);
+        let mut stderr = server.0.stderr.take().unwrap();
+        assert_eq!(server.stop(), Some(0));
+        let mut log = String::new();
+        stderr.read_to_string(&mut log).unwrap();
+        let said: Vec<&str> =
+            log.lines().map(|line| line.split_once("kube_apiserver: ").unwrap().1).collect();
+        assert_eq!(said, warnings);
+    }
 }

@@ -1,8 +1,10 @@
 //! The binary, as a person at a terminal or a script sees it.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -110,9 +112,14 @@ impl Drop for Server {
     }
 }
 
+fn set_mode(file: &Path, mode: u32) {
+    std::fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
+}
+
 fn token_file(directory: &Path) -> String {
     let file = directory.join("tokens.csv");
     std::fs::write(&file, format!("{TOKEN},tester,1,system:masters\n")).unwrap();
+    set_mode(&file, 0o600);
     file.to_str().unwrap().to_owned()
 }
 
@@ -283,6 +290,99 @@ fn what_cannot_be_is_one_line_and_code_2() {
     );
     assert_eq!(run(&["serve", "--in-memory", "--data-dir", "x"]).0, Some(2));
     assert_eq!(run(&["fly"]).0, Some(2));
+}
+
+#[test]
+fn secrets_that_others_can_read_or_change_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let text = |file: &Path| file.to_str().unwrap().to_owned();
+    let serve = |arguments: &[&str]| run(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
+    let refused =
+        |code, complaint: String| (Some(code), String::new(), format!("watchkeeper: {complaint}\n"));
+
+    let tokens = token_file(path);
+    for (mode, can) in [(0o644, "read"), (0o640, "read"), (0o666, "change")] {
+        set_mode(Path::new(&tokens), mode);
+        let complaint = format!("{tokens}: others can {can} it (mode {mode:04o}): run chmod 600 {tokens}");
+        assert_eq!(serve(&["--in-memory", "--token-file", &tokens]), refused(2, complaint));
+    }
+
+    let data = path.join("data");
+    let arguments = ["--data-dir", &text(&data)];
+    assert!(serve(&arguments).1.starts_with("ready"));
+    for name in ["ca.key", "server.key", "admin.token", "service-accounts.key"] {
+        let file = data.join("credentials").join(name);
+        set_mode(&file, 0o644);
+        let shown = file.display();
+        let complaint = format!("{shown}: others can read it (mode 0644): run chmod 600 {shown}");
+        assert_eq!(serve(&arguments), refused(1, complaint));
+        set_mode(&file, 0o600);
+    }
+    for mode in [0o777, 0o1777] {
+        set_mode(&data, mode);
+        let (code, _, error) = serve(&arguments);
+        let complaint = format!(
+            "watchkeeper: {0}: everybody can write to it (mode {mode:04o}): run chmod 700 {0}, ",
+            data.display()
+        );
+        assert!(code == Some(2) && error.starts_with(&complaint), "{error}");
+    }
+    set_mode(&data, 0o770);
+    let (_, said, warning) = serve(&arguments);
+    assert!(said.starts_with("ready"), "{warning}");
+    assert!(
+        warning.contains("its group can write to it (mode 0770)") && warning.lines().count() == 1,
+        "{warning}"
+    );
+
+    // Everybody can put another file in its place, but only this one is looked at.
+    let open = path.join("open");
+    std::fs::create_dir(&open).unwrap();
+    set_mode(&open, 0o777);
+    let (_, said, warning) = serve(&["--in-memory", "--token-file", &token_file(&open)]);
+    assert!(said.starts_with("ready"), "{warning}");
+    assert!(warning.contains("can be replaced by everybody: run chmod o-w "), "{warning}");
+}
+
+#[test]
+fn a_kubeconfig_is_not_written_through_a_link() {
+    let directory = tempfile::tempdir().unwrap();
+    let (link, victim) = (directory.path().join("kubeconfig"), directory.path().join("victim"));
+    std::fs::write(&victim, "").unwrap();
+    std::os::unix::fs::symlink(&victim, &link).unwrap();
+    let link = link.to_str().unwrap();
+    let (code, _, error) = run(&["serve", "--listen", "127.0.0.1:0", "--in-memory", "--kubeconfig", link]);
+    let complaint = "is a symbolic link, and is not written through: name the file itself";
+    assert_eq!((code, error), (Some(2), format!("watchkeeper: kubeconfig {link}: {complaint}\n")));
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "");
+}
+
+#[test]
+fn a_server_that_is_open_to_many_says_so_once() {
+    let begin = ["serve", "--in-memory", "--listen"];
+    let warned = |arguments: &[&str]| {
+        let (_, _, error) = run(&[&begin, arguments].concat());
+        let warnings = error.lines().filter(|line| line.contains(" WARN "));
+        warnings.map(|line| line.split_once(": ").unwrap().1.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(warned(&["127.0.0.1:0"]), [""; 0]);
+    let everything = "everybody with credentials may do everything: roles and bindings are not looked at";
+    assert_eq!(warned(&["127.0.0.1:0", "--authorization", "none"]), [everything]);
+    // An address for documentation, that no machine has: it ends before anybody could connect.
+    let beyond = "listening on 192.0.2.1:6443: other machines can connect";
+    assert_eq!(warned(&["192.0.2.1:6443"]), [beyond]);
+    assert_eq!(warned(&["192.0.2.1:6443", "--authorization", "none"]), [everything, beyond]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_leaves_no_core_dump_with_its_keys() {
+    let server = Server::start(&["--in-memory"]);
+    let id = server.child.as_ref().unwrap().id();
+    let limits = std::fs::read_to_string(format!("/proc/{id}/limits")).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! `watchkeeper up`, as a stranger meets it.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -186,4 +188,148 @@ fn what_makes_no_sense_is_said_in_a_line_or_two() {
         assert!(complaint.contains(expected), "{complaint}");
     }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "it left something behind");
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// What `up` says when it does not start; one that starts is killed.
+fn refused(directory: &Path, arguments: &[&str]) -> String {
+    let mut child = up(directory, &[&["--port", "0"], arguments].concat()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+    if !first.is_empty() {
+        child.kill().unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), complaint.lines().count()), (Some(2), 1), "{complaint}");
+    complaint
+}
+
+#[test]
+fn a_folder_that_is_not_this_users_alone_is_refused() {
+    const ELSE: &str = "or name another directory with --data-dir\n";
+    let directory = tempfile::tempdir().unwrap();
+    let (path, folder) = (directory.path(), directory.path().join(".watchkeeper"));
+
+    fs::create_dir(path.join("elsewhere")).unwrap();
+    symlink("elsewhere", &folder).unwrap();
+    for named in [".watchkeeper", ".watchkeeper/", "./.watchkeeper/."] {
+        let complaint = refused(path, &["--data-dir", named]);
+        assert_eq!(complaint, format!("watchkeeper: .watchkeeper is a symbolic link: remove it, {ELSE}"));
+    }
+    assert_eq!(fs::read_dir(path.join("elsewhere")).unwrap().count(), 0);
+    fs::remove_file(&folder).unwrap();
+
+    fs::write(&folder, "").unwrap();
+    assert!(refused(path, &[]).contains(".watchkeeper is not a directory: remove it"));
+    fs::remove_file(&folder).unwrap();
+
+    fs::create_dir(&folder).unwrap();
+    for lax in [0o777, 0o770, 0o702] {
+        set_mode(&folder, lax);
+        let complaint = refused(path, &[]);
+        let expected = format!(
+            "others can write to it (mode {lax:04o}): if all in it is yours, run chmod 700 .watchkeeper"
+        );
+        assert!(complaint.contains(&expected), "{complaint}");
+    }
+    set_mode(&folder, 0o700);
+
+    // Only the superuser can give something away.
+    if std::os::unix::fs::chown(&folder, Some(12345), None).is_ok() {
+        assert!(refused(path, &[]).contains(".watchkeeper belongs to another user (uid 12345): remove it"));
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
+fn links_in_the_folder_are_refused_and_what_they_point_to_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let (victim, target) = (path.join("bashrc"), path.join("target"));
+    fs::write(&victim, "precious").unwrap();
+    fs::create_dir(&target).unwrap();
+    let names = [
+        ".gitignore",
+        "webapp.yaml",
+        "kubeconfig",
+        "data",
+        "data/LOCK",
+        "data/credentials",
+        "data/credentials/ca.key",
+    ];
+    for name in names {
+        let folder = path.join(".watchkeeper");
+        let link = folder.join(name);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        set_mode(&folder, 0o700);
+        symlink(if name.contains('.') || name.ends_with("LOCK") { &victim } else { &target }, &link).unwrap();
+        for arguments in [&[][..], &["--fresh"]] {
+            let complaint = refused(path, arguments);
+            let expected = format!(
+                "watchkeeper: .watchkeeper/{name} is a symbolic link, and nothing is read or written through it: remove it\n"
+            );
+            assert_eq!(complaint, expected);
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
+}
+
+#[test]
+fn a_folder_that_came_with_a_repository_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, folder) = (directory.path(), directory.path().join(".watchkeeper"));
+    let git = |arguments: &[&str]| {
+        let status =
+            Command::new("git").args(arguments).current_dir(path).status().expect("git is installed");
+        assert!(status.success());
+    };
+    git(&["init", "--quiet"]);
+    fs::create_dir_all(folder.join("data/credentials")).unwrap();
+    set_mode(&folder, 0o700);
+    fs::write(folder.join("data/credentials/admin.token"), "a-token-that-its-author-knows\n").unwrap();
+    set_mode(&folder.join("data/credentials/admin.token"), 0o600);
+    git(&["add", "--force", ".watchkeeper"]);
+    for arguments in [&[][..], &["--fresh"]] {
+        let complaint = refused(path, arguments);
+        let expected =
+            "watchkeeper: .watchkeeper is tracked by git (.watchkeeper/data/credentials/admin.token), and ";
+        assert!(
+            complaint.starts_with(expected) && complaint.contains("run git rm -r -f .watchkeeper, "),
+            "{complaint}"
+        );
+    }
+    git(&["rm", "--quiet", "-r", "-f", ".watchkeeper"]);
+    let up = Up::start(path, &["--port", "0", "--no-workloads"]);
+    let status = Command::new("git").args(["status", "--porcelain"]).current_dir(path).output().unwrap();
+    assert_eq!(String::from_utf8(status.stdout).unwrap(), "", "git sees nothing of the folder");
+    assert_eq!(up.stop().0, Some(0));
+}
+
+#[test]
+fn the_folder_is_closed_to_others_and_one_of_before_is_closed() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join(".watchkeeper");
+    let start = || Up::start(directory.path(), &["--port", "0", "--no-workloads"]).stop();
+    assert_eq!(start().2, "");
+    assert_eq!(mode(&folder), 0o700);
+    for file in ["kubeconfig", ".gitignore", "data/credentials/admin.token"] {
+        assert_eq!(mode(&folder.join(file)), 0o600, "{file}");
+    }
+    set_mode(&folder, 0o755);
+    let (code, _, remark) = start();
+    assert_eq!((code, mode(&folder)), (Some(0), 0o700));
+    let expected =
+        ".watchkeeper could be looked into by others (mode 0755), and is now closed to them (0700)\n";
+    assert!(remark.ends_with(expected) && remark.lines().count() == 1, "{remark}");
+    assert_eq!(start().2, "");
 }

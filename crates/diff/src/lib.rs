@@ -13,7 +13,7 @@
 //! - [`Path`] names a field as people write it, and can be read back.
 //! - [`is_bookkeeping`] knows which fields move whenever anything moves.
 //! - [`managers`] reads from `managedFields` who made a change.
-//! - [`Wording`] puts a difference into words that fit a line.
+//! - [`Wording`] puts a difference into words that fit a line, and [`visible`] keeps a terminal from obeying them.
 //!
 //! The crate does no I/O. Field names and list keys decide; it knows no schemas.
 
@@ -21,10 +21,12 @@ mod bookkeeping;
 mod compare;
 mod managers;
 mod path;
+mod visible;
 mod wording;
 
 pub use bookkeeping::is_bookkeeping;
 pub use compare::{Difference, compare, fields};
 pub use managers::managers;
 pub use path::{Path, PathError, Segment};
+pub use visible::visible;
 pub use wording::Wording;

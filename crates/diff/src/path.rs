@@ -3,6 +3,8 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+use crate::visible::is_unseen;
+
 /// Where in an object: `spec.containers[name=web].image`, `metadata.labels["app.kubernetes.io/name"]`, `spec.args[2]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Path(pub Vec<Segment>);
@@ -88,7 +90,7 @@ fn is_plain(name: &str) -> bool {
 /// Whether a value can stand behind `key=` without quotes.
 fn is_plain_value(value: &str) -> bool {
     let plain = |char: char| {
-        !char.is_control() && !char.is_whitespace() && !matches!(char, '[' | ']' | '"' | '=' | '\\')
+        !is_unseen(char) && !char.is_whitespace() && !matches!(char, '[' | ']' | '"' | '=' | '\\')
     };
     !value.is_empty() && value.chars().all(plain)
 }

@@ -3,6 +3,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::compare::Difference;
+use crate::visible::{is_unseen, visible};
 
 /// A difference in words: `spec.replicas: 1 -> 3`, `+ metadata.labels.x: y`, `- spec.paused: true`.
 ///
@@ -30,7 +31,7 @@ impl Wording {
                 (from.as_ref().map(|from| value(from, limit)), to.as_ref().map(|to| value(to, limit)))
             }
         };
-        Self { path: difference.path.to_string(), from, to }
+        Self { path: visible(&difference.path.to_string()).into_owned(), from, to }
     }
 }
 
@@ -53,7 +54,7 @@ fn value(value: &Value, limit: usize) -> String {
     match value {
         Value::String(text) => shortened(&text.chars().collect::<Vec<_>>(), 0..limit, text),
         other => {
-            let text = visible(&other.to_string());
+            let text = visible(&other.to_string()).into_owned();
             let count = text.chars().count();
             if count <= limit { text } else { text.chars().take(limit).chain(['…']).collect() }
         }
@@ -92,7 +93,7 @@ fn shortened(chars: &[char], range: std::ops::Range<usize>, whole: &str) -> Stri
     let part: String = chars[range.clone()].iter().collect();
     let (before, after) =
         (if range.start > 0 { "…" } else { "" }, if range.end < chars.len() { "…" } else { "" });
-    let quoted = visible(&Value::from(part).to_string());
+    let quoted = visible(&Value::from(part).to_string()).into_owned();
     format!("\"{before}{}{after}\"", &quoted[1..quoted.len() - 1])
 }
 
@@ -102,30 +103,9 @@ fn plain_or_quoted(text: &str) -> String {
         || ends(text.chars().next_back())
         || text.starts_with(['"', '{', '['])
         || text.contains(" -> ")
-        || text.chars().any(|char| char.is_control() || is_invisible(char))
+        || text.chars().any(is_unseen)
         || serde_json::from_str::<Value>(text).is_ok();
-    if ambiguous { visible(&Value::from(text).to_string()) } else { text.to_owned() }
-}
-
-/// JSON leaves some characters alone that a terminal obeys or does not show.
-fn visible(json: &str) -> String {
-    if !json.chars().any(|char| char.is_control() || is_invisible(char)) {
-        return json.to_owned();
-    }
-    let mut text = String::with_capacity(json.len());
-    for char in json.chars() {
-        if char.is_control() || is_invisible(char) {
-            text.push_str(&format!("\\u{:04x}", u32::from(char)));
-        } else {
-            text.push(char);
-        }
-    }
-    text
-}
-
-/// Characters without width and those that turn the direction of text around.
-fn is_invisible(char: char) -> bool {
-    matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    if ambiguous { visible(&Value::from(text).to_string()).into_owned() } else { text.to_owned() }
 }
 
 #[cfg(test)]
@@ -133,6 +113,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::{Path, Segment};
 
     fn words(from: Option<Value>, to: Option<Value>, limit: usize) -> String {
         let path = "x".parse().unwrap_or_default();
@@ -153,8 +134,21 @@ mod tests {
             (Some(json!({"b": [1]})), Some(json!([])), "x: {\"b\":[1]} -> []"),
             (None, Some(json!("\u{1b}[2Jgone\u{202e}")), "+ x: \"\\u001b[2Jgone\\u202e\""),
             (None, Some(json!({"a": "\u{9b}2J"})), "+ x: {\"a\":\"\\u009b2J\"}"),
+            (None, Some(json!("a\u{e0041}b\u{61c}")), "+ x: \"a\\udb40\\udc41b\\u061c\""),
+            (None, Some(json!({"a\u{200b}": 1})), "+ x: {\"a\\u200b\":1}"),
         ] {
             assert_eq!(words(from, to, 60), expected);
+        }
+    }
+
+    #[test]
+    fn names_of_fields_are_as_visible_as_values() {
+        for (path, expected) in [
+            (Segment::field("a\u{202e}b"), "[\"a\\u202eb\"]: 1 -> 2"),
+            (Segment::item("name", &json!("a\u{200b}b")), "[name=\"a\\u200bb\"]: 1 -> 2"),
+        ] {
+            let difference = Difference { path: Path(vec![path]), from: Some(json!(1)), to: Some(json!(2)) };
+            assert_eq!(Wording::of(&difference, 60).to_string(), expected);
         }
     }
 

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 use key::{Signer, Verifier};
 
+use crate::front::private_file;
+
 pub use authenticator::AccountAuthenticator;
 
 /// Who issues tokens unless something else is said.
@@ -25,6 +27,8 @@ const ISSUER: &str = "https://kubernetes.default.svc";
 pub struct AccountTokens {
     issuer: String,
     audiences: Vec<String>,
+    /// Where others find the public keys, if that was said.
+    keys_uri: Option<String>,
     signer: Option<Arc<Signer>>,
     verifiers: Arc<[Verifier]>,
 }
@@ -40,6 +44,9 @@ pub enum KeyError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Others can read or change a file, or what is in its directory.
+    #[error(transparent)]
+    Exposed(#[from] crate::front::Error),
     /// A key could not be made.
     #[error("a key could not be generated")]
     Generate,
@@ -52,16 +59,18 @@ impl AccountTokens {
     }
 
     /// Signs with the key in `service-accounts.key` of a directory, which is made if it is not there: ECDSA P-256, in
-    /// PEM, readable by its owner only. Without a directory, with a new key that is kept nowhere.
+    /// PEM, readable by its owner only; one that others can read is refused. Without a directory, with a new key that is
+    /// kept nowhere.
     pub fn load_or_create(directory: Option<&Path>) -> Result<Self, KeyError> {
         let Some(directory) = directory else { return Self::generate() };
         let file = directory.join("service-accounts.key");
+        private_file::open_directory(directory)?;
         if file.exists() {
+            private_file::check(&file)?;
             return Self::from_files(Some(&file), &[]);
         }
         let (signer, pem) = Signer::generate()?;
-        let written = crate::front::private_file::create_directory(directory)
-            .and_then(|()| crate::front::private_file::write(&file, pem.as_bytes()));
+        let written = private_file::write(&file, pem.as_bytes());
         written.map_err(|error| KeyError::File { file, reason: error.to_string() })?;
         Ok(Self::with_signer(signer))
     }
@@ -81,6 +90,7 @@ impl AccountTokens {
         let mut tokens = Self {
             issuer: String::new(),
             audiences: Vec::new(),
+            keys_uri: None,
             signer: signer.map(Arc::new),
             verifiers: verifiers.into(),
         };
@@ -91,13 +101,21 @@ impl AccountTokens {
     fn with_signer(signer: Signer) -> Self {
         let verifiers = Arc::from([signer.verifier.clone()]);
         let signer = Some(Arc::new(signer));
-        Self { issuer: ISSUER.into(), audiences: vec![ISSUER.into()], signer, verifiers }
+        Self { issuer: ISSUER.into(), audiences: vec![ISSUER.into()], keys_uri: None, signer, verifiers }
     }
 
     /// Says who issues the tokens: a URL. The server is then also who they are meant for.
     #[must_use]
     pub fn issued_by(mut self, issuer: &str) -> Self {
         self.set_issuer(issuer);
+        self
+    }
+
+    /// Says where others find the public keys: an HTTPS URL. Otherwise they are told the address that the server was
+    /// [advertised](crate::ApiServer::advertise) at, or a path below the issuer.
+    #[must_use]
+    pub fn keys_at(mut self, uri: &str) -> Self {
+        self.keys_uri = Some(uri.into());
         self
     }
 

@@ -5,11 +5,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
+use watchkeeper_rbac::account_user;
 
 use super::AccountTokens;
 
 /// How far apart clocks may be.
 pub(super) const LEEWAY: Duration = Duration::from_secs(60);
+
+/// What kube-apiserver says when a signature is not right, or has conditions that it does not know.
+const NOT_VERIFIED: &str = "go-jose/go-jose: error in cryptographic primitive";
 
 /// What a token says, once its signature is verified.
 pub(super) struct Claims(pub(super) Value);
@@ -45,21 +49,40 @@ impl Claims {
         }
     }
 
-    /// Refuses a token outside of its time.
+    /// Refuses a token outside of its time, and one that does not say when it ends: this server never issued such a token.
     fn check_time(&self, now: SystemTime) -> Result<(), String> {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let time = |field: &str| self.0[field].as_f64().map(|seconds| seconds as u64);
-        let leeway = LEEWAY.as_secs();
-        if time("nbf").is_some_and(|begin| now + leeway < begin) {
+        let (begin, end, issued) = (self.time("nbf")?, self.time("exp")?, self.time("iat")?);
+        let end = end.ok_or("exp claim is missing")?;
+        let latest = now.saturating_add(LEEWAY.as_secs());
+        if begin.is_some_and(|begin| latest < begin) {
             return Err("service account token is not valid yet".into());
         }
-        if time("exp").is_some_and(|end| now > end + leeway) {
+        if now > end.saturating_add(LEEWAY.as_secs()) {
             return Err("service account token has expired".into());
         }
-        if time("iat").is_some_and(|issued| now + leeway < issued) {
+        if issued.is_some_and(|issued| latest < issued) {
             return Err("service account token is issued in the future".into());
         }
         Ok(())
+    }
+
+    /// A time in seconds since 1970; an error if there is something else in its place.
+    fn time(&self, field: &str) -> Result<Option<u64>, String> {
+        match &self.0[field] {
+            Value::Null => Ok(None),
+            Value::Number(seconds) => Ok(seconds.as_f64().map(|seconds| seconds as u64)),
+            _ => Err("go-jose/go-jose/jwt: expected number value to unmarshal NumericDate".into()),
+        }
+    }
+
+    /// Refuses a token whose subject is not the ServiceAccount that it names.
+    fn check_subject(&self) -> Result<(), String> {
+        let account = self.reference("serviceaccount").ok_or("service account token names no account")?;
+        match self.0["sub"] == account_user(self.namespace(), account.name).as_str() {
+            true => Ok(()),
+            false => Err("sub claim is invalid".into()),
+        }
     }
 }
 
@@ -93,13 +116,17 @@ impl AccountTokens {
         let (header, signature) = (object(header)?, decode(signature)?);
         let key = header["kid"].as_str().unwrap_or_default();
         let algorithm = header["alg"].as_str().unwrap_or_default();
+        // What must be understood is not: no extension is known here.
+        if !header["crit"].is_null() {
+            return Some(Err(NOT_VERIFIED.into()));
+        }
         let mut keys =
             self.verifiers.iter().filter(|verifier| key.is_empty() || verifier.id == key).peekable();
         if keys.peek().is_none() {
             return Some(Err("invalid signature, no keys found".into()));
         }
         if !keys.any(|verifier| verifier.verifies(algorithm, message.as_bytes(), &signature)) {
-            return Some(Err("go-jose/go-jose: error in cryptographic primitive".into()));
+            return Some(Err(NOT_VERIFIED.into()));
         }
         let told = claims.audiences();
         let told: Vec<&str> =
@@ -119,10 +146,8 @@ impl AccountTokens {
                 list(&wanted)
             )));
         }
-        if let Err(reason) = claims.check_time(now) {
-            return Some(Err(reason));
-        }
-        Some(Ok((claims, audiences)))
+        let checked = claims.check_time(now).and_then(|()| claims.check_subject());
+        Some(checked.map(|()| (claims, audiences)))
     }
 
     /// Whom tokens have to be meant for that the server itself accepts.

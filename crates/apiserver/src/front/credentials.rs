@@ -29,7 +29,8 @@ const RENEW_BEFORE: Duration = Duration::days(30);
 /// - `admin.token`: the bearer token of the user `admin` in the group `system:masters`.
 ///
 /// A file that is missing is made anew, except `ca.key` where `ca.crt` is there. A file that cannot be read, or does not
-/// belong to the others, is an error that names it, and nothing is replaced.
+/// belong to the others, is an error that names it, and nothing is replaced. So is a directory that other users can put
+/// files into, a secret that they can read, and a certificate that they can change.
 #[derive(Clone)]
 pub struct Credentials {
     pub(super) authority: Arc<Authority>,
@@ -55,7 +56,7 @@ impl Credentials {
             let authority = Authority::with_key(Key::generate()?, now)?;
             return Ok(Self::assemble(authority, Key::generate()?, new_token()?));
         };
-        private_file::create_directory(directory).map_err(|error| wrong(directory, error))?;
+        private_file::open_directory(directory)?;
         let files = Files(directory);
         let authority = files.authority(now)?;
         let server_key = files.key_or_new("server.key")?;
@@ -176,10 +177,19 @@ impl Files<'_> {
     }
 
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        match fs::read(self.path(name)) {
-            Ok(bytes) => Ok(Some(bytes)),
+        let file = self.path(name);
+        match fs::read(&file) {
+            Ok(bytes) => {
+                let is_secret = name != "ca.crt";
+                if is_secret {
+                    private_file::check(&file)?
+                } else {
+                    private_file::check_public(&file)?
+                }
+                Ok(Some(bytes))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(wrong(&self.path(name), error)),
+            Err(error) => Err(wrong(&file, error)),
         }
     }
 

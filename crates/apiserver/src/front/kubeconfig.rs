@@ -43,23 +43,28 @@ impl Kubeconfig {
     }
 
     /// Writes it, readable for the owner only, as a whole or not at all. Takes the place of an empty file and of a
-    /// kubeconfig that knows nothing but `watchkeeper`; anything else is somebody's, and is not touched.
+    /// kubeconfig that knows nothing but `watchkeeper`; anything else is somebody's, and is not touched. A symbolic link is
+    /// refused: whoever made it would choose where the token goes.
     pub fn write(&self, file: &Path) -> Result<(), Error> {
         let failed = |reason: String| Error::Kubeconfig { file: file.into(), reason };
         Self::check(file)?;
-        // A link stays a link.
-        let target = fs::canonicalize(file).unwrap_or_else(|_| file.into());
-        private_file::write(&target, self.text.as_bytes()).map_err(|error| failed(error.to_string()))
+        private_file::write(file, self.text.as_bytes()).map_err(|error| failed(error.to_string()))
     }
 
     /// Whether [`write`](Self::write) would take the place of what is there: to say so before there is a server.
     pub fn check(file: &Path) -> Result<(), Error> {
         let failed = |reason: String| Error::Kubeconfig { file: file.into(), reason };
-        let there = match fs::read(file) {
-            Ok(there) => there,
+        match fs::symlink_metadata(file) {
+            Ok(metadata) if metadata.is_symlink() => {
+                return Err(failed(
+                    "is a symbolic link, and is not written through: name the file itself".into(),
+                ));
+            }
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(failed(error.to_string())),
-        };
+        }
+        let there = fs::read(file).map_err(|error| failed(error.to_string()))?;
         match others(&there) {
             Some(others) => Err(failed(format!("{others}, and is not overwritten: choose another file"))),
             None => Ok(()),

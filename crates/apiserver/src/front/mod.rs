@@ -33,7 +33,7 @@ mod kubeconfig;
 mod limits;
 mod open_files;
 pub(crate) mod pem;
-pub(crate) mod private_file;
+pub mod private_file;
 mod service;
 mod shutdown;
 #[cfg(test)]

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
-use watchkeeper_apiserver::front::{Authenticator, Identity, Presented};
+use watchkeeper_apiserver::front::{Authenticator, Body, Identity, Presented};
 use watchkeeper_apiserver::{AccountTokens, Clock, Options};
 use watchkeeper_storage::Memory;
 
@@ -157,4 +159,103 @@ async fn a_key_in_a_directory_outlives_the_server() {
     let keys = async |tokens| Bank::open(Some(tokens)).await.api.get("/openid/v1/jwks").await.ok();
     assert_eq!(keys(load()).await, keys(load()).await);
     assert_ne!(keys(load()).await, keys(AccountTokens::generate().unwrap()).await);
+}
+
+/// Signs what the server would not, with its own key.
+struct Forger(ring::signature::RsaKeyPair);
+
+impl Forger {
+    fn new() -> Self {
+        let text = std::fs::read_to_string(key("rsa.pem")).unwrap();
+        let body: String = text.lines().filter(|line| !line.starts_with('-')).collect();
+        let der = STANDARD.decode(body).unwrap();
+        let pair = ring::signature::RsaKeyPair::from_der(&der)
+            .or_else(|_| ring::signature::RsaKeyPair::from_pkcs8(&der));
+        Self(pair.unwrap())
+    }
+
+    fn sign(&self, header: &Value, claims: &Value) -> String {
+        let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let message =
+            format!("{}.{}", encode(header.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
+        let mut signature = vec![0; self.0.public().modulus_len()];
+        let random = ring::rand::SystemRandom::new();
+        self.0.sign(&ring::signature::RSA_PKCS1_SHA256, &random, message.as_bytes(), &mut signature).unwrap();
+        format!("{message}.{}", encode(&signature))
+    }
+}
+
+#[tokio::test]
+async fn a_signature_does_not_make_up_for_claims_that_are_missing_or_contradict_each_other() {
+    let tokens = AccountTokens::from_files(Some(&key("rsa.pem")), &[]).unwrap();
+    let bank = Bank::open(Some(tokens)).await;
+    let (forger, good) = (Forger::new(), bank.token(json!({})).await);
+    let part = |at: usize| -> Value {
+        let bytes = URL_SAFE_NO_PAD.decode(good.split('.').nth(at).unwrap()).unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    };
+    let (header, claims) = (part(0), part(1));
+    assert!(bank.who(&forger.sign(&header, &claims)).await.is_some(), "signed as the server signs");
+    let number = "go-jose/go-jose/jwt: expected number value to unmarshal NumericDate";
+    let cases = [
+        ("sub", json!("system:serviceaccount:kube-system:robot"), "sub claim is invalid"),
+        ("sub", json!("admin"), "sub claim is invalid"),
+        ("sub", Value::Null, "sub claim is invalid"),
+        ("exp", Value::Null, "exp claim is missing"),
+        ("exp", json!("4000000000"), number),
+        ("exp", json!([4_000_000_000_u64]), number),
+        ("exp", json!(-1), "service account token has expired"),
+        ("nbf", json!("0"), number),
+        ("iat", json!(true), number),
+        ("nbf", json!(1e300), "service account token is not valid yet"),
+    ];
+    for (claim, value, complaint) in cases {
+        let mut changed = claims.clone();
+        changed[claim] = value.clone();
+        if value.is_null() {
+            changed.as_object_mut().unwrap().remove(claim);
+        }
+        let token = forger.sign(&header, &changed);
+        assert!(bank.who(&token).await.is_none(), "{claim}: {value}");
+        assert_eq!(
+            bank.error(&token).await,
+            format!("[invalid bearer token, {complaint}]"),
+            "{claim}: {value}"
+        );
+    }
+    for (claim, value) in [("exp", json!(4e9)), ("exp", json!(u64::MAX)), ("iat", json!(1.5))] {
+        let mut changed = claims.clone();
+        changed[claim] = value.clone();
+        assert!(bank.who(&forger.sign(&header, &changed)).await.is_some(), "{claim}: {value}");
+    }
+    for value in [json!(["exp"]), json!(["b64"]), json!([]), json!("x")] {
+        let mut changed = header.clone();
+        changed["crit"] = value.clone();
+        let token = forger.sign(&changed, &claims);
+        assert!(bank.who(&token).await.is_none(), "crit: {value}");
+        let complaint = "[invalid bearer token, go-jose/go-jose: error in cryptographic primitive]";
+        assert_eq!(bank.error(&token).await, complaint);
+    }
+}
+
+#[tokio::test]
+async fn a_request_does_not_say_where_the_keys_are() {
+    let bank = Bank::open(None).await;
+    let uri = async |bank: &Bank| {
+        let mut request = http::Request::get("/.well-known/openid-configuration");
+        request = request.header("host", "evil.example").header("x-forwarded-host", "evil.example");
+        let document = bank.api.answer(request.body(Body::empty()).unwrap()).await.ok();
+        document["jwks_uri"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(uri(&bank).await, "https://kubernetes.default.svc/openid/v1/jwks");
+    for (address, expected) in [
+        ("127.0.0.1:6443", "https://127.0.0.1:6443/openid/v1/jwks"),
+        ("[2001:db8::1]:7", "https://[2001:db8::1]:7/openid/v1/jwks"),
+        ("0.0.0.0:6443", "https://kubernetes.default.svc/openid/v1/jwks"),
+    ] {
+        bank.api.server.advertise(Some(address.parse().unwrap())).await.unwrap();
+        assert_eq!(uri(&bank).await, expected);
+    }
+    let tokens = AccountTokens::generate().unwrap().keys_at("https://keys.example/set");
+    assert_eq!(uri(&Bank::open(Some(tokens)).await).await, "https://keys.example/set");
 }

@@ -278,7 +278,7 @@ const FLAGS: &[Flag] = &[
     flag("secure-port", Text, Used("the port for HTTPS; 6443 by default, 0 takes any that is free")),
     flag("service-account-extend-token-expiration", Switch, Ignored),
     flag("service-account-issuer", Text, Used("who issues tokens of service accounts")),
-    flag("service-account-jwks-uri", Text, Ignored),
+    flag("service-account-jwks-uri", Text, Used("where others find the keys of tokens; an HTTPS URL")),
     flag("service-account-key-file", Text, Used("keys by which tokens of service accounts are believed")),
     flag("service-account-lookup", Switch, Ignored),
     flag("service-account-max-token-expiration", Text, Ignored),

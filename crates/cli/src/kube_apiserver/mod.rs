@@ -4,22 +4,24 @@ mod flags;
 mod keeper;
 mod plugins;
 
+use std::fs;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime;
 use watchkeeper_apiserver::front::{
-    Certificates, ClientCertificates, Front, Limits, Options, Tokens, raise_open_files,
+    Certificates, ClientCertificates, Front, Limits, Options, Tokens, private_file, raise_open_files,
 };
 use watchkeeper_apiserver::{AccountTokens, ApiServer, Authorization, Options as ServerOptions};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage};
 
 use crate::failure::Failure;
 use crate::stopping::{Signals, until_stopped};
-use crate::{duration, logging};
+use crate::{caution, duration, logging};
 use flags::{Line, Values};
 
 /// After the first signal, how long requests may take to end. envtest waits for 20 seconds before it kills.
@@ -77,6 +79,8 @@ struct Settings {
     /// The address in the endpoints of the Service `kubernetes`, if it is not that of `listen`.
     advertise: Option<IpAddr>,
     account_issuer: Option<String>,
+    /// Where others find the keys of tokens, if it is not the address of this server.
+    account_keys_uri: Option<String>,
     account_signing_key: Option<PathBuf>,
     account_keys: Vec<PathBuf>,
     /// Whether namespaces have a ServiceAccount: nobody misses it if Pods are not given one.
@@ -128,6 +132,7 @@ impl Settings {
             authorization: authorization(values)?,
             advertise: parsed(values, "advertise-address")?,
             account_issuer: values.words("service-account-issuer").next().map(str::to_owned),
+            account_keys_uri: keys_uri(values, port)?,
             account_signing_key: path("service-account-signing-key-file"),
             account_keys: values.words("service-account-key-file").map(PathBuf::from).collect(),
             service_accounts: !values.words("disable-admission-plugins").any(|name| name == "ServiceAccount"),
@@ -143,6 +148,8 @@ impl Settings {
     }
 
     fn run(self, start: Instant) -> Result<(), Failure> {
+        caution::disable_core_dumps();
+        caution::warn_of_openness(self.listen, self.authorization);
         let options = self.options()?;
         if self.may_create {
             let mut names = self.names.clone();
@@ -154,6 +161,7 @@ impl Settings {
         let certificates =
             Certificates::files(&self.certificate, &self.key, self.client_authorities.as_deref())
                 .map_err(Failure::running)?;
+        self.warn_of_exposed_files();
         let storage = self.storage()?;
         watchkeeper_memory::start_trimming().map_err(Failure::running)?;
         let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::running)?;
@@ -162,6 +170,19 @@ impl Settings {
         runtime.shutdown_timeout(Duration::from_secs(1));
         drop(storage);
         Ok(())
+    }
+
+    /// Files with secrets come from others here, such as envtest, which makes them readable for its group in a directory
+    /// that nobody else can enter. So they are not refused, and what is in such a directory is fine.
+    fn warn_of_exposed_files(&self) {
+        let files = [Some(&self.key), self.token_file.as_ref(), self.account_signing_key.as_ref()];
+        for file in files.into_iter().flatten() {
+            if let Err(exposed) = private_file::check(file)
+                && !is_in_closed_directory(file)
+            {
+                tracing::warn!("{exposed}");
+            }
+        }
     }
 
     /// What the server itself is told.
@@ -177,6 +198,9 @@ impl Settings {
         .map_err(Failure::running)?;
         if let Some(issuer) = &self.account_issuer {
             accounts = accounts.issued_by(issuer);
+        }
+        if let Some(uri) = &self.account_keys_uri {
+            accounts = accounts.keys_at(uri);
         }
         let mut options = ServerOptions::default();
         options.authorization = self.authorization;
@@ -244,6 +268,25 @@ impl Settings {
     }
 }
 
+/// Where others find the keys of tokens: as said, or under the name that others know this server by.
+fn keys_uri(values: &Values, port: u16) -> Result<Option<String>, String> {
+    match (values.last("service-account-jwks-uri"), values.last("external-hostname")) {
+        (Some(uri), _) if !uri.starts_with("https://") => {
+            Err(format!("--service-account-jwks-uri={uri}: only https:// can be trusted"))
+        }
+        (Some(uri), _) => Ok(Some(uri.to_owned())),
+        (None, Some(name)) if port != 0 => Ok(Some(format!("https://{name}:{port}/openid/v1/jwks"))),
+        (None, _) => Ok(None),
+    }
+}
+
+/// Whether only its owner can get to a file, whatever the mode of the file is.
+fn is_in_closed_directory(file: &Path) -> bool {
+    let directory = fs::canonicalize(file).ok().and_then(|file| Some(file.parent()?.to_path_buf()));
+    let metadata = directory.and_then(|directory| fs::metadata(directory).ok());
+    metadata.is_some_and(|metadata| metadata.permissions().mode() & 0o077 == 0)
+}
+
 /// Everything is allowed unless something else is asked for, as with kube-apiserver.
 fn authorization(values: &Values) -> Result<Authorization, String> {
     let modes: Vec<&str> = values.words("authorization-mode").collect();
@@ -306,6 +349,18 @@ mod tests {
         assert_eq!(settings.account_keys, [PathBuf::from("/certs/sa-signer.crt")]);
         assert_eq!(settings.account_signing_key, Some(PathBuf::from("/certs/sa-signer.key")));
         assert!(settings.garbage_collection && !settings.service_accounts);
+    }
+
+    #[test]
+    fn the_keys_of_tokens_are_where_the_flags_say() {
+        let uri = |arguments: &[&str]| settings(arguments).map(|settings| settings.account_keys_uri);
+        let said = "--service-account-jwks-uri=https://keys.example/set";
+        let name = "--external-hostname=api.example";
+        assert_eq!(uri(&[]), Ok(None));
+        assert_eq!(uri(&[said, name]), Ok(Some("https://keys.example/set".to_owned())));
+        assert_eq!(uri(&[name]), Ok(Some("https://api.example:6443/openid/v1/jwks".to_owned())));
+        assert_eq!(uri(&[name, "--secure-port=0"]), Ok(None), "the port is not known yet");
+        assert!(uri(&["--service-account-jwks-uri=http://keys.example"]).is_err());
     }
 
     #[test]

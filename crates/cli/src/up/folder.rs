@@ -2,8 +2,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use watchkeeper_apiserver::front::private_file;
 use watchkeeper_storage::{Embedded, Options};
 
+use super::claim::claim;
 use crate::failure::Failure;
 
 /// What to try, for those who are not in the folder of the source.
@@ -16,21 +18,24 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Makes the directory, or empties it of what `up` keeps there if it is to be fresh. Others' files in it stay.
+    /// Makes the directory, or empties it of what `up` keeps there if it is to be fresh. Others' files in it stay. One that
+    /// is not this user's alone is [refused](claim).
     pub(crate) fn open(path: &Path, fresh: bool) -> Result<Self, Failure> {
+        // Behind a slash at the end, a link would not look like one.
+        let path: &Path = &path.components().collect::<PathBuf>();
         let failed = |error: io::Error| Failure::running(format!("{}: {error}", path.display()));
         let mut folder = Self { path: path.into(), example: "examples/webapp.yaml".into() };
-        fs::create_dir_all(path).map_err(failed)?;
+        claim(path)?;
         if fresh && folder.data().exists() {
             // Somebody may be using it; this fails then.
             drop(Embedded::open(folder.data(), Options::default()).map_err(Failure::running)?);
             fs::remove_dir_all(folder.data()).map_err(failed)?;
         }
         // The directory is in the middle of somebody's work, and is none of it.
-        fs::write(path.join(".gitignore"), "*\n").map_err(failed)?;
+        private_file::write(&path.join(".gitignore"), b"*\n").map_err(failed)?;
         if !Path::new(&folder.example).exists() {
             let file = path.join("webapp.yaml");
-            fs::write(&file, EXAMPLE).map_err(failed)?;
+            private_file::write(&file, EXAMPLE.as_bytes()).map_err(failed)?;
             folder.example = file.display().to_string();
         }
         Ok(folder)

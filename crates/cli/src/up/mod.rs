@@ -1,7 +1,9 @@
 //! `watchkeeper up`: everything in one process, to see custom resources being watched and acted on.
 
+mod claim;
 mod crew;
 mod folder;
+mod git_index;
 mod screen;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -18,8 +20,8 @@ use watchkeeper_storage::{self as storage, Embedded, Storage};
 
 use crate::failure::Failure;
 use crate::host::{Host, Plan};
-use crate::logging;
 use crate::stopping::Signals;
+use crate::{caution, logging};
 use crew::Crew;
 use folder::Folder;
 use screen::Screen;
@@ -31,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Start everything: an API server, the reference operators, and workloads without nodes
 ///
-/// Objects are kept in ./.watchkeeper and are there again next time. Ctrl-C stops everything in order, a second one at once.
+/// Objects are kept in ./.watchkeeper, which only you can look into, and are there again next time. Ctrl-C stops everything in order, a second one at once.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -82,6 +84,7 @@ impl Up {
         if !(self.pace.is_finite() && self.pace >= 0.0) {
             return Err(Failure::input(format!("--pace {} is not a factor such as 0.1 or 2", self.pace)));
         }
+        caution::disable_core_dumps();
         let screen = Screen::new();
         let folder = Folder::open(&self.data_dir, self.fresh)?;
         let storage: Arc<dyn Storage> =

@@ -1,6 +1,8 @@
 use std::env;
 use std::io::{self, IsTerminal, Write};
 
+use crate::terminal::one_line;
+
 /// How wide the words at the left are.
 const WIDTH: usize = 12;
 
@@ -24,7 +26,7 @@ impl Screen {
         if self.is_terminal {
             self.clear();
             let (faint, plain) = if self.has_colours { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
-            say(&format!("  {faint}{what:WIDTH$} {text} ...{plain}"));
+            say(&format!("  {faint}{what:WIDTH$} {} ...{plain}", one_line(text)));
             self.is_waiting = true;
         }
     }
@@ -33,13 +35,13 @@ impl Screen {
     pub(crate) fn line(&mut self, what: &str, text: &str) {
         self.clear();
         let (bold, plain) = if self.has_colours { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
-        say(&format!("  {bold}{what:WIDTH$}{plain} {text}\n"));
+        say(&format!("  {bold}{what:WIDTH$}{plain} {}\n", one_line(text)));
     }
 
     /// One more line about the same.
     pub(crate) fn more(&mut self, text: &str) {
         self.clear();
-        say(&format!("  {:WIDTH$} {text}\n", ""));
+        say(&format!("  {:WIDTH$} {}\n", "", one_line(text)));
     }
 
     fn clear(&mut self) {

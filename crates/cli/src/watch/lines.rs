@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use watchkeeper_diff::Difference;
+use watchkeeper_diff::{Difference, visible};
 
 use super::report::Report;
 use super::target::Target;
@@ -66,7 +66,9 @@ pub(super) fn line(report: &Report, target: &Target, objects: bool, all_fields: 
         object,
     };
     // Values that were JSON before are JSON again, so this cannot fail.
-    let mut text = serde_json::to_string(&line).unwrap_or_default();
+    let text = serde_json::to_string(&line).unwrap_or_default();
+    // The same JSON, which somebody may look at on a terminal.
+    let mut text = visible(&text).into_owned();
     text.push('\n');
     text
 }

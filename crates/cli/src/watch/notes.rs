@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use crate::terminal::one_line;
+
 /// Notes for the person who watches. Whoever closed stderr does not want to know.
 pub(super) struct Notes {
     quiet: bool,
@@ -32,7 +34,7 @@ impl Notes {
         }
         self.clear();
         let (begin, end) = if self.colour { ("\x1b[36m", "\x1b[0m") } else { ("", "") };
-        let _ = writeln!(io::stderr(), "{begin}-- {text}{end}");
+        let _ = writeln!(io::stderr(), "{begin}-- {}{end}", one_line(text));
     }
 
     /// Whether anybody sees progress.

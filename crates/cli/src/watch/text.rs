@@ -10,6 +10,7 @@ use watchkeeper_diff::{Difference, Wording};
 use super::report::{Report, What};
 use super::secret;
 use super::target::Target;
+use crate::terminal::one_line;
 
 /// How lines look.
 pub(super) struct Style {
@@ -45,7 +46,8 @@ impl Style {
             What::Happened(ChangeKind::Deleted) => RED,
         };
         let word = self.paint(colour, &format!("{:<8}", report.what.word()));
-        let kind = if self.kinds { format!("{} ", target.kind.resource.plural) } else { String::new() };
+        let kind =
+            if self.kinds { format!("{} ", one_line(&target.kind.resource.plural)) } else { String::new() };
         let name = self.paint(BOLD, &one_line(&report.key.to_string()));
         let mut text = format!("{}  {word}  {kind}{name}", self.paint(DIM, &time));
         if !report.managers.is_empty() {
@@ -115,11 +117,6 @@ fn event(object: &Value) -> Option<String> {
     ))
 }
 
-/// Somebody else's words, without what would move the cursor.
-fn one_line(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -138,6 +135,5 @@ mod tests {
         ] {
             assert_eq!(event(&object).as_deref(), expected);
         }
-        assert_eq!(one_line("a\nb\u{1b}[2J"), "a b [2J");
     }
 }

@@ -114,6 +114,37 @@ fn what_is_in_a_secret_is_never_shown() {
 }
 
 #[test]
+fn what_would_not_be_seen_or_would_turn_text_around_is_written_out() {
+    let server = Server::start();
+    let writer = server.writer();
+    let watcher = Watcher::ready(server.watch(&["configmaps,events", "--no-initial"]));
+    let json =
+        Watcher::ready(server.watch(&["configmaps,events", "--no-initial", "-o", "json", "--objects"]));
+    // Right to left, zero width, a mark, a tag, a separator of lines; and what a terminal obeys.
+    let hidden = "a\u{202e}b\u{200b}c\u{61c}d\u{e0041}e\u{2028}f\u{2066}g\u{feff}h\u{9b}i";
+    let shown = r"a\u202eb\u200bc\u061cd\udb40\udc41e\u2028f\u2066g\ufeffh";
+    writer.create("configmaps", "alice", &config_map("c", r#"{"k":"x"}"#));
+    assert_eq!(watcher.told(), "ADDED     configmaps default/c  by alice");
+    writer.patch("configmaps/c", "bob", &format!(r#"{{"data":{{"k":"{hidden}"}}}}"#));
+    let patched = format!("MODIFIED  configmaps default/c  by bob  data.k: x -> \"{shown}\\u009bi\"");
+    assert_eq!(watcher.told(), patched);
+    let event =
+        r#"{"metadata":{"name":"e"},"involvedObject":{"kind":"Pod","namespace":"default","name":"p"}"#;
+    let event = format!(r#"{event},"reason":"R","type":"Normal","message":"{hidden}"}}"#);
+    writer.create("events", "carol", &event);
+    let told = format!("ADDED     events default/e  by carol  Normal R Pod/p: {shown} i");
+    assert_eq!(watcher.told(), told);
+    for _ in 0..3 {
+        let line = json.line();
+        assert!(line.is_ascii(), "{line}");
+        let change: Value = serde_json::from_str(&line).unwrap();
+        if change["kind"] == "Event" {
+            assert_eq!(change["object"]["message"], hidden, "the same JSON");
+        }
+    }
+}
+
+#[test]
 fn few_objects_are_listed_and_many_are_counted() {
     let server = Server::start();
     let writer = server.writer();

@@ -1,7 +1,9 @@
 //! A server to watch, and somebody who changes things on it.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -38,6 +40,7 @@ impl Server {
         let mut server = Self { directory: tempfile::tempdir().unwrap(), https, http, child: None };
         let tokens = format!("{TOKEN},tester,1,system:masters\nweak,reader,2,readers\n");
         std::fs::write(server.path("tokens.csv"), tokens).unwrap();
+        std::fs::set_permissions(server.path("tokens.csv"), Permissions::from_mode(0o600)).unwrap();
         server.again();
         server
     }

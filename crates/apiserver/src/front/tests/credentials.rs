@@ -97,3 +97,43 @@ async fn an_authority_near_its_end_is_renewed_for_the_same_key() {
         handshake(&server.front, &before, "h2", None).await.unwrap();
     }
 }
+
+#[test]
+fn secrets_that_others_can_read_or_change_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let load = || {
+        let credentials = Credentials::load_or_create(Some(path)).map_err(|error| error.to_string())?;
+        crate::AccountTokens::load_or_create(Some(path)).map_err(|error| error.to_string())?;
+        Ok::<_, String>(credentials)
+    };
+    load().unwrap();
+    let set = |file: &Path, mode| fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+    for (name, lax, can) in [
+        ("ca.key", 0o640, "read"),
+        ("server.key", 0o604, "read"),
+        ("admin.token", 0o666, "change"),
+        ("service-accounts.key", 0o644, "read"),
+        ("ca.crt", 0o664, "change"),
+    ] {
+        let file = path.join(name);
+        set(&file, lax);
+        let shown = file.display();
+        let wanted = format!("{shown}: others can {can} it (mode {lax:04o}): run chmod 600 {shown}");
+        assert_eq!(load().unwrap_err(), wanted);
+        set(&file, 0o600);
+    }
+    set(&path.join("ca.crt"), 0o644); // it is no secret
+    load().unwrap();
+    for lax in [0o777, 0o1777, 0o770] {
+        set(path, lax);
+        let wanted = format!("others can change it (mode {lax:04o}): run chmod 700 {}", path.display());
+        assert!(load().unwrap_err().ends_with(&wanted));
+    }
+    set(path, 0o755); // the files are closed
+    load().unwrap();
+    // Only the superuser can give something away.
+    if std::os::unix::fs::chown(path, Some(12345), None).is_ok() {
+        assert!(load().unwrap_err().contains("belongs to another user (uid 12345)"));
+    }
+}

@@ -72,8 +72,17 @@ fn it_takes_the_place_of_its_own_kind_and_of_an_empty_file_only() {
     ours.write(&file).unwrap();
     let link = directory.path().join("link");
     std::os::unix::fs::symlink(&file, &link).unwrap();
-    ours.write(&link).unwrap();
-    assert!(link.is_symlink());
+    let dangling = directory.path().join("dangling");
+    std::os::unix::fs::symlink(directory.path().join("nowhere"), &dangling).unwrap();
+    for link in [link, dangling] {
+        let error = ours.write(&link).unwrap_err().to_string();
+        assert!(
+            error.ends_with("is a symbolic link, and is not written through: name the file itself"),
+            "{error}"
+        );
+        assert!(link.is_symlink());
+    }
+    assert!(!directory.path().join("nowhere").exists());
     let error = ours.write(&directory.path().join("missing/kubeconfig")).unwrap_err().to_string();
     assert!(error.contains("missing/kubeconfig: No such file"), "{error}");
 }
