@@ -122,18 +122,19 @@ impl Report {
 
     fn answers(&self, text: &mut String) {
         let servers = ordered(self.findings.iter().map(|finding| finding.server.as_str()));
-        let whats = ordered(self.findings.iter().map(|finding| finding.what.as_str()));
-        if whats.is_empty() {
+        if servers.is_empty() {
             return;
         }
         let _ = writeln!(text, "| request | who | {} |", servers.join(" | "));
         let _ = writeln!(text, "|---|---|{}", "---|".repeat(servers.len()));
-        for what in whats {
+        let asked = self.findings.iter().map(|finding| (finding.what.as_str(), finding.who.as_str()));
+        for (what, who) in ordered(asked) {
+            // The last one, if it was asked again.
             let of = |server: &str| {
-                self.findings.iter().rfind(|finding| finding.what == what && finding.server == server)
+                let mut findings = self.findings.iter();
+                findings
+                    .rfind(|finding| finding.what == what && finding.who == who && finding.server == server)
             };
-            let who =
-                self.findings.iter().find(|finding| finding.what == what).map_or("", |finding| &finding.who);
             let _ = write!(text, "| {what} | {who} |");
             for server in &servers {
                 let _ = match of(server) {
@@ -206,7 +207,7 @@ fn shown(sight: &Sight) -> String {
 }
 
 /// Each of them once, in the order in which they come.
-fn ordered<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+fn ordered<T: PartialEq>(names: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for name in names {
         if !found.contains(&name) {

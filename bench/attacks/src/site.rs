@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -173,11 +172,11 @@ impl Site {
     /// Waits until an account may do something: the real server follows roles with a delay.
     pub(crate) async fn until_allowed(&self, name: &str, path: &str) -> Result<()> {
         let mut connection = self.connection(name).await?;
-        until(&mut connection, path, StatusCode::FORBIDDEN).await
+        until(&mut connection, path).await
     }
 
     async fn until_found(&mut self, path: &str) -> Result<()> {
-        until(&mut self.target.connection, path, StatusCode::NOT_FOUND).await
+        until(&mut self.target.connection, path).await
     }
 
     /// Waits until the server computes next to nothing: less than 50 ms in a second.
@@ -196,12 +195,13 @@ impl Site {
     }
 }
 
-async fn until(connection: &mut Connection, path: &str, not: StatusCode) -> Result<()> {
+/// Waits until a path is answered. The real server says 403, 404 and 429 before that.
+async fn until(connection: &mut Connection, path: &str) -> Result<()> {
     let end = Instant::now() + PATIENCE;
     loop {
         match connection.answer(Ask::get(path)).await? {
             (status, _) if status.is_success() => return Ok(()),
-            (status, _) if status == not && Instant::now() < end => sleep(Duration::from_millis(50)).await,
+            _ if Instant::now() < end => sleep(Duration::from_millis(50)).await,
             (status, pieces) => return Err(refusal(Ask::get(path), status, &pieces)),
         }
     }

@@ -1,6 +1,6 @@
 //! Bodies that are small on the wire and large once they are parsed.
 
-use http::Method;
+use futures_util::future::LocalBoxFuture;
 use watchkeeper_bench_target::{Ask, Connection, GROUP, Result};
 
 use crate::attack::{Attack, Scene, Tally, Who};
@@ -11,16 +11,19 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 /// Bodies that each attacker sends at the most, so that what is stored is bounded.
 const MOST: usize = 12;
 
-const fn editor(
-    name: &'static str,
-    act: fn(Scene) -> futures_util::future::LocalBoxFuture<'static, Result<Tally>>,
-) -> Attack {
+const fn editor(name: &'static str, act: fn(Scene) -> LocalBoxFuture<'static, Result<Tally>>) -> Attack {
     // Each is deleted again; what stays is the history of that.
     Attack { stored: (8 * MOST * MEGABYTE) as f64, ..Attack::new(name, Who::Editor, act) }
 }
 
 pub(crate) const ATTACKS: &[Attack] = &[
-    Attack::new("16 reviews of 3 MB of `{\"\":0}`", Who::Authenticated, |scene| Box::pin(reviews(scene))),
+    Attack::new("16 reviews of 3 MB of `{\"\":0}`", Who::Authenticated, |scene| {
+        Box::pin(reviews(scene, 3 * MEGABYTE - 1000))
+    }),
+    // Just below what ours refuses.
+    Attack::new("16 reviews of 600 KB of the same", Who::Authenticated, |scene| {
+        Box::pin(reviews(scene, 600_000))
+    }),
     editor("8 creates of 1 MB of `{\"\":0}` in a custom resource", |scene| {
         Box::pin(creates(scene, "application/json"))
     }),
@@ -39,10 +42,10 @@ fn bulk(bytes: usize) -> String {
     format!("[{text}]")
 }
 
-async fn reviews(scene: Scene) -> Result<Tally> {
+async fn reviews(scene: Scene, bytes: usize) -> Result<Tally> {
     let body = format!(
         r#"{{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{{"nonResourceAttributes":{{"path":"/","verb":"get"}}}},"x":{}}}"#,
-        bulk(3 * MEGABYTE - 1000)
+        bulk(bytes)
     );
     let tally = scene.repeat(16, async |_, tally| {
         let mut connection = Connection::http2(&scene.access).await?;
@@ -86,8 +89,9 @@ async fn patches(scene: Scene, content_type: &str) -> Result<Tally> {
     let tally = scene.repeat(8, async |attacker, tally| {
         let mut connection = Connection::http2(&scene.access).await?;
         let name = format!("bulk-{attacker}");
-        let own = format!("{path}/{name}?fieldManager=attacker&force=true");
-        let own = if content_type.contains("apply") { own } else { format!("{path}/{name}") };
+        let own = format!("{path}/{name}");
+        let applied = format!("{own}?fieldManager=attacker&force=true");
+        let patched = if content_type.contains("apply") { &applied } else { &own };
         connection.answer(Ask::post(&path, &object(&name, "[]"))).await?;
         let body = match content_type {
             "application/json-patch+json" => {
@@ -97,12 +101,10 @@ async fn patches(scene: Scene, content_type: &str) -> Result<Tally> {
             _ => object(&name, &bulk),
         };
         for _ in 0..MOST {
-            let ask = Ask { method: &Method::PATCH, ..Ask::patch(&own, content_type, &body) };
-            let (status, _) = connection.answer(ask).await?;
+            let (status, _) = connection.answer(Ask::patch(patched, content_type, &body)).await?;
             tally.count(status.as_u16());
             let empty = r#"{"spec":{"bulk":[]}}"#;
-            let plain = format!("{path}/{name}");
-            connection.answer(Ask::patch(&plain, "application/merge-patch+json", empty)).await?;
+            connection.answer(Ask::patch(&own, "application/merge-patch+json", empty)).await?;
         }
         std::future::pending().await
     });

@@ -56,7 +56,15 @@ async fn prepare(site: &mut Site) -> Result<()> {
     site.bind_all("kube-system", "operator", "cluster-admin").await?;
 
     let read = ["get", "list", "watch"];
-    let resources = ["pods", "configmaps", "deployments", "namespaces", "pods/status", "deployments/scale"];
+    let resources = [
+        "pods",
+        "configmaps",
+        "deployments",
+        "namespaces",
+        "namespaces/status",
+        "pods/status",
+        "deployments/scale",
+    ];
     site.grant("x", "reader-of-x", &json!([{"apiGroups": ["*"], "resources": resources, "verbs": read}]))
         .await?;
     site.grant("x", "admin-of-x", &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])).await?;

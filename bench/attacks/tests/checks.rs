@@ -1,0 +1,19 @@
+//! The part of the attacks that asks for no times: what has to be refused is refused, and what must go on goes on.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::process::Command;
+
+#[test]
+fn what_was_allowed_by_its_path_is_refused_and_a_poisonous_pod_does_not_stop_collection() {
+    let server = watchkeeper_conformance::binary().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_watchkeeper-bench-attacks"))
+        .arg("--server")
+        .arg(format!("ours={}", server.display()))
+        .args(["--only", "checks"])
+        .output()
+        .unwrap();
+    let (table, faults) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    println!("{table}");
+    assert!(output.status.success(), "{faults}");
+    assert!(table.contains("/api/v1/secrets//scale"), "{table}");
+}
