@@ -5,13 +5,14 @@ use std::process::Command;
 
 #[test]
 fn what_was_allowed_by_its_path_is_refused_and_a_poisonous_pod_does_not_stop_collection() {
-    let server = watchkeeper_conformance::binary().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_watchkeeper-bench-attacks"))
-        .arg("--server")
-        .arg(format!("ours={}", server.display()))
-        .args(["--only", "checks"])
-        .output()
-        .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper-bench-attacks"));
+    command.args(["--only", "checks"]);
+    // As for the conformance tests. Otherwise it is the one beside the program, which a test of the whole workspace builds.
+    if let Some(server) = std::env::var("WATCHKEEPER_CONFORMANCE_SERVER").ok().filter(|path| !path.is_empty())
+    {
+        command.args(["--server", &format!("watchkeeper={server}")]);
+    }
+    let output = command.output().unwrap();
     let (table, faults) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     println!("{table}");
     assert!(output.status.success(), "{faults}");
