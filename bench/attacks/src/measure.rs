@@ -30,6 +30,7 @@ pub(crate) async fn measure(attack: &Attack, name: &str, program: &Program) -> R
     innocent.look(Duration::from_secs(1), attack.fresh).await?;
     let quiet = innocent.look(QUIET, attack.fresh).await?;
 
+    let load = load()?;
     let target = &site.target;
     let before = target.memory(Memory::Now)?;
     target.processes().into_iter().try_for_each(Process::forget_peak)?;
@@ -63,7 +64,14 @@ pub(crate) async fn measure(attack: &Attack, name: &str, program: &Program) -> R
         cpu,
         tally,
         ready,
+        load,
     })
+}
+
+/// The load average of the last minute.
+fn load() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg")?;
+    Ok(text.split_whitespace().next().unwrap_or_default().parse()?)
 }
 
 async fn ready(access: &Arc<Access>) -> Result<()> {

@@ -48,6 +48,9 @@ pub(crate) struct Row {
     pub(crate) tally: Tally,
     /// Whether the server said that it is ready afterwards.
     pub(crate) ready: bool,
+    /// How many processes ran or wanted to, on average over the minute before the attack.
+    #[serde(default)]
+    pub(crate) load: f64,
 }
 
 /// A request or a state of affairs that is right or wrong.
@@ -165,12 +168,14 @@ impl Report {
                 }
             }
         }
+        let loads = || self.rows.iter().map(|row| row.load);
+        let (least, most) = (loads().fold(f64::MAX, f64::min), loads().fold(0.0, f64::max));
         let _ = writeln!(
             text,
             "\nTimes are p50 / p99 / max of one small GET over a kept connection, by a process of its own; after a semicolon, over new connections. Memory is of all \
              processes of a server; the last number is when it was back to {SETTLED} x, at most {} s after the attack. A verdict is ok if p99 is at most {SLOWER} x the quiet one \
              (or {FLOOR} ms; {FRESH_FLOOR} ms for new connections), every request of the innocent client was answered, and memory is back to {SETTLED} x of before, \
-             not counting what the attacker stored for good. Attackers run at the lowest priority, for they would not share a machine with the server.",
+             not counting what the attacker stored for good. Attackers run at the lowest priority, for they would not share a machine with the server. The load average of the machine was {least:.1} to {most:.1}.",
             WAIT.as_secs()
         );
     }
@@ -237,6 +242,7 @@ mod tests {
             cpu: 1.0,
             tally: Tally::default(),
             ready: true,
+            load: 0.5,
         }
     }
 
