@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: all setup test test-real lint fmt deny bench peers soak doc clean
+.PHONY: all setup test test-real lint fmt deny bench peers soak security doc clean
 
 all: test lint
 
@@ -43,6 +43,15 @@ peers: ## the real kube-apiserver, kube-controller-manager, kubectl and etcd, an
 soak: ## the random tests, a hundred times as many
 	WATCHKEEPER_CASES=300000 WATCHKEEPER_SCHEDULES=3000000 WATCHKEEPER_INTERLEAVINGS=300000 \
 	STORAGE_CASES=200000 $(CARGO) test --release --workspace --all-features
+
+# A release build: what is measured is what people run.
+RELEASE := $(dir $(abspath $(BINARY)/..))release
+
+security: ## who may do what beside the record of kube-apiserver, the fuzzers, and the limits under attack; for a quiet machine
+	$(CARGO) build --release -p watchkeeper-cli -p watchkeeper-bench-attacks
+	WATCHKEEPER_CONFORMANCE_SERVER="$(RELEASE)/watchkeeper" $(CARGO) test -p watchkeeper-conformance --test paths
+	WATCHKEEPER_CONFORMANCE_SERVER="$(RELEASE)/watchkeeper" $(CARGO) test -p watchkeeper-fuzz
+	"$(RELEASE)/watchkeeper-bench-attacks"
 
 doc: ## the API documentation
 	$(CARGO) doc --workspace --all-features --no-deps --open

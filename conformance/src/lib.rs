@@ -3,6 +3,7 @@
 //! - [`Script`] is a session with `kubectl` as text: commands and what a person would see. [`Session`] runs one.
 //! - [`Exchanges`] is a list of plain HTTP requests; a [`Recording`] is what a server answered, with everything masked
 //!   that differs from run to run.
+//! - [`paths`] are random requests by users with narrow rights, with the real server's answers to them.
 //! - [`Verdict`] is what a program in another language said.
 //! - [`Server`] is who is asked: the API server of this workspace, or any running one.
 //!
@@ -12,6 +13,7 @@
 mod difference;
 mod exchange;
 mod mask;
+pub mod paths;
 mod pattern;
 mod program;
 mod recording;

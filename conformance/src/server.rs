@@ -1,8 +1,12 @@
 //! The server that is asked: ours, started for the purpose, or a running one.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::{Client, Config};
 
 /// Why a conformance run could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +48,11 @@ impl Server {
     /// `WATCHKEEPER_CONFORMANCE_KUBECONFIG` names the kubeconfig of a running server; `WATCHKEEPER_CONFORMANCE_SERVER`
     /// names a binary of ours; otherwise ours is built first.
     pub fn start(scratch: &Path) -> Result<Self, Error> {
+        Self::start_with(scratch, &[])
+    }
+
+    /// As [`Server::start`], with more arguments for ours. A running server must have been started with its own.
+    pub fn start_with(scratch: &Path, arguments: &[&OsStr]) -> Result<Self, Error> {
         if let Some(kubeconfig) = choice("KUBECONFIG") {
             return Ok(Self { kubeconfig: kubeconfig.into(), child: None });
         }
@@ -54,6 +63,7 @@ impl Server {
         let mut child = Command::new(&binary)
             .args(["serve", "--listen", "127.0.0.1:0", "--in-memory", "--kubeconfig"])
             .arg(&kubeconfig)
+            .args(arguments)
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| broken(&binary, error))?;
@@ -71,6 +81,24 @@ impl Server {
         // Nobody reads on, so the pipe must not fill up.
         std::thread::spawn(move || lines.for_each(drop));
         Ok(server)
+    }
+
+    /// Two clients: the administrator, and one without credentials. Neither asks again after a failure: what the server says
+    /// is wanted, not what comes of asking again.
+    pub async fn clients(&self) -> Result<(Client, Client), Error> {
+        let kubeconfig =
+            Kubeconfig::read_from(&self.kubeconfig).map_err(|error| broken(&self.kubeconfig, error))?;
+        let mut stripped = kubeconfig.clone();
+        stripped.auth_infos.iter_mut().for_each(|user| user.auth_info = Some(Default::default()));
+        let (admin, anonymous) = (self.client(kubeconfig).await?, self.client(stripped).await?);
+        Ok((admin, anonymous))
+    }
+
+    async fn client(&self, kubeconfig: Kubeconfig) -> Result<Client, Error> {
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let mut config = config.map_err(|error| broken(&self.kubeconfig, error))?;
+        config.default_retry = false;
+        Client::try_from(config).map_err(|error| broken(&self.kubeconfig, error))
     }
 
     /// The administrator's kubeconfig.

@@ -10,8 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Api, Client, Config};
+use kube_client::Api;
 use watchkeeper_conformance::{Exchanges, Recording, Server, choice, differences};
 
 struct Sum {
@@ -24,7 +23,7 @@ struct Sum {
 async fn answers_are_those_of_the_real_server() {
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("differential");
     let server = Server::start(&scratch).unwrap();
-    let (known, anonymous) = clients(&server).await;
+    let (known, anonymous) = server.clients().await.unwrap();
     let mut tasks = Vec::new();
     for path in files() {
         let exchanges = Exchanges::parse(&fs::read_to_string(&path).unwrap());
@@ -88,18 +87,6 @@ impl Sum {
             self.report.push('\n');
         }
     }
-}
-
-async fn clients(server: &Server) -> (Client, Client) {
-    let kubeconfig = Kubeconfig::read_from(server.kubeconfig()).unwrap();
-    let mut stripped = kubeconfig.clone();
-    stripped.auth_infos.iter_mut().for_each(|user| user.auth_info = Some(Default::default()));
-    let options = KubeConfigOptions::default();
-    let mut known = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-    let mut anonymous = Config::from_custom_kubeconfig(stripped, &options).await.unwrap();
-    // What the server says is wanted, not what comes of asking again.
-    (known.default_retry, anonymous.default_retry) = (false, false);
-    (Client::try_from(known).unwrap(), Client::try_from(anonymous).unwrap())
 }
 
 fn folder() -> PathBuf {

@@ -36,7 +36,12 @@ impl Bare {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = std::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
         listener.set_nonblocking(true)?;
-        let access = Access { address: listener.local_addr()?, authorization: None, tls: Arc::new(client) };
+        let access = Access {
+            address: listener.local_addr()?,
+            authorization: None,
+            tls: Arc::new(client),
+            from: None,
+        };
         let pieces = broadcast::Sender::new(PIECES);
         let (stop, stopped) = oneshot::channel();
         let (acceptor, source) = (TlsAcceptor::from(Arc::new(server)), pieces.clone());

@@ -1,13 +1,16 @@
 //! Where a server is and who we are to it, as a kubeconfig says.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use watchkeeper_schema::yaml;
 
@@ -22,6 +25,8 @@ pub struct Access {
     pub authorization: Option<String>,
     /// Without protocols: each connection chooses its own.
     pub tls: Arc<ClientConfig>,
+    /// The address that connections come from, if not the one that the system chooses.
+    pub from: Option<IpAddr>,
 }
 
 impl Access {
@@ -51,7 +56,55 @@ impl Access {
             tls.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(&pem(user, "client-key-data")?)?)?
         };
         let authorization = token.map(|token| format!("Bearer {token}"));
-        Ok(Self { address: host.trim_end_matches('/').parse()?, authorization, tls: Arc::new(tls) })
+        Ok(Self {
+            address: host.trim_end_matches('/').parse()?,
+            authorization,
+            tls: Arc::new(tls),
+            from: None,
+        })
+    }
+
+    /// Opens a TCP connection.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not accept it.
+    pub async fn tcp(&self) -> Result<TcpStream> {
+        let socket = match self.address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        if let Some(address) = self.from {
+            socket.bind(SocketAddr::new(address, 0))?;
+        }
+        let stream = socket.connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    /// Opens a TLS connection for one protocol, such as `h2`.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not accept it.
+    pub async fn tls(&self, protocol: &[u8]) -> Result<TlsStream<TcpStream>> {
+        let stream = self.tcp().await?;
+        let mut config = (*self.tls).clone();
+        config.alpn_protocols = vec![protocol.to_vec()];
+        let name = ServerName::from(self.address.ip());
+        Ok(TlsConnector::from(Arc::new(config)).connect(name, stream).await?)
+    }
+
+    /// A kubeconfig for the same server and another user, who shows a token.
+    ///
+    /// # Errors
+    ///
+    /// If the first kubeconfig cannot be read.
+    pub fn kubeconfig_of(kubeconfig: &[u8], token: &str) -> Result<String> {
+        let mut config = yaml::decode(kubeconfig)?.value;
+        config["users"][0]["user"] = serde_json::json!({ "token": token });
+        // JSON is YAML.
+        Ok(config.to_string())
     }
 }
 
@@ -78,6 +131,15 @@ mod tests {
         let access = access.unwrap();
         assert_eq!(access.address, "127.0.0.1:6443".parse().unwrap());
         assert_eq!(access.authorization.as_deref(), Some("Bearer secret"));
+    }
+
+    #[test]
+    fn another_user_of_the_same_server_shows_a_token() {
+        let kubeconfig =
+            b"clusters: [{cluster: {server: 'https://127.0.0.1:6443', certificate-authority-data: ''}}]\n\
+              users: [{user: {client-certificate-data: ''}}]\n";
+        let access = Access::of(Access::kubeconfig_of(kubeconfig, "other").unwrap().as_bytes()).unwrap();
+        assert_eq!(access.authorization.as_deref(), Some("Bearer other"));
     }
 
     #[test]

@@ -10,9 +10,8 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::Result;
 use crate::access::Access;
@@ -98,6 +97,20 @@ impl Connection {
         Ok(Self { sender: Sender::Http1(sender), access: access.clone() })
     }
 
+    /// One more handle to the same connection, for requests at the same time.
+    ///
+    /// # Errors
+    ///
+    /// If it is HTTP/1.1, which has one request at a time.
+    pub fn share(&self) -> Result<Self> {
+        match &self.sender {
+            Sender::Http1(_) => Err("HTTP/1.1 has one request at a time".into()),
+            Sender::Http2(sender) => {
+                Ok(Self { sender: Sender::Http2(sender.clone()), access: self.access.clone() })
+            }
+        }
+    }
+
     /// Whether the server ended it.
     pub fn is_closed(&self) -> bool {
         match &self.sender {
@@ -180,16 +193,8 @@ pub fn refusal(ask: Ask<'_>, status: StatusCode, pieces: &Pieces) -> crate::Erro
     format!("{} {}: {status}: {}", ask.method, ask.path, String::from_utf8_lossy(&pieces.concat())).into()
 }
 
-async fn connect(
-    access: &Access,
-    protocol: &[u8],
-) -> Result<TokioIo<tokio_rustls::client::TlsStream<TcpStream>>> {
-    let stream = TcpStream::connect(access.address).await?;
-    stream.set_nodelay(true)?;
-    let mut config = (*access.tls).clone();
-    config.alpn_protocols = vec![protocol.to_vec()];
-    let name = ServerName::from(access.address.ip());
-    Ok(TokioIo::new(TlsConnector::from(Arc::new(config)).connect(name, stream).await?))
+async fn connect(access: &Access, protocol: &[u8]) -> Result<TokioIo<TlsStream<TcpStream>>> {
+    Ok(TokioIo::new(access.tls(protocol).await?))
 }
 
 /// A body as it came, so that putting it together is not part of what is measured.

@@ -17,10 +17,10 @@ pub use access::Access;
 pub use client::{Ask, Connection, Lines, NAME, Pieces, refusal};
 pub use filling::{by_clients, connected, over};
 pub use peer::Peer;
-pub use process::{Memory, Process, allow_open_files};
+pub use process::{Memory, OpenFiles, Process, allow_open_files};
 pub use program::{beside, unless_ended};
 pub use sample::{DEFINITIONS, GROUP, Kind, SHARDS, after, metric, objects, uid, version};
-pub use target::{End, Target};
+pub use target::{End, Program, Target};
 
 /// What can go wrong is told to a person, and nobody else.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

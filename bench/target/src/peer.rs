@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::process::Process;
+use crate::process::{OpenFiles, Process};
 use crate::{Error, Result};
 
 /// Where the scripts are in the tree that this was built from.
@@ -17,6 +17,8 @@ pub struct Peer {
     programs: PathBuf,
     /// More flags for etcd.
     etcd: &'static str,
+    /// Controllers of kube-controller-manager that run too.
+    controllers: &'static str,
 }
 
 impl Peer {
@@ -35,7 +37,7 @@ impl Peer {
         if !["kube-apiserver", "etcd", "kubectl"].iter().all(|name| programs.join(name).is_file()) {
             return Err("the peer is not built: make peers".into());
         }
-        Ok(Self { scripts, programs, etcd: "" })
+        Ok(Self { scripts, programs, etcd: "", controllers: "" })
     }
 
     /// Has etcd not wait for its disk. For those who fill it with much and measure something else.
@@ -44,17 +46,30 @@ impl Peer {
         Self { etcd: "--unsafe-no-fsync", ..self }
     }
 
+    /// Starts kube-controller-manager as well, with these controllers.
+    #[must_use]
+    pub fn controllers(self, controllers: &'static str) -> Self {
+        Self { controllers, ..self }
+    }
+
     /// The folder with the programs.
     pub fn programs(&self) -> &Path {
         &self.programs
     }
 
     /// Starts it in a folder, with the data that is there already, and waits until it is ready.
-    pub(crate) fn start(&self, kubeconfig: &Path, directory: &Path) -> Result<Vec<Process>> {
-        let output = Command::new(self.scripts.join("start"))
+    pub(crate) fn start(
+        &self,
+        kubeconfig: &Path,
+        directory: &Path,
+        files: OpenFiles,
+    ) -> Result<Vec<Process>> {
+        let output = files
+            .command(&self.scripts.join("start"))
             .arg(kubeconfig)
             .arg(directory)
             .env("PEERS_ETCD_FLAGS", self.etcd)
+            .env("PEERS_CONTROLLERS", self.controllers)
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()?;

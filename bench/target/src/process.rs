@@ -1,6 +1,8 @@
 //! Processes as Linux tells of them.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -117,6 +119,32 @@ pub fn allow_open_files() -> Option<u64> {
     maximum
 }
 
+/// How many files a program that is started may have open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OpenFiles {
+    /// As many as this process.
+    #[default]
+    AsHere,
+    /// A soft limit, which the program can raise to the hard one.
+    Soft(u32),
+    /// A limit that the program cannot raise.
+    Hard(u32),
+}
+
+impl OpenFiles {
+    /// What starts a program so. The id of its process is the one of the command.
+    pub fn command(self, program: &Path) -> Command {
+        let limit = match self {
+            Self::AsHere => return Command::new(program),
+            Self::Soft(files) => format!("-S -n {files}"),
+            Self::Hard(files) => format!("-n {files}"),
+        };
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(format!(r#"ulimit {limit} && exec "$0" "$@""#)).arg(program);
+        command
+    }
+}
+
 /// When a process started, in seconds since the machine did; nothing if it has ended.
 fn started(stat: &str) -> Option<f64> {
     let running = !matches!(fields(stat)?.next()?, "Z" | "X");
@@ -163,6 +191,21 @@ mod tests {
     fn the_cpu_time_of_a_process_is_that_of_user_and_system_mode() {
         assert_eq!(busy("7 (a) S 1 2 3 4 5 6 7 8 9 10 250 150 13"), Some(4.0));
         assert_eq!(busy("7 (a) S 1 2 3 4 5 6 7 8 9 10 250"), None);
+    }
+
+    #[test]
+    fn a_program_can_be_started_with_fewer_files() {
+        let shown = |files: OpenFiles, which: &str| {
+            let output =
+                files.command(Path::new("/bin/sh")).args(["-c", &format!("ulimit {which} -n")]).output();
+            String::from_utf8(output.unwrap().stdout).unwrap().trim().to_owned()
+        };
+        let hard = shown(OpenFiles::AsHere, "-H");
+        assert_eq!(
+            (shown(OpenFiles::Soft(77), "-S").as_str(), shown(OpenFiles::Soft(77), "-H")),
+            ("77", hard)
+        );
+        assert_eq!(shown(OpenFiles::Hard(77), "-H"), "77");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::access::Access;
 use crate::client::{Ask, Connection};
-use crate::process::{Memory, Process};
+use crate::process::{Memory, OpenFiles, Process};
 use crate::{Peer, Result};
 
 /// A running server, and one connection to it.
@@ -26,6 +26,7 @@ pub struct Target {
     /// The last number that was given to an object; see [`Target::take`].
     used: usize,
     program: Program,
+    files: OpenFiles,
     processes: Processes,
     /// Its data; removed after the processes ended, for fields are dropped in their order.
     directory: TempDir,
@@ -41,8 +42,12 @@ pub enum End {
     Killed,
 }
 
-enum Program {
+/// What is started.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// Our binary.
     Ours(PathBuf),
+    /// kube-apiserver with etcd.
     Peer(Peer),
 }
 
@@ -60,7 +65,7 @@ impl Target {
     ///
     /// If it does not start, or does not serve.
     pub async fn ours(binary: &Path) -> Result<Self> {
-        Self::start(Program::Ours(binary.into())).await
+        Self::start(Program::Ours(binary.into()), OpenFiles::AsHere).await
     }
 
     /// Starts the peer on an empty data directory.
@@ -69,14 +74,20 @@ impl Target {
     ///
     /// If it does not start, or does not serve.
     pub async fn peer(peer: &Peer) -> Result<Self> {
-        Self::start(Program::Peer(peer.clone())).await
+        Self::start(Program::Peer(peer.clone()), OpenFiles::AsHere).await
     }
 
-    async fn start(program: Program) -> Result<Self> {
+    /// Starts our binary or the peer on an empty data directory, with a limit of open files.
+    ///
+    /// # Errors
+    ///
+    /// If it does not start, or does not serve.
+    pub async fn start(program: Program, files: OpenFiles) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let kubeconfig = directory.path().join("kubeconfig");
-        let (processes, access, connection, ready) = program.run(directory.path(), &kubeconfig).await?;
-        Ok(Self { access, connection, ready, used: 0, program, processes, directory, kubeconfig })
+        let (processes, access, connection, ready) =
+            program.run(directory.path(), &kubeconfig, files).await?;
+        Ok(Self { access, connection, ready, used: 0, program, files, processes, directory, kubeconfig })
     }
 
     /// Ends it, starts it again with the same data, and connects again. [`Target::ready`] tells how long the start took. What was
@@ -87,7 +98,7 @@ impl Target {
     /// If it does not start, or does not serve.
     pub async fn restart(&mut self, end: End) -> Result<()> {
         self.processes.end(end);
-        let run = self.program.run(self.directory.path(), &self.kubeconfig).await?;
+        let run = self.program.run(self.directory.path(), &self.kubeconfig, self.files).await?;
         (self.processes, self.access, self.connection, self.ready) = run;
         Ok(())
     }
@@ -154,11 +165,12 @@ impl Program {
         &self,
         directory: &Path,
         kubeconfig: &Path,
+        files: OpenFiles,
     ) -> Result<(Processes, Arc<Access>, Connection, Duration)> {
         let begin = Instant::now();
         let processes = match self {
-            Self::Ours(binary) => ours(binary, directory, kubeconfig)?,
-            Self::Peer(peer) => Processes::Peer(peer.start(kubeconfig, directory)?),
+            Self::Ours(binary) => ours(files.command(binary), directory, kubeconfig)?,
+            Self::Peer(peer) => Processes::Peer(peer.start(kubeconfig, directory, files)?),
         };
         let told = fs::read(kubeconfig).map_err(|error| format!("the server did not start: {error}"))?;
         let access = Arc::new(Access::of(&told)?);
@@ -175,8 +187,8 @@ impl Program {
     }
 }
 
-fn ours(binary: &Path, directory: &Path, kubeconfig: &Path) -> Result<Processes> {
-    let mut child = Command::new(binary)
+fn ours(mut command: Command, directory: &Path, kubeconfig: &Path) -> Result<Processes> {
+    let mut child = command
         .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
         .arg(directory.join("data"))
         .arg("--kubeconfig")
@@ -184,7 +196,7 @@ fn ours(binary: &Path, directory: &Path, kubeconfig: &Path) -> Result<Processes>
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
+        .map_err(|error| format!("cannot start {command:?}: {error}"))?;
     let stdout = child.stdout.take();
     let processes = Processes::Ours(child);
     // It says so in one line once it serves, or ends.

@@ -1,0 +1,142 @@
+//! Requests that were changed at random get an answer, and never one of 500 that the real server does not give.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::path::Path;
+use std::time::Instant;
+
+use futures_util::StreamExt;
+use watchkeeper_fuzz::{
+    Corpus, Finding, Known, Local, Protocol, Remote, Scenario, Server, Tally, cut, panics, run, seconds,
+    variable,
+};
+
+/// How many scenarios run on one server before the next one is started.
+const BATCH: u64 = 400;
+/// How many of them at a time: some wait for versions that never come.
+const AT_A_TIME: usize = 12;
+/// More findings than these are not worth printing.
+const ENOUGH: usize = 40;
+
+fn namespace(seed: u64, run: u32) -> String {
+    format!("fuzz-{:08x}-{run:02x}", seed as u32)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_requests_are_answered_and_none_with_500() {
+    panics();
+    let corpus = Corpus::read().unwrap();
+    if let Some(seed) = variable("SEED") {
+        return replay(&corpus, seed.parse().unwrap()).await;
+    }
+    let known = Known::read();
+    let deadline = Instant::now() + seconds(55);
+    let mut seed: u64 = variable("START").map_or(1, |text| text.parse().unwrap());
+    let (mut tally, mut findings) = (Tally::default(), Vec::new());
+    while Instant::now() < deadline && findings.len() < ENOUGH {
+        let server = Local::start().await.unwrap();
+        let seeds = seed..seed + BATCH;
+        let scenarios = futures_util::stream::iter(seeds.clone())
+            .take_while(|_| std::future::ready(Instant::now() < deadline))
+            .map(|seed| {
+                let (corpus, server) = (&corpus, &server);
+                async move {
+                    let scenario = Scenario::generate(corpus, seed, &namespace(seed, 0));
+                    let mut heard = Vec::new();
+                    run(server, &scenario, usize::MAX, |place, request, answer| {
+                        heard.push((place, request.clone(), answer.clone()));
+                    })
+                    .await;
+                    (seed, scenario.class, heard)
+                }
+            })
+            .buffer_unordered(AT_A_TIME);
+        let mut scenarios = std::pin::pin!(scenarios);
+        while let Some((seed, class, heard)) = scenarios.next().await {
+            for (place, request, answer) in heard {
+                if let Some(what) = tally.judge(class, &request, &answer) {
+                    findings.push(Finding { seed, place, what, request });
+                }
+            }
+        }
+        server.stop().await;
+        for what in panics() {
+            let what = format!("a panic in a task, in this scenario or one of the {BATCH} after it: {what}");
+            findings.push(Finding { seed: seeds.start, place: 0, what, request: Default::default() });
+        }
+        seed += BATCH;
+        findings
+            .retain(|finding| !finding.what.strip_prefix("500: ").is_some_and(|message| known.has(message)));
+        if let Some(peer) = variable("PEER") {
+            findings = not_as_the_peer(&corpus, findings, Path::new(&peer)).await;
+        }
+    }
+    println!("seeds up to {seed}\n{tally}");
+    for finding in &findings {
+        println!("{finding}");
+    }
+    assert!(findings.is_empty(), "{} findings, see above", findings.len());
+    assert!(tally.total() > 1000, "only {} requests were sent", tally.total());
+    assert!(tally.depth() > 60.0, "only {:.0} % came to a resource", tally.depth());
+}
+
+/// The findings whose answer of 500 the real server does not give.
+async fn not_as_the_peer(corpus: &Corpus, findings: Vec<Finding>, peer: &Path) -> Vec<Finding> {
+    let mut left = Vec::new();
+    for mut finding in findings {
+        if !finding.what.starts_with("500: ") || finding.what.contains(" (the real server: ") {
+            left.push(finding);
+            continue;
+        }
+        let server = Remote::new(peer, Protocol::One).await.unwrap();
+        let scenario =
+            Scenario::generate(corpus, finding.seed, &namespace(finding.seed, std::process::id() % 256));
+        let mut last = None;
+        run(&server, &scenario, finding.place + 1, |_, _, answer| last = Some(answer.clone())).await;
+        match last {
+            Some(Ok(answer)) if answer.code == 500 => {
+                println!("500 on both: {} | {}", finding.what, answer.message());
+            }
+            Some(Ok(answer)) => {
+                finding.what += &format!(" (the real server: {} {})", answer.code, answer.message());
+                left.push(finding);
+            }
+            other => {
+                finding.what += &format!(" (the real server: {other:?})");
+                left.push(finding);
+            }
+        }
+    }
+    left
+}
+
+/// One scenario with all that is said.
+async fn replay(corpus: &Corpus, seed: u64) {
+    let scenario = Scenario::generate(corpus, seed, &namespace(seed, std::process::id() % 256));
+    let local = Local::start().await.unwrap();
+    let remote = match variable("PEER") {
+        Some(peer) => Some(Remote::new(Path::new(&peer), Protocol::One).await.unwrap()),
+        None => None,
+    };
+    let mut failed = Vec::new();
+    for (name, server) in
+        [("ours", Some(&local as &dyn Server)), ("real", remote.as_ref().map(|remote| remote as _))]
+    {
+        let Some(server) = server else { continue };
+        run(server, &scenario, usize::MAX, |place, request, answer| {
+            println!("--- {name} {place}: {request}");
+            match answer {
+                Ok(answer) => println!(">>> {} {}", answer.code, cut(&answer.body, 1000)),
+                Err(broken) => println!(">>> {broken}"),
+            }
+            if name == "ours"
+                && let Some(what) = Tally::default().judge(scenario.class, request, answer)
+            {
+                failed.push(format!("request {place}: {what}"));
+            }
+        })
+        .await;
+    }
+    local.stop().await;
+    failed.extend(panics());
+    assert!(failed.is_empty(), "{failed:#?}");
+}
