@@ -24,6 +24,8 @@ pub struct Case {
     pub impersonated: Option<&'static str>,
     /// The method.
     pub method: &'static str,
+    /// Whether it is made from a request for a resource, rather than for something about the server.
+    pub is_resource: bool,
     /// The path, as it is sent.
     pub path: String,
     /// The query, without the question mark.
@@ -58,6 +60,7 @@ impl Case {
                 user: user.name,
                 impersonated: None,
                 method,
+                is_resource: false,
                 path,
                 query: String::new(),
                 content_type: "",
@@ -66,7 +69,7 @@ impl Case {
         }
         let draft = match rule {
             Some(rule) if rule.verbs == ["impersonate"] => impersonating(random, user.name, rule),
-            Some(rule) if rule.paths.is_empty() && random.chance(85) => Draft::aimed(random, user, rule),
+            Some(rule) if rule.paths.is_empty() && random.chance(92) => Draft::aimed(random, user, rule),
             _ => Draft::any(random, user),
         };
         Self::of(random, draft)
@@ -75,9 +78,9 @@ impl Case {
     /// Changes a request in some way, or not at all, and spells it.
     fn of(random: &mut Random, mut draft: Draft) -> Self {
         let changes = match random.below(100) {
-            0..=34 => 0,
-            35..=79 => 1,
-            80..=93 => 2,
+            0..=44 => 0,
+            45..=84 => 1,
+            85..=95 => 2,
             _ => 3,
         };
         for _ in 0..changes {
@@ -91,7 +94,7 @@ impl Case {
             draft.query.push("timeoutSeconds=1".to_owned());
         }
         let segments = draft.segments();
-        let path = match random.chance(14) {
+        let path = match random.chance(20) {
             true => change::spelling(random, &segments),
             false => format!("/{}", segments.join("/")),
         };
@@ -99,6 +102,7 @@ impl Case {
             user: draft.user.name,
             impersonated: draft.impersonated,
             method: draft.method,
+            is_resource: true,
             path,
             query: draft.query.join("&"),
             content_type: draft.content_type,

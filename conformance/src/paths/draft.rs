@@ -161,8 +161,11 @@ impl Draft {
             let mut object = json!({
                 "apiVersion": version,
                 "kind": kind,
-                "metadata": {"name": name.unwrap_or(NEW), "namespace": namespace.unwrap_or("x")},
+                "metadata": {"name": name.unwrap_or(NEW)},
             });
+            if self.kind.namespaced {
+                object["metadata"]["namespace"] = namespace.unwrap_or("x").into();
+            }
             if let (Some(object), Value::Object(content)) = (object.as_object_mut(), content) {
                 object.extend(content);
             }
@@ -182,6 +185,14 @@ impl Draft {
             }
             ("POST" | "PUT", "token") => {
                 json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}})
+            }
+            // A pod that is there.
+            ("POST", _) if self.kind.plural == "bindings" => self.kind.object("a", namespace),
+            // A review has no name, and is refused if it has one.
+            ("POST", _) if self.kind.names.is_empty() && random.chance(80) => {
+                let mut review = self.kind.object(NEW, namespace);
+                review["metadata"] = json!({});
+                review
             }
             ("POST", _) => self.kind.object(NEW, namespace),
             ("PUT", "finalize") => named("Namespace", "v1", json!({"spec": {"finalizers": ["kubernetes"]}})),
@@ -254,8 +265,21 @@ fn any_kind(random: &mut Random, plural: &str, groups: &[&str], part: &str) -> &
     if all.is_empty() { &KINDS[random.below(KINDS.len())] } else { random.pick(&all) }
 }
 
+/// Somebody: the more they may do, the more often.
 pub(super) fn any_user(random: &mut Random) -> &'static User {
-    &USERS[random.below(USERS.len())]
+    let weight = |user: &User| match user.rules {
+        [] => 2,
+        rules if rules.iter().any(|rule| rule.contains(" * ") || rule.starts_with("role ")) => 12,
+        _ => 5,
+    };
+    let mut place = random.below(USERS.iter().map(weight).sum());
+    for user in USERS {
+        match place.checked_sub(weight(user)) {
+            Some(rest) => place = rest,
+            None => return user,
+        }
+    }
+    &USERS[0]
 }
 
 pub(super) fn pick(random: &mut Random, choices: &[&'static str]) -> &'static str {

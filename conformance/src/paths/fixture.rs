@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The objects of the fixture and of requests, each with its version.
 pub type State = BTreeMap<String, String>;
 
-/// Puts users, their rights and all objects on a server that has none of them, and returns when they are in force.
+/// Puts the rights of the users and all objects on a server, and returns when they are in force.
 pub async fn prepare(admin: &Client) -> Result<(), String> {
     let namespaces = &KINDS[0];
     for name in NAMESPACES {
@@ -38,6 +38,14 @@ pub async fn prepare(admin: &Client) -> Result<(), String> {
         }
     }
     until_in_force(admin).await
+}
+
+/// Whether a server was started with the tokens of the users.
+pub async fn knows_users(anonymous: &Client) -> Result<bool, String> {
+    let request = Request::get("/api").header("authorization", "Bearer nobody");
+    let request = request.body(Body::empty()).map_err(|error| error.to_string())?;
+    let answer = anonymous.send(request).await.map_err(|error| error.to_string())?;
+    Ok(answer.status() != http::StatusCode::UNAUTHORIZED)
 }
 
 /// All objects with the label of the fixture.
@@ -130,7 +138,8 @@ async fn get(admin: &Client, path: &str) -> Result<Value, String> {
 
 async fn post(admin: &Client, path: &str, object: &Value) -> Result<(), String> {
     match send(admin, "POST", path, Some(object)).await? {
-        (201, _) => Ok(()),
+        // Nothing changes the fixture, so one that is there is as good as a new one.
+        (201 | 409, _) => Ok(()),
         (code, answer) => Err(format!("POST {path} {object}: {code} {answer}")),
     }
 }

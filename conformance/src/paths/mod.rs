@@ -24,7 +24,6 @@ mod user;
 pub use answer::Outcome;
 pub use case::{CASES, Case};
 pub use findings::{Findings, Known, changes};
-pub use fixture::{State, prepare, state};
+pub use fixture::{State, knows_users, prepare, state};
 pub use record::Record;
 pub use run::ask;
-pub use user::token_file;

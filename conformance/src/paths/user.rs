@@ -191,7 +191,27 @@ impl Rule {
 }
 
 /// The tokens of the users as a file that servers read: lines of `token,user,uid,"groups"`.
-pub fn token_file() -> String {
+#[cfg(test)]
+fn token_file() -> String {
     let known = USERS.iter().filter(|user| ![ANONYMOUS, STRANGER].contains(&user.name));
     known.map(|user| format!("{0},{0},{0},\"{1}\"\n", user.name, user.group)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_tokens_has_every_user() {
+        assert_eq!(token_file(), include_str!("../../paths/tokens.csv"));
+    }
+
+    #[test]
+    fn rules_are_read_as_they_are_written() {
+        let rules = |name: &str| USERS.iter().find(|user| user.name == name).unwrap().read();
+        let [rule] = &rules("token-maker-of-one")[..] else { panic!("one rule") };
+        assert_eq!((&rule.verbs[..], &rule.resources[..]), (&["create"][..], &["serviceaccounts/token"][..]));
+        assert_eq!((&rule.groups[..], &rule.names[..]), (&[""][..], &["a"][..]));
+        assert_eq!(rules("every-path")[0].paths, ["*"]);
+    }
 }
