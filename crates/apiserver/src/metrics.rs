@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use watchkeeper_storage::Stats;
+use watchkeeper_supervision::Supervisor;
 
 /// The upper bounds of the buckets for durations, in seconds.
 const SECONDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -54,6 +55,7 @@ struct Storage {
     commits: Gauge,
     syncs: Gauge,
     log_bytes: Gauge,
+    checkpoint_failures: Gauge,
 }
 
 impl Default for Metrics {
@@ -100,9 +102,19 @@ impl Metrics {
                 "Bytes of the log that no checkpoint covers",
                 &self.storage.log_bytes,
             ),
+            (
+                "watchkeeper_storage_checkpoint_failures",
+                "Checkpoints that failed since the start; the log grows until one succeeds",
+                &self.storage.checkpoint_failures,
+            ),
         ] {
             registry.register(name, help, gauge.clone());
         }
+    }
+
+    /// A supervisor whose counts are shown with all others.
+    pub(crate) fn supervisor(&self) -> Supervisor {
+        Supervisor::register(&mut self.registry.lock())
     }
 
     /// Counts an answer.
@@ -126,6 +138,7 @@ impl Metrics {
         self.storage.commits.set(whole(stats.commits));
         self.storage.syncs.set(whole(stats.syncs));
         self.storage.log_bytes.set(whole(stats.log_bytes));
+        self.storage.checkpoint_failures.set(whole(stats.checkpoint_failures));
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry.lock());

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -81,10 +82,10 @@ impl Supervisor {
 
     /// Runs a task to its end, and begins it again whenever it panics.
     pub async fn run<R: Future>(&self, name: &str, mut task: impl FnMut() -> R) -> R::Output {
-        let place = Place::take(self, name, false);
+        let entry = self.enter(name);
         loop {
             // The call itself may panic as well as what it returns.
-            if let Some(ended) = self.once(&place, name, None, async { task().await }).await {
+            if let Some(ended) = self.once(&entry, None, async { task().await }).await {
                 return ended;
             }
         }
@@ -97,9 +98,9 @@ impl Supervisor {
         mut state: S,
         mut task: impl for<'a> FnMut(&'a mut S) -> BoxFuture<'a, T>,
     ) -> T {
-        let place = Place::take(self, name, false);
+        let entry = self.enter(name);
         loop {
-            if let Some(ended) = self.once(&place, name, None, async { task(&mut state).await }).await {
+            if let Some(ended) = self.once(&entry, None, async { task(&mut state).await }).await {
                 return ended;
             }
         }
@@ -112,9 +113,9 @@ impl Supervisor {
         object: &str,
         mut task: impl FnMut() -> R,
     ) -> R::Output {
-        let place = Place::take(self, name, true);
+        let entry = self.entry(name, true);
         loop {
-            if let Some(ended) = self.once(&place, name, Some(&object), async { task().await }).await {
+            if let Some(ended) = self.once(&entry, Some(&object), async { task().await }).await {
                 return ended;
             }
         }
@@ -178,11 +179,26 @@ impl Supervisor {
         failing.map(|task| Arc::clone(&task.name)).collect()
     }
 
+    /// A place for a task that catches its panics itself.
+    pub fn enter(&self, name: &str) -> Entry {
+        self.entry(name, false)
+    }
+
+    fn entry(&self, name: &str, is_for_object: bool) -> Entry {
+        let name: Arc<str> = name.into();
+        let mut tasks = self.shared.tasks.lock();
+        let id = tasks.next;
+        tasks.next += 1;
+        let backoff = Backoff::begun(Instant::now());
+        tasks.running.insert(id, Task { name: Arc::clone(&name), is_for_object, backoff });
+        drop(tasks);
+        Entry { supervisor: self.clone(), name, id }
+    }
+
     /// Runs a task once. `None` if it panicked, after the pause that this costs.
     async fn once<T>(
         &self,
-        place: &Place<'_>,
-        name: &str,
+        entry: &Entry,
         object: Option<&(dyn fmt::Display + Sync)>,
         task: impl Future<Output = T>,
     ) -> Option<T> {
@@ -190,17 +206,16 @@ impl Supervisor {
         let task = async {
             tokio::select! {
                 biased;
-                () = self.shared.faults.strike(name) => std::future::pending().await,
+                () = self.shared.faults.strike(&entry.name) => std::future::pending().await,
                 ended = task => ended,
             }
         };
         if let Ok(ended) = AssertUnwindSafe(task).catch_unwind().await {
             return Some(ended);
         }
-        let pause = place.with(|backoff| backoff.panicked(Instant::now())).unwrap_or_default();
-        self.panicked(name, object.map(|object| object as &dyn fmt::Display));
+        let pause = entry.panicked(object.map(|object| object as &dyn fmt::Display));
         sleep(pause).await;
-        place.with(|backoff| backoff.begins(Instant::now()));
+        entry.begins();
         None
     }
 
@@ -210,20 +225,23 @@ impl Supervisor {
     }
 }
 
-/// The entry of a task that runs.
-struct Place<'a> {
-    supervisor: &'a Supervisor,
+/// A task that its supervisor knows of, for as long as this lives.
+pub struct Entry {
+    supervisor: Supervisor,
+    name: Arc<str>,
     id: u64,
 }
 
-impl<'a> Place<'a> {
-    fn take(supervisor: &'a Supervisor, name: &str, is_for_object: bool) -> Self {
-        let mut tasks = supervisor.shared.tasks.lock();
-        let id = tasks.next;
-        tasks.next += 1;
-        let task = Task { name: name.into(), is_for_object, backoff: Backoff::begun(Instant::now()) };
-        tasks.running.insert(id, task);
-        Self { supervisor, id }
+impl Entry {
+    /// The task panicked: counts and logs that. Returns how long to wait before it begins again.
+    pub fn panicked(&self, object: Option<&dyn fmt::Display>) -> Duration {
+        self.supervisor.panicked(&self.name, object);
+        self.with(|backoff| backoff.panicked(Instant::now())).unwrap_or_default()
+    }
+
+    /// The task begins again.
+    pub fn begins(&self) {
+        self.with(|backoff| backoff.begins(Instant::now()));
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Backoff) -> T) -> Option<T> {
@@ -232,9 +250,15 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Entry {
     fn drop(&mut self) {
         self.supervisor.shared.tasks.lock().running.remove(&self.id);
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -247,7 +271,6 @@ impl fmt::Debug for Supervisor {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
-    use std::time::Duration;
 
     use super::*;
 

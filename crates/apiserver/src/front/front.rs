@@ -15,6 +15,9 @@ use super::{Authenticator, Certificates, Error, Service, Shutdown, connection, t
 /// After an accept that failed because something ran out: how long to wait for it to come back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// What the tasks are called that take connections.
+const LISTENER: &str = "listener";
+
 /// Where a front listens, and whom it believes.
 pub struct Options {
     /// The address for HTTPS. Port 0 lets the system choose one.
@@ -85,7 +88,8 @@ impl Front {
             None => None,
         };
         let (authenticators, shutdown) = (options.authenticators, Shutdown::new());
-        let shared = Arc::new(Shared { service, authenticators, shutdown });
+        let supervisor = service.supervisor();
+        let shared = Arc::new(Shared { service, authenticators, shutdown, supervisor });
         let streams = TaskTracker::new();
         let accept =
             |listener, tls| tokio::spawn(accept(listener, tls, Arc::clone(&shared), streams.clone()));
@@ -116,7 +120,7 @@ impl Front {
         let mut drained = Drained::Clean;
         for mut listener in std::mem::take(&mut self.listeners) {
             match timeout_at(deadline, &mut listener).await {
-                Ok(ended) => report(ended),
+                Ok(ended) => report(&self.shared, ended),
                 Err(_) => {
                     drained = Drained::CutOff;
                     listener.abort();
@@ -149,13 +153,32 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error>
 /// they.
 async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Arc<Shared>, streams: TaskTracker) {
     let mut connections = JoinSet::new();
+    // A panic while one connection is taken costs none of the others.
+    let taken = shared.supervisor.run_with(LISTENER, &mut connections, |connections| {
+        Box::pin(take(&listener, tls.as_ref(), &shared, &streams, connections))
+    });
+    taken.await;
+    drop(listener);
+    while let Some(ended) = connections.join_next().await {
+        report(&shared, ended);
+    }
+}
+
+/// Takes connections until the shutdown begins.
+async fn take(
+    listener: &TcpListener,
+    tls: Option<&TlsAcceptor>,
+    shared: &Arc<Shared>,
+    streams: &TaskTracker,
+    connections: &mut JoinSet<()>,
+) {
     loop {
         tokio::select! {
-            () = shared.shutdown.begun() => break,
-            Some(ended) = connections.join_next() => report(ended),
+            () = shared.shutdown.begun() => return,
+            Some(ended) = connections.join_next() => report(shared, ended),
             accepted = listener.accept() => match accepted {
                 Ok((socket, _)) => {
-                    let (tls, shared) = (tls.clone(), Arc::clone(&shared));
+                    let (tls, shared) = (tls.cloned(), Arc::clone(shared));
                     connections.spawn(connection::serve(socket, tls, shared, streams.clone()));
                 }
                 Err(error) => {
@@ -165,15 +188,11 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Arc<Sha
             },
         }
     }
-    drop(listener);
-    while let Some(ended) = connections.join_next().await {
-        report(ended);
-    }
 }
 
-fn report(ended: Result<(), JoinError>) {
+fn report(shared: &Shared, ended: Result<(), JoinError>) {
     if ended.is_err_and(|error| error.is_panic()) {
-        tracing::error!("a connection was ended by a panic");
+        shared.supervisor.panicked("connection", None);
     }
 }
 

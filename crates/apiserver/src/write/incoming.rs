@@ -201,12 +201,12 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let mut index = 0;
+        let mut index: usize = 0;
         while items
             .next_element_seed(Walk { at: format!("{}[{index}]", self.at), paths: self.paths })?
             .is_some()
         {
-            index += 1;
+            index = index.saturating_add(1);
         }
         Ok(())
     }

@@ -13,4 +13,5 @@ mod objects;
 mod protobuf;
 mod provided;
 mod rights;
+mod supervision;
 mod watches;
