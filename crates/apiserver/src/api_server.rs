@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use watchkeeper_storage::Storage;
+use watchkeeper_supervision::Supervisor;
 
 use crate::accounts::AccountAuthenticator;
 use crate::front::{ConnectionCounts, Identity, Request, Response, Service};
@@ -14,7 +15,8 @@ use crate::server::{Error, Options, Server};
 /// made again from the storage: any number of them may run over one.
 ///
 /// It owns a few tasks that do what kube-controller-manager does elsewhere: they empty namespaces and definitions that are
-/// deleted, collect what has lost its owner, and give namespaces what every namespace has. [`stop`](Self::stop) ends them and waits for them; dropping the server ends
+/// deleted, collect what has lost its owner, and give namespaces what every namespace has. One that panics is begun
+/// again; `/readyz` names those that do not recover. [`stop`](Self::stop) ends them and waits for them; dropping the server ends
 /// them without waiting.
 pub struct ApiServer(Arc<Server>);
 
@@ -51,6 +53,10 @@ impl ApiServer {
 impl Service for ApiServer {
     fn call(&self, request: Request, identity: Identity) -> BoxFuture<'static, Response> {
         Box::pin(Arc::clone(&self.0).answer(request, identity))
+    }
+
+    fn supervisor(&self) -> Supervisor {
+        self.0.supervisor.clone()
     }
 }
 

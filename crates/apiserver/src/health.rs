@@ -73,23 +73,27 @@ fn split(path: &str) -> Option<(&str, Option<&str>)> {
     matches!(health, "healthz" | "livez" | "readyz").then_some((health, check))
 }
 
+/// `/livez` does not ask for tasks that do not recover: what they stumble over is stored, and a restart would not remove it.
 fn checks(server: &Server, health: &str, check: Option<&str>, verbose: bool) -> Reply {
     let halted = server.storage.stats().halted;
     let ready = health == "readyz";
     let stopping = ready && server.is_stopping();
+    let tasks = if health == "livez" { Vec::new() } else { tasks(server) };
     let failed = |name: &str| match name {
         "etcd" => halted.is_some(),
         "shutdown" => stopping,
-        _ => false,
+        name => tasks.iter().any(|(task, failed)| task == name && *failed),
     };
     if let Some(name) = check {
-        return match CHECKS.contains(&name) || (ready && name == "shutdown") {
+        let is_task = tasks.iter().any(|(task, _)| task == name);
+        return match CHECKS.contains(&name) || is_task || (ready && name == "shutdown") {
             true if failed(name) => Reply::text(500, "internal server error: not healthy\n"),
             true => Reply::plain(200, "ok"),
             false => Reply::no_such_page(),
         };
     }
-    let names = CHECKS.iter().copied().chain(ready.then_some("shutdown"));
+    let names = CHECKS.iter().copied().chain(tasks.iter().map(|(task, _)| task.as_str()));
+    let names = names.chain(ready.then_some("shutdown"));
     let mut lines = String::new();
     let mut is_well = true;
     for name in names {
@@ -105,6 +109,13 @@ fn checks(server: &Server, health: &str, check: Option<&str>, verbose: bool) -> 
         (true, true) => Reply::text(200, format!("{lines}{health} check passed\n")),
         (false, _) => Reply::text(500, format!("{lines}{health} check failed\n")),
     }
+}
+
+/// The checks of background tasks, and whether they have panicked again and again and not recovered.
+fn tasks(server: &Server) -> Vec<(String, bool)> {
+    let failing = server.supervisor.failing();
+    let tasks = server.supervisor.tasks().into_iter();
+    tasks.map(|task| (format!("task/{task}"), failing.contains(&task))).collect()
 }
 
 /// The version of Kubernetes that the server says it is, such as `v1.36.0+watchkeeper.0.1.0`.

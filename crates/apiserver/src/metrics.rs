@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use watchkeeper_storage::Stats;
+use watchkeeper_supervision::Supervisor;
 
 use crate::front::ConnectionCounts;
 use crate::in_flight::{Class, Rejected};
@@ -65,6 +66,7 @@ struct Storage {
     commits: Gauge,
     syncs: Gauge,
     log_bytes: Gauge,
+    checkpoint_failures: Gauge,
 }
 
 impl Default for Metrics {
@@ -114,9 +116,19 @@ impl Metrics {
                 "Bytes of the log that no checkpoint covers",
                 &self.storage.log_bytes,
             ),
+            (
+                "watchkeeper_storage_checkpoint_failures",
+                "Checkpoints that failed since the start; the log grows until one succeeds",
+                &self.storage.checkpoint_failures,
+            ),
         ] {
             registry.register(name, help, gauge.clone());
         }
+    }
+
+    /// A supervisor whose counts are shown with all others.
+    pub(crate) fn supervisor(&self) -> Supervisor {
+        Supervisor::register(&mut self.registry.lock())
     }
 
     /// Counts an answer.
@@ -151,6 +163,7 @@ impl Metrics {
         self.storage.commits.set(whole(stats.commits));
         self.storage.syncs.set(whole(stats.syncs));
         self.storage.log_bytes.set(whole(stats.log_bytes));
+        self.storage.checkpoint_failures.set(whole(stats.checkpoint_failures));
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry.lock());

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use watchkeeper_storage::{Error as StorageError, Storage};
+use watchkeeper_supervision::Supervisor;
 
 use crate::access::{self, Access, Authorization};
 use crate::accounts::AccountTokens;
@@ -111,6 +111,8 @@ pub(crate) struct Server {
     pub(crate) budget: Budget,
     /// Held while a document about all that is served is made.
     pub(crate) documenting: Arc<Semaphore>,
+    /// Watches over the tasks of this server and of those who put it on sockets.
+    pub(crate) supervisor: Supervisor,
     stopping: watch::Sender<bool>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -136,6 +138,7 @@ impl Server {
             None => AccountTokens::generate()
                 .map_err(|error| Error::Bootstrap { what: "a key".into(), why: error.to_string() })?,
         };
+        let metrics = Metrics::default();
         let server = Arc::new(Self {
             storage,
             registrar: Registrar::new(),
@@ -144,7 +147,8 @@ impl Server {
             access: Access::new(),
             accounts,
             address: Mutex::default(),
-            metrics: Metrics::default(),
+            supervisor: metrics.supervisor(),
+            metrics,
             turns: tokio::sync::Mutex::new(()),
             budget: Budget::default(),
             documenting: Arc::new(Semaphore::new(1)),
@@ -207,7 +211,7 @@ impl Server {
         self.begin_to_stop();
         let tasks = std::mem::take(&mut *self.tasks.lock());
         for task in tasks {
-            // A task that panicked has said so already; there is nothing left to wait for.
+            // Panics are caught inside; it was told to end, and has.
             let _ = task.await;
         }
     }
@@ -229,8 +233,38 @@ impl Server {
         *self.stopping.borrow()
     }
 
-    /// Runs a task until it ends or the server stops.
-    pub(crate) fn spawn(&self, task: BoxFuture<'static, ()>) {
+    /// Runs a task until it ends or the server stops. After a panic it is begun again, and has to find its way from what is
+    /// stored.
+    pub(crate) fn spawn<R>(
+        self: &Arc<Self>,
+        name: &'static str,
+        mut task: impl FnMut(Arc<Self>) -> R + Send + 'static,
+    ) where
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let server = Arc::clone(self);
+        self.keep(async move {
+            server.supervisor.run(name, || task(Arc::clone(&server))).await;
+        });
+    }
+
+    /// The same for work on one object, which does not make the server unready if it fails.
+    pub(crate) fn spawn_for<R>(
+        self: &Arc<Self>,
+        name: &'static str,
+        object: String,
+        mut task: impl FnMut(Arc<Self>) -> R + Send + 'static,
+    ) where
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let server = Arc::clone(self);
+        self.keep(async move {
+            server.supervisor.run_for(name, &object, || task(Arc::clone(&server))).await;
+        });
+    }
+
+    /// Runs something until it ends or the server stops, which waits for it.
+    fn keep(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut stopping = self.stopping();
         let handle = tokio::spawn(async move {
             tokio::select! {

@@ -38,8 +38,24 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// A time as RFC 3339 in whole seconds, UTC. Times before 1970 are 1970.
+/// The last time that is written, in seconds since 1970: the beginning of 9999. RFC 3339 ends with that year, and clients have to
+/// be able to read it in any zone; some cannot hold its last day.
+const LAST_SECOND: u64 = 253_370_764_800;
+
+/// The last time that objects carry.
+fn last() -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_secs(LAST_SECOND)).unwrap_or(UNIX_EPOCH)
+}
+
+/// So long after a time, but not after the last time that objects carry. kube-apiserver overflows instead, and says some
+/// time in the past.
+pub(crate) fn after(time: SystemTime, wait: Duration) -> SystemTime {
+    time.checked_add(wait).map_or_else(last, |time| time.min(last()))
+}
+
+/// A time as RFC 3339 in whole seconds, UTC. Times before 1970 are 1970, those after the last time that objects carry are that.
 pub(crate) fn stamp(time: SystemTime) -> String {
+    let time = time.min(last());
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days);
@@ -100,11 +116,23 @@ mod tests {
             assert_eq!(stamp(time), text);
             assert_eq!(parse(text), Some(time));
         }
+        assert_eq!(parse("9999-01-01T00:00:00Z"), Some(last()));
         let with_fraction = parse("2025-11-15T06:23:41.123456Z");
         assert_eq!(with_fraction, parse("2025-11-15T06:23:41Z"));
         for wrong in ["", "2025-11-15", "2025-13-15T06:23:41Z", "2025-11-15T06:23:41+01:00", "äääääääääääZ"]
         {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn no_time_is_later_than_all_clients_can_read() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_763_187_821);
+        let after = |seconds| stamp(after(now, Duration::from_secs(seconds)));
+        assert_eq!(after(30), "2025-11-15T06:24:11Z");
+        for seconds in [LAST_SECOND, i64::MAX as u64, u64::MAX] {
+            assert_eq!(after(seconds), "9999-01-01T00:00:00Z");
+        }
+        assert_eq!(stamp(now + Duration::from_secs(1 << 40)), "9999-01-01T00:00:00Z");
     }
 }

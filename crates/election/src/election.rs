@@ -75,8 +75,9 @@ impl Election {
             options,
             shared: Arc::clone(&shared),
             released,
+            begun: false,
         };
-        let task = Some(tokio::spawn(candidate.run()));
+        let task = Some(tokio::spawn(candidate.supervised()));
         Ok(Self { identity, shared, release, task })
     }
 
@@ -124,7 +125,7 @@ impl Election {
     pub async fn release(mut self) {
         self.release.send_replace(true);
         if let Some(task) = self.task.take() {
-            // One that panicked has said so already.
+            // Panics are caught inside.
             let _ = task.await;
         }
     }
@@ -160,10 +161,27 @@ struct Candidate {
     options: Options,
     shared: Arc<Shared>,
     released: watch::Receiver<bool>,
+    /// Whether it has run before.
+    begun: bool,
 }
 
 impl Candidate {
-    async fn run(mut self) {
+    async fn supervised(self) {
+        let supervisor = self.options.supervisor.clone();
+        supervisor.run_with("election", self, |candidate| Box::pin(candidate.run())).await;
+    }
+
+    async fn run(&mut self) {
+        if std::mem::replace(&mut self.begun, true) {
+            let was_leading = self.shared.state.lock().leadership.is_some();
+            self.machine.begin_again(&self.options, was_leading);
+            self.sightings.close();
+            self.publish();
+        }
+        // Only if a panic came in between: others wait until the lease runs out.
+        if *self.released.borrow() {
+            return self.shared.end();
+        }
         let mut input = Input::Wake;
         loop {
             let stamp = self.stamps.next();

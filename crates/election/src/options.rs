@@ -1,5 +1,7 @@
 use std::time::{Duration, SystemTime};
 
+use watchkeeper_supervision::Supervisor;
+
 use crate::{Clock, identity};
 
 /// How much longer than the retry period a pause can be: it is jittered.
@@ -27,6 +29,8 @@ pub struct Options {
     pub wall_clock: fn() -> SystemTime,
     /// Where jitter comes from.
     pub seed: u64,
+    /// What watches over the task.
+    pub supervisor: Supervisor,
 }
 
 impl Default for Options {
@@ -40,6 +44,7 @@ impl Default for Options {
             clock: Clock::default(),
             wall_clock: SystemTime::now,
             seed: fastrand::u64(..),
+            supervisor: Supervisor::default(),
         }
     }
 }

@@ -16,7 +16,7 @@ pub struct Counts {
     pub limited: u64,
     /// Were refused by the server.
     pub rejected: u64,
-    /// Could not be written, however often that was tried.
+    /// Could not be written, however often that was tried, or made the writer panic.
     pub failed: u64,
 }
 

@@ -55,7 +55,11 @@ impl Events {
         let (ending, hurry) = watch::channel(false);
         let counters = Arc::new(Counters::default());
         let writer = Writer { client, options: options.clone(), counters: Arc::clone(&counters), hurry };
-        let task = Some(tokio::spawn(run(waiting, Series::new(options), writer)));
+        let supervisor = options.supervisor.clone();
+        let task =
+            Task { waiting, series: Series::new(options), writer, start: Instant::now(), in_hand: false };
+        let task = async move { supervisor.run_with("events", task, |task| Box::pin(task.run())).await };
+        let task = Some(tokio::spawn(task));
         Self { recorder: Recorder { queue, counters }, ending, task }
     }
 
@@ -89,41 +93,65 @@ impl Drop for Events {
     }
 }
 
-async fn run(mut waiting: mpsc::Receiver<(ObjectRef, Event)>, mut series: Series, mut writer: Writer) {
-    let start = Instant::now();
-    let mut ending = writer.hurry.clone();
-    let mut sweep = interval(SWEEP);
-    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            biased;
-            Ok(()) = ending.changed() => waiting.close(),
-            next = waiting.recv() => match next {
-                Some((regarding, event)) => {
-                    let now = start.elapsed();
-                    let wall = (writer.options.wall_clock)();
-                    match series.take(now, wall, regarding, event) {
-                        Verdict::New(write) => writer.write(write).await,
-                        Verdict::Repeated(write) => {
-                            count(&writer.counters.repeated);
-                            if let Some(write) = write {
-                                writer.write(write).await;
-                            }
-                        }
-                        Verdict::Limited => count(&writer.counters.limited),
+/// What the task has. A panic costs the event that is in hand.
+struct Task {
+    waiting: mpsc::Receiver<(ObjectRef, Event)>,
+    series: Series,
+    writer: Writer,
+    start: Instant,
+    /// Whether an event was taken and nothing has become of it yet.
+    in_hand: bool,
+}
+
+impl Task {
+    async fn run(&mut self) {
+        if std::mem::take(&mut self.in_hand) {
+            count(&self.writer.counters.failed);
+        }
+        let mut ending = self.writer.hurry.clone();
+        ending.mark_unchanged();
+        if *ending.borrow() {
+            self.waiting.close();
+        }
+        let mut sweep = interval(SWEEP);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                Ok(()) = ending.changed() => self.waiting.close(),
+                next = self.waiting.recv() => match next {
+                    Some((regarding, event)) => {
+                        self.in_hand = true;
+                        self.take(regarding, event).await;
+                        self.in_hand = false;
                     }
-                }
-                None => break,
-            },
-            _ = sweep.tick() => {
-                for write in series.due(start.elapsed(), false) {
-                    writer.write(write).await;
+                    None => break,
+                },
+                _ = sweep.tick() => {
+                    for write in self.series.due(self.start.elapsed(), false) {
+                        self.writer.write(write).await;
+                    }
                 }
             }
         }
+        for write in self.series.due(self.start.elapsed(), true) {
+            self.writer.write(write).await;
+        }
     }
-    for write in series.due(start.elapsed(), true) {
-        writer.write(write).await;
+
+    async fn take(&mut self, regarding: ObjectRef, event: Event) {
+        let now = self.start.elapsed();
+        let wall = (self.writer.options.wall_clock)();
+        match self.series.take(now, wall, regarding, event) {
+            Verdict::New(write) => self.writer.write(write).await,
+            Verdict::Repeated(write) => {
+                count(&self.writer.counters.repeated);
+                if let Some(write) = write {
+                    self.writer.write(write).await;
+                }
+            }
+            Verdict::Limited => count(&self.writer.counters.limited),
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 use std::time::{Duration, SystemTime};
 
+use watchkeeper_supervision::Supervisor;
+
 /// What can be chosen about [`Events`](crate::Events). The numbers are those of client-go.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -24,6 +26,8 @@ pub struct Options {
     pub retry: Duration,
     /// What time it is, as events say.
     pub wall_clock: fn() -> SystemTime,
+    /// What watches over the task that writes.
+    pub supervisor: Supervisor,
 }
 
 impl Options {
@@ -43,6 +47,7 @@ impl Options {
             tries: 12,
             retry: Duration::from_secs(10),
             wall_clock: SystemTime::now,
+            supervisor: Supervisor::default(),
         }
     }
 }

@@ -259,3 +259,38 @@ async fn the_end_does_not_wait_out_a_pause() {
     assert_eq!(events.shutdown(SECOND * 5).await.created, 1);
     assert!(begin.elapsed() < SECOND, "{:?}", begin.elapsed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_writer_that_panics_goes_on() {
+    let env = TestEnv::start().await;
+    let mut options = Options::new("example.com/operator");
+    let supervisor = watchkeeper_supervision::Supervisor::default();
+    options.supervisor = supervisor.clone();
+    let events = Events::start(env.client(), options);
+    events.recorder().event(&widget("a"), broken("the wheel came off"));
+    written(&env, 1).await;
+    supervisor.inject("events");
+    eventually(|| async { supervisor.panics("events") == 1 }).await;
+    events.recorder().event(&widget("b"), broken("the wheel came off"));
+    written(&env, 2).await;
+    let counts = events.shutdown(SECOND).await;
+    assert_eq!((counts.created, counts.failed), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_makes_the_writer_panic_is_counted_and_costs_no_other() {
+    let env = TestEnv::start().await;
+    let mut options = Options::new("example.com/operator");
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    options.wall_clock = || {
+        assert_ne!(CALLS.fetch_add(1, Ordering::Relaxed), 1, "no such time");
+        std::time::SystemTime::now()
+    };
+    let events = Events::start(env.client(), options);
+    for name in ["a", "b", "c"] {
+        events.recorder().event(&widget(name), broken("the wheel came off"));
+    }
+    written(&env, 2).await;
+    let counts = events.shutdown(SECOND).await;
+    assert_eq!((counts.created, counts.failed), (2, 1));
+}

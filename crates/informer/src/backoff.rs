@@ -58,9 +58,9 @@ impl Curve {
             self.next = self.backoff.base;
         }
         let wait = self.next.min(cap);
-        self.next = (wait * 2).min(cap);
-        let wait = wait + wait.mul_f64(random.f64());
-        self.last = Some(now + wait);
+        self.next = wait.saturating_mul(2).min(cap);
+        let wait = wait.saturating_add(wait.mul_f64(random.f64()));
+        self.last = now.checked_add(wait);
         wait
     }
 }

@@ -149,6 +149,7 @@ impl<K: Readable> Informer<K> {
             capabilities,
             shared: Arc::clone(&inner.shared),
             part,
+            begun: false,
             report: Box::new(move |report| {
                 status.send_if_modified(|sources| {
                     sources
@@ -158,7 +159,7 @@ impl<K: Readable> Informer<K> {
                 });
             }),
         };
-        let task = inner.runtime.spawn(reflector.run());
+        let task = inner.runtime.spawn(reflector.supervised());
         reflectors.running.push(Running { id, part, task });
         id
     }
@@ -191,7 +192,7 @@ impl<K: Readable> Informer<K> {
 
 async fn end(task: JoinHandle<()>) {
     task.abort();
-    // The only outcomes are that it was cancelled or that it panicked, and it is over either way.
+    // It was cancelled; panics are caught inside.
     let _ = task.await;
 }
 

@@ -7,6 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use watchkeeper_supervision::Supervisor;
 
 /// The metrics of all informers that are given it. Register it once, in a registry of your own.
 ///
@@ -48,6 +49,8 @@ pub struct Metrics {
     coalesced: Family<SubscriberLabel, Counter>,
     delay: Family<SubscriberLabel, Delay, fn() -> Delay>,
     panics: Family<SubscriberLabel, Counter>,
+    /// Counts what the others do not: tasks that panic.
+    supervisor: Supervisor,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -109,11 +112,19 @@ impl Default for Metrics {
             coalesced: Family::default(),
             delay: Family::new_with_constructor(delay_histogram),
             panics: Family::default(),
+            supervisor: Supervisor::default(),
         }
     }
 }
 
 impl Metrics {
+    /// Has this supervisor watch over the tasks of the informers. Default: one that nobody asks.
+    #[must_use]
+    pub fn supervised_by(mut self, supervisor: &Supervisor) -> Self {
+        self.supervisor = supervisor.clone();
+        self
+    }
+
     /// Registers all metrics. The result is cheap to clone and is handed to every informer.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
@@ -201,6 +212,10 @@ pub(crate) struct InformerMetrics {
 }
 
 impl InformerMetrics {
+    pub(crate) fn supervisor(&self) -> &Supervisor {
+        &self.all.supervisor
+    }
+
     /// What is no longer held is no longer shown. The series stay, so that a successor of the same name can go on.
     pub(crate) fn clear(&self) {
         self.objects.set(0);

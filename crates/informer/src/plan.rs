@@ -124,7 +124,7 @@ impl Plan {
     /// Something was lost that could not be named: a new snapshot is due in a while.
     pub(crate) fn doubt(&mut self, now: Instant) {
         if self.doubt.is_none() {
-            self.doubt = Some(now + self.curve.wait(now, &mut self.random));
+            self.doubt = now.checked_add(self.curve.wait(now, &mut self.random));
         }
     }
 

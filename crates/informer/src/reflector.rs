@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, sleep, sleep_until};
 use watchkeeper_core::{Capabilities, Error, Event, Freshness, Order, Rejection, Source, Start, Version};
+use watchkeeper_supervision::Entry as Feed;
 
 use crate::dictionary::Dictionary;
 use crate::journal::Entry;
@@ -23,6 +24,8 @@ pub(crate) struct Reflector<K: Readable, S> {
     pub(crate) shared: Arc<Shared<K>>,
     pub(crate) part: u16,
     pub(crate) plan: Plan,
+    /// Whether it has run before.
+    pub(crate) begun: bool,
     pub(crate) report: Box<dyn Fn(Report) + Send + Sync>,
 }
 
@@ -57,11 +60,25 @@ struct Progress {
 }
 
 impl<K: Readable, S: Source> Reflector<K, S> {
-    pub(crate) async fn run(mut self) {
-        let mut start = self.plan.start();
+    /// Runs until it is dropped. Panics of the source are failures like others; those outside of it begin the run again.
+    pub(crate) async fn supervised(self) {
+        let supervisor = self.shared.metrics.supervisor().clone();
+        let name = format!("informer {}", self.shared.name);
+        let feed = supervisor.enter(&name);
+        supervisor.run_with(&name, (self, feed), |(reflector, feed)| Box::pin(reflector.run(feed))).await;
+    }
+
+    async fn run(&mut self, feed: &Feed) {
+        let mut start = match std::mem::replace(&mut self.begun, true) {
+            false => self.plan.start(),
+            true => self.plan.next(&panicked(), Instant::now()).start,
+        };
         loop {
-            let ended =
-                AssertUnwindSafe(self.follow(start)).catch_unwind().await.unwrap_or_else(|_| panicked());
+            feed.begins();
+            let ended = AssertUnwindSafe(self.follow(start)).catch_unwind().await.unwrap_or_else(|_| {
+                feed.panicked(None);
+                panicked()
+            });
             if let End::Failed(error) = &ended.end {
                 self.shared.metrics.error(error.class());
                 tracing::warn!(informer = %self.shared.name, source = self.source.name(), %error, "feed failed");
@@ -264,8 +281,11 @@ impl<K: Readable, S: Source> Reflector<K, S> {
             Some(dictionary) => shared.compress_with(dictionary),
             None => shared.codec.give_up_compression(),
         });
-        // It fails only if the runtime shuts down, and then nobody needs it.
-        let _ = learned.await;
+        // It is cancelled only if the runtime shuts down, and then nobody needs it.
+        if learned.await.is_err_and(|error| error.is_panic()) {
+            self.shared.metrics.supervisor().panicked("dictionary", Some(&self.shared.name));
+            self.shared.codec.give_up_compression();
+        }
     }
 }
 

@@ -54,7 +54,7 @@ impl<K: Readable> Subscription<K> {
     /// [`Cause::Resync`](watchkeeper_core::Cause::Resync), unless a change of it waits anyway. Local: nobody is asked.
     #[must_use]
     pub fn resync(mut self, period: Duration) -> Self {
-        self.resync = Some(Resync { every: period, due: Instant::now() + period });
+        self.resync = Instant::now().checked_add(period).map(|due| Resync { every: period, due });
         self
     }
 
@@ -98,36 +98,51 @@ impl<K: Readable> Subscription<K> {
 
     /// Calls a handler for every change, in a task of its own, one change after the other. A handler that panics is
     /// counted and called again for the next change.
-    pub fn handle<F, R>(mut self, mut handler: F) -> Handler
+    pub fn handle<F, R>(self, handler: F) -> Handler
     where
         F: FnMut(Change<Object<K>>) -> R + Send + 'static,
-        R: Future<Output = ()> + Send,
+        R: Future<Output = ()> + Send + 'static,
     {
-        let (stop, mut stopped) = tokio::sync::watch::channel(false);
+        let (stop, stopped) = tokio::sync::watch::channel(false);
         let synced = self.synced();
         let task = tokio::spawn(async move {
-            loop {
-                // An error means that the handle was dropped, which stops as well.
-                let change = tokio::select! {
-                    biased;
-                    _ = stopped.wait_for(|stop| *stop) => break,
-                    change = self.next() => change,
-                };
-                let Some(change) = change else { break };
-                let key = change.key.clone();
-                let called = AssertUnwindSafe(async { handler(change).await });
-                if called.catch_unwind().await.is_err() {
-                    self.outbox.metrics.panics.inc();
-                    tracing::error!(informer = %self.inner.shared.name, object = %key, "handler panicked");
-                }
-            }
+            let supervisor = self.inner.shared.metrics.supervisor().clone();
+            let name = format!("handler of {}", self.inner.shared.name);
+            let state = (self, handler, stopped);
+            let handled = supervisor.run_with(&name, state, |(subscription, handler, stopped)| {
+                Box::pin(subscription.handle_all(handler, stopped))
+            });
+            handled.await;
         });
         Handler { stop, task, synced: synced.boxed().shared() }
     }
 
+    async fn handle_all<F, R>(&mut self, handler: &mut F, stopped: &mut tokio::sync::watch::Receiver<bool>)
+    where
+        F: FnMut(Change<Object<K>>) -> R,
+        R: Future<Output = ()>,
+    {
+        loop {
+            // An error means that the handle was dropped, which stops as well.
+            let change = tokio::select! {
+                biased;
+                _ = stopped.wait_for(|stop| *stop) => break,
+                change = self.next() => change,
+            };
+            let Some(change) = change else { break };
+            let key = change.key.clone();
+            let called = AssertUnwindSafe(async { handler(change).await });
+            if called.catch_unwind().await.is_err() {
+                self.outbox.metrics.panics.inc();
+                tracing::error!(informer = %self.inner.shared.name, object = %key, "handler panicked");
+            }
+        }
+    }
+
     fn show_again(&mut self) {
         if let Some(resync) = &mut self.resync {
-            resync.due = Instant::now() + resync.every;
+            // It was possible to wait as long before.
+            resync.due = Instant::now().checked_add(resync.every).unwrap_or(resync.due);
             let shared = &self.inner.shared;
             self.outbox.show_all(&shared.state.read(), false, shared.stamp());
         }

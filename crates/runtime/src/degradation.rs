@@ -54,7 +54,11 @@ impl Watched {
         self.names.push(Arc::clone(name));
         let look = status.clone();
         self.ready.set(format!("cache {name}"), Arc::new(move || readiness(&look.borrow())));
-        self.tasks.spawn(report(status.clone(), self.metrics.clone()));
+        let (status, metrics) = (status.clone(), self.metrics.clone());
+        self.tasks.spawn(async move {
+            let report = || report(status.clone(), metrics.clone());
+            metrics.supervisor.run("cache-status", report).await;
+        });
     }
 }
 

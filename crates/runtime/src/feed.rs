@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -14,6 +13,7 @@ use watchkeeper_client::Client;
 use watchkeeper_core::{Cause as Why, Change, ChangeKind, Key};
 use watchkeeper_informer::{Informer, InformerSet, Object, Readable, SourceStatus, Subscription};
 use watchkeeper_queue::{Add, Priority, Queue};
+use watchkeeper_supervision::Supervisor;
 
 use crate::cause::{Cause, Causes};
 use crate::hot_loop::HotLoops;
@@ -29,6 +29,7 @@ pub(crate) struct Sink<R> {
     pub(crate) queue: Queue<R>,
     pub(crate) causes: Causes<R>,
     pub(crate) hot_loops: HotLoops<R>,
+    pub(crate) supervisor: Supervisor,
     /// What every priority of this controller is relative to.
     pub(crate) priority: Priority,
 }
@@ -153,18 +154,22 @@ where
         };
         let subscription = informer.subscribe(&self.sink.controller);
         let synced = subscription.synced().boxed().shared();
-        let task = tokio::spawn(self.run(subscription, Arc::clone(&name)));
+        let supervisor = self.sink.supervisor.clone();
+        let (task, state) = (format!("feed {name}"), (self, subscription, Arc::clone(&name)));
+        let task = tokio::spawn(async move {
+            let fed = supervisor
+                .run_with(&task, state, |(pump, changes, source)| Box::pin(pump.run(changes, source)));
+            fed.await;
+        });
         Feed { name, status, synced, task: AbortOnDropHandle::new(task) }
     }
 
-    async fn run(self, mut subscription: Subscription<K>, source: Arc<str>) {
-        let mut turn = 0;
+    async fn run(&mut self, subscription: &mut Subscription<K>, source: &Arc<str>) {
+        let mut turn: u32 = 0;
         while let Some(change) = subscription.next().await {
             // A mistake of ours, for user code is caught where it is called; it costs this change and not all that follow.
-            if catch_unwind(AssertUnwindSafe(|| self.make_work(&change, &source))).is_err() {
-                tracing::error!(object = %change.key, source = &*source, "a change was lost: its feed panicked");
-            }
-            turn += 1;
+            self.sink.supervisor.caught("feed", &change.key, || self.make_work(&change, source));
+            turn = turn.wrapping_add(1);
             if turn % TURN == 0 {
                 tokio::task::yield_now().await;
             }

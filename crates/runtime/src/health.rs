@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -31,7 +32,7 @@ impl Checks {
     pub(crate) fn failing(&self) -> Vec<(String, String)> {
         // A check is the user's code: it is not called under the lock.
         let checks = self.checks.read().clone();
-        checks.into_iter().filter_map(|(name, check)| Some((name, check().err()?))).collect()
+        checks.into_iter().filter_map(|(name, check)| Some((name, ask(&check).err()?))).collect()
     }
 
     /// All checks, as Kubernetes' own probes are written: `ok`, or a line for each check.
@@ -41,7 +42,7 @@ impl Checks {
         let mut healthy = true;
         for (name, check) in checks {
             // Writing to a String does not fail.
-            let _ = match check() {
+            let _ = match ask(&check) {
                 Ok(()) => writeln!(lines, "[+]{name} ok"),
                 Err(reason) => {
                     healthy = false;
@@ -60,11 +61,16 @@ impl Checks {
     /// One check; `None` if there is none of that name.
     pub(crate) fn one(&self, name: &str) -> Option<Finding> {
         let check = self.checks.read().get(name).cloned()?;
-        Some(match check() {
+        Some(match ask(&check) {
             Ok(()) => Finding { healthy: true, text: "ok".to_owned() },
             Err(reason) => Finding { healthy: false, text: format!("{reason}\n") },
         })
     }
+}
+
+/// A check that panics fails.
+fn ask(check: &Check) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(|| check())).unwrap_or_else(|_| Err("the check panicked".into()))
 }
 
 #[cfg(test)]
@@ -84,5 +90,14 @@ mod tests {
         assert!(checks.one("cache pods").unwrap().healthy);
         assert_eq!(checks.one("cache secrets").unwrap().text, "denied\n");
         assert_eq!(checks.one("other"), None);
+    }
+
+    #[test]
+    fn a_check_that_panics_fails() {
+        let checks = Checks::default();
+        checks.set("mine", Arc::new(|| panic!("a mistake")));
+        assert_eq!(checks.failing(), [("mine".to_owned(), "the check panicked".to_owned())]);
+        assert!(!checks.all(false).healthy);
+        assert!(!checks.one("mine").unwrap().healthy);
     }
 }

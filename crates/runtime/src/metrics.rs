@@ -9,6 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use watchkeeper_supervision::Supervisor;
 
 use crate::hot_loop::Loop;
 use crate::rest::Requests;
@@ -23,6 +24,8 @@ const SECONDS: [f64; 27] = [
 #[derive(Clone)]
 pub(crate) struct Metrics {
     pub(crate) registry: Arc<Mutex<Registry>>,
+    /// Watches over the tasks of the manager.
+    pub(crate) supervisor: Supervisor,
     pub(crate) queues: watchkeeper_queue::Metrics,
     pub(crate) informers: watchkeeper_informer::Metrics,
     families: Families,
@@ -105,7 +108,8 @@ impl Metrics {
         let (leading, hot_loops, degraded) = (Family::default(), Family::default(), Family::default());
         let (slow_renewals, requests) = (Family::default(), Requests::default());
         let queues = watchkeeper_queue::Metrics::register(&mut registry);
-        let informers = watchkeeper_informer::Metrics::register(&mut registry);
+        let supervisor = Supervisor::register(&mut registry);
+        let informers = watchkeeper_informer::Metrics::register(&mut registry).supervised_by(&supervisor);
         let named = registry.sub_registry_with_prefix("controller_runtime");
         named.register("reconcile", "Reconciles by how they ended", families.total.clone());
         named.register("reconcile_errors", "Reconciles that failed", families.errors.clone());
@@ -134,7 +138,18 @@ impl Metrics {
         ours.register("hot_loops", "Objects that kept their own controller busy", hot_loops.clone());
         ours.register("source_degraded", "1 while a source cannot be watched, by reason", degraded.clone());
         let registry = Arc::new(Mutex::new(registry));
-        Self { registry, queues, informers, families, leading, slow_renewals, requests, hot_loops, degraded }
+        Self {
+            registry,
+            supervisor,
+            queues,
+            informers,
+            families,
+            leading,
+            slow_renewals,
+            requests,
+            hot_loops,
+            degraded,
+        }
     }
 
     pub(crate) fn controller(&self, name: &str) -> ControllerMetrics {

@@ -11,7 +11,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::health::{Checks, Finding};
@@ -38,18 +38,31 @@ impl Server {
     pub(crate) async fn start(address: SocketAddr, pages: Pages) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let task = tokio::spawn(accept(listener, pages));
+        let task = tokio::spawn(async move {
+            let supervisor = pages.metrics.supervisor.clone();
+            supervisor.run("probes", || accept(&listener, pages.clone())).await;
+        });
         Ok(Self { address, _task: AbortOnDropHandle::new(task) })
     }
 }
 
-async fn accept(listener: TcpListener, pages: Pages) {
+async fn accept(listener: &TcpListener, pages: Pages) {
+    let supervisor = pages.metrics.supervisor.clone();
+    let report = |ended: Result<(), JoinError>| {
+        if ended.is_err_and(|error| error.is_panic()) {
+            supervisor.panicked("probe", None);
+        }
+    };
     let mut connections = JoinSet::new();
     loop {
         while connections.len() >= CONNECTIONS {
-            connections.join_next().await;
+            if let Some(ended) = connections.join_next().await {
+                report(ended);
+            }
         }
-        while connections.try_join_next().is_some() {}
+        while let Some(ended) = connections.try_join_next() {
+            report(ended);
+        }
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {

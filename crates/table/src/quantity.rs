@@ -91,7 +91,7 @@ fn suffix_of(suffix: &str) -> Option<(Format, i32)> {
         return Some((Format::Binary, *power as i32));
     }
     let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    (exponent.abs() <= 30).then_some((Format::Exponent, exponent))
+    (exponent.unsigned_abs() <= 30).then_some((Format::Exponent, exponent))
 }
 
 fn round_up(value: i128, divisor: i128) -> i128 {
@@ -143,5 +143,13 @@ mod tests {
             assert_eq!(Some(canonical(text).as_str()), expected, "{text}");
         }
         Ok(())
+    }
+
+    #[test]
+    fn an_exponent_that_means_nothing_is_shown_as_it_is() {
+        for text in ["1e-2147483648", "1.5e-2147483648", "1e2147483647", "999999999999999999999999999999e30"]
+        {
+            assert_eq!(canonical(&text.into()), text);
+        }
     }
 }

@@ -1,3 +1,5 @@
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// Where a share is not a whole number.

@@ -1,3 +1,5 @@
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 

@@ -9,6 +9,9 @@ use crate::failure::Failure;
 use crate::server::Server;
 use crate::write::{Part, Place};
 
+/// What the task is called.
+pub(super) const TASK: &str = "role-aggregation";
+
 /// Works out the sums again whenever something changed. A sum may be a part of another, which this notices as one more
 /// change.
 pub(super) async fn run(server: Arc<Server>) {
@@ -16,7 +19,8 @@ pub(super) async fn run(server: Arc<Server>) {
     loop {
         changes.mark_unchanged();
         for (name, rules) in outdated(&server) {
-            if let Err(failure) = update(&server, &name, &rules).await {
+            let updated = server.supervisor.caught_async(TASK, &name, update(&server, &name, &rules)).await;
+            if let Some(Err(failure)) = updated {
                 tracing::warn!(role = %name, failure = %failure.message, "a role could not be summed up");
             }
         }

@@ -9,8 +9,11 @@ use watchkeeper_rbac::{Binding, ClusterRole, Policy, Role};
 use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
 
 use super::{Access, GROUP};
-use crate::resource::ROOT;
+use crate::resource::{ROOT, Resource};
 use crate::server::Server;
+
+/// What the task is called.
+pub(super) const TASK: &str = "access";
 
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -32,9 +35,8 @@ pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
     Ok(page.revision)
 }
 
-/// Follows what changes after a revision that was taken in.
-pub(super) async fn follow(server: Arc<Server>, revision: Revision) {
-    let mut loaded = Some(revision);
+/// Follows what changes after a revision that was taken in; without one, takes in everything first.
+pub(super) async fn follow(server: Arc<Server>, mut loaded: Option<Revision>) {
     loop {
         match follow_once(&server, loaded.take()).await {
             Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
@@ -64,23 +66,29 @@ async fn follow_once(server: &Server, loaded: Option<Revision>) -> Result<(), Er
 /// Takes in or forgets what is under a key.
 fn set(server: &Server, policy: &mut Policy, key: &str, entry: Option<&Entry>) {
     let Some(resource) = server.registry().of_key(key) else { return };
-    let object: Option<Value> = entry.and_then(|entry| match resource.read(entry) {
-        Ok(object) => Some(object),
-        Err(error) => {
-            tracing::error!(%error, "a role or binding is not in force");
-            None
-        }
-    });
     let (namespace, name) = resource.split_key(key);
     let namespace = namespace.unwrap_or_default();
     match resource.plural.as_str() {
-        "clusterroles" => policy.set_cluster_role(name, object.as_ref().map(ClusterRole::read)),
-        "roles" => policy.set_role(namespace, name, object.as_ref().map(Role::read)),
+        "clusterroles" => policy.set_cluster_role(name, read(server, &resource, entry, ClusterRole::read)),
+        "roles" => policy.set_role(namespace, name, read(server, &resource, entry, Role::read)),
         "clusterrolebindings" | "rolebindings" => {
-            policy.set_binding(namespace, name, object.as_ref().map(Binding::read));
+            policy.set_binding(namespace, name, read(server, &resource, entry, Binding::read));
         }
         _ => {}
     }
+}
+
+/// Reads a role or a binding. One that cannot be read is not in force, whatever it was before.
+fn read<T>(
+    server: &Server,
+    resource: &Resource,
+    entry: Option<&Entry>,
+    read: impl FnOnce(&Value) -> T,
+) -> Option<T> {
+    let entry = entry?;
+    let found =
+        server.supervisor.caught(TASK, &entry.key, || resource.read(entry).map(|object| read(&object)))?;
+    found.inspect_err(|error| tracing::error!(%error, "a role or binding is not in force")).ok()
 }
 
 impl Access {

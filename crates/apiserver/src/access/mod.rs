@@ -88,9 +88,10 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     }
     bootstrap::reconcile(server).await?;
     let revision = follower::load(server).await?;
-    server.spawn(Box::pin(follower::follow(Arc::clone(server), revision)));
+    let mut loaded = Some(revision);
+    server.spawn(follower::TASK, move |server| follower::follow(server, loaded.take()));
     if server.options.role_aggregation {
-        server.spawn(Box::pin(aggregation::run(Arc::clone(server))));
+        server.spawn(aggregation::TASK, aggregation::run);
     }
     Ok(())
 }

@@ -77,7 +77,7 @@ impl Server {
             "spec": {"audiences": spec.audiences, "expirationSeconds": spec.seconds, "boundObjectRef": spec.reference},
             "status": {
                 "token": token,
-                "expirationTimestamp": crate::time::stamp(now + Duration::from_secs(spec.seconds.unsigned_abs())),
+                "expirationTimestamp": crate::time::stamp(crate::time::after(now, Duration::from_secs(spec.seconds.unsigned_abs()))),
             },
         });
         Ok(Reply::object(201, &object, accepted.format))

@@ -13,6 +13,7 @@ use http::{Method, Response, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
+use watchkeeper_supervision::Supervisor;
 
 use super::authenticator::{Unauthorized, bearer_token, identify};
 use super::connection_state::Run;
@@ -31,6 +32,7 @@ pub(super) struct Shared {
     pub(super) connections: Arc<Connections>,
     /// By which certificates expire.
     pub(super) clock: Clock,
+    pub(super) supervisor: Supervisor,
 }
 
 /// What the requests of one connection have in common.
@@ -97,7 +99,7 @@ async fn call(peer: &Peer, mut request: http::Request<Incoming>, identity: Ident
     let answer = async move { service.call(request, identity).await };
     // A panic is the end of this request, not of the others on its connection.
     AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|_| {
-        tracing::error!("a request made the service panic");
+        peer.shared.supervisor.panicked("request", None);
         status(
             StatusCode::INTERNAL_SERVER_ERROR,
             "InternalError",

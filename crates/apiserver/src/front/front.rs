@@ -23,6 +23,9 @@ const ACCEPT_PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration:
 /// How often that is logged at most.
 const ACCEPT_LOG: Duration = Duration::from_secs(10);
 
+/// What the tasks are called that take connections.
+const LISTENER: &str = "listener";
+
 /// Where a front listens, and whom it believes.
 pub struct Options {
     /// The address for HTTPS. Port 0 lets the system choose one.
@@ -98,12 +101,14 @@ impl Front {
             Some(address) => Some(listen(address).await?),
             None => None,
         };
+        let supervisor = service.supervisor();
         let shared = Arc::new(Shared {
             service,
             authenticators: options.authenticators,
             shutdown: Shutdown::new(),
             connections: Connections::new(options.limits),
             clock: options.clock,
+            supervisor,
         });
         let streams = TaskTracker::new();
         let accept =
@@ -140,7 +145,7 @@ impl Front {
         let mut drained = Drained::Clean;
         for mut listener in std::mem::take(&mut self.listeners) {
             match timeout_at(deadline, &mut listener).await {
-                Ok(ended) => report(ended),
+                Ok(ended) => report(&self.shared, ended),
                 Err(_) => {
                     drained = Drained::CutOff;
                     listener.abort();
@@ -173,12 +178,31 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error>
 /// they.
 async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Arc<Shared>, streams: TaskTracker) {
     let mut connections = JoinSet::new();
+    // A panic while one connection is taken costs none of the others.
+    let taken = shared.supervisor.run_with(LISTENER, &mut connections, |connections| {
+        Box::pin(take(&listener, tls.as_ref(), &shared, &streams, connections))
+    });
+    taken.await;
+    drop(listener);
+    while let Some(ended) = connections.join_next().await {
+        report(&shared, ended);
+    }
+}
+
+/// Takes connections until the shutdown begins.
+async fn take(
+    listener: &TcpListener,
+    tls: Option<&TlsAcceptor>,
+    shared: &Arc<Shared>,
+    streams: &TaskTracker,
+    connections: &mut JoinSet<()>,
+) {
     let mut logged = None;
     loop {
         let accepted = tokio::select! {
-            () = shared.shutdown.begun() => break,
+            () = shared.shutdown.begun() => return,
             Some(ended) = connections.join_next() => {
-                report(ended);
+                report(shared, ended);
                 continue;
             }
             accepted = listener.accept() => accepted,
@@ -187,12 +211,12 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Arc<Sha
             Ok((socket, peer)) => {
                 let local = socket.local_addr().ok().map(|address| address.ip());
                 let connection = tokio::select! {
-                    () = shared.shutdown.begun() => break,
+                    () = shared.shutdown.begun() => return,
                     connection = shared.connections.admit(peer, local) => connection,
                 };
                 // Without a place it is closed here.
                 let Some(connection) = connection else { continue };
-                let (tls, shared) = (tls.clone(), Arc::clone(&shared));
+                let (tls, shared) = (tls.cloned(), Arc::clone(shared));
                 connections.spawn(connection::serve(socket, connection, tls, shared, streams.clone()));
             }
             // The client was gone before it was accepted.
@@ -208,15 +232,11 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Arc<Sha
             }
         }
     }
-    drop(listener);
-    while let Some(ended) = connections.join_next().await {
-        report(ended);
-    }
 }
 
-fn report(ended: Result<(), JoinError>) {
+fn report(shared: &Shared, ended: Result<(), JoinError>) {
     if ended.is_err_and(|error| error.is_panic()) {
-        tracing::error!("a connection was ended by a panic");
+        shared.supervisor.panicked("connection", None);
     }
 }
 

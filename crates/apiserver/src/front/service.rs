@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use watchkeeper_supervision::Supervisor;
 
 use super::{Body, Identity};
 
@@ -22,11 +23,21 @@ pub type Response = http::Response<Body>;
 pub trait Service: Send + Sync + 'static {
     /// Answers one request.
     fn call(&self, request: Request, identity: Identity) -> BoxFuture<'static, Response>;
+
+    /// What watches over the tasks of the front, and counts requests that panic. A service that reports its health gives its
+    /// own.
+    fn supervisor(&self) -> Supervisor {
+        Supervisor::default()
+    }
 }
 
 /// A shared service is a service.
 impl<S: Service + ?Sized> Service for Arc<S> {
     fn call(&self, request: Request, identity: Identity) -> BoxFuture<'static, Response> {
         (**self).call(request, identity)
+    }
+
+    fn supervisor(&self) -> Supervisor {
+        (**self).supervisor()
     }
 }

@@ -18,6 +18,9 @@ use crate::resource::prefix;
 use crate::server::Server;
 use crate::write::{Part, Place};
 
+/// What the task is called.
+pub(super) const TASK: &str = "api-services";
+
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -119,7 +122,10 @@ impl Keeper<'_> {
 
     /// Makes an APIService what it should be. One that others changed meanwhile is looked at again when that is heard of.
     async fn keep(&mut self, name: &str, is_start: bool) {
-        match self.try_keep(name, is_start).await {
+        // One at which this panics stays as it is.
+        let supervisor = &self.server.supervisor;
+        let kept = supervisor.caught_async(TASK, &name, self.try_keep(name, is_start)).await;
+        match kept.unwrap_or(Ok(false)) {
             Ok(true) => {
                 self.remote.insert(name.to_owned());
             }

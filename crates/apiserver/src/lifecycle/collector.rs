@@ -11,17 +11,21 @@
 mod graph;
 mod judge;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
+use tokio::time::{Instant, sleep_until};
 use watchkeeper_storage::{Entry, Error, Event, Range, Storage, Update};
 
 use crate::resource::ROOT;
 use crate::server::Server;
 use graph::{Facts, Graph};
+
+/// What the task is called.
+pub(super) const TASK: &str = "garbage-collector";
 
 /// How many objects are looked at together; their commits share syncs.
 const TOGETHER: usize = 64;
@@ -31,6 +35,9 @@ const GATHER: Duration = Duration::from_millis(2);
 
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long to wait before trying again what panicked: it will most likely do so again.
+const POISONED: Duration = Duration::from_secs(60);
 
 /// Runs until it is dropped.
 pub(super) async fn run(server: Arc<Server>) {
@@ -49,7 +56,7 @@ async fn collect(server: &Server) -> Result<(), Error> {
     let mut work = Work::default();
     let page = server.storage.range(Range::prefix(ROOT)).await?;
     for entry in &page.entries {
-        work.see(entry);
+        work.see(server, entry);
     }
     let mut watch = server.storage.watch(ROOT, page.revision).await?;
     drop(page);
@@ -57,7 +64,7 @@ async fn collect(server: &Server) -> Result<(), Error> {
     loop {
         // Whoever acts must know of everything that happened before.
         while let Some(update) = watch.next().now_or_never() {
-            work.take(update.ok_or(Error::Closed)??);
+            work.take(server, update.ok_or(Error::Closed)??);
         }
         while running.len() < TOGETHER
             && let Some(key) = work.next()
@@ -68,26 +75,36 @@ async fn collect(server: &Server) -> Result<(), Error> {
                 false => work.graph.dependents_of(&key),
             };
             running.push(async move {
-                let outcome = judge::judge(server, &key, &dependents).await;
+                let judged = judge::judge(server, &key, &dependents);
+                let outcome = server.supervisor.caught_async(TASK, &key, judged).await;
                 (key, outcome)
             });
         }
         tokio::select! {
             Some((key, outcome)) = running.next(), if !running.is_empty() => {
-                if let Err(failure) = outcome {
-                    tracing::warn!(%key, failure = %failure.message, "an object could not be collected");
-                    work.later(key);
+                match outcome {
+                    Some(Ok(())) => {}
+                    Some(Err(failure)) => {
+                        tracing::warn!(%key, failure = %failure.message, "an object could not be collected");
+                        work.later(key, PAUSE);
+                    }
+                    None => work.later(key, POISONED),
                 }
             }
             update = watch.next() => {
-                work.take(update.ok_or(Error::Closed)??);
+                work.take(server, update.ok_or(Error::Closed)??);
                 if running.is_empty() {
                     tokio::time::sleep(GATHER).await;
                 }
             }
-            () = tokio::time::sleep(PAUSE), if work.has_failed() => work.retry(),
+            () = until(work.due()) => work.retry(Instant::now()),
         }
     }
+}
+
+/// What an object says about itself; `None` if that cannot be read.
+fn read(server: &Server, entry: &Entry) -> Option<Facts> {
+    server.supervisor.caught(TASK, &entry.key, || Facts::read(entry)).flatten()
 }
 
 /// Which objects have to be looked at.
@@ -96,31 +113,32 @@ struct Work {
     graph: Graph,
     queue: VecDeque<Box<str>>,
     queued: HashSet<Box<str>>,
-    failed: HashSet<Box<str>>,
+    /// What failed, and when it is tried again.
+    failed: HashMap<Box<str>, Instant>,
 }
 
 impl Work {
-    fn take(&mut self, update: Update) {
+    fn take(&mut self, server: &Server, update: Update) {
         if let Update::Event(event) = update {
-            self.changed(&event);
+            self.changed(server, &event);
         }
     }
 
-    fn changed(&mut self, event: &Event) {
+    fn changed(&mut self, server: &Server, event: &Event) {
         match event.entry() {
-            Some(entry) => self.see(entry),
-            None => self.gone(event.key(), event.previous().and_then(|entry| Facts::read(entry))),
+            Some(entry) => self.see(server, entry),
+            None => self.gone(event.key(), event.previous().and_then(|entry| read(server, entry))),
         }
     }
 
     /// Takes in what an object says of its owners.
-    fn see(&mut self, entry: &Entry) {
+    fn see(&mut self, server: &Server, entry: &Entry) {
         let key = &*entry.key;
         // Most objects have no owners, never had, and are not being deleted.
         if !self.graph.has(key) && !Facts::may_matter(entry) {
             return;
         }
-        let Some(facts) = Facts::read(entry) else { return };
+        let Some(facts) = read(server, entry) else { return };
         let change = self.graph.put(key, &facts);
         if facts.waits_for_dependents() || (change.has_other_owners && !facts.owners.is_empty()) {
             self.add(key);
@@ -154,17 +172,25 @@ impl Work {
         Some(key)
     }
 
-    fn later(&mut self, key: Box<str>) {
-        self.failed.insert(key);
+    fn later(&mut self, key: Box<str>, pause: Duration) {
+        let now = Instant::now();
+        self.failed.insert(key, now.checked_add(pause).unwrap_or(now));
     }
 
-    fn has_failed(&self) -> bool {
-        !self.failed.is_empty()
+    /// When something that failed is to be tried again.
+    fn due(&self) -> Option<Instant> {
+        self.failed.values().min().copied()
     }
 
-    fn retry(&mut self) {
-        for key in std::mem::take(&mut self.failed) {
-            self.add(&key);
-        }
+    fn retry(&mut self, now: Instant) {
+        let due: Vec<_> = self.failed.extract_if(|_, due| *due <= now).map(|(key, _)| key).collect();
+        due.iter().for_each(|key| self.add(key));
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
     }
 }

@@ -19,6 +19,15 @@ use crate::write::{Part, Place};
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
 
+/// What the task is called that follows definitions.
+pub(super) const FOLLOW: &str = "definitions";
+
+/// What the tasks are called that empty definitions.
+pub(super) const CLEAN: &str = "definition-deletion";
+
+/// The uids of the definitions that are being emptied.
+pub(super) type Cleaning = Arc<parking_lot::Mutex<HashSet<String>>>;
+
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -60,14 +69,15 @@ async fn follow_once(server: &Server) -> Result<(), Error> {
 
 fn install(server: &Server, entry: &Entry) -> Option<Installed> {
     let definitions = server.registry().find(GROUP, "v1", PLURAL)?;
-    let object = match definitions.read(entry) {
-        Ok(object) => object,
+    let read = || definitions.read(entry).map(|object| Definition::read(&object));
+    let read = match server.supervisor.caught(FOLLOW, &entry.key, read)? {
+        Ok(read) => read,
         Err(error) => {
             tracing::error!(%error, "a definition is not served");
             return None;
         }
     };
-    match Definition::read(&object) {
+    match read {
         Ok(definition) => {
             Some(Installed { definition, key: entry.key.to_string(), revision: entry.modified })
         }
@@ -79,18 +89,17 @@ fn install(server: &Server, entry: &Entry) -> Option<Installed> {
 }
 
 /// Empties the definitions that are to be deleted, and gives names that became free to those who wait for them.
-pub(super) async fn clean(server: Arc<Server>) {
+pub(super) async fn clean(server: Arc<Server>, cleaning: Cleaning) {
     let mut changes = server.registrar.changes();
-    let mut cleaning: HashSet<String> = HashSet::new();
     loop {
         let registry = server.registry();
         let terminating = registry.definitions.values().filter(|installed| installed.definition.terminating);
         let terminating: Vec<_> = terminating.cloned().collect();
-        cleaning.retain(|uid| terminating.iter().any(|installed| installed.definition.uid == *uid));
+        cleaning.lock().retain(|uid| terminating.iter().any(|installed| installed.definition.uid == *uid));
         for installed in terminating {
-            if cleaning.insert(installed.definition.uid.clone()) {
-                let task = clean_one(Arc::clone(&server), installed);
-                server.spawn(Box::pin(task));
+            if cleaning.lock().insert(installed.definition.uid.clone()) {
+                let name = installed.definition.name.clone();
+                server.spawn_for(CLEAN, name, move |server| clean_one(server, Arc::clone(&installed)));
             }
         }
         for installed in registry.definitions.values() {
@@ -99,7 +108,9 @@ pub(super) async fn clean(server: Arc<Server>) {
                 continue;
             }
             // Which names are free is judged with every write, even one that changes nothing else.
-            if let Err(failure) = touch(&server, &definition.name).await {
+            let touched = touch(&server, &definition.name);
+            let touched = server.supervisor.caught_async(CLEAN, &definition.name, touched).await;
+            if let Some(Err(failure)) = touched {
                 tracing::warn!(definition = %definition.name, failure = %failure.message, "its names could not be judged");
             }
         }

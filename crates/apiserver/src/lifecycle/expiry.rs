@@ -9,6 +9,10 @@ use watchkeeper_storage::{Commit, Entry, Error, Range, Revision, Storage, Update
 
 use crate::resource::prefix;
 use crate::server::Server;
+use crate::time::after;
+
+/// What the task is called.
+pub(super) const TASK: &str = "event-expiry";
 
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -43,8 +47,8 @@ async fn follow(server: &Server, lifetime: Duration) -> Result<(), Error> {
     let mut watch = server.storage.watch(&prefix, page.revision).await?;
     let now = server.options.clock.now();
     let known = page.entries.iter().map(|entry| {
-        let written = written(server, entry).unwrap_or(now).min(now);
-        (written + lifetime, entry.key.clone(), entry.modified)
+        let written = server.supervisor.caught(TASK, &entry.key, || written(server, entry)).flatten();
+        (after(written.unwrap_or(now).min(now), lifetime), entry.key.clone(), entry.modified)
     });
     let mut queue: Vec<_> = known.collect();
     queue.sort_unstable_by_key(|(time, ..)| *time);
@@ -60,7 +64,7 @@ async fn follow(server: &Server, lifetime: Duration) -> Result<(), Error> {
                 Some(Ok(Update::Progress(_))) => {}
                 Some(Ok(Update::Event(event))) => {
                     if let Some(entry) = event.entry() {
-                        let time = server.options.clock.now() + lifetime;
+                        let time = after(server.options.clock.now(), lifetime);
                         queue.push_back((time, entry.key.clone(), entry.modified));
                     }
                 }

@@ -1,6 +1,8 @@
 //! What happens by itself: definitions come into force, namespaces and definitions that are deleted are emptied, namespaces
 //! get what every namespace has, and events are forgotten.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 mod api_services;
 mod collector;
 mod definitions;
@@ -17,21 +19,28 @@ use provided::Provided;
 /// Reads what is there and starts to follow what changes.
 pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     definitions::load(server).await?;
-    server.spawn(Box::pin(definitions::follow(Arc::clone(server))));
-    server.spawn(Box::pin(definitions::clean(Arc::clone(server))));
-    server.spawn(Box::pin(api_services::run(Arc::clone(server))));
+    server.spawn(definitions::FOLLOW, definitions::follow);
+    let cleaning = definitions::Cleaning::default();
+    server.spawn(definitions::CLEAN, move |server| definitions::clean(server, cleaning.clone()));
+    server.spawn(api_services::TASK, api_services::run);
     if server.options.namespace_deletion {
-        server.spawn(Box::pin(namespaces::run(Arc::clone(server))));
+        let cleaning = namespaces::Cleaning::default();
+        server.spawn(namespaces::TASK, move |server| namespaces::run(server, cleaning.clone()));
     }
     if server.options.garbage_collection {
-        server.spawn(Box::pin(collector::run(Arc::clone(server))));
+        server.spawn(collector::TASK, collector::run);
     }
     if server.options.service_accounts {
-        server.spawn(Box::pin(provided::run(Arc::clone(server), Provided::Account)));
+        let account = Provided::Account;
+        server.spawn(account.task(), move |server| provided::run(server, account.clone()));
     }
     if let Some(certificates) = server.options.certificate_authority.clone() {
-        server.spawn(Box::pin(provided::run(Arc::clone(server), Provided::Certificates(certificates))));
+        let certificates = Provided::Certificates(certificates);
+        server.spawn(certificates.task(), move |server| provided::run(server, certificates.clone()));
     }
-    server.spawn(Box::pin(expiry::run(Arc::clone(server), server.options.event_lifetime)));
+    server.spawn(expiry::TASK, |server| {
+        let lifetime = server.options.event_lifetime;
+        expiry::run(server, lifetime)
+    });
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use watchkeeper_storage::{Entry, Error, Range, Storage, Update};
 
@@ -15,12 +15,17 @@ use crate::resource::{ROOT, Resource, prefix};
 use crate::server::Server;
 use crate::write::{Part, Place};
 
+/// What the tasks are called: the one that follows, and the one that empties a namespace.
+pub(super) const TASK: &str = "namespace-deletion";
+
 /// How long to wait before trying again what failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// How many objects are deleted together; their commits share syncs.
+const TOGETHER: usize = 64;
+
 /// Follows the namespaces.
-pub(super) async fn run(server: Arc<Server>) {
-    let cleaning = Arc::new(parking_lot::Mutex::new(HashSet::new()));
+pub(super) async fn run(server: Arc<Server>, cleaning: Cleaning) {
     loop {
         match follow(&server, &cleaning).await {
             Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
@@ -33,7 +38,8 @@ pub(super) async fn run(server: Arc<Server>) {
     }
 }
 
-type Cleaning = Arc<parking_lot::Mutex<HashSet<String>>>;
+/// The uids of the namespaces that are being emptied.
+pub(super) type Cleaning = Arc<parking_lot::Mutex<HashSet<String>>>;
 
 async fn follow(server: &Arc<Server>, cleaning: &Cleaning) -> Result<(), Error> {
     let prefix = prefix("", "namespaces");
@@ -55,18 +61,19 @@ async fn follow(server: &Arc<Server>, cleaning: &Cleaning) -> Result<(), Error> 
 /// Begins to empty a namespace, if it is to be deleted.
 fn consider(server: &Arc<Server>, cleaning: &Cleaning, entry: &Entry) {
     let Some(namespaces) = server.registry().find("", "v1", "namespaces") else { return };
-    let Ok(object) = namespaces.read(entry) else { return };
+    let read = server.supervisor.caught(TASK, &entry.key, || namespaces.read(entry));
+    let Some(Ok(object)) = read else { return };
     if !meta::is_deleting(&object) {
         return;
     }
     if !cleaning.lock().insert(meta::uid(&object).to_owned()) {
         return;
     }
-    let (server, cleaning) = (Arc::clone(server), Arc::clone(cleaning));
+    let cleaning = Arc::clone(cleaning);
     let place = Place { resource: namespaces, namespace: None, name: meta::name(&object).to_owned() };
     let uid = meta::uid(&object).to_owned();
-    let task = {
-        let server = Arc::clone(&server);
+    server.spawn_for(TASK, place.name.clone(), move |server| {
+        let (cleaning, place, uid) = (Arc::clone(&cleaning), place.clone(), uid.clone());
         async move {
             while let Err(failure) = clean(&server, &place).await {
                 tracing::warn!(namespace = %place.name, failure = %failure.message, "a namespace could not be emptied");
@@ -74,8 +81,7 @@ fn consider(server: &Arc<Server>, cleaning: &Cleaning, entry: &Entry) {
             }
             cleaning.lock().remove(&uid);
         }
-    };
-    server.spawn(Box::pin(task));
+    });
 }
 
 /// Deletes everything in a namespace, and then what holds the namespace.
@@ -106,13 +112,18 @@ struct Remains {
     finalizers: BTreeMap<String, usize>,
 }
 
+fn count(counts: &mut BTreeMap<String, usize>, what: String) {
+    let number = counts.entry(what).or_default();
+    *number = number.saturating_add(1);
+}
+
 impl Remains {
     async fn look(&mut self, server: &Server, resource: &Resource, namespace: &str) -> Result<(), Failure> {
         let page = server.storage.range(Range::prefix(&resource.prefix_in(Some(namespace)))).await?;
         for entry in page.entries {
-            *self.resources.entry(resource.subject().to_string()).or_default() += 1;
+            count(&mut self.resources, resource.subject().to_string());
             for finalizer in meta::finalizers(&resource.read(&entry)?) {
-                *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+                count(&mut self.finalizers, finalizer.to_owned());
             }
         }
         Ok(())
@@ -214,10 +225,19 @@ pub(super) async fn empty(
         ..DeleteOptions::default()
     };
     let page = server.storage.range(range()).await?;
-    let places = page.entries.iter().map(|entry| Place::of(resource, &entry.key)).collect();
-    server.delete_all(places, &options).await?;
+    let places: Vec<Place> = page.entries.iter().map(|entry| Place::of(resource, &entry.key)).collect();
+    let deletions = places.into_iter().map(|place| delete(server, place, &options));
+    let outcomes: Vec<_> = stream::iter(deletions).buffered(TOGETHER).collect().await;
+    outcomes.into_iter().collect::<Result<(), Failure>>()?;
     if page.entries.is_empty() {
         return Ok(0);
     }
     Ok(server.storage.range(range()).await?.entries.len())
+}
+
+/// Deletes one of the objects of a resource. One that cannot be deleted is in the way of no other.
+async fn delete(server: &Server, place: Place, options: &DeleteOptions) -> Result<(), Failure> {
+    let key = place.key();
+    let deleted = server.supervisor.caught_async(TASK, &key, server.delete_internal(&place, options)).await;
+    deleted.unwrap_or_else(|| Err(Failure::internal(format!("deleting {key} panicked"))))
 }

@@ -32,6 +32,14 @@ pub(super) enum Provided {
 }
 
 impl Provided {
+    /// What the task is called that provides it.
+    pub(super) fn task(&self) -> &'static str {
+        match self {
+            Self::Account => "service-accounts",
+            Self::Certificates(_) => "root-ca-certificates",
+        }
+    }
+
     fn plural(&self) -> &'static str {
         match self {
             Self::Account => "serviceaccounts",
@@ -125,8 +133,9 @@ fn keys(watch: Watch) -> impl Stream<Item = Result<String, Error>> + Unpin {
 
 /// Makes it, or puts back what it was.
 async fn ensure(server: &Server, provided: &Provided, namespace: String) {
-    match try_ensure(server, provided, &namespace).await {
-        Err(failure) if failure.code >= 500 => {
+    let ensured = try_ensure(server, provided, &namespace);
+    match server.supervisor.caught_async(provided.task(), &namespace, ensured).await {
+        Some(Err(failure)) if failure.code >= 500 => {
             let name = provided.name();
             tracing::warn!(%namespace, name, failure = %failure.message, "a namespace did not get what it should have");
         }

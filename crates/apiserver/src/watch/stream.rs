@@ -119,8 +119,7 @@ impl Watcher {
         };
         let deadline = Box::pin(tokio::time::sleep(asked.lasting));
         let bookmarks = asked.bookmarks.then(|| {
-            let mut interval =
-                tokio::time::interval_at(deadline.deadline() - asked.lasting + BOOKMARKS, BOOKMARKS);
+            let mut interval = tokio::time::interval_at(Instant::now() + BOOKMARKS, BOOKMARKS);
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
             interval
         });

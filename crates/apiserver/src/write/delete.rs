@@ -113,9 +113,10 @@ impl Server {
 
     /// Says in an object that it will be deleted, and when.
     fn mark(&self, object: &mut Value, grace: i64) {
-        let at = self.options.clock.now() + Duration::from_secs(grace.unsigned_abs());
+        let wait = Duration::from_secs(u64::try_from(grace).unwrap_or(0));
+        let at = time::after(self.options.clock.now(), wait);
         if !meta::is_deleting(object) && meta::generation(object) > 0 {
-            meta::set(object, "generation", meta::generation(object) + 1);
+            meta::set(object, "generation", meta::generation(object).saturating_add(1));
         }
         let earlier = time::parse(meta::text(object, "deletionTimestamp")).is_some_and(|marked| marked <= at);
         if !earlier {

@@ -3,6 +3,8 @@
 //! Every change is a loop: read the object, make the next one of it, commit on the condition that nobody else was faster.
 //! What the client insists on (a version, an id) is checked inside of it.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 mod apply;
 mod create;
 mod delete;

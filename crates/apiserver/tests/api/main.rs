@@ -18,4 +18,5 @@ mod objects;
 mod protobuf;
 mod provided;
 mod rights;
+mod supervision;
 mod watches;

@@ -239,3 +239,16 @@ async fn what_is_told_to_many_is_gathered_for_a_moment_if_it_comes_fast() {
     assert_eq!([first, second], [Duration::ZERO; 2], "nothing came fast so far");
     assert!((Duration::from_millis(2)..Duration::from_millis(6)).contains(&third), "{third:?}");
 }
+
+#[tokio::test]
+async fn a_watch_may_be_asked_to_last_longer_than_any_clock() {
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let api = Api::start().await;
+    for seconds in [i64::MAX, i64::MAX / 1_000_000_000, 99_999_999_999] {
+        let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}");
+        let mut watch = api.watch(&path).await;
+        let name = format!("for-{seconds}");
+        api.post(MAPS, config_map(&name, json!({}))).await.ok();
+        while watch.told().await != told("ADDED", &name) {}
+    }
+}

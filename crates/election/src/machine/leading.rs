@@ -13,19 +13,20 @@ impl Machine {
             return self.stand_by(now, stamp);
         }
         let sent = self.ours.as_ref().map(|ours| ours.sent).unwrap_or_default();
-        let renew_by = sent + self.renew_deadline;
+        let renew_by = sent.saturating_add(self.renew_deadline);
         if now >= renew_by {
             let last = self.failure.take();
             self.lose(now, Loss::NotRenewed { last });
             return self.stand_by(now, stamp);
         }
         let slow = self.unsure || self.gone;
-        let next = if slow { self.not_before } else { self.not_before.max(sent + self.retry_period) };
+        let next =
+            if slow { self.not_before } else { self.not_before.max(sent.saturating_add(self.retry_period)) };
         if now < next {
             return Action::Wait { until: next.min(renew_by) };
         }
         // One request that hangs must not use up all the time there is.
-        let timeout = self.request_timeout().min(renew_by - now);
+        let timeout = self.request_timeout().min(renew_by.saturating_sub(now));
         if self.unsure {
             self.metrics.slow_renewals += 1;
             return Action::Read { timeout };

@@ -142,6 +142,18 @@ impl Machine {
         }
     }
 
+    /// Begins again after a panic: knows nothing but how many terms there were. A lease that it held is respected like that of
+    /// somebody else, until it has run out.
+    pub(crate) fn begin_again(&mut self, options: &Options, was_leading: bool) {
+        *self = Self {
+            metrics: Metrics { leading: false, ..self.metrics },
+            ..Self::new(self.name.clone(), options)
+        };
+        if was_leading {
+            self.notes.push(Note::Lost(Loss::NotRenewed { last: Some("the election panicked".into()) }));
+        }
+    }
+
     /// Takes in what has happened and says what to do. `stamp` is the date and time, for people to read in the lease.
     pub(crate) fn step(&mut self, now: Moment, stamp: &str, input: Input) -> Action {
         // First of all: an answer that comes too late does not make up for the time in which nobody could be sure.
@@ -168,7 +180,7 @@ impl Machine {
     /// Until when the lease is held for certain; `None` unless leading.
     pub(crate) fn held_until(&self) -> Option<Moment> {
         let ours = self.ours.as_ref().filter(|_| self.role == Role::Leading)?;
-        Some(ours.sent + self.lease_duration)
+        Some(ours.sent.saturating_add(self.lease_duration))
     }
 
     /// Whether others are to be watched.
@@ -187,7 +199,7 @@ impl Machine {
     fn take_in(&mut self, now: Moment, answer: Answer) {
         match answer {
             Answer::Found(lease) => {
-                self.poll_at = now + self.jittered();
+                self.poll_at = now.saturating_add(self.jittered());
                 self.unsure = false;
                 self.see(now, lease);
             }
@@ -202,7 +214,8 @@ impl Machine {
                 self.metrics.failures += 1;
                 self.failure = Some(why);
                 // A request that timed out has waited long enough for both.
-                self.not_before = if timed_out { now } else { now + self.pause_after_failure() };
+                self.not_before =
+                    if timed_out { now } else { now.saturating_add(self.pause_after_failure()) };
             }
         }
     }
@@ -255,7 +268,7 @@ impl Machine {
         self.unsure = true;
         // Whoever could not renew should not be the first to try again.
         if matches!(loss, Loss::NotRenewed { .. }) {
-            self.not_before = now + self.jittered();
+            self.not_before = now.saturating_add(self.jittered());
         }
         self.told = None;
         self.notes.push(Note::Lost(loss));

@@ -5,7 +5,7 @@ use super::{Action, Machine, Moment, Note, Role};
 impl Machine {
     /// Begins to give the lease up.
     pub(super) fn begin_to_release(&mut self, now: Moment) {
-        let deadline = now + self.renew_deadline;
+        let deadline = now.saturating_add(self.renew_deadline);
         match self.role {
             Role::Leading => {
                 self.notes.push(Note::Lost(Loss::Released));
@@ -28,7 +28,7 @@ impl Machine {
             return Action::Wait { until: self.not_before };
         }
         if now >= self.not_before && now < deadline {
-            let timeout = self.request_timeout().min(deadline - now);
+            let timeout = self.request_timeout().min(deadline.saturating_sub(now));
             if self.unsure {
                 return Action::Read { timeout };
             }

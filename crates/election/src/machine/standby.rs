@@ -4,7 +4,7 @@ impl Machine {
     /// Waits for the lease to be free.
     pub(super) fn stand_by(&mut self, now: Moment, stamp: &str) -> Action {
         let ours = self.ours.as_ref().filter(|_| self.fresh && self.holds_what_was_seen());
-        if ours.is_some_and(|ours| now < ours.sent + self.renew_deadline) {
+        if ours.is_some_and(|ours| now < ours.sent.saturating_add(self.renew_deadline)) {
             self.role = Role::Leading;
             self.told = None;
             self.failure = None;
@@ -35,7 +35,7 @@ impl Machine {
     fn free_at(&self) -> Option<Moment> {
         let seen =
             self.seen.as_ref().filter(|seen| seen.lease.holder().is_some() && !self.is_ours(&seen.lease))?;
-        Some(seen.since + seen.lease.duration())
+        Some(seen.since.saturating_add(seen.lease.duration()))
     }
 
     /// Tells who leads, if that is news.

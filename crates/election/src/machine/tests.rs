@@ -272,3 +272,25 @@ fn there_are_never_two_leaders_in_a_bad_world() {
     // They do get something done, and the leader does change.
     assert!(led > 10_000 && terms > 1_000, "{led} steps with a leader in {terms} terms");
 }
+
+#[test]
+fn a_lease_that_says_it_lasts_for_ever_is_respected() {
+    let mut machine = machine("me");
+    machine.step(Moment::ZERO, "s", Input::Wake);
+    let action = machine.step(SECOND, "s", found(lease("other", u64::MAX, "s", 7)));
+    assert!(matches!(action, Action::Wait { .. }), "{action:?}");
+}
+
+#[test]
+fn a_candidate_that_begins_again_does_not_take_its_old_lease_for_its_own() {
+    let mut machine = leader(SECOND * 100, SECOND * 101);
+    let Action::Replace { lease, .. } = machine.step(SECOND * 103, "s2", Input::Wake) else {
+        panic!("no renewal")
+    };
+    machine.begin_again(&options("me", 1), true);
+    assert!(matches!(machine.take_notes().as_slice(), [Note::Lost(_)]));
+    assert_eq!((machine.held_until(), machine.metrics().terms), (None, 1));
+    machine.step(SECOND * 104, "s3", Input::Wake);
+    let action = machine.step(SECOND * 104, "s3", found(lease));
+    assert!(matches!(action, Action::Wait { .. }), "{action:?}");
+}

@@ -5,3 +5,4 @@ mod faults;
 mod hand_over;
 mod people;
 mod place;
+mod supervision;

@@ -15,6 +15,7 @@ use watchkeeper_core::{Change, Key};
 use watchkeeper_events::Recorder;
 use watchkeeper_informer::{Informer, Object, Readable};
 use watchkeeper_queue::{Backoff, Priority};
+use watchkeeper_supervision::Supervisor;
 
 use crate::clusters::Clusters;
 use crate::context::{Context, Inner};
@@ -62,7 +63,8 @@ impl Every {
 
     fn wait(&self) -> Duration {
         let jitter = if self.jitter > 0.0 { self.jitter.min(1.0) } else { 0.0 };
-        self.interval.mul_f64(1.0 + jitter * (2.0 * fastrand::f64() - 1.0))
+        let share = 1.0 + jitter * (2.0 * fastrand::f64() - 1.0);
+        Duration::try_from_secs_f64(self.interval.as_secs_f64() * share).unwrap_or(Duration::MAX)
     }
 }
 
@@ -92,7 +94,7 @@ impl<T> Live<T> {
 }
 
 /// Runs while this process leads, until it stops.
-pub(crate) type Life = Box<dyn FnOnce(Lead, CancellationToken) -> BoxFuture<'static, ()> + Send>;
+pub(crate) type Life = Box<dyn Fn(Lead, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// What all timers and tasks of a controller share.
 pub(crate) struct LifeOf<T> {
@@ -102,6 +104,7 @@ pub(crate) struct LifeOf<T> {
     pub(crate) recorder: Recorder,
     pub(crate) backoff: Backoff,
     pub(crate) metrics: ControllerMetrics,
+    pub(crate) supervisor: Supervisor,
 }
 
 impl<T: Readable> LifeOf<T> {
@@ -117,8 +120,9 @@ impl<T: Readable> LifeOf<T> {
             })
             .collect();
         Box::new(move |lead, stopping| {
-            let parts =
-                parts.into_iter().map(|(part, informer)| part.run(informer, lead.clone(), stopping.clone()));
+            let parts = parts.iter().map(|(part, informer)| {
+                Arc::clone(part).run(informer.clone(), lead.clone(), stopping.clone())
+            });
             Box::pin(futures_util::future::join_all(parts).map(drop))
         })
     }
@@ -167,6 +171,14 @@ impl Tasks {
             // Panics are caught inside.
             let _ = task.await;
         }
+    }
+}
+
+/// Whoever panics leaves nobody behind who would run a second time.
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.alive.values().for_each(|one| one.task.abort());
+        self.ending.values().for_each(JoinHandle::abort);
     }
 }
 
@@ -219,13 +231,18 @@ impl<T: Readable> Part<T> {
                 let _ = before.await;
             }
             let grace = match part.live.how {
-                How::Timer(every) => {
-                    let timer = part.tick(every, &key, &token, changes);
-                    return end_within(timer, &token, TIMER_GRACE).await;
-                }
+                How::Timer(_) => TIMER_GRACE,
                 How::Task { grace } => grace,
             };
-            end_within(part.keep_up(&key, &token), &token, grace).await;
+            let run = || async {
+                match part.live.how {
+                    How::Timer(every) => part.tick(every, &key, &token, changes.clone()).await,
+                    How::Task { .. } => part.keep_up(&key, &token).await,
+                }
+            };
+            let object = key.to_string();
+            let run = part.shared.supervisor.run_for("object-task", &object, run);
+            end_within(run, &token, grace).await;
         });
         Alive { stop, changed, task }
     }
@@ -240,19 +257,22 @@ impl<T: Readable> Part<T> {
     ) {
         let mut failures = 0;
         while !stop.is_cancelled() {
-            let mut due = Instant::now() + every.wait();
+            // What is too far away for the clock never comes.
+            let Some(mut due) = Instant::now().checked_add(every.wait()) else {
+                return stop.cancelled().await;
+            };
             loop {
                 tokio::select! {
                     () = stop.cancelled() => return,
                     () = sleep_until(due) => {}
                 }
-                let quiet_at = *changes.borrow() + every.idle;
+                let quiet_at = changes.borrow().checked_add(every.idle).unwrap_or_else(Instant::now);
                 if every.idle.is_zero() || quiet_at <= Instant::now() {
                     break;
                 }
                 due = quiet_at;
             }
-            failures = if self.call(key, stop, failures).await { 0 } else { failures + 1 };
+            failures = if self.call(key, stop, failures).await { 0 } else { failures.saturating_add(1) };
         }
     }
 
@@ -260,7 +280,7 @@ impl<T: Readable> Part<T> {
     async fn keep_up(&self, key: &Key, stop: &CancellationToken) {
         let mut failures = 0;
         while !stop.is_cancelled() && !self.call(key, stop, failures).await {
-            failures += 1;
+            failures = failures.saturating_add(1);
             let wait = self.shared.backoff.delay(failures, &mut fastrand::Rng::new());
             tokio::select! {
                 () = stop.cancelled() => return,

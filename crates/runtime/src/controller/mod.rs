@@ -133,6 +133,7 @@ impl<R: WorkKey> Settings<R> {
             queue: self.queue(environment),
             causes: crate::cause::Causes::default(),
             hot_loops: HotLoops::new(self.hot_loop_limit, alarm),
+            supervisor: environment.metrics.supervisor.clone(),
             priority: self.priority,
         });
         let mut kept = Vec::new();
@@ -192,11 +193,14 @@ impl<R: WorkKey> Settings<R> {
                 stopping.cancel();
                 run_time.disconnect();
                 drop((feeds, kept));
-                let deadline = Instant::now() + grace;
+                let deadline = Instant::now().checked_add(grace.saturating_add(LEFT_BEHIND));
                 let left = drain(&queue, grace, &abort).await;
                 // It ends with its workers, which end with the queue, and with the timers and tasks of objects; unless one
                 // of them does not await, and cannot be dropped. Then it is left behind.
-                let _ = timeout_at(deadline + LEFT_BEHIND, supervisor).await;
+                match deadline {
+                    Some(deadline) => drop(timeout_at(deadline, supervisor).await),
+                    None => drop(supervisor.await),
+                }
                 left
             })
         };
@@ -237,11 +241,18 @@ async fn supervise<R: WorkKey>(
         () = synced => {}
     }
     let mut tasks = JoinSet::new();
+    let supervisor = workers.sink.supervisor.clone();
+    let name: Arc<str> = format!("controller {}", workers.sink.controller).into();
     for _ in 0..concurrency {
-        tasks.spawn(Arc::clone(&workers).work());
+        let (workers, supervisor, name) = (Arc::clone(&workers), supervisor.clone(), Arc::clone(&name));
+        // What it has in hand when it panics is tried again.
+        tasks.spawn(async move { supervisor.run(&name, || Arc::clone(&workers).work()).await });
     }
     for life in lives {
-        tasks.spawn(life(lead.clone(), stopping.clone()));
+        let (lead, stopping, supervisor) = (lead.clone(), stopping.clone(), supervisor.clone());
+        let name = format!("{name} tasks");
+        tasks.spawn(async move { supervisor.run(&name, || life(lead.clone(), stopping.clone())).await });
     }
+    // Panics are caught inside.
     while tasks.join_next().await.is_some() {}
 }

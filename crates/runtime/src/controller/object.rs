@@ -158,6 +158,7 @@ impl<T: Readable> Builder<Primary<T>> {
             recorder: environment.recorder.clone(),
             backoff: self.settings.backoff,
             metrics: environment.metrics.controller(&self.settings.name),
+            supervisor: environment.metrics.supervisor.clone(),
         });
         let lives = primary.lives.into_iter().map(|live| lives.of(live, &opened)).collect();
         let gone = Arc::new(Gone::default());
@@ -203,9 +204,10 @@ fn alarm<T: Readable>(
         metrics.hot_loop(&controller, request, hot);
         let Some(client) = clusters.get(request.cluster()).cloned() else { return };
         let (access, recorder) = (Arc::clone(&access), recorder.clone());
-        let (request, hot) = (request.clone(), hot.clone());
+        let (name, request, hot) = (request.to_string(), request.clone(), hot.clone());
         // Reading the object may take a moment, and this is called by the one who delivers changes.
-        tokio::spawn(async move {
+        let supervisor = metrics.supervisor.clone();
+        let told = async move {
             if let Ok(Some(object)) = access.read(&client, request.key()).await {
                 let Loop { source, field, times } = &hot;
                 let note = format!(
@@ -213,7 +215,8 @@ fn alarm<T: Readable>(
                 );
                 access.record(&recorder, &object, Event::warning("HotLoop", "Reconcile", note));
             }
-        });
+        };
+        tokio::spawn(async move { supervisor.caught_async("hot-loop", &name, told).await });
     })
 }
 

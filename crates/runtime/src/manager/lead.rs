@@ -37,71 +37,98 @@ pub(crate) enum Standing {
 /// How often what the election counts is shown.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Follows an election until it is told to stop, then gives it back to be released.
-pub(crate) async fn follow(
-    mut election: Election,
-    name: Arc<str>,
-    term: Term,
-    lead: Leads,
-    standing: watch::Sender<Standing>,
-    metrics: Metrics,
-    stop: CancellationToken,
-) -> Election {
-    let gauge = metrics.leading.get_or_create_owned(&Lease { name: Arc::clone(&name) });
-    gauge.set(0);
-    let slow_renewals = metrics.slow_renewals.get_or_create_owned(&Lease { name: Arc::clone(&name) });
-    let mut look = tokio::time::interval(LOOK);
-    loop {
-        slow_renewals.inc_by(election.metrics().slow_renewals.saturating_sub(slow_renewals.get()));
-        let held = term.current.read().clone();
-        // The term may end before the election says so: when the process was stopped for longer than the lease.
-        let expired = async {
-            match &held {
-                Some(leadership) => leadership.lost().await,
-                None => std::future::pending().await,
-            }
-        };
-        let event = tokio::select! {
-            () = stop.cancelled() => return election,
-            () = expired => None,
-            _ = look.tick() => continue,
-            event = election.next() => match event {
-                Some(event) => Some(event),
-                None => {
-                    stop.cancelled().await;
-                    return election;
+/// Follows an election.
+pub(crate) struct Follower {
+    pub(crate) election: Election,
+    pub(crate) name: Arc<str>,
+    pub(crate) term: Term,
+    pub(crate) lead: Leads,
+    pub(crate) standing: watch::Sender<Standing>,
+    pub(crate) metrics: Metrics,
+}
+
+impl Follower {
+    /// Follows until it is told to stop, then gives the election back to be released.
+    pub(crate) async fn supervised(mut self, stop: CancellationToken) -> Election {
+        let supervisor = self.metrics.supervisor.clone();
+        supervisor.run_with("leadership", &mut self, |follower| Box::pin(follower.run(&stop))).await;
+        self.election
+    }
+
+    async fn run(&mut self, stop: &CancellationToken) {
+        let lease = Lease { name: Arc::clone(&self.name) };
+        let slow_renewals = self.metrics.slow_renewals.get_or_create_owned(&lease);
+        let mut look = tokio::time::interval(LOOK);
+        self.catch_up();
+        self.show(self.lead.borrow().is_some());
+        loop {
+            let slow = self.election.metrics().slow_renewals;
+            slow_renewals.inc_by(slow.saturating_sub(slow_renewals.get()));
+            let held = self.term.current.read().clone();
+            // The term may end before the election says so: when the process was stopped for longer than the lease.
+            let expired = async {
+                match &held {
+                    Some(leadership) => leadership.lost().await,
+                    None => std::future::pending().await,
                 }
-            },
-        };
-        match event {
-            Some(Event::Leading(leadership)) => {
-                let number = leadership.term();
-                tracing::info!(lease = %name, term = number, "leading");
-                *term.current.write() = Some(leadership);
-                standing.send_replace(Standing::Leading);
-                gauge.set(1);
-                lead.send_replace(Some(number));
-            }
-            Some(Event::Standby { leader }) => {
-                tracing::info!(lease = %name, leader = leader.as_deref().unwrap_or("nobody"), "standing by");
-                standing.send_replace(Standing::Standby { leader });
-            }
-            Some(Event::Lost(loss)) => {
-                tracing::warn!(lease = %name, reason = %loss, "the lead is lost");
-                lose(&term, &lead, &standing);
-                gauge.set(0);
-            }
-            None => {
-                tracing::warn!(lease = %name, "the lead is in doubt");
-                lose(&term, &lead, &standing);
-                gauge.set(0);
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = expired => {
+                    tracing::warn!(lease = %self.name, "the lead is in doubt");
+                    self.lose();
+                }
+                _ = look.tick() => {}
+                event = self.election.next() => match event {
+                    Some(event) => self.take(event),
+                    None => return stop.cancelled().await,
+                },
             }
         }
     }
-}
 
-fn lose(term: &Term, lead: &Leads, standing: &watch::Sender<Standing>) {
-    *term.current.write() = None;
-    standing.send_replace(Standing::Standby { leader: None });
-    lead.send_replace(None);
+    /// What was being told when this panicked is told again.
+    fn catch_up(&mut self) {
+        let held = self.term.current.read().as_ref().map(Leadership::term);
+        match self.election.leadership() {
+            Some(leadership) if held != Some(leadership.term()) => self.win(leadership),
+            None if held.is_some() => self.lose(),
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Leading(leadership) => self.win(leadership),
+            Event::Standby { leader } => {
+                tracing::info!(lease = %self.name, leader = leader.as_deref().unwrap_or("nobody"), "standing by");
+                self.standing.send_replace(Standing::Standby { leader });
+            }
+            Event::Lost(loss) => {
+                tracing::warn!(lease = %self.name, reason = %loss, "the lead is lost");
+                self.lose();
+            }
+        }
+    }
+
+    fn win(&mut self, leadership: Leadership) {
+        let number = leadership.term();
+        tracing::info!(lease = %self.name, term = number, "leading");
+        *self.term.current.write() = Some(leadership);
+        self.standing.send_replace(Standing::Leading);
+        self.show(true);
+        self.lead.send_replace(Some(number));
+    }
+
+    fn lose(&mut self) {
+        *self.term.current.write() = None;
+        self.standing.send_replace(Standing::Standby { leader: None });
+        self.lead.send_replace(None);
+        self.show(false);
+    }
+
+    fn show(&self, is_leading: bool) {
+        let gauge = self.metrics.leading.get_or_create_owned(&Lease { name: Arc::clone(&self.name) });
+        gauge.set(i64::from(is_leading));
+    }
 }

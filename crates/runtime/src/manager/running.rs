@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use watchkeeper_client::Client;
 use watchkeeper_election::Election;
 use watchkeeper_events::Events;
+use watchkeeper_supervision::Supervisor;
 
 use crate::clusters::Clusters;
 use crate::controller;
@@ -107,6 +108,11 @@ impl Running {
         self.server.as_ref().map(|server| server.address)
     }
 
+    /// What watches over the tasks of this manager.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.metrics.supervisor
+    }
+
     /// All metrics, as `/metrics` shows them.
     pub fn metrics(&self) -> String {
         self.metrics.text()
@@ -143,12 +149,13 @@ impl Running {
     /// Stops everything in order, as [`Manager`](crate::Manager) describes it.
     pub async fn stop(mut self) -> Stopped {
         self.stopping.cancel();
-        let deadline = Instant::now() + self.grace;
+        // A grace that the clock cannot measure has no end.
+        let deadline = Instant::now().checked_add(self.grace);
         let grace = self.grace;
         let stops = self.controllers.drain(..).map(|controller| (controller.stop)(grace));
         let left = futures_util::future::join_all(stops).await;
         self.stop_tasks.cancel();
-        while let Ok(Some(ended)) = timeout_at(deadline, self.tasks.join_next()).await {
+        while let Some(ended) = within(deadline, self.tasks.join_next()).await.flatten() {
             if let Err(error) = flatten(ended) {
                 tracing::warn!(%error, "a task did not end well");
             }
@@ -179,6 +186,14 @@ impl Drop for Running {
         if let Some(led) = &self.led {
             led.task.abort();
         }
+    }
+}
+
+/// What comes of something, unless it comes too late.
+async fn within<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline, work).await.ok(),
+        None => Some(work.await),
     }
 }
 

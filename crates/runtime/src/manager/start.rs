@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::TryFutureExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -11,6 +12,7 @@ use watchkeeper_client::Client;
 use watchkeeper_election::{Election, InvalidOptions};
 use watchkeeper_events::Events;
 use watchkeeper_informer::InformerSet;
+use watchkeeper_supervision::Supervisor;
 
 use crate::clusters::Clusters;
 use crate::controller;
@@ -18,7 +20,7 @@ use crate::degradation::Watched;
 use crate::health::{Check, Checks};
 use crate::lead::{Lead, Leads};
 use crate::manager::connection::NoCluster;
-use crate::manager::lead::{Standing, Term, follow};
+use crate::manager::lead::{Follower, Standing, Term};
 use crate::manager::running::{Led, Running};
 use crate::manager::tasks::Task;
 use crate::manager::{Environment, Manager};
@@ -93,7 +95,7 @@ impl Manager {
         let transport = counted(self.connection.open().await?, "own", &metrics.requests);
         let clusters = connect(&self.name, &transport, &self.clusters, &metrics);
         let stopping = CancellationToken::new();
-        let (live, ready) = checks(self.checks, &stopping);
+        let (live, ready) = checks(self.checks, &stopping, &metrics.supervisor);
         let server = serve(self.address, &live, &ready, &metrics).await?;
 
         let term = Term::default();
@@ -111,7 +113,15 @@ impl Manager {
         let stop_tasks = CancellationToken::new();
         let run = |tasks: &mut JoinSet<_>, task: Task| {
             let (client, guarded) = (clusters.own().clone(), guarded.own().clone());
-            tasks.spawn(task.run(client, guarded, leads.clone(), stop_tasks.clone()));
+            let (ready, name) = (ready.clone(), format!("task {}", task.name));
+            let running =
+                task.run(client, guarded, leads.clone(), stop_tasks.clone(), metrics.supervisor.clone());
+            // Not everybody waits for the tasks to end.
+            tasks.spawn(running.inspect_err(move |error| {
+                let error = error.to_string();
+                tracing::error!(%error, "a task of the manager ended");
+                ready.set(name, Arc::new(move || Err(error.clone())));
+            }));
         };
         for task in self.before {
             run(&mut tasks, task);
@@ -126,7 +136,9 @@ impl Manager {
             watched.add(&cache.name, &cache.status);
             kept.push(cache);
         }
-        let events = Events::start(transport.clone(), watchkeeper_events::Options::new(&self.name));
+        let mut options = watchkeeper_events::Options::new(&self.name);
+        options.supervisor = metrics.supervisor.clone();
+        let events = Events::start(transport.clone(), options);
         let environment = Environment {
             clusters: clusters.clone(),
             guarded: guarded.clone(),
@@ -148,7 +160,8 @@ impl Manager {
 
         // Without an election, whoever waits for the lead has it for as long as this is kept.
         let (led, unelected) = match self.election {
-            Some(lease) => {
+            Some(mut lease) => {
+                lease.options.supervisor = metrics.supervisor.clone();
                 let place = lease.place(&self.name, transport.default_namespace());
                 let name: Arc<str> = place.to_string().into();
                 let election = Election::start(transport, place, lease.options)?;
@@ -197,16 +210,32 @@ fn connect(
 }
 
 /// What liveness and readiness ask from the beginning.
-fn checks(own: Vec<(String, Check)>, stopping: &CancellationToken) -> (Checks, Checks) {
+fn checks(
+    own: Vec<(String, Check)>,
+    stopping: &CancellationToken,
+    supervisor: &Supervisor,
+) -> (Checks, Checks) {
     let (live, ready) = (Checks::default(), Checks::default());
     let stops = stopping.clone();
     let running = move || if stops.is_cancelled() { Err("stopping".into()) } else { Ok(()) };
     ready.set("running", Arc::new(running));
+    let supervisor = supervisor.clone();
+    ready.set("tasks", Arc::new(move || recovered(&supervisor)));
     live.set("ping", Arc::new(|| Ok(())));
     for (name, check) in own {
         ready.set(name, check);
     }
     (live, ready)
+}
+
+/// Names the background tasks that panic again and again.
+fn recovered(supervisor: &Supervisor) -> Result<(), String> {
+    let failing = supervisor.failing();
+    if failing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = failing.iter().map(|name| &**name).collect();
+    Err(format!("panicked again and again: {}", names.join(", ")))
 }
 
 async fn serve(
@@ -227,7 +256,9 @@ fn watch_over(controller: &controller::Running, live: &Checks) {
     let Some(timeout) = controller.timeout else { return };
     let longest = Arc::clone(&controller.longest);
     let stuck = move || match longest() {
-        Some(long) if long > timeout * 2 => Err(format!("a reconcile has been running for {long:?}")),
+        Some(long) if long > timeout.saturating_mul(2) => {
+            Err(format!("a reconcile has been running for {long:?}"))
+        }
         _ => Ok(()),
     };
     live.set(format!("controller {}", controller.name), Arc::new(stuck));
@@ -250,6 +281,6 @@ fn elect(
     };
     ready.set("election", Arc::new(check));
     let stop = CancellationToken::new();
-    let following = follow(election, name, term, lead, standing, metrics.clone(), stop.clone());
-    Led { task: tokio::spawn(following), stop, standing: known }
+    let follower = Follower { election, name, term, lead, standing, metrics: metrics.clone() };
+    Led { task: tokio::spawn(follower.supervised(stop.clone())), stop, standing: known }
 }

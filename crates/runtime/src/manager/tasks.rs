@@ -1,9 +1,7 @@
-use std::panic::AssertUnwindSafe;
-
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::Client;
+use watchkeeper_supervision::Supervisor;
 
 use crate::error::{Error, Result};
 use crate::lead::Lead;
@@ -44,10 +42,11 @@ impl Task {
         guarded: Client,
         mut lead: Lead,
         stop: CancellationToken,
+        supervisor: Supervisor,
     ) -> Result<()> {
         let name = self.name;
         match self.how {
-            How::Once(task) => caught(&name, async { task(client, stop).await }).await,
+            How::Once(task) => caught(&supervisor, &name, async { task(client, stop).await }).await,
             How::WhileLeading(task) => loop {
                 let won = tokio::select! {
                     () = stop.cancelled() => return Ok(()),
@@ -55,7 +54,7 @@ impl Task {
                 };
                 let Some(number) = won else { return Ok(()) };
                 let term = stop.child_token();
-                let running = caught(&name, async { task(guarded.clone(), term.clone()).await });
+                let running = caught(&supervisor, &name, async { task(guarded.clone(), term.clone()).await });
                 tokio::pin!(running);
                 let ended = tokio::select! {
                     biased;
@@ -75,10 +74,10 @@ impl Task {
     }
 }
 
-async fn caught(name: &str, task: impl Future<Output = Result<()>>) -> Result<()> {
-    match AssertUnwindSafe(task).catch_unwind().await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Error::message(format!("task {name} failed: {error}"))),
-        Err(_) => Err(Error::message(format!("task {name} panicked"))),
+async fn caught(supervisor: &Supervisor, name: &str, task: impl Future<Output = Result<()>>) -> Result<()> {
+    match supervisor.caught_async("manager-task", &name, task).await {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error)) => Err(Error::message(format!("task {name} failed: {error}"))),
+        None => Err(Error::message(format!("task {name} panicked"))),
     }
 }

@@ -17,4 +17,5 @@ mod processes;
 mod program;
 mod rights;
 mod storms;
+mod supervision;
 mod watches;

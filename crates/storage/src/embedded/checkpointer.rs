@@ -1,4 +1,5 @@
 use std::io::{self, ErrorKind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -71,7 +72,7 @@ impl Checkpointer {
     /// Waits for a checkpoint that is being made.
     pub(crate) fn wait(&mut self) {
         if let Some(thread) = self.running.take() {
-            // A checkpoint that panicked is one that was not made.
+            // Panics are caught inside.
             let _ = thread.join();
         }
     }
@@ -85,7 +86,14 @@ struct Job {
 }
 
 impl Job {
+    /// A checkpoint that panics is one that failed.
     fn run(self, tree: &Tree) {
+        if catch_unwind(AssertUnwindSafe(|| self.make(tree))).is_err() {
+            self.counters.failed(&io::Error::other("making it panicked"));
+        }
+    }
+
+    fn make(&self, tree: &Tree) {
         let go_on = || !self.stopping.load(Acquire);
         match checkpoint::write(&*self.disk, tree, &go_on) {
             Ok(bytes) => {

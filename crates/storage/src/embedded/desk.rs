@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, oneshot};
 
+use super::counters::Counters;
 use super::writer::Writer;
 use crate::{Commit, Committed, Error};
 
@@ -15,6 +17,8 @@ use crate::{Commit, Committed, Error};
 const WAITING: usize = 1024;
 /// A group is not made larger once its commits amount to this.
 const GROUP_BYTES: usize = 4 << 20;
+/// Why a storage halts whose writer panicked: what it holds may no longer be what the log says.
+const PANICKED: &str = "the writer panicked";
 /// A disk that takes longer than this is waited for in a thread of its own.
 const QUICK: Duration = Duration::from_micros(500);
 /// After two commits met, so many are made in groups.
@@ -34,6 +38,7 @@ pub(crate) struct Desk {
 }
 
 struct Shared {
+    counters: Arc<Counters>,
     /// Taken out while it is used, so that nobody uses it again if that panics.
     writer: Mutex<Option<Writer>>,
     /// So many commits are made in groups even if they come alone.
@@ -49,7 +54,9 @@ struct Request {
 impl Desk {
     /// Starts the thread.
     pub(crate) fn open(writer: Writer) -> Result<Self, Error> {
-        let shared = Arc::new(Shared { writer: Mutex::new(Some(writer)), company: AtomicUsize::new(0) });
+        let counters = Arc::clone(&writer.counters);
+        let (writer, company) = (Mutex::new(Some(writer)), AtomicUsize::new(0));
+        let shared = Arc::new(Shared { counters, writer, company });
         let (requests, waiting) = mpsc::channel(WAITING);
         let desk = Arc::clone(&shared);
         let thread = thread::Builder::new()
@@ -67,15 +74,15 @@ impl Desk {
         let requests = self.requests.as_ref().ok_or(Error::Closed)?;
         let (reply, answer) = oneshot::channel();
         let sent = requests.send(Request { commit, reply }).await;
-        sent.map_err(|_| Error::Closed)?;
-        answer.await.map_err(|_| Error::Closed)?
+        sent.map_err(|_| self.shared.ended())?;
+        answer.await.map_err(|_| self.shared.ended())?
     }
 
     /// Waits until the commits that were handed in are durable.
     pub(crate) fn close(&mut self) {
         self.requests = None;
         if let Some(thread) = self.thread.take() {
-            // One that panicked has nothing more to write; whoever waited for it has been told.
+            // Panics are caught inside.
             let _ = thread.join();
         }
     }
@@ -97,10 +104,26 @@ impl Shared {
             *slot = Some(writer);
             return None;
         }
-        let answer = writer.serve([commit]).pop();
-        writer.tidy();
-        *slot = Some(writer);
-        answer
+        let served = self.with(&mut writer, |writer| writer.serve([commit]));
+        let Ok(mut answers) = served else { return served.err().map(Err) };
+        if self.with(&mut writer, Writer::tidy).is_ok() {
+            *slot = Some(writer);
+        }
+        answers.pop()
+    }
+
+    /// Has the writer do something. After a panic it must not be used again.
+    fn with<T>(&self, writer: &mut Writer, work: impl FnOnce(&mut Writer) -> T) -> Result<T, Error> {
+        catch_unwind(AssertUnwindSafe(|| work(writer))).map_err(|_| {
+            tracing::error!(reason = PANICKED, "no more commits are accepted");
+            self.counters.halt(PANICKED);
+            Error::Unknown { reason: PANICKED.into() }
+        })
+    }
+
+    /// Why no commits are taken any more.
+    fn ended(&self) -> Error {
+        self.counters.halted().map_or(Error::Closed, |reason| Error::Halted { reason })
     }
 
     /// Runs until nobody can hand in commits any more.
@@ -113,12 +136,17 @@ impl Shared {
             if group.len() > 1 {
                 self.company.store(COMPANY, Relaxed);
             }
-            let answers = writer.serve(group.iter().map(|request| &request.commit));
+            let commits = group.iter().map(|request| &request.commit);
+            let served = self.with(&mut writer, |writer| writer.serve(commits));
+            let is_well = served.is_ok();
+            let answers = served.unwrap_or_else(|error| vec![Err(error); group.len()]);
             for (request, answer) in group.into_iter().zip(answers) {
                 // Nobody waits for the answer if the commit was cancelled.
                 let _ = request.reply.send(answer);
             }
-            writer.tidy();
+            if !is_well || self.with(&mut writer, Writer::tidy).is_err() {
+                return;
+            }
             *slot = Some(writer);
         }
         if let Some(writer) = self.writer.lock().take() {

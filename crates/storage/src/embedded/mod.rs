@@ -47,6 +47,7 @@ use crate::{Answer, Commit, Committed, Error, Found, Options, Page, Range, Revis
 ///   [`Error::Halted`], reads go on. Opening anew finds the group as a whole or not at all, and writes what it found
 ///   once more before anybody sees it.
 /// - **Any other failed write**: the group fails with [`Error::Halted`], as do all further commits.
+/// - **A panic of the writer** is treated like a sync that failed. One while a checkpoint is made is a checkpoint that failed.
 /// - **A crash** may leave a frame half-written at the end of the log: it was never acknowledged and is cut off.
 /// - **Damage** to anything that was durable fails the opening with [`Error::Corrupt`], which says where; no file is
 ///   touched. Frames vouch for those before them, so what can pass for a crash is damage that takes in the last frame

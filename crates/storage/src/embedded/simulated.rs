@@ -43,6 +43,8 @@ pub(crate) enum Fault {
     Sync,
     /// One sync finds a mistake in the code.
     Panic,
+    /// The next checkpoint does.
+    CheckpointPanic,
 }
 
 #[derive(Clone, Default)]
@@ -244,6 +246,10 @@ impl State {
                 io::Error::other("a bad sector")
             }
             Fault::Panic if call == Call::Sync => {
+                self.countdown = None;
+                panic!("a mistake");
+            }
+            Fault::CheckpointPanic if thread::current().name() == Some("storage-checkpoint") => {
                 self.countdown = None;
                 panic!("a mistake");
             }

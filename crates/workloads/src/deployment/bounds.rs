@@ -28,12 +28,12 @@ impl Bounds {
 
     /// The most pods that there may be during a rollout.
     pub(crate) fn most(self) -> i32 {
-        self.replicas + self.max_surge
+        self.replicas.saturating_add(self.max_surge)
     }
 
     /// The fewest that have to be available.
     pub(crate) fn fewest(self) -> i32 {
-        self.replicas - self.max_unavailable
+        self.replicas.saturating_sub(self.max_unavailable)
     }
 }
 
@@ -67,5 +67,11 @@ mod tests {
             let resolved = resolve(&read(surge), &read(unavailable), *replicas);
             assert_eq!(resolved, *expected, "surge {surge}, unavailable {unavailable} of {replicas}");
         }
+    }
+
+    #[test]
+    fn bounds_stay_within_what_can_be_counted() {
+        let bounds = Bounds { replicas: i32::MAX, max_surge: i32::MAX, max_unavailable: i32::MAX };
+        assert_eq!((bounds.most(), bounds.fewest()), (i32::MAX, 0));
     }
 }

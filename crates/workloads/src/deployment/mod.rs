@@ -1,5 +1,7 @@
 //! Deployments: one ReplicaSet for each template, and the way from one to the next.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 mod annotations;
 mod bounds;
 mod rollout;

@@ -12,8 +12,8 @@ pub(crate) fn new_size(deployment: &Deployment, sets: &Sets, current: i32) -> i3
     if is_recreate(deployment) || current > bounds.replicas {
         return bounds.replicas;
     }
-    let room = (bounds.most() - sets.size()).max(0);
-    current + room.min(bounds.replicas - current)
+    let room = bounds.most().saturating_sub(sets.size()).max(0);
+    current.saturating_add(room.min(bounds.replicas.saturating_sub(current)))
 }
 
 /// The sizes of the old sets, oldest first: as small as they may be without fewer available pods than are allowed.
@@ -21,19 +21,19 @@ pub(crate) fn new_size(deployment: &Deployment, sets: &Sets, current: i32) -> i3
 /// Pods that are not available go first, since nobody misses them. What the new set still lacks counts against what may go.
 pub(crate) fn old_sizes(bounds: Bounds, sets: &Sets, new: &ReplicaSet) -> Vec<i32> {
     let mut sizes: Vec<i32> = sets.old.iter().map(|set| size(set)).collect();
-    let lacking = size(new) - available(new);
-    let may_go = sets.size() - bounds.fewest() - lacking;
+    let lacking = size(new).saturating_sub(available(new));
+    let may_go = sets.size().saturating_sub(bounds.fewest()).saturating_sub(lacking);
     if sizes.iter().all(|size| *size == 0) || may_go <= 0 {
         return sizes;
     }
     let mut left = may_go;
     for (size, set) in sizes.iter_mut().zip(&sets.old) {
-        let unhealthy = (*size - available(set)).max(0).min(left);
+        let unhealthy = size.saturating_sub(available(set)).max(0).min(left);
         *size -= unhealthy;
         left -= unhealthy;
     }
-    let available_now: i32 = sets.all().map(|set| available(set)).sum();
-    let mut surplus = (available_now - bounds.fewest()).max(0);
+    let available_now = sets.all().map(|set| available(set)).fold(0, i32::saturating_add);
+    let mut surplus = available_now.saturating_sub(bounds.fewest()).max(0);
     for size in &mut sizes {
         let gone = surplus.min(*size);
         *size -= gone;
@@ -47,18 +47,18 @@ pub(crate) fn old_sizes(bounds: Bounds, sets: &Sets, new: &ReplicaSet) -> Vec<i3
 pub(crate) fn proportional(deployment: &Deployment, sets: &Sets) -> Vec<(std::sync::Arc<ReplicaSet>, i32)> {
     let bounds = Bounds::of(deployment);
     let allowed = if bounds.replicas > 0 { bounds.most() } else { 0 };
-    let to_add = allowed - sets.size();
+    let to_add = allowed.saturating_sub(sets.size());
     let active = sets.by_size(to_add > 0);
     let mut added = 0;
     let mut sizes = Vec::with_capacity(active.len());
     for set in active {
         let part = portion(&set, deployment, bounds, to_add, added);
-        added += part;
-        let new_size = size(&set) + part;
+        added = part.saturating_add(added);
+        let new_size = size(&set).saturating_add(part);
         sizes.push((set, new_size));
     }
     if let Some((_, largest)) = sizes.first_mut() {
-        *largest = (*largest + to_add - added).max(0);
+        *largest = largest.saturating_add(to_add.saturating_sub(added)).max(0);
     }
     sizes
 }
@@ -69,7 +69,7 @@ fn portion(set: &ReplicaSet, deployment: &Deployment, bounds: Bounds, to_add: i3
         return 0;
     }
     let fraction = fraction(set, deployment, bounds);
-    let rest = to_add - added;
+    let rest = to_add.saturating_sub(added);
     if to_add > 0 { fraction.min(rest) } else { fraction.max(rest) }
 }
 
@@ -88,5 +88,5 @@ fn fraction(set: &ReplicaSet, deployment: &Deployment, bounds: Bounds) -> i32 {
     // Half is rounded away from zero, and sizes are not negative.
     #[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates")]
     let rounded = exact.round() as i32;
-    rounded - current
+    rounded.saturating_sub(current)
 }

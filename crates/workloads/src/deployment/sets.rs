@@ -34,17 +34,17 @@ impl Sets {
 
     /// How many pods they are to have.
     pub(crate) fn size(&self) -> i32 {
-        self.all().map(|set| size(set)).sum()
+        self.all().map(|set| size(set)).fold(0, i32::saturating_add)
     }
 
     /// A number of their status, over all of them.
     pub(crate) fn sum(&self, number: impl Fn(&ReplicaSetStatus) -> i32) -> i32 {
-        self.all().filter_map(|set| set.status.as_ref()).map(number).sum()
+        self.all().filter_map(|set| set.status.as_ref()).map(number).fold(0, i32::saturating_add)
     }
 
     /// The revision that the set of the current template has to have at least.
     pub(crate) fn next_revision(&self) -> i64 {
-        self.old.iter().map(|set| revision(set)).max().unwrap_or(0) + 1
+        self.old.iter().map(|set| revision(set)).max().unwrap_or(0).saturating_add(1)
     }
 
     /// The one that has pods, if it is the only one; if none has, the newest.

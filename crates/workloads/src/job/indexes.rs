@@ -25,10 +25,10 @@ pub(crate) fn succeeded(all: &[Arc<Pod>]) -> BTreeSet<i32> {
 }
 
 /// The indexes that have not succeeded and of which no pod is on its way, lowest first.
-pub(crate) fn missing(spec: &JobSpec, all: &[Arc<Pod>]) -> Vec<i32> {
+pub(crate) fn missing(spec: &JobSpec, all: &[Arc<Pod>]) -> impl Iterator<Item = i32> + use<> {
     let active = all.iter().filter(|pod| pods::is_active(pod)).filter_map(|pod| index(pod));
     let taken: BTreeSet<i32> = succeeded(all).into_iter().chain(active).collect();
-    (0..spec.completions.unwrap_or(0)).filter(|index| !taken.contains(index)).collect()
+    (0..spec.completions.unwrap_or(0)).filter(move |index| !taken.contains(index))
 }
 
 /// Gives a pod its number, in all the places where it is looked for.
@@ -58,12 +58,12 @@ pub(crate) fn text(indexes: &BTreeSet<i32>) -> String {
     let mut rest = indexes.iter().copied().peekable();
     while let Some(first) = rest.next() {
         let mut last = first;
-        while let Some(next) = rest.next_if_eq(&(last + 1)) {
+        while let Some(next) = rest.next_if(|next| last.checked_add(1) == Some(*next)) {
             last = next;
         }
         let comma = if text.is_empty() { "" } else { "," };
         // Writing to a text cannot fail.
-        let _ = match last - first {
+        let _ = match last.saturating_sub(first) {
             0 => write!(text, "{comma}{first}"),
             1 => write!(text, "{comma}{first},{last}"),
             _ => write!(text, "{comma}{first}-{last}"),
@@ -83,5 +83,12 @@ mod tests {
         assert_eq!(of(&[3]), "3");
         assert_eq!(of(&[0, 1]), "0,1");
         assert_eq!(of(&[0, 1, 2, 4, 6, 7, 8]), "0-2,4,6-8");
+        assert_eq!(of(&[i32::MIN, i32::MAX - 1, i32::MAX]), "-2147483648,2147483646,2147483647");
+    }
+
+    #[test]
+    fn a_job_of_absurd_size_needs_no_room_for_all_its_indexes() {
+        let spec = JobSpec { completions: Some(i32::MAX), ..JobSpec::default() };
+        assert_eq!(missing(&spec, &[]).take(3).collect::<Vec<_>>(), [0, 1, 2]);
     }
 }

@@ -1,5 +1,7 @@
 //! Jobs: pods that come to an end, until enough of them have.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 mod indexes;
 mod plan;
 mod status;
@@ -21,8 +23,9 @@ use crate::world::World;
 use plan::{Count, Plan, plan};
 use status::{COMPLETE, FAILED};
 
-/// How many pods are made before the Job is looked at again, and how many of them at the same time.
+/// How many pods are made in one reconcile; as in kube-controller-manager.
 const BURST: usize = 500;
+/// How many of them are made at the same time.
 const AT_ONCE: usize = 16;
 
 pub(crate) fn controller(world: &Arc<World>) -> Controller {
@@ -108,7 +111,7 @@ impl Jobs {
             .timing
             .restart
             .saturating_mul(1 << (failures - 1).min(16))
-            .min(self.world.timing.restart * 60);
+            .min(self.world.timing.restart.saturating_mul(60));
         let uid = job.metadata.uid.as_deref().unwrap_or_default();
         let left = self.world.since.left(uid, ("retry", count.failed), wait, self.world.age(&last));
         (!left.is_zero()).then_some(left)
@@ -123,9 +126,10 @@ impl Jobs {
         cx: &Context,
     ) -> Result<Vec<Arc<Pod>>, Failure> {
         let described = generated_pod_of(job, &spec.template)?;
-        let mut wanted = vec![described; count];
+        // Those that are made wake the job, which goes on then.
+        let mut wanted = vec![described; count.min(BURST)];
         if indexes::is_indexed(spec) {
-            let missing = indexes::missing(spec, all);
+            let missing: Vec<i32> = indexes::missing(spec, all).take(wanted.len()).collect();
             wanted.truncate(missing.len());
             for (pod, index) in wanted.iter_mut().zip(missing) {
                 indexes::give(pod, job, index);

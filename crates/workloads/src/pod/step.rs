@@ -166,5 +166,5 @@ pub(crate) fn worst_image(spec: &PodSpec) -> Image {
 /// Doubles with each restart, up to thirty times the first.
 fn back_off(first: Duration, restarts: i32) -> Duration {
     let doubled = first.saturating_mul(1 << restarts.clamp(0, 16));
-    doubled.min(first * 30)
+    doubled.min(first.saturating_mul(30))
 }

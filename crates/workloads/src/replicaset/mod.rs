@@ -1,5 +1,7 @@
 //! ReplicaSets: as many pods as they say.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 mod claim;
 mod ranking;
 

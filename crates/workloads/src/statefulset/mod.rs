@@ -1,5 +1,7 @@
 //! StatefulSets: pods with names that stay, one after the other.
 
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 mod member;
 mod plan;
 mod status;

@@ -51,7 +51,7 @@ pub(crate) fn plan(set: &StatefulSet, all: &[Arc<Pod>], update: &str, world: &Wo
 pub(crate) fn is_of_current(set: &StatefulSet, ordinal: i32) -> bool {
     let strategy = set.spec.update_strategy.as_ref();
     let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
-    let from_start = ordinal - start(set);
+    let from_start = ordinal.saturating_sub(start(set));
     match rolling {
         Some(rolling) => from_start < rolling.partition.unwrap_or(0),
         None if is_on_delete(set) => false,
@@ -63,6 +63,9 @@ fn is_on_delete(set: &StatefulSet) -> bool {
     let strategy = set.spec.update_strategy.as_ref().and_then(|strategy| strategy.type_.as_deref());
     strategy == Some("OnDelete")
 }
+
+/// More members than this are not looked at: all that one node has room for.
+const MOST: i32 = 65_000;
 
 fn start(set: &StatefulSet) -> i32 {
     set.spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or(0)
@@ -106,7 +109,7 @@ impl<'a> Look<'a> {
         let parallel = set.spec.pod_management_policy.as_deref() == Some("Parallel");
         let mut look = Self { world, min_ready, parallel, wanted: Vec::new(), condemned: Vec::new() };
         let (first, count) = (start(set), set.spec.replicas.unwrap_or(1));
-        for ordinal in first..first.saturating_add(count) {
+        for ordinal in first..first.saturating_add(count.min(MOST)) {
             let pod = by_ordinal.remove(&ordinal);
             let is_available = pod.as_ref().is_some_and(|pod| look.is_available(pod));
             look.wanted.push(One { ordinal, pod, is_available });

@@ -10,3 +10,4 @@ mod pods;
 mod rollouts;
 mod services;
 mod statefulsets;
+mod supervision;

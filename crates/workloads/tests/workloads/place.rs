@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use watchkeeper_client::{Client, Kind};
 use watchkeeper_core::Key;
 use watchkeeper_runtime::{Manager, Running};
+use watchkeeper_supervision::Supervisor;
 use watchkeeper_testkit::{Fault, Outcome, TestEnv, eventually};
 use watchkeeper_workloads::{Simulation, Timing};
 
@@ -52,6 +53,14 @@ impl Place {
         let running = manager.start().await.unwrap();
         running.ready().await;
         self.running = Some(running);
+    }
+
+    pub(crate) fn supervisor(&self) -> Supervisor {
+        self.running.as_ref().unwrap().supervisor().clone()
+    }
+
+    pub(crate) fn not_ready(&self) -> Vec<(String, String)> {
+        self.running.as_ref().unwrap().not_ready()
     }
 
     pub(crate) async fn stop(&mut self) {

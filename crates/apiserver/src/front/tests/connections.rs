@@ -116,6 +116,20 @@ async fn a_panic_is_an_answer_and_the_connection_lives_on() {
 }
 
 #[tokio::test]
+async fn a_listener_that_panics_goes_on_and_keeps_its_connections() {
+    let server = Server::start().await;
+    let supervisor = &server.example.supervisor;
+    let mut before = server.client("h2").await;
+    assert_eq!(before.get("/whoami", None).await.status(), 200);
+    supervisor.inject("listener");
+    until(|| supervisor.panics("listener") == 2).await; // one for each address
+    assert_eq!(before.get("/whoami", None).await.status(), 200);
+    let mut after = server.client("http/1.1").await;
+    assert_eq!(after.get("/panic", None).await.status(), 500);
+    assert_eq!(supervisor.panics("request"), 1);
+}
+
+#[tokio::test]
 async fn plain_http_is_served_on_loopback_and_refused_elsewhere() {
     let server = Server::start().await;
     let socket = TcpStream::connect(server.front.http_address().unwrap()).await.unwrap();

@@ -28,6 +28,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use watchkeeper_supervision::Supervisor;
 
 use super::*;
 use crate::Clock;
@@ -44,6 +45,7 @@ struct Example {
     finish: Notify,
     /// Calls that have not ended, streams included.
     open: Arc<AtomicUsize>,
+    supervisor: Supervisor,
 }
 
 /// Counts a call for as long as it is there.
@@ -63,6 +65,10 @@ impl Service for Shared {
         example.open.fetch_add(1, Ordering::SeqCst);
         let open = Open(Arc::clone(&example.open));
         Box::pin(async move { answer(&example, request, identity, open).await })
+    }
+
+    fn supervisor(&self) -> Supervisor {
+        self.0.supervisor.clone()
     }
 }
 

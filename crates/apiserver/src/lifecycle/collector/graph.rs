@@ -139,7 +139,7 @@ impl Graph {
             let dependents = self.dependents.entry(owner.clone()).or_default();
             // An owner that is named twice is blocked if it is so once.
             let known = dependents.keys.entry(key.into()).or_default();
-            dependents.blocking += usize::from(*blocks && !*known);
+            dependents.blocking = dependents.blocking.saturating_add(usize::from(*blocks && !*known));
             *known |= *blocks;
         }
         if !owners.is_empty() || waits {
@@ -166,7 +166,7 @@ impl Graph {
         for (owner, _) in &owners {
             let Some(dependents) = self.dependents.get_mut(owner) else { continue };
             if dependents.keys.remove(key) == Some(true) {
-                dependents.blocking -= 1;
+                dependents.blocking = dependents.blocking.saturating_sub(1);
             }
             if dependents.keys.is_empty() {
                 self.dependents.remove(owner);

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -6,6 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::Simulated;
 use super::history::commit;
 use crate::embedded::Embedded;
+use crate::embedded::counters::Counters;
 use crate::embedded::simulated::Fault;
 use crate::{Error, Options, Storage};
 
@@ -112,9 +114,45 @@ fn after_a_mistake_in_the_middle_of_a_write_nothing_more_is_written() {
     let again = Arc::clone(&storage);
     let task = runtime.spawn(async move { again.commit(commit(60_000)).await });
     let answer = runtime.block_on(task);
-    assert!(matches!(answer, Err(_) | Ok(Err(Error::Closed))), "{answer:?}");
+    assert!(matches!(answer, Ok(Err(Error::Unknown { .. }))), "{answer:?}");
+    assert_eq!(storage.stats().halted.as_deref(), Some("the writer panicked"));
     let answer = runtime.block_on(storage.commit(commit(60_001)));
-    assert!(matches!(answer, Err(Error::Closed)), "{answer:?}");
+    assert!(matches!(answer, Err(Error::Halted { .. })), "{answer:?}");
     let found = runtime.block_on(storage.get("/nothing", None)).unwrap();
     assert_eq!(found.revision, revision, "what was there can still be read");
+}
+
+#[test]
+fn a_panic_of_the_writing_thread_is_told_to_whoever_waits_and_halts_the_storage() {
+    let (disk, runtime) = (Simulated::new(1), one_thread());
+    let storage = on(&disk);
+    runtime.block_on(storage.commit(commit(1))).unwrap();
+    disk.arm(0, Fault::Panic);
+    let answer = runtime.block_on(storage.commit(commit(2)));
+    assert!(matches!(answer, Err(Error::Unknown { .. })), "{answer:?}");
+    assert_eq!(storage.stats().halted.as_deref(), Some("the writer panicked"));
+    let answer = runtime.block_on(storage.commit(commit(3)));
+    assert!(matches!(answer, Err(Error::Halted { .. })), "{answer:?}");
+}
+
+#[test]
+fn a_checkpoint_that_panics_is_counted_and_the_next_one_is_made() {
+    let disk = Simulated::new(1);
+    let mut writer = super::open(&disk, crate::Durability::Relaxed).unwrap();
+    let mut number = 0;
+    let mut commit_until = |is_so: &dyn Fn(&Counters) -> bool| {
+        for _ in 0..1_000 {
+            number += 1;
+            super::serve(&mut writer, [commit(number)]).pop().unwrap().unwrap();
+            if is_so(&writer.counters) {
+                return;
+            }
+        }
+        panic!("not within a thousand commits");
+    };
+    commit_until(&|counters| counters.checkpoints.load(Relaxed) == 1);
+    disk.arm(0, Fault::CheckpointPanic);
+    commit_until(&|counters| counters.checkpoint_failures.load(Relaxed) == 1);
+    commit_until(&|counters| counters.checkpoints.load(Relaxed) == 2);
+    assert_eq!(writer.counters.halted(), None);
 }

@@ -1,0 +1,285 @@
+//! Background tasks that panic: what that costs, and who hears of it.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use watchkeeper_apiserver::front::Service;
+use watchkeeper_apiserver::{Clock, Options};
+use watchkeeper_storage::Memory;
+use watchkeeper_supervision::Supervisor;
+
+use crate::harness::{Answer, Api, DEFINITIONS, WIDGETS, config_map, definition, spec, widget};
+
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+const EVENTS: &str = "/api/v1/namespaces/default/events";
+
+/// All tasks of a server.
+const TASKS: [&str; 10] = [
+    "access",
+    "api-services",
+    "definition-deletion",
+    "definitions",
+    "event-expiry",
+    "garbage-collector",
+    "namespace-deletion",
+    "role-aggregation",
+    "root-ca-certificates",
+    "service-accounts",
+];
+
+/// A server with all tasks, whose clock goes with the time of the test.
+async fn start() -> (Api, Supervisor) {
+    let (start, begin) = (SystemTime::now(), Instant::now());
+    let mut options = Options::default();
+    options.clock = Clock::new(move || start + begin.elapsed());
+    options.certificate_authority = Some("made up".into());
+    let api = Api::with(Arc::new(Memory::new(watchkeeper_storage::Options::default())), options).await;
+    let supervisor = api.server.supervisor();
+    (api, supervisor)
+}
+
+/// Does something that only this task can finish, and waits until it has.
+async fn use_task(api: &Api, task: &str, turn: usize) {
+    match task {
+        "access" => {
+            // Whoever writes a role hears of it when it is in force.
+            let role = json!({"metadata": {"name": format!("role-{turn}")}, "rules": []});
+            api.post(ROLES, role).await.ok();
+        }
+        "api-services" => {
+            let name = format!("v{}.example.org", turn + 1);
+            let (api_services, service) = (API_SERVICES, json!({"name": "s", "namespace": "default"}));
+            let spec = json!({
+                "group": "example.org", "version": format!("v{}", turn + 1), "service": service,
+                "groupPriorityMinimum": 1, "versionPriority": 1, "insecureSkipTLSVerify": true,
+            });
+            api.post(api_services, json!({"metadata": {"name": name}, "spec": spec})).await.ok();
+            let is_judged = |answer: &Answer| answer.json()["status"]["conditions"][0]["status"] == "False";
+            api.eventually(&format!("{api_services}/{name}"), is_judged).await;
+        }
+        "role-aggregation" => aggregate(api, turn).await,
+        "definitions" => {
+            api.post(DEFINITIONS, definition(spec())).await.ok();
+            api.post(WIDGETS, widget("w", json!({"size": 3}))).await.ok();
+            api.delete(&format!("{DEFINITIONS}/widgets.example.com")).await.ok();
+            gone(api, &format!("{DEFINITIONS}/widgets.example.com")).await;
+        }
+        "definition-deletion" => Box::pin(use_task(api, "definitions", turn)).await,
+        "namespace-deletion" => {
+            let name = format!("going-{turn}");
+            namespace(api, &name).await;
+            api.post(&maps(&name), config_map("a", json!({}))).await.ok();
+            api.delete(&format!("/api/v1/namespaces/{name}")).await;
+            gone(api, &format!("/api/v1/namespaces/{name}")).await;
+        }
+        "garbage-collector" => {
+            let orphan = orphaned(config_map(&format!("orphan-{turn}"), json!({})));
+            let name = orphan["metadata"]["name"].as_str().unwrap().to_owned();
+            api.post(&maps("default"), orphan).await.ok();
+            gone(api, &format!("{}/{name}", maps("default"))).await;
+        }
+        "service-accounts" | "root-ca-certificates" => {
+            let name = format!("new-{turn}");
+            namespace(api, &name).await;
+            let there = match task {
+                "service-accounts" => format!("/api/v1/namespaces/{name}/serviceaccounts/default"),
+                _ => format!("{}/kube-root-ca.crt", maps(&name)),
+            };
+            api.eventually(&there, |answer| answer.code == 200).await;
+        }
+        "event-expiry" => {
+            let name = format!("event-{turn}");
+            let event = json!({"metadata": {"name": name}, "involvedObject": {"namespace": "default"}});
+            api.post(EVENTS, event).await.ok();
+            sleep(Duration::from_secs(3_620)).await;
+            gone(api, &format!("{EVENTS}/{name}")).await;
+        }
+        task => panic!("{task} is not known here"),
+    }
+}
+
+async fn aggregate(api: &Api, turn: usize) {
+    let (sum, label) = (format!("sum-{turn}"), format!("in-{turn}"));
+    let sums = json!({
+        "metadata": {"name": sum},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {label.as_str(): "yes"}}]},
+    });
+    api.post(ROLES, sums).await.ok();
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let part = json!({
+        "metadata": {"name": format!("part-{turn}"), "labels": {label: "yes"}}, "rules": rules,
+    });
+    api.post(ROLES, part).await.ok();
+    api.eventually(&format!("{ROLES}/{sum}"), |answer| answer.json()["rules"] == rules).await;
+}
+
+async fn namespace(api: &Api, name: &str) {
+    api.post("/api/v1/namespaces", json!({"metadata": {"name": name}})).await.ok();
+}
+
+async fn gone(api: &Api, path: &str) {
+    api.eventually(path, |answer| answer.code == 404).await;
+}
+
+fn maps(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/configmaps")
+}
+
+/// With an owner that never was.
+fn orphaned(mut object: Value) -> Value {
+    object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "no-such-uid"}]);
+    object
+}
+
+fn pod(name: &str, grace: i64) -> Value {
+    json!({
+        "metadata": {"name": name},
+        "spec": {
+            "nodeName": "n", "terminationGracePeriodSeconds": grace,
+            "containers": [{"name": "c", "image": "i"}],
+        },
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_panics_goes_on_and_no_other_hears_of_it() {
+    let (api, supervisor) = start().await;
+    assert_eq!(supervisor.tasks().iter().map(|task| &**task).collect::<Vec<_>>(), TASKS);
+    for (turn, task) in TASKS.into_iter().enumerate() {
+        supervisor.inject(task);
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(supervisor.panics(task), 1, "{task} was not told to panic");
+        for other in TASKS.into_iter().filter(|other| *other != task) {
+            assert_eq!(supervisor.panics(other), u64::from(other < task), "{other} while {task} panics");
+        }
+        use_task(&api, task, turn).await;
+        assert!(api.get("/readyz").await.code == 200, "one panic is an accident");
+    }
+    let metrics = api.get("/metrics").await.text;
+    for task in TASKS {
+        assert!(
+            metrics.contains(&format!("watchkeeper_task_panics_total{{task=\"{task}\"}} 1")),
+            "{metrics}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn readiness_names_a_task_that_does_not_recover_until_it_does() {
+    let (api, supervisor) = start().await;
+    for (turn, task) in TASKS.into_iter().enumerate() {
+        let check = format!("/readyz/task/{task}");
+        assert_eq!(api.get(&check).await.text, "ok");
+        supervisor.break_down(task);
+        sleep(Duration::from_secs(5)).await;
+        for (path, code) in [("/readyz", 500), ("/healthz", 500), ("/livez", 200), (check.as_str(), 500)] {
+            assert_eq!(api.get(path).await.code, code, "{path} while {task} panics");
+        }
+        let said = api.get("/readyz").await.text;
+        assert!(said.contains(&format!("[-]task/{task} failed")), "{said}");
+        assert_eq!(said.matches("[-]").count(), 1, "{said}");
+        supervisor.mend(task);
+        sleep(Duration::from_secs(45)).await;
+        assert_eq!(api.get("/readyz").await.text, "ok", "{task}");
+        use_task(&api, task, turn).await;
+    }
+}
+
+#[tokio::test]
+async fn a_pod_with_an_endless_grace_period_does_not_stop_collection() {
+    let storage = Arc::new(Memory::new(watchkeeper_storage::Options::default()));
+    let poison = "/api/v1/namespaces/default/pods/poison";
+    for life in 0..2 {
+        let api = Api::over(storage.clone()).await;
+        if life == 0 {
+            api.post("/api/v1/namespaces/default/pods", orphaned(pod("poison", i64::MAX))).await.ok();
+            namespace(&api, "other").await;
+        }
+        let marked = |answer: &crate::harness::Answer| {
+            answer.json()["metadata"]["deletionTimestamp"] == "9999-01-01T00:00:00Z"
+        };
+        api.eventually(poison, marked).await;
+        let name = format!("orphan-{life}");
+        api.post(&maps("other"), orphaned(config_map(&name, json!({})))).await.ok();
+        gone(&api, &format!("{}/{name}", maps("other"))).await;
+        assert_eq!(api.server.supervisor().panics("garbage-collector"), 0);
+        api.server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_grace_period_that_no_time_can_express_is_accepted() {
+    let api = Api::start().await;
+    for (name, grace) in [("a", i64::MAX), ("b", i64::MAX / 1_000_000_000), ("c", 253_402_300_800)] {
+        api.post("/api/v1/namespaces/default/pods", pod(name, 30)).await.ok();
+        let path = format!("/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds={grace}");
+        let deleted = api.delete(&path).await.ok();
+        let metadata = &deleted["metadata"];
+        assert_eq!(metadata["deletionTimestamp"], "9999-01-01T00:00:00Z");
+        assert_eq!(metadata["deletionGracePeriodSeconds"], grace);
+        let path = format!("/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0");
+        api.delete(&path).await.ok();
+        assert_eq!(api.get(&path).await.code, 404);
+    }
+}
+
+/// What each task meets in the objects that it works on.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_a_task_panics_at_costs_that_object_only() {
+    let (api, supervisor) = start().await;
+    for (key, task) in [
+        ("/registry/core/configmaps/default/poison", "garbage-collector"),
+        ("/registry/core/events/default/poison", "event-expiry"),
+        ("/registry/rbac.authorization.k8s.io/clusterroles/poison", "access"),
+        ("/registry/apiextensions.k8s.io/customresourcedefinitions/gadgets.example.com", "definitions"),
+        ("poisoned", "service-accounts"),
+        ("v1.poison.example", "api-services"),
+    ] {
+        supervisor.poison(key);
+        assert_eq!(supervisor.panics(task), 0);
+    }
+    api.post(&maps("default"), orphaned(config_map("poison", json!({})))).await.ok();
+    let role = json!({"metadata": {"name": "poison"}, "rules": []});
+    api.post(ROLES, role).await.ok();
+    let mut gadgets = definition(spec());
+    gadgets["metadata"]["name"] = "gadgets.example.com".into();
+    gadgets["spec"]["names"] = json!({"plural": "gadgets", "kind": "Gadget"});
+    api.post(DEFINITIONS, gadgets).await.ok();
+    namespace(&api, "poisoned").await;
+    let spec =
+        json!({"group": "poison.example", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1});
+    api.post(API_SERVICES, json!({"metadata": {"name": "v1.poison.example"}, "spec": spec})).await.ok();
+    for (turn, task) in TASKS.into_iter().enumerate() {
+        use_task(&api, task, turn).await;
+    }
+    for task in ["garbage-collector", "access", "definitions", "service-accounts", "api-services"] {
+        assert!(supervisor.panics(task) > 0, "{task} has not met its object");
+    }
+    assert_eq!(api.get("/readyz").await.text, "ok");
+    assert_eq!(api.get(&format!("{}/poison", maps("default"))).await.code, 200);
+    assert_eq!(api.get("/apis/example.com/v1/gadgets").await.code, 404, "what cannot be read is not served");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_deleted_keeps_its_own_namespace_and_no_other() {
+    let (api, supervisor) = start().await;
+    supervisor.poison("/registry/core/configmaps/stuck/poison");
+    for name in ["stuck", "fine"] {
+        namespace(&api, name).await;
+        for map in ["a", "poison", "z"] {
+            api.post(&maps(name), config_map(map, json!({}))).await.ok();
+        }
+        api.delete(&format!("/api/v1/namespaces/{name}")).await;
+    }
+    gone(&api, "/api/v1/namespaces/fine").await;
+    for map in ["a", "z"] {
+        gone(&api, &format!("{}/{map}", maps("stuck"))).await;
+    }
+    assert_eq!(api.get(&format!("{}/poison", maps("stuck"))).await.code, 200);
+    assert!(supervisor.panics("namespace-deletion") > 0);
+    assert_eq!(api.get("/readyz").await.text, "ok", "it is the affair of one namespace");
+}
