@@ -27,7 +27,7 @@ pub(crate) struct Attack {
     pub(crate) files: OpenFiles,
     /// Whether the innocent client also makes new connections all the time.
     pub(crate) fresh: bool,
-    /// Bytes that the attacker has stored for good, and that the server may hold in memory afterwards.
+    /// Bytes that each request that succeeds has stored, and that the server may hold in memory afterwards, in its history.
     pub(crate) stored: f64,
     /// The attack, in the process of the attacker.
     pub(crate) act: fn(Scene) -> LocalBoxFuture<'static, Result<Tally>>,
@@ -157,6 +157,11 @@ impl Tally {
         self
     }
 
+    /// How many requests were answered with 200 or 201.
+    pub(crate) fn successes(&self) -> u64 {
+        ["200", "201"].iter().filter_map(|status| self.0.get(*status)).sum()
+    }
+
     /// In words.
     pub(crate) fn shown(&self) -> String {
         self.0.iter().map(|(what, count)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
@@ -182,6 +187,7 @@ mod tests {
         one.count("200");
         other.count("200");
         other.count("429");
-        assert_eq!(one.and(other).shown(), "2 200, 1 429");
+        let both = one.and(other);
+        assert_eq!((both.shown().as_str(), both.successes()), ("2 200, 1 429", 2));
     }
 }

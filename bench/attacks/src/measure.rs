@@ -39,12 +39,13 @@ pub(crate) async fn measure(attack: &Attack, name: &str, program: &Program) -> R
     let (tally, during) = join(assault(attack, &attacker), innocent.look(attack.time, attack.fresh)).await;
     let (tally, during) = (tally?, during?);
     let cpu = target.cpu()? - cpu;
+    let stored = attack.stored * tally.successes() as f64;
     let peak = target.memory(Memory::Most)?;
     let ended = Instant::now();
     let after = innocent.look(QUIET, attack.fresh).await?;
     let left = loop {
         let now = target.memory(Memory::Now)?;
-        if now <= before * SETTLED + attack.stored || ended.elapsed() > WAIT {
+        if now <= before * SETTLED + stored || ended.elapsed() > WAIT {
             break now;
         }
         sleep(Duration::from_secs(1)).await;
@@ -60,7 +61,7 @@ pub(crate) async fn measure(attack: &Attack, name: &str, program: &Program) -> R
         after,
         memory: [before, peak, left],
         settled: settled.as_secs_f64(),
-        stored: attack.stored,
+        stored,
         cpu,
         tally,
         ready,

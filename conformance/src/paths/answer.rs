@@ -19,6 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a server that is too busy is asked again.
 const ATTEMPTS: usize = 20;
 
+/// How often a watch that said nothing is asked for again.
+const SILENT_WATCHES: usize = 2;
+
 /// What came of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Outcome {
@@ -72,7 +75,13 @@ impl Asker {
     /// Asks as a dry run first, if the case would change something. What is refused then is asked for in earnest: that
     /// has to be refused as well, and is the outcome. So no case changes anything on a server that refuses what it should.
     pub(super) async fn ask(&self, case: &Case) -> Result<Outcome, String> {
-        let outcome = self.send(case, case.is_write()).await?;
+        let mut outcome = self.send(case, case.is_write()).await?;
+        // A busy server may not come to say anything before the time of a watch is over.
+        for _ in 0..SILENT_WATCHES {
+            if outcome.what == "watch" && outcome.objects.is_empty() {
+                outcome = self.send(case, case.is_write()).await?;
+            }
+        }
         if case.is_write() && !outcome.is_success() {
             return self.send(case, false).await;
         }
