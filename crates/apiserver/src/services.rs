@@ -175,7 +175,7 @@ fn ports(service: &mut Value, mut taken: HashSet<i64>) -> Result<(), FieldError>
         .iter()
         .map(|port| (port["port"].as_i64(), port["nodePort"].as_i64().unwrap_or_default()))
         .collect();
-    let mut given = HashMap::new();
+    let mut given: HashMap<Option<i64>, i64> = HashMap::new();
     for (index, port) in ports.iter_mut().enumerate() {
         let (number, own) = asked[index];
         let known = given.get(&number).copied();
