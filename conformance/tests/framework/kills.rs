@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::Api;
-use kube_core::WatchEvent;
-use kube_core::params::{ListParams, PostParams, VersionMatch, WatchParams};
+use kube_core::params::{ListParams, PostParams, VersionMatch};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use watchkeeper::client::{Client, Patch};
@@ -164,33 +162,25 @@ async fn at_most_one_candidate_leads_when_the_server_is_killed(mut place: Place)
 /// refused as too large.
 async fn a_version_that_was_seen_before_a_kill_is_known_after_it(mut place: Place) {
     let maps: Api<ConfigMap> = Api::namespaced(place.client().await, "default");
-    for writer in 0..8 {
-        let maps = maps.clone();
-        tokio::spawn(async move {
+    let newest = Arc::new(AtomicU64::new(0));
+    let write = |writer: usize| {
+        let (maps, newest) = (maps.clone(), Arc::clone(&newest));
+        async move {
             for number in 0.. {
                 let map = map(&format!("w{writer}-{number}"), "x");
-                if maps.create(&PostParams::default(), &map).await.is_err() {
-                    return;
-                }
-            }
-        });
-    }
-    let newest = Arc::new(AtomicU64::new(0));
-    let events = maps.watch(&WatchParams::default(), "0").await.unwrap();
-    let watching = {
-        let newest = Arc::clone(&newest);
-        tokio::spawn(async move {
-            let mut events = std::pin::pin!(events);
-            while let Some(Ok(WatchEvent::Added(map))) = events.next().await {
-                let version = map.metadata.resource_version.unwrap().parse().unwrap();
+                let Ok(made) = maps.create(&PostParams::default(), &map).await else { return };
+                let version = made.metadata.resource_version.unwrap().parse().unwrap();
                 newest.fetch_max(version, Ordering::Relaxed);
             }
-        })
+        }
     };
+    let writers: Vec<_> = (0..8).map(|writer| tokio::spawn(write(writer))).collect();
     let begin = eventually(|| async { Some(newest.load(Ordering::Relaxed)).filter(|seen| *seen > 0) }).await;
-    eventually(|| async { newest.load(Ordering::Relaxed) > begin + 200 }).within(PATIENCE).await;
+    eventually(|| async { newest.load(Ordering::Relaxed) > begin + 100 }).within(PATIENCE).await;
     place.kill();
-    watching.await.unwrap();
+    for writer in writers {
+        writer.await.unwrap();
+    }
     place.come_back();
 
     let newest = newest.load(Ordering::Relaxed);

@@ -171,9 +171,17 @@ mod tests {
             let again = registry.documents.get(name, &server.documenting, || panic!("made again"));
             assert_eq!(again.await.unwrap().tag(), tag, "{path}");
         }
-        server.registrar.replace(Default::default(), 1_000);
-        let registry = server.registry();
-        let anew = registry.documents.get(Name::OpenApi3Index, &server.documenting, || b"anew".to_vec());
-        assert_eq!(anew.await.unwrap().tag(), crate::documents::tag(b"anew"));
+        let index = get(&server, "/openapi/v3").await;
+        let schema = json!({"openAPIV3Schema": {"type": "object"}});
+        let definition = json!({
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+            },
+        });
+        let group = "apiextensions.k8s.io";
+        server.create_internal(group, "v1", "customresourcedefinitions", None, definition).await.unwrap();
+        assert_ne!(get(&server, "/openapi/v3").await, index);
     }
 }

@@ -184,8 +184,15 @@ impl Registrar {
 
     /// Replaces all definitions by those of a revision.
     pub(crate) fn replace(&self, definitions: BTreeMap<String, Arc<Installed>>, revision: Revision) {
-        let next = Registry::new(&self.builtin, definitions, Some(&self.current()));
-        *self.current.write() = Arc::new(next);
+        let current = self.current();
+        // Whoever reads all of them again mostly finds what is known, and what was made of it is kept.
+        let states = |definitions: &BTreeMap<String, Arc<Installed>>| {
+            definitions.iter().map(|(name, installed)| (name.clone(), installed.revision)).collect::<Vec<_>>()
+        };
+        if states(&current.definitions) != states(&definitions) {
+            let next = Registry::new(&self.builtin, definitions, Some(&current));
+            *self.current.write() = Arc::new(next);
+        }
         self.reached.send_replace(revision);
     }
 

@@ -6,6 +6,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -30,6 +31,7 @@ impl Server {
         let tokens = directory.path().join("tokens.csv");
         std::fs::write(&tokens, format!("{ADMIN},admin,1,system:masters\n{NOBODY},nobody,2,nobodies\n"))
             .unwrap();
+        std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
         let http = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let binary = std::env::var("WATCHKEEPER_BINARY");
         let mut child = Command::new(binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_watchkeeper")))

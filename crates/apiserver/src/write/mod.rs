@@ -160,6 +160,11 @@ fn remark(kind: &str, object: &Value, old: Option<&Value>) -> Option<&'static st
         "EndpointSlice" if object["addressType"] == "FQDN" => {
             Some("spec.addressType: FQDN endpoints are deprecated")
         }
+        "Service" => {
+            let has_external = spec["externalIPs"].as_array().is_some_and(|addresses| !addresses.is_empty());
+            (has_external && spec["clusterIP"] != "None" && spec["type"] != "ExternalName")
+                .then_some("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+        }
         "CSIDriver" => {
             let asks = spec["tokenRequests"].as_array().is_some_and(|requests| !requests.is_empty());
             let is_new = old.is_none_or(|old| old["spec"]["tokenRequests"] != spec["tokenRequests"]);

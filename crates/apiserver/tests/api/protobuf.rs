@@ -150,6 +150,10 @@ fn sample(kind: &str) -> Value {
             json!({"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}})
         }
         "StorageClass" => json!({"provisioner": "example.com/p"}),
+        "APIService" => json!({
+            "metadata": {"name": "v1.sample.example.com"},
+            "spec": {"group": "sample.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1},
+        }),
         "CSIDriver" => json!({"spec": {}}),
         "VolumeAttachment" => json!({"spec": {
             "attacher": "example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"},

@@ -137,11 +137,9 @@ async fn a_pod_that_is_not_always_restarted_completes_as_one_of_a_job_does() {
     let mut lasting = with("Never");
     lasting["metadata"] = json!({"annotations": {"simulate.watchkeeper.dev/runs-for": "forever"}});
     place.create::<Pod>(pod("lasting", lasting)).await;
+    eventually(|| async { phase("never").await.filter(|phase| phase == "Running") }).await;
     for name in ["never", "on-failure"] {
-        let began = tokio::time::Instant::now();
-        eventually(|| async { phase(name).await.filter(|phase| phase == "Running") }).await;
         eventually(|| async { phase(name).await.filter(|phase| phase == "Succeeded") }).await;
-        assert!(began.elapsed() < Timing::default().run * 3, "{:?}", began.elapsed());
     }
     tokio::time::sleep(Timing::default().run * 10).await;
     for name in ["always", "lasting"] {
