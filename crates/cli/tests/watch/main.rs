@@ -128,7 +128,8 @@ fn what_would_not_be_seen_or_would_turn_text_around_is_written_out() {
     writer.patch("configmaps/c", "bob", &format!(r#"{{"data":{{"k":"{hidden}"}}}}"#));
     let patched = format!("MODIFIED  configmaps default/c  by bob  data.k: x -> \"{shown}\\u009bi\"");
     assert_eq!(watcher.told(), patched);
-    let event = r#"{"metadata":{"name":"e"},"involvedObject":{"kind":"Pod","namespace":"default","name":"p"}"#;
+    let event =
+        r#"{"metadata":{"name":"e"},"involvedObject":{"kind":"Pod","namespace":"default","name":"p"}"#;
     let event = format!(r#"{event},"reason":"R","type":"Normal","message":"{hidden}"}}"#);
     writer.create("events", "carol", &event);
     let told = format!("ADDED     events default/e  by carol  Normal R Pod/p: {shown} i");
