@@ -35,6 +35,6 @@ fn advisories_are_checked_where_they_can_be_and_it_is_said_where_not() {
     assert_eq!(advisories(Some("exit 1")), (true, offline.to_owned()));
     let clean = "advisories: checked, none is known for what is in Cargo.lock\n";
     assert_eq!(advisories(Some("exit 0")), (true, clean.to_owned()));
-    let found = r#"case "$*" in *fetch*) ;; *) echo "error[vulnerability]"; exit 1 ;; esac"#;
+    let found = r#"case "$*" in *" fetch "*) ;; *) echo "error[vulnerability]"; exit 1 ;; esac"#;
     assert_eq!(advisories(Some(found)), (false, "error[vulnerability]\n".to_owned()));
 }

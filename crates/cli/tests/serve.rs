@@ -378,9 +378,16 @@ fn a_server_that_is_open_to_many_says_so_once() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_server_leaves_no_core_dump_with_its_keys() {
-    let server = Server::start(&["--in-memory"]);
-    let id = server.child.as_ref().unwrap().id();
+    let raise = "ulimit -S -c $(ulimit -H -c); exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", raise, "sh", env!("CARGO_BIN_EXE_watchkeeper"), "serve", "--in-memory"]);
+    let mut child = command.args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+    let id = child.id();
     let limits = std::fs::read_to_string(format!("/proc/{id}/limits")).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
 }

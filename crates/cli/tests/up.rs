@@ -220,7 +220,7 @@ fn a_folder_that_is_not_this_users_alone_is_refused() {
 
     fs::create_dir(path.join("elsewhere")).unwrap();
     symlink("elsewhere", &folder).unwrap();
-    for named in [".watchkeeper", ".watchkeeper/", "./.watchkeeper/."] {
+    for named in [".watchkeeper", ".watchkeeper/", ".watchkeeper/."] {
         let complaint = refused(path, &["--data-dir", named]);
         assert_eq!(complaint, format!("watchkeeper: .watchkeeper is a symbolic link: remove it, {ELSE}"));
     }

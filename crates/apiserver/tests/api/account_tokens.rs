@@ -209,6 +209,8 @@ async fn a_signature_does_not_make_up_for_claims_that_are_missing_or_contradict_
         ("iat", json!(true), number),
         ("nbf", json!(1e300), "service account token is not valid yet"),
     ];
+    // All that went otherwise than it should.
+    let mut wrong = Vec::new();
     for (claim, value, complaint) in cases {
         let mut changed = claims.clone();
         changed[claim] = value.clone();
@@ -216,26 +218,30 @@ async fn a_signature_does_not_make_up_for_claims_that_are_missing_or_contradict_
             changed.as_object_mut().unwrap().remove(claim);
         }
         let token = forger.sign(&header, &changed);
-        assert!(bank.who(&token).await.is_none(), "{claim}: {value}");
-        assert_eq!(
-            bank.error(&token).await,
-            format!("[invalid bearer token, {complaint}]"),
-            "{claim}: {value}"
-        );
+        let error = bank.error(&token).await;
+        if bank.who(&token).await.is_some() || error != format!("[invalid bearer token, {complaint}]") {
+            wrong.push(format!("{claim}: {value}: {error}"));
+        }
     }
     for (claim, value) in [("exp", json!(4e9)), ("exp", json!(u64::MAX)), ("iat", json!(1.5))] {
         let mut changed = claims.clone();
         changed[claim] = value.clone();
-        assert!(bank.who(&forger.sign(&header, &changed)).await.is_some(), "{claim}: {value}");
+        if bank.who(&forger.sign(&header, &changed)).await.is_none() {
+            wrong.push(format!("{claim}: {value}"));
+        }
     }
     for value in [json!(["exp"]), json!(["b64"]), json!([]), json!("x")] {
         let mut changed = header.clone();
         changed["crit"] = value.clone();
         let token = forger.sign(&changed, &claims);
-        assert!(bank.who(&token).await.is_none(), "crit: {value}");
-        let complaint = "[invalid bearer token, go-jose/go-jose: error in cryptographic primitive]";
-        assert_eq!(bank.error(&token).await, complaint);
+        let error = bank.error(&token).await;
+        if bank.who(&token).await.is_some()
+            || error != "[invalid bearer token, go-jose/go-jose: error in cryptographic primitive]"
+        {
+            wrong.push(format!("crit: {value}: {error}"));
+        }
     }
+    assert_eq!(wrong, [""; 0]);
 }
 
 #[tokio::test]
