@@ -24,7 +24,7 @@ use crate::request::write_options::WriteOptions;
 use crate::resource::Resource;
 use crate::route::{Collection, Operation, Route, Unrouted};
 use crate::server::Server;
-use crate::write::{Applying, Incoming, Manner, Part, Patch, Place, ScaleChange, Written};
+use crate::write::{Applying, Incoming, Manner, Part, Patch, Place, ScaleChange, Written, decode_as};
 use crate::{access, budget, deadline, discovery, gzip, health, openapi};
 
 /// A request, read as far as every handler needs it. What it asks for is not here: that is an [`Action`].
@@ -399,7 +399,7 @@ impl Server {
         let accepted = accepted(call, &place.resource)?;
         let options = WriteOptions::of_update(&call.query)?;
         let format = media::body_format(&call.headers, true)?;
-        let change = ScaleChange::Replace(crate::write::decode(&call.body, format)?);
+        let change = ScaleChange::Replace(decode_as(&call.body, format, "Scale", &SCALES)?);
         self.rescaled(call, place, &change, &options, &accepted).await
     }
 
@@ -428,7 +428,8 @@ impl Server {
     async fn bind(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
         let options = WriteOptions::of_create(&call.query)?;
         let accepted = accepted(call, &place.resource)?;
-        let binding = crate::write::decode(&call.body, media::body_format(&call.headers, true)?)?;
+        let format = media::body_format(&call.headers, true)?;
+        let binding = decode_as(&call.body, format, "Binding", &["v1"])?;
         self.assign(place, binding["target"]["name"].as_str().unwrap_or_default(), &call.manner(&options))
             .await?;
         Ok(Reply::object(201, &crate::failure::success(201), accepted.format))
@@ -437,7 +438,8 @@ impl Server {
     /// Deletes a pod in a polite way.
     async fn evict(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
         let accepted = accepted(call, &place.resource)?;
-        let eviction = crate::write::decode(&call.body, media::body_format(&call.headers, true)?)?;
+        let format = media::body_format(&call.headers, true)?;
+        let eviction = decode_as(&call.body, format, "Eviction", &["policy/v1", "policy/v1beta1"])?;
         let mut options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
         options.dry_run |= WriteOptions::of_create(&call.query)?.dry_run;
         self.delete(place, &options).await?;
@@ -452,7 +454,11 @@ impl Server {
     ) -> Result<Reply, Failure> {
         let options = ListOptions::from_query(&call.query)?;
         let accepted = media::accept_stream(&call.headers, endpoint(resource))?;
-        let filter = Filter::new(resource, &options)?.restricted_to(of.only.as_deref());
+        let filter = Filter::new(resource, &options)?;
+        if of.only.is_some() && !filter.asks_for_all_or(of.only.as_deref()) {
+            return Err(Failure::bad_request("fieldSelector metadata.name doesn't match requested name"));
+        }
+        let filter = filter.restricted_to(of.only.as_deref());
         let form = Form::new(&accepted, &call.query)?;
         if media::asks_for_web_socket(&call.headers) {
             // Clients that try one first (fabric8) wait for the end of an answer that refuses it, and only a 200 has them
@@ -481,6 +487,9 @@ impl Server {
         Ok(written.warnings.iter().fold(reply, |reply, warning| reply.warning(warning)))
     }
 }
+
+/// The versions that scales are read in, as kube-apiserver does.
+const SCALES: [&str; 4] = ["autoscaling/v1", "extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"];
 
 /// Said to those who delete a job without saying what is to become of its pods.
 const ORPHANED_PODS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";

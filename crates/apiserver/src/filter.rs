@@ -55,6 +55,11 @@ impl Filter {
         Ok(Self { labels, fields, traces, only: None })
     }
 
+    /// Whether fields are not selected by at all, or the object of this name is.
+    pub(crate) fn asks_for_all_or(&self, name: Option<&str>) -> bool {
+        self.fields.is_everything() || self.fields.required("metadata.name") == name
+    }
+
     /// Only the object of this name.
     #[must_use]
     pub(crate) fn restricted_to(self, name: Option<&str>) -> Self {

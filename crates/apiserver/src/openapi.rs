@@ -29,7 +29,7 @@ pub(crate) async fn answer(server: &Server, call: &Call, document: &str) -> Resu
         let document = registry.documents.get(name, &server.documenting, make).await?;
         Ok::<_, Failure>(Reply::document(document, &call.headers))
     };
-    let reply = match document.trim_end_matches('/') {
+    let reply = match document {
         "v2" => {
             let protobuf = wants_protobuf(call);
             let make = Box::new(move || second(&made, protobuf));

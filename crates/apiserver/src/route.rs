@@ -13,9 +13,6 @@ use crate::request::path::Scope;
 use crate::resource::Resource;
 use crate::write::{Part, Place};
 
-/// Said where a path has nothing between two slashes.
-const NO_NAME: &str = "name must be provided";
-
 /// Where a request leads.
 pub(crate) struct Route {
     pub(crate) resource: Arc<Resource>,
@@ -107,11 +104,19 @@ fn builtin(
         Scope::Cluster => None,
         // A namespace is in itself only for those who judge the request.
         Scope::Itself(_) if resource.is_core("namespaces") => None,
-        Scope::Namespace(namespace) | Scope::Itself(namespace) if resource.namespaced => Some(namespace),
-        Scope::Namespace(_) | Scope::Itself(_) => return Err(Failure::no_such_path()),
+        Scope::Namespace(_) | Scope::Itself(_) if !resource.namespaced => return Err(Failure::no_such_path()),
+        Scope::Namespace(namespace) if namespace.is_empty() => {
+            if !matches!(verb, Verb::List | Verb::Watch) || is_one {
+                return Err(Failure::bad_request("Namespace parameter required."));
+            }
+            None
+        }
+        Scope::Namespace(namespace) | Scope::Itself(namespace) => Some(namespace),
     };
     let goes_on = subresource.as_deref() == Some("proxy");
-    if verb == Verb::Proxy || (rest.is_some() && !goes_on) {
+    // Slashes at the end say nothing.
+    let has_rest = rest.is_some_and(|rest| !rest.trim_matches('/').is_empty());
+    if verb == Verb::Proxy || (has_rest && !goes_on) {
         return Err(Failure::no_such_path());
     }
     let operation = match (name, subresource) {
@@ -122,13 +127,16 @@ fn builtin(
         (name, None) if verb == Verb::Watch && resource.is_stored() => {
             Ok(Operation::Watch(Collection { namespace, only: name }))
         }
-        (name, None) => of_object(verb, Place::named(resource, namespace, name)?),
+        (name, None) => {
+            let check = check_name(name.as_deref());
+            let place = Place { resource: Arc::clone(resource), namespace, name: name.unwrap_or_default() };
+            of_object(verb, place).and_then(|operation| check.map(|()| operation))
+        }
         (name, Some(part)) => {
             let verb = if name.is_some() { verb } else { verb.of_one() };
-            let is_named = name.is_some();
-            let operation = of_subresource(kind, verb, Place::named(resource, namespace, name)?, part);
-            // The path has an empty segment where the name belongs.
-            if is_named { operation } else { operation.and(Err(Failure::bad_request(NO_NAME))) }
+            let check = check_name(name.as_deref());
+            let place = Place { resource: Arc::clone(resource), namespace, name: name.unwrap_or_default() };
+            of_subresource(kind, verb, place, part).and_then(|operation| check.map(|()| operation))
         }
     };
     // The routes know no HEAD.
@@ -206,6 +214,7 @@ fn of_part(verb: Verb, place: Place, name: &str) -> Option<Operation> {
 
 fn custom(resource: &Arc<Resource>, action: ResourceAction) -> Result<Operation, Unrouted> {
     let ResourceAction { verb, scope, name, selected, subresource, .. } = action;
+    let scope = if scope == Scope::Namespace(String::new()) { Scope::Cluster } else { scope };
     let namespace = match scope {
         Scope::Cluster if resource.namespaced && !matches!(verb, Verb::List | Verb::Watch) => {
             return Err(Unrouted::NoSuchPage);
@@ -215,46 +224,39 @@ fn custom(resource: &Arc<Resource>, action: ResourceAction) -> Result<Operation,
         Scope::Namespace(_) | Scope::Itself(_) => return Err(Unrouted::NoSuchPage),
     };
     if let Some(part) = subresource {
-        let is_named = name.is_some();
-        let place = Place::named(resource, namespace, name)?;
+        let check = check_name(name.as_deref());
+        let place = Place { resource: Arc::clone(resource), namespace, name: name.unwrap_or_default() };
         if !resource.has_subresource(&part) {
             return Err(place.not_found().into());
         }
-        return match of_part(verb, place, &part) {
-            Some(_) if !is_named => Err(Failure::bad_request(NO_NAME).into()),
-            Some(operation) => Ok(operation),
-            None => Err(resource.unknown_verb(verb).into()),
-        };
+        let operation = of_part(verb, place, &part).ok_or_else(|| resource.unknown_verb(verb))?;
+        return Ok(check.map(|()| operation)?);
     }
-    let is_named = name.is_some();
+    let (is_named, check) = (name.is_some(), check_name(name.as_deref()));
+    let place = |name: Option<String>, namespace| {
+        check.map(|()| Place { resource: Arc::clone(resource), namespace, name: name.unwrap_or_default() })
+    };
     Ok(match verb {
         // Whatever the method is: it was judged as a watch, and a watch is all it gets.
         Verb::Watch | Verb::Miswatch => Operation::Watch(Collection { namespace, only: name.or(selected) }),
         Verb::List => Operation::List(Collection { namespace, only: selected }),
         Verb::DeleteCollection => Operation::DeleteCollection(Collection { namespace, only: None }),
         Verb::Create if !is_named => Operation::Create(Collection { namespace, only: None }),
-        Verb::Update | Verb::Patch if !is_named => return Err(Failure::bad_request(NO_NAME).into()),
-        Verb::Get => Operation::Get(Place::named(resource, namespace, name)?),
-        Verb::Update => Operation::Update(Place::named(resource, namespace, name)?, Part::Main),
-        Verb::Patch => Operation::Patch(Place::named(resource, namespace, name)?, Part::Main),
-        Verb::Delete => Operation::Delete(Place::named(resource, namespace, name)?),
+        Verb::Get => Operation::Get(place(name, namespace)?),
+        Verb::Update => Operation::Update(place(name, namespace)?, Part::Main),
+        Verb::Patch => Operation::Patch(place(name, namespace)?, Part::Main),
+        Verb::Delete => Operation::Delete(place(name, namespace)?),
         Verb::Create | Verb::Proxy | Verb::Unknown => return Err(resource.unknown_verb(verb).into()),
     })
 }
 
-impl Place {
-    /// The place of an object that a path names. The name may be missing where that is noticed later.
-    fn named(
-        resource: &Arc<Resource>,
-        namespace: Option<String>,
-        name: Option<String>,
-    ) -> Result<Self, Failure> {
-        let name = name.unwrap_or_default();
-        if matches!(name.as_str(), "." | "..") {
-            return Err(Failure::bad_request(format!(
-                "Name parameter invalid: {name:?}: may not be '{name}'"
-            )));
+/// Refuses the names that no object has: a segment of the path that is missing or empty, `.` and `..`.
+fn check_name(name: Option<&str>) -> Result<(), Failure> {
+    match name {
+        None => Err(Failure::bad_request("name must be provided")),
+        Some(name @ ("." | "..")) => {
+            Err(Failure::bad_request(format!("Name parameter invalid: {name:?}: may not be '{name}'")))
         }
-        Ok(Self { resource: Arc::clone(resource), namespace, name })
+        Some(_) => Ok(()),
     }
 }

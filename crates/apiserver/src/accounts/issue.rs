@@ -13,7 +13,7 @@ use crate::reply::Reply;
 use crate::request::media::{self, Endpoint};
 use crate::request::write_options::WriteOptions;
 use crate::server::Server;
-use crate::write::{Place, decode};
+use crate::write::{Place, decode_as};
 
 const KIND: Subject<'static> = Subject { group: "authentication.k8s.io", name: "TokenRequest" };
 const VERSION: &str = "authentication.k8s.io/v1";
@@ -38,8 +38,8 @@ impl Server {
     pub(crate) async fn issue_token(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
         let options = WriteOptions::of_create(&call.query)?;
         let accepted = media::accept(&call.headers, Endpoint::Objects)?;
-        let mut object = decode(&call.body, media::body_format(&call.headers, true)?)?;
-        check_kind(&object)?;
+        let format = media::body_format(&call.headers, true)?;
+        let mut object = decode_as(&call.body, format, KIND.name, &[VERSION])?;
         let namespace = place.namespace.as_deref().unwrap_or_default();
         for (field, is) in [("name", place.name.as_str()), ("namespace", namespace)] {
             let given = meta::text(&object, field);
@@ -213,19 +213,4 @@ fn reference(object: &Value) -> Value {
         reference["uid"] = meta::uid(object).into();
     }
     reference
-}
-
-/// Refuses what is not a request for a token.
-fn check_kind(object: &Value) -> Result<(), Failure> {
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (kind, version) = (text("kind"), text("apiVersion"));
-    if matches!(kind, "" | "TokenRequest") && matches!(version, "" | VERSION) {
-        return Ok(());
-    }
-    let kind = if kind.is_empty() { "TokenRequest" } else { kind };
-    let short = version.rsplit('/').next().unwrap_or_default();
-    Err(Failure::bad_request(format!(
-        "{kind} in version {short:?} cannot be handled as a TokenRequest: no kind {kind:?} is registered for version \
-         {version:?}"
-    )))
 }

@@ -56,7 +56,7 @@ pub(crate) enum Scope {
     /// In none, or in all of them.
     #[default]
     Cluster,
-    /// In this one: `namespaces/NAMESPACE/RESOURCE`.
+    /// In this one: `namespaces/NAMESPACE/RESOURCE`. The name may be empty, and then all of them are meant.
     Namespace(String),
     /// `namespaces/NAME` and its subresources: a namespace, which is judged as if it were in itself.
     Itself(String),
@@ -123,7 +123,6 @@ impl ResourceTarget {
         }
         let (scope, parts) = match parts {
             ["namespaces", "", "status" | "finalize", ..] | ["namespaces", ""] => (Scope::Cluster, parts),
-            ["namespaces", "", parts @ ..] => (Scope::Cluster, parts),
             ["namespaces", name, "status" | "finalize", ..] | ["namespaces", name] => {
                 (Scope::Itself((*name).into()), parts)
             }
@@ -251,7 +250,7 @@ mod tests {
         assert_eq!(scope("/api/v1/namespaces/x/finalize"), Scope::Itself("x".into()));
         assert_eq!(scope("/api/v1/namespaces/x/namespaces"), Scope::Namespace("x".into()));
         assert_eq!(scope("/api/v1/namespaces/x/namespaces/x"), Scope::Namespace("x".into()));
-        assert_eq!(scope("/api/v1/namespaces//pods"), Scope::Cluster);
+        assert_eq!(scope("/api/v1/namespaces//pods"), Scope::Namespace(String::new()));
         assert_eq!(scope("/api/v1/namespaces//status"), Scope::Cluster);
     }
 

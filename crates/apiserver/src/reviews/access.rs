@@ -76,6 +76,17 @@ fn problems(object: &Value, is_self: bool, is_local: bool) -> Vec<FieldError> {
     let at = Path::root().child("spec");
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let mut errors = Vec::new();
+    let mut metadata = object["metadata"].as_object().cloned().unwrap_or_default();
+    metadata.retain(|field, value| {
+        !value.is_null() && field != "managedFields" && !(is_local && field == "namespace")
+    });
+    if !metadata.is_empty() {
+        errors.push(FieldError::invalid(
+            &Path::root().child("metadata"),
+            Value::Object(metadata),
+            "must be empty",
+        ));
+    }
     let shown = |path: &Value| json!({"Path": path["path"].as_str().unwrap_or_default(), "Verb": path["verb"].as_str().unwrap_or_default()});
     if !resource.is_null() && !path.is_null() {
         let why = "cannot be specified in combination with resourceAttributes";

@@ -143,10 +143,35 @@ pub(crate) fn decode(body: &[u8], format: BodyFormat) -> Result<Value, Failure> 
         BodyFormat::Yaml => yaml::decode(body),
         BodyFormat::Protobuf => protobuf(body),
     };
-    decoded.map(|decoded| decoded.value).map_err(|error| match error {
-        Error::TooLarge => Failure::too_large(&error.to_string()),
-        error => Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}")),
-    })
+    let unreadable =
+        |error: &str| Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}"));
+    match decoded.map(|decoded| decoded.value) {
+        Ok(Value::Null) => Ok(Value::Object(serde_json::Map::new())),
+        Ok(value) if !value.is_object() => Err(unreadable("the body is not an object")),
+        Ok(value) => Ok(value),
+        Err(Error::TooLarge) => Err(Failure::too_large(&Error::TooLarge.to_string())),
+        Err(error) => Err(unreadable(&error.to_string())),
+    }
+}
+
+/// Reads a body of this kind, in one of these versions; the body needs not say so.
+pub(crate) fn decode_as(
+    body: &[u8],
+    format: BodyFormat,
+    kind: &str,
+    versions: &[&str],
+) -> Result<Value, Failure> {
+    let object = decode(body, format)?;
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (given, version) = (text("kind"), text("apiVersion"));
+    if (given.is_empty() || given == kind) && (version.is_empty() || versions.contains(&version)) {
+        return Ok(object);
+    }
+    let given = if given.is_empty() { kind } else { given };
+    let short = version.rsplit('/').next().unwrap_or_default();
+    Err(Failure::bad_request(format!(
+        "{given} in version {short:?} cannot be handled as a {kind}: no kind {given:?} is registered for version {version:?}"
+    )))
 }
 
 /// Reads an object that typed clients sent.

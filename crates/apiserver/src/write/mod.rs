@@ -23,7 +23,7 @@ use watchkeeper_storage::{Entry, Revision};
 
 pub(crate) use apply::Applying;
 pub(crate) use delete::{FOREGROUND, ORPHAN};
-pub(crate) use incoming::{Incoming, decode};
+pub(crate) use incoming::{Incoming, decode, decode_as};
 pub(crate) use patch::Patch;
 pub(crate) use scale::ScaleChange;
 pub(crate) use watchkeeper_kinds::Write as Part;
