@@ -16,7 +16,7 @@ use super::user::{ANONYMOUS, STRANGER};
 /// How long an answer may take. A watch ends after a second by itself.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a server that is too busy is asked again.
+/// How often a server that is too busy, or cannot be reached, is asked.
 const ATTEMPTS: usize = 20;
 
 /// How often a watch that said nothing is asked for again.
@@ -89,17 +89,20 @@ impl Asker {
     }
 
     async fn send(&self, case: &Case, is_dry_run: bool) -> Result<Outcome, String> {
+        let mut trouble = String::new();
         for _ in 0..ATTEMPTS {
             let sent = tokio::time::timeout(PATIENCE, self.send_once(case, is_dry_run)).await;
-            let outcome = sent.map_err(|_| format!("{case}: no answer within {PATIENCE:?}"))?;
-            match outcome {
+            match sent.map_err(|_| format!("{case}: no answer within {PATIENCE:?}"))? {
                 Ok(outcome) if outcome.code == StatusCode::TOO_MANY_REQUESTS => {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    trouble = "the server says that it is too busy".to_owned();
                 }
-                outcome => return outcome.map_err(|error| format!("{case}: {error}")),
+                Ok(outcome) => return Ok(outcome),
+                // A connection that is kept may be closed by the server just when it is used again.
+                Err(error) => trouble = error.to_string(),
             }
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        Err(format!("{case}: the server says that it is too busy"))
+        Err(format!("{case}: {trouble}"))
     }
 
     async fn send_once(

@@ -85,7 +85,7 @@ pub(super) fn part(random: &mut Random, draft: &mut Draft) {
                 0 => draft.root[last] = random.pick(&["v1beta1", "v2", "", "V1"]).to_owned(),
                 1 => {
                     draft.root[place] =
-                        random.pick(&["api", "apis", "apps", "example.com", "nosuch", ""]).to_owned()
+                        random.pick(&["api", "apis", "apps", "example.com", "nosuch", ""]).to_owned();
                 }
                 _ => draft.root = KINDS[random.below(KINDS.len())].root(),
             }
