@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
+use serde_json::Value;
 
 use crate::access::Authorized;
 use crate::documents::Name;
@@ -430,6 +431,7 @@ impl Server {
         let accepted = accepted(call, &place.resource)?;
         let format = media::body_format(&call.headers, true)?;
         let binding = decode_as(&call.body, format, "Binding", &["v1"])?;
+        check_name(place, &binding, "Binding")?;
         self.assign(place, binding["target"]["name"].as_str().unwrap_or_default(), &call.manner(&options))
             .await?;
         Ok(Reply::object(201, &crate::failure::success(201), accepted.format))
@@ -440,6 +442,7 @@ impl Server {
         let accepted = accepted(call, &place.resource)?;
         let format = media::body_format(&call.headers, true)?;
         let eviction = decode_as(&call.body, format, "Eviction", &["policy/v1", "policy/v1beta1"])?;
+        check_name(place, &eviction, "Eviction")?;
         let mut options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
         options.dry_run |= WriteOptions::of_create(&call.query)?.dry_run;
         self.delete(place, &options).await?;
@@ -505,6 +508,16 @@ fn verb(method: &Method, query: &Query) -> &'static str {
         Method::DELETE => "DELETE",
         _ => "other",
     }
+}
+
+/// Refuses what is about another object than the path.
+fn check_name(place: &Place, object: &Value, kind: &str) -> Result<(), Failure> {
+    let name = crate::meta::name(object);
+    if name == place.name {
+        return Ok(());
+    }
+    let why = format!("name in URL does not match name in {kind} object");
+    Err(Failure::bad_request(format!("{why}: {:?} vs {name:?}", place.name)))
 }
 
 /// How a patch is written.

@@ -105,14 +105,10 @@ fn builtin(
         // A namespace is in itself only for those who judge the request.
         Scope::Itself(_) if resource.is_core("namespaces") => None,
         Scope::Namespace(_) | Scope::Itself(_) if !resource.namespaced => return Err(Failure::no_such_path()),
-        Scope::Namespace(namespace) if namespace.is_empty() => {
-            if !matches!(verb, Verb::List | Verb::Watch) || is_one {
-                return Err(Failure::bad_request("Namespace parameter required."));
-            }
-            None
-        }
         Scope::Namespace(namespace) | Scope::Itself(namespace) => Some(namespace),
     };
+    // The path has an empty segment where the namespace belongs: only lists and watches can do without.
+    let is_missing = namespace.as_deref() == Some("");
     let goes_on = subresource.as_deref() == Some("proxy");
     // Slashes at the end say nothing.
     let has_rest = rest.is_some_and(|rest| !rest.trim_matches('/').is_empty());
@@ -122,9 +118,11 @@ fn builtin(
     let operation = match (name, subresource) {
         (None, None) => {
             let everywhere = resource.namespaced && namespace.is_none();
+            let namespace = namespace.filter(|_| !is_missing);
             of_collection(verb, resource, everywhere, Collection { namespace, only: selected })
         }
         (name, None) if verb == Verb::Watch && resource.is_stored() => {
+            let namespace = namespace.filter(|_| !is_missing);
             Ok(Operation::Watch(Collection { namespace, only: name }))
         }
         (name, None) => {
@@ -139,8 +137,13 @@ fn builtin(
             of_subresource(kind, verb, place, part).and_then(|operation| check.map(|()| operation))
         }
     };
-    // The routes know no HEAD.
-    if is_head { operation.and(Err(Failure::unknown_method())) } else { operation }
+    match operation? {
+        // The routes know no HEAD.
+        _ if is_head => Err(Failure::unknown_method()),
+        operation @ (Operation::List(_) | Operation::Watch(_)) => Ok(operation),
+        _ if is_missing => Err(Failure::bad_request("Namespace parameter required.")),
+        operation => Ok(operation),
+    }
 }
 
 /// `everywhere` is whether the path of a namespaced resource names no namespace.
