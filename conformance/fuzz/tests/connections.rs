@@ -1,5 +1,5 @@
 //! The binary, over sockets: whatever comes in over one connection, the server goes on, and so do the others.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Requests that were changed at random get an answer, and never one of 500 that the real server does not give.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
 use std::path::Path;
 use std::time::Instant;
@@ -100,7 +100,7 @@ async fn not_as_the_peer(
             // The peer was too busy to say.
             504 => println!("500 here, too late there: {}", finding.what),
             _ if is_known(&finding, known) && !is_same_state => {
-                println!("500 in another state: {}", finding.what)
+                println!("500 in another state: {}", finding.what);
             }
             code => {
                 finding.what += &format!(" (the real server: {code} {said})");
