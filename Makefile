@@ -40,9 +40,10 @@ bench: ## side by side with the peers; prints the table and, if all is measured,
 peers: ## the real kube-apiserver, kube-controller-manager, kubectl and etcd, and programs on client-go, to compare with: needs Go, takes a while once
 	bench/peers/build
 
-soak: ## the random tests, a hundred times as many
+soak: ## the random tests, a hundred times as many, and an hour of requests that were changed at random
 	WATCHKEEPER_CASES=300000 WATCHKEEPER_SCHEDULES=3000000 WATCHKEEPER_INTERLEAVINGS=300000 \
 	STORAGE_CASES=200000 $(CARGO) test --release --workspace --all-features
+	CARGO="$(CARGO)" scripts/fuzz 3600
 
 # A release build: what is measured is what people run.
 RELEASE := $(dir $(abspath $(BINARY)/..))release

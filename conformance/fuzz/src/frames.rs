@@ -137,11 +137,11 @@ fn bend(headers: &mut Vec<(String, Vec<u8>)>, dice: &mut Dice) {
         2 => headers.swap(0, at),
         3 => {
             headers[at].1 =
-                dice.pick(&["", " ", "\u{0}", "x\r\ny: z", "*", "CONNECT", "é", "http", "//", "%"]).into()
+                dice.pick(&["", " ", "\u{0}", "x\r\ny: z", "*", "CONNECT", "é", "http", "//", "%"]).into();
         }
         4 => {
             headers[at].0 =
-                dice.pick(&["", ":", ":unknown", ":status", "Upper", "a b", "x\n", ":protocol"]).to_owned()
+                dice.pick(&["", ":", ":unknown", ":status", "Upper", "a b", "x\n", ":protocol"]).to_owned();
         }
         5 => headers.push((
             dice.pick(&[

@@ -29,6 +29,7 @@ mod request;
 mod run;
 mod scenario;
 mod schema;
+mod subject;
 mod tree;
 mod values;
 mod yaml;

@@ -72,7 +72,7 @@ async fn read(response: Response, is_watch: bool) -> Answer {
         };
         match frame {
             Some(Ok(frame)) => {
-                answer.body.extend_from_slice(frame.data_ref().map_or(&[], |data| data.as_ref()))
+                answer.body.extend_from_slice(frame.data_ref().map_or(&[], |data| data.as_ref()));
             }
             _ => return answer,
         }

@@ -131,7 +131,7 @@ fn repeat(found: &mut Tree, dice: &mut Dice) {
     let times = *dice.item(&[2, 10, 100, 1000]);
     match found {
         Tree::List(items) if !items.is_empty() && items.len() < 10 => {
-            *items = vec![items.clone(); times].concat()
+            *items = vec![items.clone(); times].concat();
         }
         Tree::Map(fields) if !fields.is_empty() && fields.len() < 10 => {
             let (name, value) = dice.item(fields).clone();

@@ -147,14 +147,9 @@ fn noise(mut bytes: Vec<u8>, dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-/// The codes of the answers in what a server sent.
+/// The codes of the answers in what a server sent, without those that only say that it goes on.
 pub fn codes(bytes: &[u8]) -> Vec<u16> {
     let text = String::from_utf8_lossy(bytes);
-    let lines = text
-        .match_indices("HTTP/1.1 ")
-        .filter(|(at, _)| *at == 0 || bytes[at - 1] == b'\n' || bytes[at - 1] == b'}');
-    lines
-        .filter_map(|(at, start)| text[at + start.len()..].get(..3)?.parse().ok())
-        .filter(|code| *code >= 200)
-        .collect()
+    let heads = text.split("HTTP/1.1 ").skip(1);
+    heads.filter_map(|head| head.get(..3)?.parse().ok()).filter(|code| *code >= 200).collect()
 }

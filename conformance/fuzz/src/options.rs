@@ -144,7 +144,7 @@ pub(crate) fn escaped(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'{' | b'}' => {
-                out.push(char::from(byte))
+                out.push(char::from(byte));
             }
             _ => out += &format!("%{byte:02X}"),
         }
@@ -198,6 +198,8 @@ pub(crate) fn headers(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
                 dice.pick(&["*", "\"x\"", "W/\"1\"", "\"{version}\""]).into()
             }
             ("user-agent", 0..=3) => dice.pick(&["kubectl/v1.30 (linux)", "/", "fuzz", " ", "a b/c"]).into(),
+            // It is sent back, and clients of HTTP/2 give up at 16 KiB of headers.
+            ("audit-id", 4) => vec![b'x'; 4096],
             (_, 4) => vec![b'x'; *dice.item(&[128, 129, 4096, 30_000])],
             (_, 5) => vec![0xe9, 0xff, b'a'],
             (_, 6) => b"\t \"\\,;=".to_vec(),

@@ -63,7 +63,7 @@ fn message(bytes: &[u8], dice: &mut Dice, depth: usize) -> Vec<u8> {
         }
         2 => {
             fields[at].number =
-                *dice.item(&[0, 1, 2, 3, 15, 16, 100, 1 << 28, (1 << 29) - 1, 1 << 29, 1 << 40])
+                *dice.item(&[0, 1, 2, 3, 15, 16, 100, 1 << 28, (1 << 29) - 1, 1 << 29, 1 << 40]);
         }
         3 => fields[at].wire = dice.below(8) as u64,
         4 | 5 if fields[at].wire == 0 => fields[at].payload = number(dice),

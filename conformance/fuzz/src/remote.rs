@@ -159,7 +159,7 @@ impl Remote {
             };
             match frame {
                 Some(Ok(frame)) => {
-                    answer.body.extend_from_slice(frame.data_ref().map_or(&[], |data| data.as_ref()))
+                    answer.body.extend_from_slice(frame.data_ref().map_or(&[], |data| data.as_ref()));
                 }
                 Some(Err(error)) => {
                     *sender = None;

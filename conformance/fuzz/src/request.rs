@@ -100,9 +100,10 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What the answer says, if it is a `Status` in JSON; otherwise its first bytes.
+    /// What the answer says, if it is a `Status` in JSON or protobuf; otherwise its first bytes.
     pub fn message(&self) -> String {
-        let status: Option<serde_json::Value> = serde_json::from_slice(&self.body).ok();
+        let status = serde_json::from_slice::<serde_json::Value>(&self.body).ok();
+        let status = status.or_else(|| watchkeeper_kinds::protobuf::decode(&self.body).ok());
         match status.as_ref().and_then(|status| status["message"].as_str()) {
             Some(message) => cut(message.as_bytes(), 1000),
             None => cut(&self.body, 300),

@@ -63,7 +63,7 @@ fn capture(request: &Request, answer: &Answer, values: &mut BTreeMap<String, Str
         [("uid", "metadata.uid"), ("version", "metadata.resourceVersion"), ("continue", "metadata.continue")];
     let usual = usual.map(|(name, path)| (name.to_owned(), path.to_owned()));
     for (name, path) in usual.iter().chain(&request.captures) {
-        let found = path.split('.').fold(Some(&body), |found, part| match found? {
+        let found = path.split('.').try_fold(&body, |found, part| match found {
             Value::Array(items) => items.get(part.parse::<usize>().ok()?),
             value => value.get(part),
         });

@@ -124,7 +124,7 @@ pub(crate) fn edge_text(name: &str, dice: &mut Dice) -> Tree {
         0 => Tree::text("x".repeat(1 << 20)),
         1 | 2 => Tree::text(
             dice.pick(&["a", "a.", "é", "a/", "{", "\u{202e}"])
-                .repeat(dice.item(&[63, 64, 253, 254, 1000, 5000]) + 0),
+                .repeat(*dice.item(&[63, 64, 253, 254, 1000, 5000])),
         ),
         3..=5 => Tree::Raw(dice.item(RAW_TEXTS).to_vec()),
         6 => Tree::text(format!("{}{}", text(name, dice), text(name, dice))),

@@ -56,7 +56,7 @@ fn write(tree: &Tree, indent: usize, odd: bool, dice: &mut Dice, out: &mut Vec<u
             }
         }
         Tree::Text(text) if odd && dice.chance(40) => {
-            out.extend_from_slice(scalar(text, indent, dice).as_bytes())
+            out.extend_from_slice(scalar(text, indent, dice).as_bytes());
         }
         Tree::Number(_) | Tree::Bool(_) | Tree::Null if odd && dice.chance(15) => {
             let scalar = dice.pick(&[

@@ -350,7 +350,7 @@ impl Server {
         let resource = &place.resource;
         let accepted = accepted(call, resource)?;
         let version = call.query.get("resourceVersion").unwrap_or_default();
-        let not_older = crate::list::revision(version).map_err(Failure::untyped)?;
+        let not_older = crate::list::revision_of_one(resource, version)?;
         let entry = self.get(resource, place.namespace.as_deref(), &place.name, not_older).await?;
         let form = Form::new(&accepted, &call.query)?;
         if form == (Form { shape: Shape::Object, format: Format::Json }) {

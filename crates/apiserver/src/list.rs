@@ -11,6 +11,7 @@ use watchkeeper_storage::{Entry, Error, Range, Revision, Storage};
 
 use crate::failure::Failure;
 use crate::filter::Filter;
+use crate::meta;
 use crate::render::Form;
 use crate::request::continue_token::Token;
 use crate::request::list_options::{ListOptions, VersionMatch};
@@ -222,10 +223,19 @@ pub(crate) fn revision(version: &str) -> Result<Option<Revision>, String> {
     if version.is_empty() {
         return Ok(None);
     }
-    version.parse().map(Some).map_err(|_| {
-        let at = Path::root().child("resourceVersion");
-        let detail = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
-        FieldError::invalid(&at, version, detail).to_string()
+    meta::version_number(version)
+        .map(Some)
+        .map_err(|why| FieldError::invalid(&Path::root().child("resourceVersion"), version, why).to_string())
+}
+
+/// The revision that one object is asked for at least at.
+pub(crate) fn revision_of_one(resource: &Resource, version: &str) -> Result<Option<Revision>, Failure> {
+    revision(version).map_err(|why| match resource.plural.as_str() {
+        // kube-apiserver has no cache of events, and words errors as where there is none.
+        "events" if resource.builtin_kind().is_some() => {
+            Failure::bad_request(format!("invalid resource version: {why}"))
+        }
+        _ => Failure::untyped(why),
     })
 }
 

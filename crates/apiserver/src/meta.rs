@@ -19,6 +19,18 @@ pub(crate) fn uid(object: &Value) -> &str {
     text(object, "uid")
 }
 
+/// The number that a resource version stands for; 0 if it is empty. The error is what Go says of a text that is no number.
+pub(crate) fn version_number(version: &str) -> Result<u64, String> {
+    if version.is_empty() {
+        return Ok(0);
+    }
+    let is_number = version.bytes().all(|byte| byte.is_ascii_digit());
+    version.parse().ok().filter(|_| is_number).ok_or_else(|| {
+        let why = if is_number { "value out of range" } else { "invalid syntax" };
+        format!("strconv.ParseUint: parsing {version:?}: {why}")
+    })
+}
+
 /// A field of `metadata`.
 pub(crate) fn get<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
     object.get("metadata")?.get(field)

@@ -1,5 +1,6 @@
 //! Answers, on their way to HTTP.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use http::header::{
@@ -17,10 +18,16 @@ use crate::gzip::{self, THRESHOLD};
 use crate::in_flight::Permit;
 use crate::request::media::Format;
 
+/// How much text all warnings of an answer may have, and how much each of them if that is too little, as in kube-apiserver. Clients
+/// give up on an answer whose headers are too large: with HTTP/2, many at 16 KiB.
+const WARNINGS: (usize, usize) = (4096, 256);
+
 /// An answer.
 pub(crate) struct Reply {
     code: StatusCode,
     headers: HeaderMap,
+    /// What the client is told although all went well.
+    warnings: Vec<String>,
     content: Content,
     /// Whether the content goes on as things happen.
     is_live: bool,
@@ -58,7 +65,8 @@ impl Reply {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { code, headers, content: content.into().0, is_live: false, permit: Permit::default() }
+        let (content, permit) = (content.into().0, Permit::default());
+        Self { code, headers, warnings: Vec::new(), content, is_live: false, permit }
     }
 
     /// A value as JSON.
@@ -156,22 +164,16 @@ impl Reply {
 
     /// Tells the client something although all went well.
     #[must_use]
-    pub(crate) fn warning(self, text: &str) -> Self {
-        let quoted: String = text.chars().filter(|char| !char.is_control()).collect();
-        let quoted = quoted.replace('\\', "\\\\").replace('"', "\\\"");
-        self.header(WARNING.as_str(), &format!("299 - \"{quoted}\""))
+    pub(crate) fn warning(mut self, text: &str) -> Self {
+        self.warnings.push(text.to_owned());
+        self
     }
 
     /// Tells the client something before everything else it is told.
     #[must_use]
     pub(crate) fn warning_first(mut self, text: &str) -> Self {
-        let others: Vec<HeaderValue> = self.headers.get_all(WARNING).iter().cloned().collect();
-        self.headers.remove(WARNING);
-        let mut reply = self.warning(text);
-        for other in others {
-            reply.headers.append(WARNING, other);
-        }
-        reply
+        self.warnings.insert(0, text.to_owned());
+        self
     }
 
     /// A document, or word that the client has it already.
@@ -186,7 +188,8 @@ impl Reply {
     }
 
     pub(crate) fn into_response(self, audit: Option<HeaderValue>, pretty: bool, gzip: bool) -> Response {
-        let Self { code, mut headers, content, is_live, permit } = self;
+        let Self { code, mut headers, warnings, content, is_live, permit } = self;
+        headers.extend(sent(&warnings).iter().filter_map(|text| Some((WARNING, warning(text)?))));
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
         let audit = audit.or_else(|| HeaderValue::from_str(&crate::random::uid()).ok());
         headers.extend(audit.map(|audit| (HeaderName::from_static("audit-id"), audit)));
@@ -240,6 +243,31 @@ fn json_line(value: &impl serde::Serialize) -> Vec<u8> {
     let mut json = serde_json::to_vec(value).unwrap_or_default();
     json.push(b'\n');
     json
+}
+
+/// The warnings that are sent: each once; if they are too long together, each is cut, and as many are sent as fit.
+fn sent(warnings: &[String]) -> Vec<String> {
+    let mut known = HashSet::from([""]);
+    let distinct: Vec<&str> = warnings.iter().map(String::as_str).filter(|text| known.insert(text)).collect();
+    let length: usize = distinct.iter().map(|text| text.chars().count()).sum();
+    if length <= WARNINGS.0 {
+        return distinct.into_iter().map(str::to_owned).collect();
+    }
+    let mut written = 0;
+    let cut = distinct.into_iter().map(|text| text.chars().take(WARNINGS.1).collect::<String>());
+    cut.take_while(|text| {
+        let is_room = written < WARNINGS.0;
+        written += text.chars().count();
+        is_room
+    })
+    .collect()
+}
+
+/// A warning as a header.
+fn warning(text: &str) -> Option<HeaderValue> {
+    let quoted: String = text.chars().filter(|char| !char.is_control()).collect();
+    let quoted = quoted.replace('\\', "\\\\").replace('"', "\\\"");
+    HeaderValue::from_str(&format!("299 - \"{quoted}\"")).ok()
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

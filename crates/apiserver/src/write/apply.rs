@@ -100,12 +100,12 @@ impl Server {
             );
             return Err(Failure::conflict(place.resource.subject(), &place.name, &why));
         }
-        if !meta::text(&applying.object, "resourceVersion").is_empty() {
-            return Err(place.not_found());
+        if meta::name(&applying.object).is_empty() {
+            return Err(super::update::no_name(place));
         }
         self.check_create(place, manner)?;
         let Next { mut object, warnings } = self.merge(place, part, None, applying, manner)?;
-        meta::set(&mut object, "name", place.name.as_str());
+        super::update::forget_version(&mut object)?;
         self.create(place, Incoming { object, warnings }, manner).await
     }
 

@@ -28,9 +28,8 @@ impl Server {
         let Incoming { mut object, warnings } = incoming;
         let resource = &place.resource;
         set_namespace(resource, &mut object, place.namespace.as_deref())?;
-        if !meta::text(&object, "resourceVersion").is_empty() {
-            return Err(Failure::untyped("resourceVersion should not be set on objects to be created"));
-        }
+        // What is no version is forgotten; a version is refused, if everything else is right.
+        let version = meta::version_number(meta::text(&object, "resourceVersion")).unwrap_or_default();
         self.check_escalation(place, &object, None, manner)?;
         let generated = meta::name(&object).is_empty() && !meta::text(&object, "generateName").is_empty();
         self.fill_system_fields(&mut object);
@@ -41,7 +40,7 @@ impl Server {
             }
             let name = meta::name(&object).to_owned();
             let place = Place { name: name.clone(), ..place.clone() };
-            match self.create_once(place, object.clone(), manner).await {
+            match self.create_once(place, object.clone(), version, manner).await {
                 Err(failure) if generated && failure.reason == "AlreadyExists" => {
                     if attempt == NAMES {
                         return Err(Failure::no_unique_name(resource.subject(), &name));
@@ -58,11 +57,13 @@ impl Server {
         unreachable!("the loop returns")
     }
 
-    /// Makes an object whose name is known. Tries again if what it depends on changes meanwhile.
+    /// Makes an object whose name is known. Tries again if what it depends on changes meanwhile. The version is the one that the
+    /// object came with, 0 for none.
     async fn create_once(
         &self,
         mut place: Place,
         object: Value,
+        version: u64,
         manner: &Manner,
     ) -> Result<Written, Failure> {
         for _ in 0..super::ATTEMPTS {
@@ -86,7 +87,13 @@ impl Server {
                 if let Some(entry) = self.storage.get(&key, None).await?.entry {
                     return Err(exists(&resource, &place.name, Some(&entry)));
                 }
+                if version > 0 {
+                    meta::set(&mut object, "resourceVersion", version.to_string());
+                }
                 return Ok(Written { object, revision: None, created: true, warnings: Vec::new() });
+            }
+            if version > 0 {
+                return Err(Failure::untyped("resourceVersion should not be set on objects to be created"));
             }
             if resource.is_definitions() {
                 self.judge_names(&resource, &mut object);

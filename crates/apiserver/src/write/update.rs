@@ -30,17 +30,14 @@ impl Server {
     ) -> Result<Written, Failure> {
         check_place(place, &incoming.object)?;
         if meta::name(&incoming.object).is_empty() {
-            return Err(Failure::bad_request(format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                place.name
-            )));
+            return Err(no_name(place));
         }
         if part == Part::Main && place.resource.allows_create_on_update() {
             let exists = self.storage.get(&place.key(), None).await?.entry.is_some();
             if !exists && meta::uid(&incoming.object).is_empty() {
                 self.check_create(place, manner)?;
                 let mut incoming = incoming;
-                meta::set(&mut incoming.object, "name", place.name.as_str());
+                forget_version(&mut incoming.object)?;
                 return self.create(place, incoming, manner).await;
             }
         }
@@ -282,23 +279,36 @@ pub(super) fn check_place(place: &Place, object: &Value) -> Result<(), Failure> 
     }
 }
 
+/// An object without a name was sent to where one has a name.
+pub(super) fn no_name(place: &Place) -> Failure {
+    Failure::bad_request(format!(
+        "the name of the object ({} based on URL) was undeterminable: name must be provided",
+        place.name
+    ))
+}
+
+/// Takes the version off an object that is made where one was to be changed. It does not matter, but has to be one.
+pub(super) fn forget_version(object: &mut Value) -> Result<(), Failure> {
+    meta::version_number(meta::text(object, "resourceVersion")).map_err(Failure::untyped)?;
+    meta::remove(object, "resourceVersion");
+    Ok(())
+}
+
 /// Refuses an object that is not made of the current one.
 fn check_version(place: &Place, object: &mut Value, entry: &Entry) -> Result<(), Failure> {
     let resource = &place.resource;
-    let current = version(entry);
-    match meta::text(object, "resourceVersion") {
-        "" | "0" if resource.allows_unconditional_update() => meta::set(object, "resourceVersion", current),
-        "" | "0" => {
+    let sent = meta::version_number(meta::text(object, "resourceVersion")).map_err(Failure::untyped)?;
+    match sent {
+        0 if resource.allows_unconditional_update() => {}
+        0 => {
             let at = Path::root().child("metadata").child("resourceVersion");
             let error = FieldError::invalid(&at, 0, "must be specified for an update");
             let subject = Subject { group: &resource.group, name: &resource.plural };
             return Err(Failure::invalid(subject, &place.name, &[error]));
         }
-        sent if sent == current => {}
-        sent if sent.parse::<u64>().is_err() => {
-            return Err(Failure::untyped(format!("strconv.ParseUint: parsing {sent:?}: invalid syntax")));
-        }
+        sent if sent == entry.modified => {}
         _ => return Err(Failure::modified(resource.subject(), &place.name)),
     }
+    meta::set(object, "resourceVersion", version(entry));
     Ok(())
 }

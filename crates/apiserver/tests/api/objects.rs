@@ -1,7 +1,7 @@
 //! Objects: made, read, replaced, changed and deleted.
 
 use crate::harness::{Api, WIDGETS, config_map, definition, spec, widget};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -266,4 +266,90 @@ async fn a_changed_schema_is_in_force_at_once_and_old_objects_are_read_by_it() {
     assert_eq!(api.get(path).await.ok()["spec"], json!({"size": 3, "shape": "round"}));
     assert_eq!(api.get(WIDGETS).await.ok()["items"][0]["spec"], json!({"size": 3, "shape": "round"}));
     assert_eq!(api.post(WIDGETS, widget("b", json!({"size": 1}))).await.ok()["spec"]["shape"], "round");
+}
+
+#[tokio::test]
+async fn a_version_on_a_new_object_is_refused_last_and_what_is_no_version_is_not() {
+    let api = Api::start().await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let map = |version: &str, name: &str| json!({"metadata": {"name": name, "resourceVersion": version}});
+    let refused = api.post(maps, map("5", "a")).await.failed(500);
+    assert_eq!(refused["message"], "resourceVersion should not be set on objects to be created");
+    assert_eq!(
+        api.post(maps, map("5", "A")).await.failed(422)["reason"],
+        "Invalid",
+        "validation comes first"
+    );
+    assert_eq!(
+        api.post(&format!("{maps}?dryRun=All"), map("5", "a")).await.ok()["metadata"]["resourceVersion"],
+        "5"
+    );
+    for (number, version) in ["0", "x", "+5", "18446744073709551616"].into_iter().enumerate() {
+        let made = api.post(maps, map(version, &format!("made-{number}"))).await.ok();
+        assert_ne!(made["metadata"]["resourceVersion"], version);
+    }
+}
+
+#[tokio::test]
+async fn a_version_is_a_number_in_whatever_digits() {
+    let api = Api::start().await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let made = api.post(maps, json!({"metadata": {"name": "a"}})).await.ok();
+    let put = async |version: &str| {
+        let object = json!({"metadata": {"name": "a", "resourceVersion": version}, "data": {"k": version}});
+        api.put(&format!("{maps}/a"), object).await
+    };
+    for (version, why) in
+        [("x", "invalid syntax"), ("+5", "invalid syntax"), ("18446744073709551616", "value out of range")]
+    {
+        let message = format!("strconv.ParseUint: parsing {version:?}: {why}");
+        assert_eq!(put(version).await.failed(500)["message"], message);
+        let listed =
+            api.get(&format!("{maps}?resourceVersion={}", version.replace('+', "%2B"))).await.failed(400);
+        assert_eq!(
+            listed["message"],
+            format!("invalid resource version: resourceVersion: Invalid value: {version:?}: {message}")
+        );
+    }
+    put(&format!("000{}", made["metadata"]["resourceVersion"].as_str().unwrap())).await.ok();
+    assert_eq!(put("1").await.failed(409)["reason"], "Conflict");
+    let event = api.get("/api/v1/namespaces/default/events/a?resourceVersion=x").await.failed(400);
+    assert_eq!(event["reason"], "BadRequest");
+}
+
+#[tokio::test]
+async fn what_is_made_by_apply_has_a_name_and_may_have_any_version() {
+    let api = Api::start().await;
+    let apply = async |name: &str, metadata: Value| {
+        let path = format!("/api/v1/namespaces/default/configmaps/{name}?fieldManager=m");
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        api.send("PATCH", &path, "application/apply-patch+yaml", &object.to_string()).await
+    };
+    assert_eq!(
+        apply("a", json!({})).await.failed(400)["message"],
+        "the name of the object (a based on URL) was undeterminable: name must be provided"
+    );
+    apply("a", json!({"name": "a", "resourceVersion": "5"})).await.ok();
+    assert_eq!(
+        apply("a", json!({"name": "a", "resourceVersion": "5"})).await.failed(409)["reason"],
+        "Conflict"
+    );
+    apply("b", json!({"name": "b", "resourceVersion": "x"})).await.failed(500);
+    let lease = json!({"metadata": {"name": "l", "resourceVersion": "5"}});
+    api.put("/apis/coordination.k8s.io/v1/namespaces/default/leases/l", lease).await.ok();
+}
+
+#[tokio::test]
+async fn a_thousand_warnings_fit_into_the_headers_of_an_answer() {
+    let api = Api::start().await;
+    let path = "/api/v1/namespaces/default/configmaps?dryRun=All&fieldValidation=Warn";
+    let map = |fields: usize| {
+        let unknown = (0..fields).map(|number| (format!("unknown{number}"), json!(1)));
+        let known = [("metadata".to_owned(), json!({"name": "a"}))];
+        Value::Object(known.into_iter().chain(unknown).collect())
+    };
+    assert_eq!(api.post(path, map(100)).await.warnings().len(), 100);
+    let many = api.post(path, map(1000)).await;
+    let length: usize = many.warnings().iter().map(|warning| warning.len()).sum();
+    assert!((4_096..8_192).contains(&length), "{} warnings, {length} bytes", many.warnings().len());
 }
