@@ -123,11 +123,20 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         git(path, &[&["init", "--quiet"], options].concat());
-        for folder in ["inner/.watchkeeper/data", "inner/.watchkeeper-not", "many", "other/.watchkeeper"] {
+        let folders = [
+            "inner/.watchkeeper/data",
+            "inner/.watchkeeper-not",
+            "many",
+            "other/.watchkeeper",
+            "z/.watchkeeper",
+        ];
+        for folder in folders {
             fs::create_dir_all(path.join(folder)).unwrap();
         }
+        // What comes behind a name of more than 127 letters has to drop a number of two bytes of it.
         let long = format!("many/{}", "x".repeat(200));
-        let files = ["a", "inner/.watchkeeper-not/x", "inner/.watchkeeper/data/token", "inner/b", "z", &long];
+        let begin = ["a", "inner/.watchkeeper-not/x", "inner/.watchkeeper/data/token", "inner/b"];
+        let files = begin.into_iter().chain([&*long, "z/.watchkeeper/last"]);
         for file in files {
             fs::write(path.join(file), file).unwrap();
         }
@@ -149,6 +158,7 @@ mod tests {
             git(path, &["update-index", "--index-version", version]);
             assert_eq!(found(&folder), token, "version {version}");
             assert_eq!(found(&path.join("other/.watchkeeper")), None);
+            assert_eq!(found(&path.join("z/.watchkeeper")).as_deref(), Some("z/.watchkeeper/last"));
             assert_eq!(found(&path.join("inner")).as_deref(), Some("inner/.watchkeeper-not/x"));
         }
         // An entry with more flags makes it version 3.
