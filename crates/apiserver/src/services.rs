@@ -52,7 +52,7 @@ impl Server {
         if service["spec"]["type"] == "ExternalName" {
             return Ok(());
         }
-        let taken = self.taken(resource, meta::uid(service)).await?;
+        let taken = self.taken(resource, meta::uid(old.unwrap_or(service))).await?;
         address(service, &taken)
             .map_err(|error| Failure::invalid(resource.kind_subject(), meta::name(service), &[error]))?;
         if matches!(service["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer")) {

@@ -100,11 +100,11 @@ impl Server {
             );
             return Err(Failure::conflict(place.resource.subject(), &place.name, &why));
         }
+        self.check_create(place, manner)?;
+        let Next { mut object, warnings } = self.merge(place, part, None, applying, manner)?;
         if meta::name(&applying.object).is_empty() {
             return Err(super::update::no_name(place));
         }
-        self.check_create(place, manner)?;
-        let Next { mut object, warnings } = self.merge(place, part, None, applying, manner)?;
         super::update::forget_version(&mut object)?;
         self.create(place, Incoming { object, warnings }, manner).await
     }
