@@ -52,7 +52,7 @@ impl Request {
 
     /// Whether the answer may go on for ever.
     pub fn is_watch(&self) -> bool {
-        self.target.contains("watch")
+        self.target.contains("watch") || self.target.contains("%77atch")
     }
 }
 

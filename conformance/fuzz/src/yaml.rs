@@ -21,7 +21,7 @@ pub(crate) fn yaml(tree: &Tree, dice: &mut Dice) -> Vec<u8> {
         out.extend_from_slice(dice.pick(&[
             "\n---\nkind: ConfigMap\n", "\n...\n", "\n...\nx", "\n---\n", "\n\t", "\n? x\n: y\n", "\n<<: {a: b}\n", "\n<<: [{a: b}, {c: d}]\n",
             "\n<<: *a\n", "\nx: &a [*a]\n", "\nx: &a {y: *a}\n", "\nx: *nothing\n", "\n\"", "\n- x\n", "\n: x\n", "\nkind: ConfigMap\n",
-            "\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d]\n",
+            "\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n",
         ]).as_bytes());
     }
     out

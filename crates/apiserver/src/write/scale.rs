@@ -23,6 +23,71 @@ impl From<ScaleError> for Failure {
     }
 }
 
+/// Refuses a Scale that is none, or that of another object.
+fn check(place: &Place, change: &ScaleChange, scale: &Value) -> Result<(), Failure> {
+    if let Some((kind, problem)) = problem(scale) {
+        return Err(match change {
+            ScaleChange::Replace(_) => Failure::bad_request(format!(
+                "{kind} in version \"v1\" cannot be handled as a Scale: {problem}"
+            )),
+            ScaleChange::Patch(_) => {
+                let at = Path::root().child("patch");
+                let error = FieldError::invalid(&at, scale.to_string(), problem);
+                Failure::invalid(Subject { group: "", name: "" }, "", &[error])
+            }
+        });
+    }
+    super::update::check_place(place, scale)?;
+    if meta::name(scale).is_empty() { Err(super::update::no_name(place)) } else { Ok(()) }
+}
+
+/// What it says it is, and why it cannot be read as a Scale, as Go says it.
+fn problem(scale: &Value) -> Option<(&str, String)> {
+    let text = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if !["", "Scale"].contains(&kind) || !["", "autoscaling/v1"].contains(&version) {
+        let problem =
+            format!("no kind {kind:?} is registered for version {version:?} in scheme \"watchkeeper\"");
+        return Some((kind, problem));
+    }
+    let wrong = |found: &Value, into: &str, wanted: &str| {
+        let found = match found {
+            Value::Null => return None,
+            Value::Bool(_) => "bool".to_owned(),
+            Value::Number(number) => format!("number {number}"),
+            Value::String(_) => "string".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::Object(_) => "object".to_owned(),
+        };
+        Some(("Scale", format!("json: cannot unmarshal {found} into {into} of type {wanted}")))
+    };
+    if !scale.is_object() {
+        return wrong(scale, "Go value", "v1.Scale").or_else(|| Some(("Scale", "it is empty".to_owned())));
+    }
+    for (field, wanted) in [("metadata", "v1.ObjectMeta"), ("spec", "v1.ScaleSpec")] {
+        let found = &scale[field];
+        if !found.is_object()
+            && let Some(problem) = wrong(found, &format!("Go struct field Scale.{field}"), wanted)
+        {
+            return Some(problem);
+        }
+    }
+    for field in ["name", "namespace", "uid", "resourceVersion"] {
+        let found = &scale["metadata"][field];
+        let into = format!("Go struct field ObjectMeta.metadata.{field}");
+        if !found.is_string()
+            && let Some(problem) = wrong(found, &into, "string")
+        {
+            return Some(problem);
+        }
+    }
+    let replicas = &scale["spec"]["replicas"];
+    match replicas.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) {
+        true => None,
+        false => wrong(replicas, "Go struct field ScaleSpec.spec.replicas", "int32"),
+    }
+}
+
 /// How a Scale is to be changed.
 pub(crate) enum ScaleChange {
     /// To this.
@@ -73,6 +138,7 @@ impl Server {
                 ScaleChange::Replace(scale) => scale.clone(),
                 ScaleChange::Patch(patch) => patch.apply_to_scale(&before)?,
             };
+            check(place, change, &after)?;
             let replicas = after["spec"]["replicas"].as_i64().unwrap_or_default();
             if replicas < 0 && matches!(resource.nature, Nature::Builtin(_)) {
                 let at = Path::root().child("spec").child("replicas");

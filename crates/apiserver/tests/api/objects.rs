@@ -353,3 +353,41 @@ async fn a_thousand_warnings_fit_into_the_headers_of_an_answer() {
     let length: usize = many.warnings().iter().map(|warning| warning.len()).sum();
     assert!((4_096..8_192).contains(&length), "{} warnings, {length} bytes", many.warnings().len());
 }
+
+#[tokio::test]
+async fn a_scale_that_is_none_changes_nothing() {
+    let api = Api::start().await;
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let template =
+        json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec = json!({"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "template": template});
+    api.post(deployments, json!({"metadata": {"name": "d"}, "spec": spec})).await.ok();
+    let scale = format!("{deployments}/d/scale");
+    let replicas = |replicas: Value| json!({"metadata": {"name": "d"}, "spec": {"replicas": replicas}});
+    for wrong in [json!("1"), json!(2.5), json!(4294967297_u64), json!([1]), json!(true)] {
+        let refused = api.put(&scale, replicas(wrong.clone())).await.failed(400);
+        assert!(
+            refused["message"].as_str().unwrap().contains("ScaleSpec.spec.replicas of type int32"),
+            "{refused}"
+        );
+        api.merge(&scale, json!({"spec": {"replicas": wrong}})).await.failed(422);
+    }
+    let other = [
+        json!({"name": "e"}),
+        json!({"name": "d", "namespace": "x"}),
+        json!({}),
+        json!({"name": true}),
+        json!("d"),
+    ];
+    for metadata in other {
+        api.put(&scale, json!({"metadata": metadata, "spec": {"replicas": 1}})).await.failed(400);
+    }
+    let kind = json!({"apiVersion": "autoscaling/v1", "kind": "X", "metadata": {"name": "d"}});
+    assert_eq!(
+        api.put(&scale, kind).await.failed(400)["message"],
+        r#"X in version "v1" cannot be handled as a Scale: no kind "X" is registered for version "autoscaling/v1" in scheme "watchkeeper""#
+    );
+    assert_eq!(api.get(&scale).await.ok()["spec"]["replicas"], 3);
+    assert_eq!(api.put(&scale, replicas(json!(1))).await.ok()["spec"]["replicas"], 1);
+    assert_eq!(api.merge(&scale, json!({"spec": {"replicas": 2}})).await.ok()["spec"]["replicas"], 2);
+}
