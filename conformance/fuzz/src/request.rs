@@ -104,6 +104,8 @@ impl Answer {
     pub fn message(&self) -> String {
         let status = serde_json::from_slice::<serde_json::Value>(&self.body).ok();
         let status = status.or_else(|| watchkeeper_kinds::protobuf::decode(&self.body).ok());
+        let yaml = || watchkeeper_schema::yaml::decode(&self.body).ok().map(|decoded| decoded.value);
+        let status = status.or_else(yaml);
         match status.as_ref().and_then(|status| status["message"].as_str()) {
             Some(message) => cut(message.as_bytes(), 1000),
             None => cut(&self.body, 300),

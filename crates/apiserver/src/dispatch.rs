@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use serde_json::Value;
 
-use crate::access::Authorized;
+use crate::access::{Authorized, Split};
 use crate::documents::Name;
 use crate::failure::Failure;
 use crate::filter::Filter;
@@ -130,8 +130,8 @@ impl Server {
 
     async fn serve(self: &Arc<Self>, call: Call, action: Authorized<Action>) -> Result<Reply, Failure> {
         match action.split() {
-            Ok(action) => self.resource(call, action).await,
-            Err(page) => self.answer_page(&call, page).await,
+            Split::Resource(action) => self.resource(call, action).await,
+            Split::Page(page) => self.answer_page(&call, page).await,
         }
     }
 

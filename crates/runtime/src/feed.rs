@@ -170,7 +170,7 @@ where
             // A mistake of ours, for user code is caught where it is called; it costs this change and not all that follow.
             self.sink.supervisor.caught("feed", &change.key, || self.make_work(&change, source));
             turn = turn.wrapping_add(1);
-            if turn % TURN == 0 {
+            if turn.is_multiple_of(TURN) {
                 tokio::task::yield_now().await;
             }
         }

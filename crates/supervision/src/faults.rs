@@ -39,7 +39,7 @@ impl Supervisor {
     /// Has the running task of this name panic where it waits.
     pub fn inject(&self, task: &str) {
         self.faults().tasks.send_modify(|tasks| match tasks.iter_mut().find(|(name, _)| name == task) {
-            Some((_, times)) => *times += 1,
+            Some((_, times)) => *times = times.wrapping_add(1),
             None => tasks.push((task.to_owned(), 1)),
         });
     }

@@ -188,7 +188,7 @@ impl Supervisor {
         let name: Arc<str> = name.into();
         let mut tasks = self.shared.tasks.lock();
         let id = tasks.next;
-        tasks.next += 1;
+        tasks.next = tasks.next.wrapping_add(1);
         let backoff = Backoff::begun(Instant::now());
         tasks.running.insert(id, Task { name: Arc::clone(&name), is_for_object, backoff });
         drop(tasks);

@@ -19,7 +19,8 @@ pub(crate) fn share(value: &IntOrString, total: i32, round: Round) -> i32 {
         return 0;
     };
     let hundredfold = percent.saturating_mul(i64::from(total));
-    let whole =
-        hundredfold.div_euclid(100) + i64::from(round == Round::Up && hundredfold.rem_euclid(100) > 0);
+    let whole = hundredfold
+        .div_euclid(100)
+        .saturating_add(i64::from(round == Round::Up && hundredfold.rem_euclid(100) > 0));
     i32::try_from(whole).unwrap_or(i32::MAX)
 }

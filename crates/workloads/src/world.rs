@@ -42,7 +42,7 @@ impl World {
 
     /// How long ago a time is, as far as whole seconds can tell: at least this long.
     pub(crate) fn age(&self, time: &Time) -> Duration {
-        let seconds = self.now().0.as_second() - time.0.as_second() - 1;
+        let seconds = self.now().0.as_second().saturating_sub(time.0.as_second()).saturating_sub(1);
         Duration::from_secs(seconds.max(0).unsigned_abs())
     }
 }

@@ -162,12 +162,18 @@ impl std::ops::Deref for Authorized<Action> {
 
 impl Authorized<Action> {
     /// Tells what is done with objects from everything else.
-    pub(crate) fn split(self) -> Result<Authorized, Authorized<PageAction>> {
+    pub(crate) fn split(self) -> Split {
         match self.0 {
-            Action::Resource(action) => Ok(Authorized(action)),
-            Action::Page(page) => Err(Authorized(page)),
+            Action::Resource(action) => Split::Resource(Authorized(action)),
+            Action::Page(page) => Split::Page(Authorized(page)),
         }
     }
+}
+
+/// What somebody may do, by what it is about.
+pub(crate) enum Split {
+    Resource(Authorized),
+    Page(Authorized<PageAction>),
 }
 
 impl Authorized {

@@ -182,9 +182,9 @@ impl Files<'_> {
             Ok(bytes) => {
                 let is_secret = name != "ca.crt";
                 if is_secret {
-                    private_file::check(&file)?
+                    private_file::check(&file)?;
                 } else {
-                    private_file::check_public(&file)?
+                    private_file::check_public(&file)?;
                 }
                 Ok(Some(bytes))
             }

@@ -88,7 +88,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(name) = map.next_key::<String>()? {
-            self.places.seen += 1;
+            self.places.seen = self.places.seen.saturating_add(1);
             let sought = self.below(&name, true);
             map.next_value_seed(Walk { sought: &sought, places: &mut *self.places })?;
         }

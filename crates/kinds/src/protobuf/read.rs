@@ -229,7 +229,7 @@ impl Decoder {
                     }
                 }
                 (Shape::List(element), payload) if fits(element, payload) => {
-                    found.push(payload, &mut self.weight)?
+                    found.push(payload, &mut self.weight)?;
                 }
                 (Shape::Map(_), Payload::Bytes(_)) => found.push(payload, &mut self.weight)?,
                 // What is there twice is one message, written in two parts.

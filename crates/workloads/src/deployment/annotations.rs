@@ -71,7 +71,9 @@ fn remember(annotations: &mut BTreeMap<String, String>, revision: i64) {
     let known = annotations.get(HISTORY).map(String::as_str).unwrap_or_default();
     let mut all: Vec<String> = known.split(',').filter(|one| !one.is_empty()).map(str::to_owned).collect();
     all.push(revision.to_string());
-    while all.len() > 1 && all.iter().map(|one| one.len() + 1).sum::<usize>() > HISTORY_LENGTH + 1 {
+    while all.len() > 1
+        && all.iter().map(|one| one.len().saturating_add(1)).sum::<usize>() > HISTORY_LENGTH + 1
+    {
         all.remove(0);
     }
     annotations.insert(HISTORY.into(), all.join(","));

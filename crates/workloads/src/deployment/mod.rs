@@ -185,7 +185,8 @@ impl Sync<'_> {
             }
             // A set of that name that is not of this template: the next look tries another name.
             Err(error @ Failure::AlreadyExists { .. }) => {
-                *self.draft.status.collision_count.get_or_insert(0) += 1;
+                let count = self.draft.status.collision_count.get_or_insert(0);
+                *count = count.saturating_add(1);
                 return Err(error);
             }
             Err(error) => {
@@ -212,7 +213,7 @@ impl Sync<'_> {
         let labels = labels.clone();
         let mut selector = spec.selector.clone();
         selector.match_labels.get_or_insert_default().insert(HASH.into(), hash.clone());
-        let longest = 253 - 1 - hash.len();
+        let longest = 252_usize.saturating_sub(hash.len());
         let mut set = ReplicaSet {
             metadata: ObjectMeta {
                 name: Some(format!("{}-{hash}", &name[..name.len().min(longest)])),

@@ -29,15 +29,15 @@ pub(crate) fn old_sizes(bounds: Bounds, sets: &Sets, new: &ReplicaSet) -> Vec<i3
     let mut left = may_go;
     for (size, set) in sizes.iter_mut().zip(&sets.old) {
         let unhealthy = size.saturating_sub(available(set)).max(0).min(left);
-        *size -= unhealthy;
-        left -= unhealthy;
+        *size = size.saturating_sub(unhealthy);
+        left = left.saturating_sub(unhealthy);
     }
     let available_now = sets.all().map(|set| available(set)).fold(0, i32::saturating_add);
     let mut surplus = available_now.saturating_sub(bounds.fewest()).max(0);
     for size in &mut sizes {
         let gone = surplus.min(*size);
-        *size -= gone;
-        surplus -= gone;
+        *size = size.saturating_sub(gone);
+        surplus = surplus.saturating_sub(gone);
     }
     sizes
 }
@@ -76,7 +76,7 @@ fn portion(set: &ReplicaSet, deployment: &Deployment, bounds: Bounds, to_add: i3
 fn fraction(set: &ReplicaSet, deployment: &Deployment, bounds: Bounds) -> i32 {
     let current = size(set);
     if bounds.replicas == 0 {
-        return -current;
+        return 0_i32.saturating_sub(current);
     }
     let status = deployment.status.as_ref();
     let before = annotations::max(set).filter(|max| *max > 0);

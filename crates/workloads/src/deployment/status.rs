@@ -82,7 +82,7 @@ impl<'a> Draft<'a> {
         status.updated_replicas = some(updated);
         status.ready_replicas = some(sets.sum(|status| status.ready_replicas.unwrap_or(0)));
         status.available_replicas = some(available);
-        status.unavailable_replicas = some((sets.size() - available).max(0));
+        status.unavailable_replicas = some(sets.size().saturating_sub(available).max(0));
         status.terminating_replicas = Some(sets.sum(|status| status.terminating_replicas.unwrap_or(0)));
         if available >= bounds.fewest() {
             let message = "Deployment has minimum availability.";
@@ -138,7 +138,7 @@ impl<'a> Draft<'a> {
             return None;
         }
         // Until the second after, so that it is past when it is looked at.
-        Some(world.until(condition.last_update_time.as_ref()?, i64::from(seconds) + 1))
+        Some(world.until(condition.last_update_time.as_ref()?, i64::from(seconds).saturating_add(1)))
     }
 
     /// Whether all pods are new and available.
@@ -155,8 +155,9 @@ impl<'a> Draft<'a> {
     fn has_progressed(&self) -> bool {
         let before = self.deployment.status.clone().unwrap_or_default();
         let now = &self.status;
-        let old_pods =
-            |status: &DeploymentStatus| status.replicas.unwrap_or(0) - status.updated_replicas.unwrap_or(0);
+        let old_pods = |status: &DeploymentStatus| {
+            status.replicas.unwrap_or(0).saturating_sub(status.updated_replicas.unwrap_or(0))
+        };
         now.updated_replicas > before.updated_replicas
             || old_pods(now) < old_pods(&before)
             || now.ready_replicas > before.ready_replicas

@@ -64,7 +64,7 @@ impl Reconciler<Job> for Jobs {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
             cx.event(&*job, Event::normal("SuccessfulDelete", "Delete", format!("Deleted pod: {name}")));
             count.active.retain(|other| other.metadata.uid != pod.metadata.uid);
-            count.terminating += 1;
+            count.terminating = count.terminating.saturating_add(1);
         }
         let status = status::after(&job, spec, &count, finish, started, &self.world);
         self.say(&job, &status, &cx);
@@ -110,7 +110,7 @@ impl Jobs {
             .world
             .timing
             .restart
-            .saturating_mul(1 << (failures - 1).min(16))
+            .saturating_mul(1 << failures.saturating_sub(1).min(16))
             .min(self.world.timing.restart.saturating_mul(60));
         let uid = job.metadata.uid.as_deref().unwrap_or_default();
         let left = self.world.since.left(uid, ("retry", count.failed), wait, self.world.age(&last));

@@ -69,7 +69,7 @@ pub(crate) fn plan(job: &Job, spec: &JobSpec, count: &Count, is_late: bool) -> P
         // One success is enough, and what runs then runs to its end.
         None if count.succeeded > 0 => active,
         None => parallelism,
-        Some(completions) => (completions - count.succeeded).clamp(0, parallelism.max(0)),
+        Some(completions) => completions.saturating_sub(count.succeeded).clamp(0, parallelism.max(0)),
     };
     let complete = match spec.completions {
         None => count.succeeded > 0 && active == 0,
@@ -77,10 +77,10 @@ pub(crate) fn plan(job: &Job, spec: &JobSpec, count: &Count, is_late: bool) -> P
     };
     let by_policy = spec.pod_replacement_policy.as_deref() == Some("Failed");
     let going = if by_policy { count.terminating } else { 0 };
-    let surplus = usize::try_from(active - wanted).unwrap_or(0);
+    let surplus = usize::try_from(active.saturating_sub(wanted)).unwrap_or(0);
     Plan {
         finish: complete.then_some(Finish::Complete),
-        create: usize::try_from(wanted - active - going).unwrap_or(0),
+        create: usize::try_from(wanted.saturating_sub(active).saturating_sub(going)).unwrap_or(0),
         delete: count.active.iter().rev().take(surplus).cloned().collect(),
     }
 }

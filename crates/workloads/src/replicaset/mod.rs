@@ -43,9 +43,9 @@ impl Reconciler<ReplicaSet> for ReplicaSets {
         let (active, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|pod| pods::is_active(pod));
         let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
         let managed = if active.len() < wanted {
-            create(&set, (wanted - active.len()).min(BURST), &cx).await
+            create(&set, wanted.saturating_sub(active.len()).min(BURST), &cx).await
         } else {
-            delete(&set, &active, active.len() - wanted, &cx).await
+            delete(&set, &active, active.len().saturating_sub(wanted), &cx).await
         };
         // What it has done is in the next look's count; the changed pods wake it.
         let terminating = rest.iter().filter(|pod| pods::is_terminating(pod)).count();
