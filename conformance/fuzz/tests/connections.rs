@@ -81,7 +81,12 @@ fn first_seed() -> u64 {
 
 /// The seeds to try until the deadline; only one if it was named.
 fn seeds(deadline: Instant) -> impl futures_util::Stream<Item = u64> {
-    let count = if variable("SEED").is_some() { 1 } else { u64::MAX / 2 };
+    let count = match (variable("SEED"), variable("SECONDS")) {
+        (Some(_), _) => 1,
+        (None, Some(_)) => u64::MAX / 2,
+        // A usual run tries the same seeds on every machine, however quick it is.
+        (None, None) => 500,
+    };
     let first = first_seed();
     futures_util::stream::iter(first..first + count)
         .take_while(move |_| std::future::ready(variable("SEED").is_some() || Instant::now() < deadline))

@@ -385,7 +385,7 @@ async fn a_scale_that_is_none_changes_nothing() {
     let kind = json!({"apiVersion": "autoscaling/v1", "kind": "X", "metadata": {"name": "d"}});
     assert_eq!(
         api.put(&scale, kind).await.failed(400)["message"],
-        r#"X in version "v1" cannot be handled as a Scale: no kind "X" is registered for version "autoscaling/v1" in scheme "watchkeeper""#
+        r#"X in version "v1" cannot be handled as a Scale: no kind "X" is registered for version "autoscaling/v1""#
     );
     assert_eq!(api.get(&scale).await.ok()["spec"]["replicas"], 3);
     assert_eq!(api.put(&scale, replicas(json!(1))).await.ok()["spec"]["replicas"], 1);
