@@ -41,6 +41,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
     if text.chars().any(|char| char.is_control() && !matches!(char, '\t' | '\n' | '\r' | '\u{85}')) {
         return Err(syntax("control characters are not allowed"));
     }
+    check_directives(text)?;
     let mut decoder = Decoder {
         events: Parser::new_from_str(text),
         anchors: HashMap::new(),
@@ -54,6 +55,28 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
         lines => vec![format!("yaml: unmarshal errors:\n  {}", lines.join("\n  "))],
     };
     Ok(Decoded { value, complaints })
+}
+
+/// Refuses what calls itself another version than 1.1, which is the one that Go reads, and directives that nobody knows.
+fn check_directives(text: &str) -> Result<(), Error> {
+    let head = text.lines().take_while(|line| line.is_empty() || line.starts_with(['%', '#']));
+    for directive in head.filter_map(|line| line.strip_prefix('%')) {
+        let mut words = directive.split([' ', '\t']);
+        match (words.next(), words.find(|word| !word.is_empty())) {
+            (Some("YAML"), Some(version)) => {
+                let number = |text: &str| text.parse::<u32>().ok();
+                if version.split_once('.').map(|(major, minor)| (number(major), number(minor)))
+                    != Some((Some(1), Some(1)))
+                {
+                    return Err(syntax("found incompatible YAML document"));
+                }
+            }
+            (Some("YAML"), None) => return Err(syntax("did not find expected version number")),
+            (Some("TAG"), _) => {}
+            _ => return Err(syntax("found unknown directive name")),
+        }
+    }
+    Ok(())
 }
 
 fn syntax(reason: impl std::fmt::Display) -> Error {

@@ -82,6 +82,22 @@ fn anchors_repeat_and_merge() {
 }
 
 #[test]
+fn only_what_calls_itself_yaml_1_1_is_read() {
+    for head in ["", "---\n", "%YAML 1.1\n---\n", "# x\n%YAML 1.1 # y\n---\n", "%TAG ! tag:x,2000:\n---\n"] {
+        assert_eq!(decode(format!("{head}a: 1\n").as_bytes()).unwrap().value, json!({"a": 1}), "{head}");
+    }
+    for (head, why) in [
+        ("%YAML 1.2", "found incompatible YAML document"),
+        ("%YAML 9.9", "found incompatible YAML document"),
+        ("%YAML", "did not find expected version number"),
+        ("%FOO x", "found unknown directive name"),
+    ] {
+        let error = decode(format!("{head}\n---\na: 1\n").as_bytes()).unwrap_err();
+        assert!(error.to_string().ends_with(why), "{head}: {error}");
+    }
+}
+
+#[test]
 fn aliases_cannot_explode() {
     let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
