@@ -44,6 +44,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
     check_directives(text)?;
     let mut decoder = Decoder {
         events: Parser::new_from_str(text),
+        unended: (!text.ends_with('\n')).then(|| Unended::of(text)),
         anchors: HashMap::new(),
         aliased: 0,
         weight: Weight::default(),
@@ -57,9 +58,14 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
     Ok(Decoded { value, complaints })
 }
 
-/// Refuses what calls itself another version than 1.1, which is the one that Go reads, and directives that nobody knows.
+/// Refuses what calls itself another version than 1.1, which is the one that Go reads, directives that nobody knows, and a document
+/// that ends before it begins.
 fn check_directives(text: &str) -> Result<(), Error> {
-    let head = text.lines().take_while(|line| line.is_empty() || line.starts_with(['%', '#']));
+    let is_head = |line: &str| line.is_empty() || line.starts_with(['%', '#']);
+    if text.lines().find(|line| !is_head(line)).is_some_and(|line| line.split(' ').next() == Some("...")) {
+        return Err(syntax("did not find expected node content"));
+    }
+    let head = text.lines().take_while(|line| is_head(line));
     for directive in head.filter_map(|line| line.strip_prefix('%')) {
         let mut words = directive.split([' ', '\t']);
         match (words.next(), words.find(|word| !word.is_empty())) {
@@ -83,8 +89,24 @@ fn syntax(reason: impl std::fmt::Display) -> Error {
     Error::Syntax(format!("error converting YAML to JSON: yaml: {reason}"))
 }
 
+/// A text that ends in the middle of a line.
+struct Unended {
+    /// How many characters it has.
+    end: usize,
+    /// How many line breaks come after all that is not blank.
+    breaks: usize,
+}
+
+impl Unended {
+    fn of(text: &str) -> Self {
+        let blank = &text[text.trim_end().len()..];
+        Self { end: text.chars().count(), breaks: blank.matches('\n').count() }
+    }
+}
+
 struct Decoder<'a> {
     events: Parser<'a, StrInput<'a>>,
+    unended: Option<Unended>,
     anchors: HashMap<usize, Value>,
     aliased: usize,
     weight: Weight,
@@ -94,9 +116,24 @@ struct Decoder<'a> {
 impl<'a> Decoder<'a> {
     fn next(&mut self) -> Result<(Event<'a>, usize), Error> {
         match self.events.next() {
-            Some(Ok((event, span))) => Ok((event, line(&span))),
+            Some(Ok((event, span))) => Ok((self.as_it_ends(event, &span), line(&span))),
             Some(Err(error)) => Err(scan_error(&error)),
             None => Err(syntax("unexpected end of stream")),
+        }
+    }
+
+    /// A block of text whose last line is not ended has no line break there either, though the parser gives it one.
+    fn as_it_ends(&self, event: Event<'a>, span: &Span) -> Event<'a> {
+        match (event, &self.unended) {
+            (
+                Event::Scalar(text, style @ (ScalarStyle::Literal | ScalarStyle::Folded), anchor, tag),
+                Some(unended),
+            ) if span.end.index() >= unended.end => {
+                let content = text.trim_end_matches('\n').len();
+                let kept = text.len().min(content + unended.breaks);
+                Event::Scalar(text[..kept].to_owned().into(), style, anchor, tag)
+            }
+            (event, _) => event,
         }
     }
 

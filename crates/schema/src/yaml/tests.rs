@@ -98,6 +98,29 @@ fn only_what_calls_itself_yaml_1_1_is_read() {
 }
 
 #[test]
+fn a_block_ends_as_its_text_does() {
+    for (text, expected) in [
+        ("a: |\n  v", "v"),
+        ("a: |\n  v\n", "v\n"),
+        ("a: |\n  v\n  ", "v\n"),
+        ("a: |\n  v\n ", "v\n"),
+        ("a: |+\n  v", "v"),
+        ("a: |+\n  v\n\n  ", "v\n\n"),
+        ("a: |-\n  v\n  ", "v"),
+        ("a: >\n  v\n  w", "v w"),
+        ("a: |\n  é\n  v", "é\nv"),
+    ] {
+        assert_eq!(value(text), json!({"a": expected}), "{text:?}");
+    }
+    assert_eq!(value("a: |\n  v\nb: c"), json!({"a": "v\n", "b": "c"}));
+    for text in ["...\na: 1\n", "# x\n...\n---\na: 1\n"] {
+        assert!(
+            decode(text.as_bytes()).unwrap_err().to_string().ends_with("did not find expected node content")
+        );
+    }
+}
+
+#[test]
 fn aliases_cannot_explode() {
     let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
