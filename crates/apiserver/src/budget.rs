@@ -4,17 +4,24 @@
 //! decoded: one that would take more memory than [`MAX_TREE`] is refused, others wait until there is room for them, and
 //! are worked on beside the threads that answer everybody else.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::{Arc, Weak};
 use std::thread::available_parallelism;
 
+use bytes::Bytes;
+use http_body::Body as _;
+use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use watchkeeper_kinds::protobuf;
 use watchkeeper_schema::{MAX_TREE, Weight};
 use watchkeeper_storage::Entry;
 
+use crate::aside::Aside;
 use crate::failure::Failure;
+use crate::front::{Body, BodyError, MAX_REQUEST_BYTES};
 use crate::record::Record;
 
 /// From how many bytes on a document is large. The worst of this size is decoded in a few milliseconds, into 12 MiB.
@@ -22,6 +29,10 @@ pub(crate) const LARGE: usize = 64 << 10;
 
 /// The most memory that a byte can take once it is decoded, if it is not JSON: `{a},` in a list of YAML.
 const DENSEST: usize = 180;
+
+/// How many large bodies of one user are read at a time. The others wait, their bytes unread, so that one user's uploads do
+/// not keep everybody's processors busy with decryption.
+const READ_AT_A_TIME: usize = 4;
 
 /// A semaphore counts in these, in bytes.
 const UNIT: usize = 1 << 10;
@@ -33,6 +44,12 @@ const UNIT: usize = 1 << 10;
 pub(crate) struct Budget {
     bodies: Semaphore,
     stored: Semaphore,
+    /// Where large documents are worked on.
+    aside: Aside,
+    /// Those who read large bodies, by user.
+    readers: Mutex<HashMap<String, Weak<Semaphore>>>,
+    /// Weighing a body takes a processor for milliseconds: so many are weighed at once, and the others wait.
+    weighing: Semaphore,
     /// The least that is taken, so that half of the processors remain for others.
     least: usize,
 }
@@ -44,18 +61,61 @@ impl Default for Budget {
     fn default() -> Self {
         let slots = available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1));
         let units = MAX_TREE / UNIT;
-        Self { bodies: Semaphore::new(units), stored: Semaphore::new(units), least: units / slots }
+        Self {
+            bodies: Semaphore::new(units),
+            stored: Semaphore::new(units),
+            aside: Aside::default(),
+            readers: Mutex::default(),
+            weighing: Semaphore::new(slots),
+            least: units / slots,
+        }
     }
 }
 
 impl Budget {
+    /// Reads a body of this user; one that may be large waits for its turn.
+    pub(crate) async fn read(&self, user: &str, body: Body) -> Result<Bytes, BodyError> {
+        let small = body.size_hint().upper().is_some_and(|bytes| bytes < LARGE as u64);
+        let turn = if small { None } else { self.readers_of(user).acquire_owned().await.ok() };
+        let bytes = body.read(MAX_REQUEST_BYTES).await;
+        drop(turn);
+        bytes
+    }
+
+    fn readers_of(&self, user: &str) -> Arc<Semaphore> {
+        let mut readers = self.readers.lock();
+        if let Some(known) = readers.get(user).and_then(Weak::upgrade) {
+            return known;
+        }
+        readers.retain(|_, readers| readers.strong_count() > 0);
+        let new = Arc::new(Semaphore::new(READ_AT_A_TIME));
+        readers.insert(user.to_owned(), Arc::downgrade(&new));
+        new
+    }
+
     /// Waits for room for what will be decoded from a body; `None` if it is small.
-    pub(crate) async fn body(&self, body: &[u8]) -> Result<Option<Claim<'_>>, Failure> {
+    pub(crate) async fn body(&self, body: &Bytes) -> Result<Option<Claim<'_>>, Failure> {
         if body.len() < LARGE {
             return Ok(None);
         }
-        let weight = weigh(body).map_err(|error| Failure::too_large(&error.to_string()))?;
+        let turn = self.weighing.acquire().await;
+        let weighed = body.clone();
+        let weight = self.aside.run(async move { weigh(&weighed) }).await;
+        let weight = weight.map_err(|error| Failure::too_large(&error.to_string()))?;
+        drop(turn);
         Ok(self.claim(&self.bodies, weight).await)
+    }
+
+    /// Does what a request asks for; if there is a claim to it, beside the threads that answer others.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        claim: Option<Claim<'_>>,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        match claim {
+            Some(_held) => self.aside.run(work).await,
+            None => work.await,
+        }
     }
 
     /// Waits for room for a stored object that is about to be decoded; `None` if it is small.
@@ -116,8 +176,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn small_bodies_claim_nothing_and_large_ones_no_more_than_there_is() {
         let budget = Budget::default();
-        assert!(budget.body(&json(r#"{"":0}"#, LARGE - 100)).await.unwrap().is_none());
-        let dense = json(r#"{"":0}"#, 600_000);
+        assert!(budget.body(&json(r#"{"":0}"#, LARGE - 100).into()).await.unwrap().is_none());
+        let dense = Bytes::from(json(r#"{"":0}"#, 600_000));
         let first = budget.body(&dense).await.unwrap();
         assert!(first.is_some());
         let second = tokio::time::timeout(Duration::from_secs(3600), budget.body(&dense)).await;
@@ -126,10 +186,29 @@ mod tests {
         assert!(budget.body(&dense).await.unwrap().is_some());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn who_uploads_much_at_a_time_waits_for_that_and_nobody_else_does() {
+        let budget = Arc::new(Budget::default());
+        let read = |user: &'static str, body: Body| {
+            let budget = Arc::clone(&budget);
+            tokio::spawn(async move { budget.read(user, body).await })
+        };
+        let endless = || Body::stream(futures_util::stream::pending());
+        let stalled: Vec<_> = (0..READ_AT_A_TIME).map(|_| read("greedy", endless())).collect();
+        tokio::task::yield_now().await;
+        let mut fifth = read("greedy", Body::stream(futures_util::stream::empty()));
+        assert!(tokio::time::timeout(Duration::from_secs(60), &mut fifth).await.is_err());
+        assert!(read("greedy", Body::whole("small")).await.unwrap().is_ok());
+        assert!(read("modest", Body::stream(futures_util::stream::empty())).await.unwrap().is_ok());
+        stalled.into_iter().for_each(|task| task.abort());
+        assert!(fifth.await.unwrap().is_ok());
+        assert!(budget.readers.lock().len() <= 2);
+    }
+
     #[tokio::test]
     async fn what_would_not_fit_is_refused_with_the_limit_in_its_answer() {
         let budget = Budget::default();
-        let refused = budget.body(&json(r#"{"":0}"#, 3_000_000)).await.map(|_| ()).unwrap_err();
+        let refused = budget.body(&json(r#"{"":0}"#, 3_000_000).into()).await.map(|_| ()).unwrap_err();
         assert_eq!((refused.code, refused.reason), (413, "RequestEntityTooLarge"));
         assert!(refused.message.contains("limit is 67108864 bytes of memory"), "{}", refused.message);
     }

@@ -1,6 +1,5 @@
 //! From requests to what is done about them.
 
-use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +10,7 @@ use crate::access::{Authorized, Split};
 use crate::documents::Name;
 use crate::failure::Failure;
 use crate::filter::Filter;
-use crate::front::{Body, BodyError, Identity, MAX_REQUEST_BYTES, Request, Response};
+use crate::front::{Body, BodyError, Identity, Request, Response};
 use crate::in_flight::Class;
 use crate::render::{Form, Shape};
 use crate::reply::Reply;
@@ -26,7 +25,7 @@ use crate::resource::Resource;
 use crate::route::{Collection, Operation, Route, Unrouted};
 use crate::server::Server;
 use crate::write::{Applying, Incoming, Manner, Part, Patch, Place, ScaleChange, Written, decode_as};
-use crate::{access, budget, deadline, discovery, gzip, health, openapi};
+use crate::{access, deadline, discovery, gzip, health, openapi};
 
 /// A request, read as far as every handler needs it. What it asks for is not here: that is an [`Action`].
 pub(crate) struct Call {
@@ -116,14 +115,17 @@ impl Server {
         };
         let limit = self.limit(&call, &action);
         let answer = async {
+            let _turn = permit.turn().await;
             if action.has_body() {
-                call.body = body.read(MAX_REQUEST_BYTES).await.map_err(|error| match error {
-                    BodyError::TooLarge { limit } => Failure::too_large(&format!("limit is {limit}")),
-                    error => Failure::bad_request(format!("the body could not be read: {error}")),
-                })?;
+                call.body =
+                    self.budget.read(&call.identity.user, body).await.map_err(|error| match error {
+                        BodyError::TooLarge { limit } => Failure::too_large(&format!("limit is {limit}")),
+                        error => Failure::bad_request(format!("the body could not be read: {error}")),
+                    })?;
             }
             let claim = self.budget.body(&call.body).await?;
-            budget::run(claim, pin!(self.serve(call, action))).await
+            let server = Arc::clone(self);
+            self.budget.run(claim, async move { server.serve(call, action).await }).await
         };
         Ok(deadline::within(limit, answer).await?.until_sent(permit))
     }
@@ -163,19 +165,20 @@ impl Server {
             _ => media::accept(&call.headers, Endpoint::Untabled)?.format,
         };
         match target {
-            Target::Core | Target::Groups => {
-                let core = target == Target::Core;
+            Target::Core => {
                 let address = call
                     .headers
                     .get(http::header::HOST)
                     .and_then(|host| host.to_str().ok())
                     .unwrap_or_default();
-                let value = if core {
-                    discovery::core_versions(&registry, address)
-                } else {
-                    discovery::groups(&registry)
-                };
-                Ok(Reply::object(200, &value, format))
+                Ok(Reply::object(200, &discovery::core_versions(&registry, address), format))
+            }
+            Target::Groups => {
+                let made = Arc::clone(&registry);
+                let make = move || Reply::encode(&discovery::groups(&made), format).unwrap_or_default();
+                let document =
+                    registry.documents.get(Name::Groups { format }, &self.documenting, make).await?;
+                Ok(Reply::new(200, document).typed(format.media_type()))
             }
             Target::Group(group) => match registry.group(&group).filter(|group| !group.name.is_empty()) {
                 Some(group) => Ok(Reply::object(200, &discovery::group(group), format)),

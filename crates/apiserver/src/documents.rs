@@ -29,6 +29,8 @@ pub(crate) enum Name {
     OpenApi3Index,
     /// `/openapi/v3/apis/GROUP/VERSION`.
     OpenApi3 { group: String, version: String },
+    /// `/apis`.
+    Groups { format: Format },
     /// `/api` or `/apis` with everything below.
     Discovery { core: bool, format: Format },
 }

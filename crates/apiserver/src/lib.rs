@@ -21,6 +21,7 @@ mod admission;
 mod advertise;
 mod api_server;
 mod api_services;
+mod aside;
 mod beginnings;
 mod budget;
 mod certificates;

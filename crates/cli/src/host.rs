@@ -1,6 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use tokio::runtime::{self, Runtime};
 use watchkeeper_apiserver::front::{ClientCertificates, Credentials, Error, Front, Limits, Options, Tokens};
 use watchkeeper_apiserver::{AccountTokens, ApiServer, Options as ServerOptions};
 use watchkeeper_storage::Storage;
@@ -32,6 +33,16 @@ pub(crate) struct Host {
     pub(crate) credentials: Credentials,
     /// How a client on this machine reaches it.
     pub(crate) url: String,
+}
+
+/// How many tasks a thread of the server runs before it looks again for requests that have come in. The default of tokio is 61:
+/// while large answers are sent, requests that have just come in would wait for all of these.
+const TASKS_BETWEEN_LOOKS: u32 = 8;
+
+/// The threads that a server runs on.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    let mut builder = runtime::Builder::new_multi_thread();
+    builder.enable_all().event_interval(TASKS_BETWEEN_LOOKS).build().map_err(Failure::running)
 }
 
 impl Host {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use tokio::runtime;
 use watchkeeper_apiserver::front::{Credentials, Kubeconfig, Limits, Tokens, private_file, raise_open_files};
 use watchkeeper_apiserver::{AccountTokens, InFlightLimits, Options};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage, Window};
 
 use crate::controllers::Controllers;
 use crate::failure::Failure;
-use crate::host::{Host, Plan};
+use crate::host::{self, Host, Plan};
 use crate::stopping::{Signals, until_stopped};
 use crate::{caution, duration, logging};
 
@@ -158,7 +157,7 @@ impl Serve {
             advertised: self.advertise_address,
         };
 
-        let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::running)?;
+        let runtime = host::runtime()?;
         runtime.block_on(serve(plan, self.kubeconfig.as_deref(), start))?;
         // Tasks first: the storage closes when the last of them lets go of it.
         runtime.shutdown_timeout(Duration::from_secs(1));

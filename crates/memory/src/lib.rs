@@ -7,6 +7,7 @@
 //! On systems with another allocator nothing is done: those that are common there give memory back by themselves.
 
 use std::io;
+use std::num::NonZero;
 use std::thread;
 use std::time::Duration;
 
@@ -18,10 +19,15 @@ const INTERVAL: Duration = Duration::from_secs(3);
 const WORTHWHILE: usize = 4 << 20;
 
 /// Begins to look after the memory of this process, on a thread of its own that ends with the process.
+///
+/// Threads that begin to allocate from now on share as many arenas as there are processors: each arena keeps some megabytes
+/// at its end that cannot be given back.
 pub fn start_trimming() -> io::Result<()> {
     if system::usage().is_none() {
         return Ok(());
     }
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    system::limit_arenas(processors.max(2));
     let look_after = || {
         let mut trimmer = Trimmer::default();
         loop {
@@ -56,12 +62,22 @@ impl Usage {
 struct Trimmer {
     /// What cannot be given back: stacks, and pages of which a part is in use.
     stuck: usize,
+    /// What was in use when it was looked at last.
+    in_use: usize,
+    /// Whether memory was given back in the middle of a burst, perhaps: much of what was in use then can be given back later.
+    again: bool,
 }
 
 impl Trimmer {
     fn is_worthwhile(&mut self, usage: Usage) -> bool {
+        let calm = usage.in_use.abs_diff(self.in_use) < WORTHWHILE / 4;
+        self.in_use = usage.in_use;
         self.stuck = self.stuck.min(usage.kept());
-        usage.kept() > self.stuck + WORTHWHILE
+        if usage.kept() > self.stuck + WORTHWHILE {
+            self.again = true;
+            return true;
+        }
+        calm && usage.kept() > WORTHWHILE && std::mem::take(&mut self.again)
     }
 
     fn trimmed(&mut self, usage: Usage) {
@@ -92,6 +108,16 @@ mod system {
     unsafe extern "C" {
         fn mallinfo2() -> Mallinfo;
         fn malloc_trim(pad: usize) -> c_int;
+        fn mallopt(parameter: c_int, value: c_int) -> c_int;
+    }
+
+    /// `M_ARENA_MAX` of malloc.h.
+    const ARENA_MAX: c_int = -8;
+
+    pub(super) fn limit_arenas(most: usize) {
+        let most = c_int::try_from(most).unwrap_or(c_int::MAX);
+        // SAFETY: it is safe to be called from any thread, and only sets how many arenas there may be.
+        unsafe { mallopt(ARENA_MAX, most) };
     }
 
     pub(super) fn usage() -> Option<Usage> {
@@ -118,6 +144,8 @@ mod system {
     }
 
     pub(super) fn trim() {}
+
+    pub(super) fn limit_arenas(_most: usize) {}
 }
 
 #[cfg(test)]
@@ -143,10 +171,23 @@ mod tests {
         let mut trimmer = Trimmer::default();
         assert!(trimmer.is_worthwhile(mib(100, 50)));
         trimmer.trimmed(mib(90, 50));
+        assert!(trimmer.is_worthwhile(mib(90, 50)), "once more, now that nothing moves");
+        trimmer.trimmed(mib(90, 50));
         assert!(!trimmer.is_worthwhile(mib(93, 50)));
         assert!(trimmer.is_worthwhile(mib(95, 50)));
         trimmer.trimmed(mib(52, 50));
         assert!(trimmer.is_worthwhile(mib(57, 50)));
+    }
+
+    #[test]
+    fn what_was_in_use_in_the_middle_of_a_burst_is_given_back_when_it_is_over() {
+        let mut trimmer = Trimmer::default();
+        assert!(trimmer.is_worthwhile(mib(60, 30)));
+        trimmer.trimmed(mib(42, 30));
+        assert!(!trimmer.is_worthwhile(mib(14, 4)), "the burst ends");
+        assert!(trimmer.is_worthwhile(mib(14, 4)), "it is over");
+        trimmer.trimmed(mib(5, 4));
+        assert!(!trimmer.is_worthwhile(mib(5, 4)));
     }
 
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

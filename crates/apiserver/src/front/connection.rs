@@ -2,6 +2,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::{http1, http2};
@@ -10,6 +11,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
@@ -19,6 +21,7 @@ use super::connection_counts::Dropped;
 use super::connection_state::{Idle, Over};
 use super::connections::Connection;
 use super::exchange::{Peer, Shared, exchange};
+use super::fair_socket::FairSocket;
 
 /// From connecting to the end of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -45,6 +48,8 @@ const HEADER_BYTES: usize = 128 << 10;
 /// How much a client may send ahead of what is read, for one request and for all of a connection. One whole body, and
 /// a few of them. What we send is limited by the windows of the client.
 const WINDOWS: (u32, u32) = (1 << 20, 8 << 20);
+/// How many requests of an HTTP/2 connection take their first step at a time.
+const STARTING: usize = 4;
 /// How much of a response waits in memory for a client that does not read, per stream.
 const SEND_BUFFER: usize = 256 << 10;
 
@@ -64,6 +69,7 @@ pub(super) async fn serve(
         let left_unread = Arc::new(AtomicBool::new(false));
         Arc::new(Peer { shared: Arc::clone(&shared), certificate, connection, left_unread })
     };
+    let socket = FairSocket(socket);
     let Some(tls) = tls else { return http1(socket, peer(None, connection)).await };
     let handshake = tokio::select! {
         handshake = timeout(HANDSHAKE, tls.accept(socket)) => handshake,
@@ -169,16 +175,17 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let peer = Arc::clone(&peer);
         move |request| exchange(Arc::clone(&peer), request)
     });
-    let connection = http2::Builder::new(Streams(streams))
-        .timer(TokioTimer::new())
-        .keep_alive_interval(PING.0)
-        .keep_alive_timeout(PING.1)
-        .max_concurrent_streams(peer.shared.connections.limits().streams)
-        .max_header_list_size(HEADER_BYTES as u32)
-        .initial_stream_window_size(WINDOWS.0)
-        .initial_connection_window_size(WINDOWS.1)
-        .max_send_buf_size(SEND_BUFFER)
-        .serve_connection(TokioIo::new(stream), service);
+    let connection =
+        http2::Builder::new(Streams { tasks: streams, starting: Arc::new(Semaphore::new(STARTING)) })
+            .timer(TokioTimer::new())
+            .keep_alive_interval(PING.0)
+            .keep_alive_timeout(PING.1)
+            .max_concurrent_streams(peer.shared.connections.limits().streams)
+            .max_header_list_size(HEADER_BYTES as u32)
+            .initial_stream_window_size(WINDOWS.0)
+            .initial_connection_window_size(WINDOWS.1)
+            .max_send_buf_size(SEND_BUFFER)
+            .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let (mut closing, mut leaving) = (false, false);
     let ended = loop {
@@ -211,11 +218,27 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 }
 
 /// Runs the requests of an HTTP/2 connection as tasks that can be waited for.
+///
+/// The first step of a request, up to where it waits for something, is who sends it and whether they may. A client can
+/// send a hundred at once on each of its connections, and their first steps take milliseconds: a few of them at a time, so that
+/// others come in between.
 #[derive(Clone)]
-struct Streams(TaskTracker);
+struct Streams {
+    tasks: TaskTracker,
+    starting: Arc<Semaphore>,
+}
 
 impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams {
     fn execute(&self, stream: F) {
-        self.0.spawn(stream);
+        let starting = Arc::clone(&self.starting);
+        self.tasks.spawn(async move {
+            let mut stream = pin!(stream);
+            let turn = starting.acquire().await;
+            let first = poll_fn(|cx| Poll::Ready(stream.as_mut().poll(cx))).await;
+            drop(turn);
+            if first.is_pending() {
+                stream.await;
+            }
+        });
     }
 }

@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -24,13 +24,19 @@ const GRACE: Duration = Duration::from_millis(250);
 ///   cannot keep those out who are authenticated within that time.
 /// - From an address with too many strangers of its own, only a stranger of the same address is closed; if none has been
 ///   silent for long enough, the new connection is refused. Others do not wait for that.
+/// - An address that has most of the strangers delays only itself: a connection from anywhere else takes the place of one of
+///   them at once, however young. Its own wait, a few at a time; when there are more, the one that has waited for longest is
+///   refused.
 pub(super) struct Connections {
     limits: Limits,
     /// From when the times of events are counted.
     epoch: Instant,
     open: Mutex<Open>,
     /// Told when there may be room again.
-    room: Notify,
+    freed: Notify,
+    /// Those who wait to be let in, in the order in which they came: as many as `places`. Each is an open file, too.
+    waiting: Mutex<VecDeque<Arc<Notify>>>,
+    places: usize,
     pub(super) counts: ConnectionCounts,
 }
 
@@ -41,8 +47,21 @@ struct Open {
     /// How many of those each user has.
     users: HashMap<String, usize>,
     strangers: BTreeMap<u64, Arc<ConnectionState>>,
-    /// How many of those each address has.
-    addresses: HashMap<IpAddr, usize>,
+    /// How many of those each address has; `None` is this machine.
+    addresses: HashMap<Option<IpAddr>, usize>,
+}
+
+/// A connection that was accepted and is let in, or waits for that.
+pub(super) enum Entry {
+    Admitted(Connection),
+    Waiting { address: Option<IpAddr>, place: Place },
+}
+
+/// A place among those who wait, until this is dropped.
+pub(super) struct Place {
+    connections: Arc<Connections>,
+    /// Told when somebody else takes the place.
+    displaced: Arc<Notify>,
 }
 
 /// A connection that counts until this is dropped.
@@ -69,7 +88,9 @@ impl Connections {
             limits,
             epoch: Instant::now(),
             open: Mutex::default(),
-            room: Notify::new(),
+            freed: Notify::new(),
+            waiting: Mutex::default(),
+            places: (limits.connections / 8).max(1),
             counts: ConnectionCounts::default(),
         })
     }
@@ -78,59 +99,80 @@ impl Connections {
         &self.limits
     }
 
-    /// Lets a connection in, from `peer` to the address `local` of ours; `None` if there is no room for it. Waits while
-    /// all strangers are too young to be closed.
-    pub(super) async fn admit(
-        self: &Arc<Self>,
-        peer: SocketAddr,
-        local: Option<IpAddr>,
-    ) -> Option<Connection> {
+    /// Takes a connection from `peer` to the address `local` of ours; `None` if there is no room for it. Waits while all
+    /// strangers are too young to be closed and all places to wait are taken, unless an address is to blame for that.
+    pub(super) async fn enter(self: &Arc<Self>, peer: SocketAddr, local: Option<IpAddr>) -> Option<Entry> {
         // Who comes from the address it goes to is on this machine.
         let address =
             Some(peer.ip().to_canonical()).filter(|ip| Some(*ip) != local.map(|ip| ip.to_canonical()));
         loop {
-            match self.try_admit(address) {
-                Ok(connection) => return Some(connection),
+            let moment = match self.try_admit(address) {
+                Ok(connection) => return Some(Entry::Admitted(connection)),
                 Err(Full::For(reason)) => {
                     self.counts.dropped(reason);
                     return None;
                 }
-                Err(Full::Until(moment)) => tokio::select! {
-                    () = sleep_until(moment) => {}
-                    () = self.room.notified() => {}
-                },
+                Err(Full::Until(moment)) => moment,
+            };
+            let to_blame = self.open.lock().has_most(address);
+            if let Some(place) = self.place(to_blame) {
+                return Some(Entry::Waiting { address, place });
             }
+            self.room_at(moment).await;
+        }
+    }
+
+    /// A place to wait; if all are taken, and `displacing`, that of the one who has waited for longest.
+    fn place(self: &Arc<Self>, displacing: bool) -> Option<Place> {
+        let mut waiting = self.waiting.lock();
+        if waiting.len() >= self.places {
+            let longest = if displacing { waiting.pop_front() } else { None };
+            longest?.notify_one();
+        }
+        let displaced = Arc::new(Notify::new());
+        waiting.push_back(Arc::clone(&displaced));
+        Some(Place { connections: Arc::clone(self), displaced })
+    }
+
+    /// Waits until there may be room: then, or when a connection ends.
+    async fn room_at(&self, moment: Instant) {
+        tokio::select! {
+            () = sleep_until(moment) => {}
+            () = self.freed.notified() => {}
         }
     }
 
     fn try_admit(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Connection, Full> {
         let mut open = self.open.lock();
-        let of_address =
-            address.and_then(|address| open.addresses.get(&address)).copied().unwrap_or_default();
+        let of_address = address.and_then(|_| open.addresses.get(&address)).copied().unwrap_or_default();
         if of_address >= self.limits.strangers_per_address {
-            self.evict(&mut open, address, GRACE).map_err(|_| Full::For(Dropped::AddressFull))?;
+            self.evict(&mut open, Some(address), GRACE).map_err(|_| Full::For(Dropped::AddressFull))?;
         }
         let total = open.authenticated + open.strangers.len();
         if total >= self.limits.connections || open.strangers.len() >= self.limits.strangers {
-            self.evict(&mut open, None, GRACE)?;
+            let most = open.most().filter(|most| *most != address);
+            match (self.evict(&mut open, None, GRACE), most) {
+                (Err(Full::Until(_)), Some(most)) => self.evict(&mut open, Some(most), Duration::ZERO)?,
+                (evicted, _) => evicted?,
+            }
         }
         let id = open.next;
         open.next += 1;
         let state = Arc::new(ConnectionState::new(address, self.epoch));
         open.strangers.insert(id, Arc::clone(&state));
-        if let Some(address) = address {
-            *open.addresses.entry(address).or_default() += 1;
-        }
+        *open.addresses.entry(address).or_default() += 1;
         self.counts.open(&open.counts());
         Ok(Connection { id, state, connections: Arc::clone(self), user: Mutex::default() })
     }
 
     /// Closes the stranger of whom nothing was heard for longest, if that is more than `grace`; of those from an address,
     /// if one is given.
-    fn evict(&self, open: &mut Open, address: Option<IpAddr>, grace: Duration) -> Result<(), Full> {
+    fn evict(&self, open: &mut Open, address: Option<Option<IpAddr>>, grace: Duration) -> Result<(), Full> {
         loop {
-            let candidates =
-                open.strangers.iter().filter(|(_, state)| address.is_none_or(|_| state.address == address));
+            let candidates = open
+                .strangers
+                .iter()
+                .filter(|(_, state)| address.is_none_or(|address| state.address == address));
             let Some((id, last)) =
                 candidates.map(|(id, state)| (*id, state.last())).min_by_key(|(_, last)| *last)
             else {
@@ -159,10 +201,18 @@ impl Open {
     /// Removes a stranger.
     fn forget(&mut self, id: u64) -> bool {
         let Some(state) = self.strangers.remove(&id) else { return false };
-        if let Some(address) = state.address {
-            release(&mut self.addresses, &address);
-        }
+        release(&mut self.addresses, &state.address);
         true
+    }
+
+    /// Whether more than half of the strangers are from an address.
+    fn has_most(&self, address: Option<IpAddr>) -> bool {
+        self.addresses.get(&address).is_some_and(|count| count * 2 > self.strangers.len())
+    }
+
+    /// The address that more than half of the strangers are from.
+    fn most(&self) -> Option<Option<IpAddr>> {
+        self.addresses.keys().copied().find(|address| self.has_most(*address))
     }
 
     fn counts(&self) -> [usize; 2] {
@@ -176,6 +226,39 @@ fn release<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
         if *count == 0 {
             counts.remove(key);
         }
+    }
+}
+
+impl Entry {
+    /// The connection, once it is let in; `None` if there is no room for it any more.
+    pub(super) async fn admitted(self) -> Option<Connection> {
+        let (address, place) = match self {
+            Self::Admitted(connection) => return Some(connection),
+            Self::Waiting { address, place } => (address, place),
+        };
+        let connections = &place.connections;
+        loop {
+            match connections.try_admit(address) {
+                Ok(connection) => return Some(connection),
+                Err(Full::For(reason)) => {
+                    connections.counts.dropped(reason);
+                    return None;
+                }
+                Err(Full::Until(moment)) => tokio::select! {
+                    () = connections.room_at(moment) => {}
+                    () = place.displaced.notified() => {
+                        connections.counts.dropped(Dropped::AddressFull);
+                        return None;
+                    }
+                },
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connections.waiting.lock().retain(|other| !Arc::ptr_eq(other, &self.displaced));
     }
 }
 
@@ -199,7 +282,7 @@ impl Connection {
         *self.user.lock() = Some(user.clone());
         connections.counts.open(&open.counts());
         drop(open);
-        connections.room.notify_one();
+        connections.freed.notify_one();
     }
 
     /// Counts the end of this connection.
@@ -230,7 +313,7 @@ impl Drop for Connection {
         }
         self.connections.counts.open(&open.counts());
         drop(open);
-        self.connections.room.notify_one();
+        self.connections.freed.notify_one();
     }
 }
 
@@ -251,7 +334,8 @@ mod tests {
     }
 
     async fn admit(connections: &Arc<Connections>, ip: &str) -> Option<Connection> {
-        connections.admit(SocketAddr::new(ip.parse().unwrap(), 1), Some(HERE.parse().unwrap())).await
+        let peer = SocketAddr::new(ip.parse().unwrap(), 1);
+        connections.enter(peer, Some(HERE.parse().unwrap())).await?.admitted().await
     }
 
     async fn is_evicted(connection: &Connection) -> bool {
@@ -361,6 +445,27 @@ mod tests {
         drop(other);
         let open = connections.open.lock();
         assert!(open.users.is_empty() && open.addresses.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_has_most_of_the_strangers_delays_only_itself() {
+        let connections = Connections::new(limits());
+        let mut crowd = Vec::new();
+        for _ in 0..4 {
+            crowd.push(admit(&connections, HERE).await.unwrap());
+        }
+        let before = Instant::now();
+        let peer = SocketAddr::new(HERE.parse().unwrap(), 1);
+        let enter = || connections.enter(peer, Some(HERE.parse().unwrap()));
+        let first = enter().await.unwrap();
+        assert!(matches!(first, Entry::Waiting { .. }), "one of them may wait");
+        let waiting = enter().await.unwrap();
+        assert!(first.admitted().await.is_none(), "and no more than one");
+        let other = admit(&connections, "198.51.100.7").await.unwrap();
+        assert_eq!(before, Instant::now(), "nobody else had to wait");
+        assert!(is_evicted(&crowd[0]).await && !is_evicted(&crowd[1]).await);
+        other.identified(&Identity::admin());
+        assert!(waiting.admitted().await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_rustls::TlsAcceptor;
@@ -167,9 +167,17 @@ impl Drop for Front {
     }
 }
 
+/// How many connections the kernel keeps that are not accepted yet, if it allows so many. A client whose connection does not fit
+/// tries again after a second, and then after longer.
+const BACKLOG: u32 = 4096;
+
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
     let failed = |error: std::io::Error| Error::Listen { address, reason: error.to_string() };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
+    // So that a new process can listen while connections of the former one are closing.
+    socket.set_reuseaddr(true).map_err(failed)?;
+    socket.bind(address).map_err(failed)?;
+    let listener = socket.listen(BACKLOG).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
 }
@@ -210,14 +218,22 @@ async fn take(
         match accepted {
             Ok((socket, peer)) => {
                 let local = socket.local_addr().ok().map(|address| address.ip());
-                let connection = tokio::select! {
+                let entry = tokio::select! {
                     () = shared.shutdown.begun() => return,
-                    connection = shared.connections.admit(peer, local) => connection,
+                    entry = shared.connections.enter(peer, local) => entry,
                 };
                 // Without a place it is closed here.
-                let Some(connection) = connection else { continue };
-                let (tls, shared) = (tls.cloned(), Arc::clone(shared));
-                connections.spawn(connection::serve(socket, connection, tls, shared, streams.clone()));
+                let Some(entry) = entry else { continue };
+                let (tls, shared, streams) = (tls.cloned(), Arc::clone(shared), streams.clone());
+                connections.spawn(async move {
+                    let connection = tokio::select! {
+                        () = shared.shutdown.begun() => return,
+                        connection = entry.admitted() => connection,
+                    };
+                    if let Some(connection) = connection {
+                        connection::serve(socket, connection, tls, shared, streams).await;
+                    }
+                });
             }
             // The client was gone before it was accepted.
             Err(error) if matches!(error.kind(), ConnectionAborted | ConnectionReset) => {}

@@ -26,6 +26,7 @@ mod csv;
 pub(crate) mod der;
 mod error;
 mod exchange;
+mod fair_socket;
 #[expect(clippy::module_inception, reason = "the module is named for what it defines, as all others")]
 mod front;
 mod identity;

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::runtime;
 use watchkeeper_apiserver::front::{
     Certificates, ClientCertificates, Front, Limits, Options, Tokens, private_file, raise_open_files,
 };
@@ -20,6 +19,7 @@ use watchkeeper_apiserver::{AccountTokens, ApiServer, Authorization, Options as 
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage};
 
 use crate::failure::Failure;
+use crate::host;
 use crate::stopping::{Signals, until_stopped};
 use crate::{caution, duration, logging};
 use flags::{Line, Values};
@@ -164,7 +164,7 @@ impl Settings {
         self.warn_of_exposed_files();
         let storage = self.storage()?;
         watchkeeper_memory::start_trimming().map_err(Failure::running)?;
-        let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::running)?;
+        let runtime = host::runtime()?;
         runtime.block_on(self.serve(Arc::clone(&storage), certificates, options, start))?;
         // Tasks first: the storage closes when the last of them lets go of it.
         runtime.shutdown_timeout(Duration::from_secs(1));

@@ -13,13 +13,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use tokio::runtime;
 use watchkeeper_apiserver::front::{Credentials, Drained, Kubeconfig, Limits, Tokens, raise_open_files};
 use watchkeeper_apiserver::{AccountTokens, Options};
 use watchkeeper_storage::{self as storage, Embedded, Storage};
 
 use crate::failure::Failure;
-use crate::host::{Host, Plan};
+use crate::host::{self, Host, Plan};
 use crate::stopping::Signals;
 use crate::{caution, logging};
 use crew::Crew;
@@ -103,7 +102,7 @@ impl Up {
             names: Vec::new(),
             advertised: None,
         };
-        let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::running)?;
+        let runtime = host::runtime()?;
         let done = runtime.block_on(self.serve(plan, &folder, screen, start));
         // Tasks first: the storage closes when the last of them lets go of it.
         runtime.shutdown_timeout(Duration::from_secs(1));
