@@ -3,20 +3,21 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use http::Method;
-use watchkeeper_core::Key;
+use serde_json::Value;
+use watchkeeper_core::{Key, Uid};
+use watchkeeper_informer::AnyValue;
 
 use crate::applied::{Applied, Fingerprinted};
 use crate::client::Client;
 use crate::desired::{Part, document};
 use crate::error::Error;
-use crate::exchange::{Ask, decode};
+use crate::exchange::Ask;
 use crate::fields::is_applied;
-use crate::kind::{Kind, describe, is_namespaced, key_of};
+use crate::kind::{Kind, KindInfo, Scope, version_in};
 use crate::known::Known;
-use crate::owner::uid_of;
 use crate::place::Uri;
 use crate::view::{Look, Sight};
-use crate::write::{Answers, Outcome, Written, value_of, version_of};
+use crate::write::{Answers, Outcome, Written};
 
 /// An apply that is about to be done. Awaiting it sends what is needed, if anything, and says what came of it.
 pub struct Apply<'a, K: Kind> {
@@ -59,22 +60,36 @@ impl<K: Kind> Apply<'_, K> {
     async fn send(self) -> Result<Written<K>, Error> {
         let Self { client, object, part, force } = self;
         let known = client.known::<K>();
-        let key = key_of(object);
-        let what = describe::<K>(&key);
-        check_name::<K>(&key, &what)?;
-        let wanted = Fingerprinted::new(document(object, part)?, known.applied.lock().hasher());
-        let seen = match known.look(&key) {
+        let (key, value) = (known.kind.key(object), known.kind.encode(object)?);
+        client.apply_any(&known, &key, value, part, force).await.map(Written::of)
+    }
+}
+
+impl Client {
+    pub(crate) async fn apply_any(
+        &self,
+        known: &Known,
+        key: &Key,
+        value: Value,
+        part: Part,
+        force: bool,
+    ) -> Result<(AnyValue, Outcome), Error> {
+        let what = known.kind.describe(key);
+        check_name(known.kind.scope, key, &what)?;
+        let document = document(&known.kind, value, part);
+        let wanted = Fingerprinted::new(document, known.applied.lock().hasher());
+        let seen = match known.look(key) {
             Ok(Look::Found(sight)) => Some(sight),
             _ => None,
         };
-        if let Some(sight) = seen.as_ref().filter(|_| !client.options.dry_run)
-            && let Some(object) = client.unchanged(&known, &key, part, &wanted, sight)?
+        if let Some(sight) = seen.as_ref().filter(|_| !self.options.dry_run)
+            && let Some(object) = self.unchanged(known, key, part, &wanted, sight)?
         {
-            return Ok(Written { object, outcome: Outcome::Unchanged });
+            return Ok((object, Outcome::Unchanged));
         }
         let path = match part {
-            Part::Main => known.place.object(&key),
-            Part::Status => known.place.subresource(&key, "status"),
+            Part::Main => known.kind.place.object(key),
+            Part::Status => known.kind.place.subresource(key, "status"),
         };
         let mut uri = Uri::new(path);
         uri.pair("force", if force { "true" } else { "false" });
@@ -85,41 +100,39 @@ impl<K: Kind> Apply<'_, K> {
             body: wanted.document.to_string().into_bytes(),
             object: what.clone(),
         };
-        let answer = client.send(&known, Some(&key), ask, Answers::Object).await?;
-        let object: Arc<K> = Arc::new(decode(&answer.body, &what)?);
+        let answer = self.send(known, Some(key), ask, Answers::Object).await?;
+        let object = known.kind.decode(&answer.body, &what)?;
         let before = seen.as_ref().map(Sight::version);
         let outcome = match answer.code {
             201 => Outcome::Created,
-            _ if before == Some(&version_of(&*object)) => Outcome::Unchanged,
+            _ if before == Some(&version_in(known.kind.meta(&*object))) => Outcome::Unchanged,
             _ => Outcome::Changed,
         };
-        if !client.options.dry_run {
-            client.remember(&known, &key, part, &wanted, &object)?;
+        if !self.options.dry_run {
+            self.remember(known, key, part, &wanted, &object)?;
         }
-        Ok(Written { object, outcome })
+        Ok((object, outcome))
     }
-}
 
-impl Client {
     /// The object as it is, if applying this would change nothing.
-    fn unchanged<K: Kind>(
+    fn unchanged(
         &self,
-        known: &Known<K>,
+        known: &Known,
         key: &Key,
         part: Part,
         wanted: &Fingerprinted,
-        sight: &Sight<K>,
-    ) -> Result<Option<Arc<K>>, Error> {
+        sight: &Sight,
+    ) -> Result<Option<AnyValue>, Error> {
         let remembered = known.applied.lock().recall(key, &self.options.manager, part);
         let same =
             |applied: &Applied| applied.document == wanted.fingerprint && applied.uid.as_ref() == sight.uid();
+        let object = sight.value(&known.kind)?;
         if remembered.as_ref().is_some_and(|applied| same(applied) && applied.version == *sight.version()) {
-            return sight.value().map(Some);
+            return Ok(Some(object));
         }
-        let object = sight.value()?;
         let still = match &remembered {
-            Some(applied) => same(applied) && wanted.shown_by(&value_of(&*object)?) == applied.shown,
-            None => self.is_owned_as(part, wanted, &*object)?,
+            Some(applied) => same(applied) && wanted.shown_by(&known.kind.encode(&*object)?) == applied.shown,
+            None => self.is_owned_as(&known.kind, part, wanted, &object)?,
         };
         if still {
             self.remember(known, key, part, wanted, &object)?;
@@ -128,39 +141,46 @@ impl Client {
     }
 
     /// Whether the object's `managedFields` say that exactly this was applied.
-    fn is_owned_as<K: Kind>(&self, part: Part, wanted: &Fingerprinted, object: &K) -> Result<bool, Error> {
+    fn is_owned_as(
+        &self,
+        kind: &KindInfo,
+        part: Part,
+        wanted: &Fingerprinted,
+        object: &AnyValue,
+    ) -> Result<bool, Error> {
         let subresource = (part == Part::Status).then_some("status");
-        let mut entries = object.meta().managed_fields.iter().flatten();
+        let mut entries = kind.meta(&**object).managed_fields.iter().flatten();
         let entry = entries.find(|entry| {
             entry.manager.as_deref() == Some(&*self.options.manager)
                 && entry.operation.as_deref() == Some("Apply")
                 && entry.subresource.as_deref().filter(|name| !name.is_empty()) == subresource
-                && entry.api_version.as_deref() == Some(&*K::api_version(&()))
+                && entry.api_version.as_deref() == Some(&*kind.api_version)
         });
         match entry.and_then(|entry| entry.fields_v1.as_ref()) {
-            Some(fields) => Ok(is_applied(&fields.0, &wanted.document, &value_of(object)?)),
+            Some(fields) => Ok(is_applied(&fields.0, &wanted.document, &kind.encode(&**object)?)),
             None => Ok(false),
         }
     }
 
-    fn remember<K: Kind>(
+    fn remember(
         &self,
-        known: &Known<K>,
+        known: &Known,
         key: &Key,
         part: Part,
         wanted: &Fingerprinted,
-        object: &K,
+        object: &AnyValue,
     ) -> Result<(), Error> {
         if known.declared.get().is_none() {
             return Ok(());
         }
+        let meta = known.kind.meta(&**object);
         let applied = Applied {
             manager: Arc::clone(&self.options.manager),
             part,
             document: wanted.fingerprint,
-            shown: wanted.shown_by(&value_of(object)?),
-            uid: uid_of(object),
-            version: version_of(object),
+            shown: wanted.shown_by(&known.kind.encode(&**object)?),
+            uid: meta.uid.as_deref().map(Uid::from),
+            version: version_in(meta),
         };
         let mut memory = known.applied.lock();
         if memory.remember(key, applied) {
@@ -170,17 +190,16 @@ impl Client {
     }
 }
 
-fn check_name<K: Kind>(key: &Key, what: &str) -> Result<(), Error> {
+fn check_name(scope: Scope, key: &Key, what: &str) -> Result<(), Error> {
     let missing = if key.name().is_empty() {
         "what is applied needs a metadata.name"
-    } else if is_namespaced::<K>() && key.namespace().is_none() {
+    } else if scope == Scope::Namespaced && key.namespace().is_none() {
         "objects of this kind live in namespaces: set metadata.namespace"
     } else {
         return Ok(());
     };
     Err(Error::Incomplete { object: what.to_owned(), missing })
 }
-
 impl<'a, K: Kind> IntoFuture for Apply<'a, K> {
     type Output = Result<Written<K>, Error>;
     type IntoFuture = BoxFuture<'a, Self::Output>;

@@ -7,7 +7,7 @@ use watchkeeper_informer::{Metrics, Policy};
 use watchkeeper_sources::kubernetes::Kubernetes;
 
 use crate::Informer;
-use crate::kind::Kind;
+use crate::kind::{Kind, KindInfo};
 use crate::selector::{Selector, SelectorError};
 
 /// What is watched of a kind, and how it is held.
@@ -134,23 +134,25 @@ impl<K: Kind> Cache<K> {
     }
 
     /// What is kept of an object: the same of one that was watched as of one that a write answered.
-    pub(crate) fn projection(&self) -> Projection {
+    pub(crate) fn projection(&self, kind: &KindInfo) -> Projection {
         let all = if self.managed_fields { Projection::everything() } else { Projection::default() };
         let projection = self.dropped.iter().fold(all, |projection, pointer| projection.drop(pointer));
-        let projection = projection.complete_kind(&K::api_version(&()), &K::kind(&()));
+        let projection = projection.complete_kind(&kind.api_version, &kind.kind);
         if self.policy == Policy::Metadata { projection.metadata_only() } else { projection }
     }
 
     /// Starts to watch. The sources are added in the order of [`namespace_list`](Self::namespace_list).
-    pub(crate) fn start(&self, transport: &Transport, metrics: &Metrics) -> Informer<K> {
-        let builder = Informer::builder().policy(self.policy).metrics(metrics);
+    pub(crate) fn start(&self, kind: &KindInfo, transport: &Transport, metrics: &Metrics) -> Informer {
+        let builder = Informer::<K>::builder().policy(self.policy).metrics(metrics);
+        let builder = if self.namespaces.is_some() { builder.name(&kind.resource) } else { builder };
+        let builder = builder.untyped();
         match &self.namespaces {
             None => builder.start(self.source(transport)),
             Some(names) => {
                 let mut sources = names.iter().map(|name| self.source(transport).namespace(name));
                 // There is at least one: an empty list means all namespaces.
                 let first = sources.next().unwrap_or_else(|| self.source(transport));
-                let informer = builder.name(self.source_name()).start(first);
+                let informer = builder.start(first);
                 for source in sources {
                     informer.add_source(source);
                 }
@@ -174,10 +176,5 @@ impl<K: Kind> Cache<K> {
             source = source.metadata_only();
         }
         self.dropped.iter().fold(source, |source, pointer| source.drop(pointer))
-    }
-
-    fn source_name(&self) -> String {
-        let (group, plural) = (K::group(&()), K::plural(&()));
-        if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") }
     }
 }

@@ -1,15 +1,19 @@
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::future::IntoFuture;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde_json::{Value, json};
 use watchkeeper_core::{Key, Uid};
 
-use crate::child::{Applying, Pruned, Pruning, Wanted};
+use crate::child::{self, Wanted};
 use crate::client::Client;
 use crate::error::Error;
-use crate::kind::{Kind, describe, describe_object, full_kind, is_namespaced, key_of};
-use crate::owner::{check_namespaces, controller_reference};
+use crate::kind::{Kind, Scope, key_of};
+use crate::known::Known;
+use crate::owner::controller_reference;
 use crate::write::Outcome;
 
 /// The set of objects that an owner wants to have, of any number of kinds. Awaiting it makes it so.
@@ -29,8 +33,9 @@ use crate::write::Outcome;
 pub struct Children<'a> {
     client: &'a Client,
     owner: Result<Parent, Error>,
-    wanted: Vec<Box<dyn Wanted + 'a>>,
-    pruned: Vec<Box<dyn Pruned + 'a>>,
+    wanted: Vec<Wanted>,
+    /// The kinds of which everything goes that is not wanted.
+    pruned: Vec<Arc<Known>>,
     /// What is wrong before anything was sent.
     failed: Option<Error>,
     keys: BTreeSet<(String, Key)>,
@@ -121,7 +126,7 @@ impl Client {
     /// ```
     pub fn children<O: Kind>(&self, owner: &O) -> Children<'_> {
         let parent = controller_reference(owner).map(|reference| Parent {
-            what: describe_object(owner),
+            what: format!("{} {}", O::kind(&()), key_of(owner)),
             namespace: owner.meta().namespace.clone().filter(|namespace| !namespace.is_empty()),
             reference,
         });
@@ -136,27 +141,30 @@ impl Client {
     }
 }
 
-impl<'a> Children<'a> {
+impl Children<'_> {
     /// Adds objects to the set. Objects of their kind that are not in the set at the end will go.
     #[must_use]
-    pub fn apply<S: ChildSet>(mut self, set: S) -> Self
-    where
-        S::Kind: 'a,
-    {
+    pub fn apply<S: ChildSet>(mut self, set: S) -> Self {
+        let known = self.client.known::<S::Kind>();
         for object in set.objects() {
-            match self.child(object) {
-                Ok(child) => self.wanted.push(Box::new(child)),
+            match self.child(&known, &object) {
+                Ok(child) => self.wanted.push(child),
                 Err(error) => drop(self.failed.get_or_insert(error)),
             }
         }
-        self.prunes::<S::Kind>()
+        self.prunes_any(known)
     }
 
     /// Objects of this kind that are not in the set will go, also if none of this kind is wanted.
     #[must_use]
-    pub fn prunes<K: Kind>(mut self) -> Self {
-        if !self.pruned.iter().any(|pruned| pruned.kind() == full_kind::<K>()) {
-            self.pruned.push(Box::new(Pruning::<K>::default()));
+    pub fn prunes<K: Kind>(self) -> Self {
+        let known = self.client.known::<K>();
+        self.prunes_any(known)
+    }
+
+    fn prunes_any(mut self, known: Arc<Known>) -> Self {
+        if !self.pruned.iter().any(|pruned| Arc::ptr_eq(pruned, &known)) {
+            self.pruned.push(known);
         }
         self
     }
@@ -167,21 +175,35 @@ impl<'a> Children<'a> {
     }
 
     /// The object with its namespace and its controller, if the owner may own it.
-    fn child<K: Kind>(&mut self, mut object: K) -> Result<Applying<K>, Error> {
+    fn child(&mut self, known: &Arc<Known>, object: &dyn Any) -> Result<Wanted, Error> {
         let parent = self.owner.as_ref().map_err(Error::clone)?;
-        let meta = object.meta_mut();
-        if is_namespaced::<K>() && meta.namespace.as_deref().is_none_or(str::is_empty) {
-            meta.namespace.clone_from(&parent.namespace);
+        let meta = known.kind.meta(object);
+        let own = meta.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+        let namespace = match known.kind.scope {
+            Scope::Namespaced => own.or(parent.namespace.as_deref()),
+            Scope::Cluster | Scope::Unknown => own,
+        };
+        let key = Key::new(namespace, meta.name.as_deref().unwrap_or_default());
+        if parent.namespace.is_some() && namespace != parent.namespace.as_deref() {
+            let child = known.kind.describe(&key);
+            return Err(Error::CannotOwn { owner: parent.what.clone(), child });
         }
-        check_namespaces(&parent.what, parent.namespace.as_deref(), &object)?;
-        let key = key_of(&object);
-        if !self.keys.insert((full_kind::<K>(), key.clone())) {
-            return Err(Error::Twice { owner: parent.what.clone(), child: describe::<K>(&key) });
+        if !self.keys.insert((known.kind.full_name(), key.clone())) {
+            let child = known.kind.describe(&key);
+            return Err(Error::Twice { owner: parent.what.clone(), child });
         }
-        let owners = object.meta_mut().owner_references.get_or_insert_default();
-        owners.retain(|owner| owner.uid != parent.reference.uid);
-        owners.push(parent.reference.clone());
-        Ok(Applying { key, object, owner: parent.reference.uid.clone() })
+        let mut value = known.kind.encode(object)?;
+        let metadata = &mut value["metadata"];
+        metadata["namespace"] = namespace.into();
+        let mut owners = match metadata["ownerReferences"].take() {
+            Value::Array(owners) => owners,
+            _ => Vec::new(),
+        };
+        owners.retain(|owner| owner["uid"] != *parent.reference.uid);
+        owners.push(json!(parent.reference));
+        metadata["ownerReferences"] = owners.into();
+        let owner = parent.reference.uid.clone();
+        Ok(Wanted { known: Arc::clone(known), key, value, owner })
     }
 
     async fn make_so(self) -> Result<Outcomes, Error> {
@@ -205,7 +227,7 @@ impl<'a> Children<'a> {
         }
         let uid = Uid::from(parent.reference.uid.as_str());
         for kind in pruned {
-            outcomes.pruned.extend(kind.prune(client, &uid, &keys).await?);
+            outcomes.pruned.extend(child::prune(client, &kind, &uid, &keys).await?);
         }
         Ok(outcomes)
     }

@@ -1,19 +1,18 @@
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use futures_util::future::BoxFuture;
 use http::HeaderValue;
 use kube_client::Client as Transport;
 use parking_lot::Mutex;
 use watchkeeper_core::{Key, Version};
-use watchkeeper_informer::{Metrics, Policy};
+use watchkeeper_informer::{AnyValue, Metrics, Policy};
 
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::guard::Guard;
-use crate::kind::{Kind, kind_name};
+use crate::kind::{Kind, KindInfo, typed};
 use crate::known::{Declared, Known};
 use crate::live::Live;
 use crate::view::Look;
@@ -53,13 +52,12 @@ pub(crate) struct Shared {
     pub(crate) user_agent: Option<HeaderValue>,
     pub(crate) clock: Clock,
     metrics: Metrics,
-    kinds: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
-    caches: Mutex<Vec<Synced>>,
+    kinds: Mutex<HashMap<TypeId, Arc<Known>>>,
+    /// The kinds that are cached.
+    caches: Mutex<Vec<Arc<Known>>>,
 }
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
-/// Waits until one of the caches is complete.
-type Synced = Arc<dyn Fn() -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;
 
 /// What is a handle's own.
 #[derive(Clone)]
@@ -178,18 +176,18 @@ impl Client {
         let mut caches = self.shared.caches.lock();
         if let Some(declared) = known.declared.get() {
             return if declared.identity == identity {
-                Ok(declared.informer.clone())
+                Ok(declared.informer.typed())
             } else {
-                let (kind, declared) = (kind_name::<K>(), declared.identity.clone());
+                let (kind, declared) = (known.kind.kind.clone(), declared.identity.clone());
                 Err(Error::DeclaredDifferently { kind, declared, wanted: identity })
             };
         }
-        let informer = cache.start(&self.shared.transport, &self.shared.metrics);
+        let informer = cache.start(&known.kind, &self.shared.transport, &self.shared.metrics);
         let declared = Declared {
             identity,
             store: informer.store(),
             informer: informer.clone(),
-            projection: cache.projection(),
+            projection: cache.projection(&known.kind),
             typed: cache.held() == Policy::Typed,
             partial: cache.is_partial(),
             selector,
@@ -199,26 +197,20 @@ impl Client {
         };
         // Nobody else can have set it: the lock on the caches is held.
         let _ = known.declared.set(declared);
-        let waited_for = informer.clone();
-        caches.push(Arc::new(move || {
-            let synced = waited_for.synced();
-            Box::pin(async move {
-                synced.await.map_err(|error| Error::NotSynced { kind: kind_name::<K>(), reason: Some(error) })
-            })
-        }));
-        Ok(informer)
+        caches.push(Arc::clone(&known));
+        Ok(informer.typed())
     }
 
     /// The informer of a declared kind.
     pub fn informer<K: Kind>(&self) -> Result<Informer<K>, Error> {
-        Ok(self.known::<K>().declared()?.informer.clone())
+        Ok(self.known::<K>().declared()?.informer.typed())
     }
 
     /// Waits until all caches declared so far are complete.
     pub async fn synced(&self) -> Result<(), Error> {
-        let waits: Vec<_> = self.shared.caches.lock().iter().map(|synced| synced()).collect();
-        for wait in waits {
-            wait.await?;
+        let caches = self.shared.caches.lock().clone();
+        for known in caches {
+            known.synced().await?;
         }
         Ok(())
     }
@@ -227,15 +219,16 @@ impl Client {
     ///
     /// Goes to the API only if a write left a doubt about this very object.
     pub async fn get<K: Kind>(&self, key: &Key) -> Result<Option<Arc<K>>, Error> {
-        let known = self.known::<K>();
-        match known.look(key)? {
-            Look::Found(sight) => sight.value().map(Some),
-            Look::Absent => Ok(None),
-            Look::Live => Ok(match self.resolve(&known, key).await? {
-                Some(sight) => Some(sight.value()?),
-                None => None,
-            }),
-        }
+        Ok(self.get_any(&self.known::<K>(), key).await?.map(typed))
+    }
+
+    pub(crate) async fn get_any(&self, known: &Known, key: &Key) -> Result<Option<AnyValue>, Error> {
+        let sight = match known.look(key)? {
+            Look::Found(sight) => Some(sight),
+            Look::Absent => None,
+            Look::Live => self.resolve(known, key).await?,
+        };
+        sight.map(|sight| sight.value(&known.kind)).transpose()
     }
 
     /// Objects of a kind, from the cache and what was written through this client. Narrow it down, then await it.
@@ -258,15 +251,17 @@ impl Client {
     /// informers and indexes have it, too. Writes that the cache's field selector hides are waited for until the watch has
     /// passed them, which on a quiet kind takes until the server's next bookmark.
     pub async fn barrier<K: Kind>(&self) -> Result<(), Error> {
-        let known = self.known::<K>();
+        self.caught_up(&self.known::<K>()).await
+    }
+
+    async fn caught_up(&self, known: &Known) -> Result<(), Error> {
         let declared = known.declared()?;
-        let failed = |error| Error::NotSynced { kind: kind_name::<K>(), reason: Some(error) };
-        declared.informer.synced().await.map_err(failed)?;
+        known.synced().await?;
         let (notes, floor) = known.all_notes(declared);
         for (key, _) in &notes {
             // A doubt has no version to wait for; asking the API gives it one.
             if matches!(known.look(key)?, Look::Live) {
-                self.resolve(&known, key).await?;
+                self.resolve(known, key).await?;
             }
         }
         let keys: Vec<Key> = notes.into_iter().map(|(key, _)| key).collect();
@@ -276,17 +271,21 @@ impl Client {
             notes.iter().all(|(key, note)| known.is_obsolete(declared, key, note))
                 && floor.as_ref().is_none_or(|_| known.all_notes(declared).1.is_none())
         });
-        if reached.await { Ok(()) } else { Err(Error::NotSynced { kind: kind_name::<K>(), reason: None }) }
+        if reached.await {
+            Ok(())
+        } else {
+            Err(Error::NotSynced { kind: known.kind.kind.clone(), reason: None })
+        }
     }
 
     /// What is known about a kind.
-    pub(crate) fn known<K: Kind>(&self) -> Arc<Known<K>> {
+    pub(crate) fn known<K: Kind>(&self) -> Arc<Known> {
+        self.known_as(TypeId::of::<K>(), KindInfo::of::<K>)
+    }
+
+    fn known_as(&self, id: TypeId, kind: fn() -> KindInfo) -> Arc<Known> {
         let mut kinds = self.shared.kinds.lock();
-        let any = kinds.entry(TypeId::of::<K>()).or_insert_with(|| Arc::new(Known::<K>::new()));
-        match Arc::clone(any).downcast::<Known<K>>() {
-            Ok(known) => known,
-            Err(_) => unreachable!("the entry of a type is of that type"),
-        }
+        Arc::clone(kinds.entry(id).or_insert_with(|| Arc::new(Known::new(kind()))))
     }
 }
 

@@ -1,5 +1,73 @@
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition as UpstreamCondition, Time};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+/// A condition of a status, as Kubernetes defines it. A status has a list of them, one for each type:
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+/// use watchkeeper_client::Condition;
+///
+/// #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default)]
+/// pub struct GreetingStatus {
+///     #[serde(default)]
+///     pub conditions: Vec<Condition>,
+/// }
+/// ```
+///
+/// The same as the type of that name in k8s-openapi, except that it describes its schema by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// When `status` changed last.
+    pub last_transition_time: Time,
+    /// More about it, for a person.
+    pub message: String,
+    /// Which generation of the object it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Why, as one word in CamelCase.
+    pub reason: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// What it says something about: `Ready`.
+    #[serde(rename = "type")]
+    pub type_: String,
+}
+
+impl JsonSchema for Condition {
+    fn schema_name() -> Cow<'static, str> {
+        "Condition".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "One aspect of the current state of an object.",
+            "type": "object",
+            "properties": {
+                "lastTransitionTime": {
+                    "description": "When the status of the condition changed last.",
+                    "type": "string",
+                    "format": "date-time",
+                },
+                "message": {"description": "More about it, for a person.", "type": "string"},
+                "observedGeneration": {
+                    "description": "The generation of the object that the condition is about.",
+                    "type": "integer",
+                    "format": "int64",
+                },
+                "reason": {"description": "Why, as one word in CamelCase.", "type": "string"},
+                "status": {"description": "One of True, False, Unknown.", "type": "string"},
+                "type": {"description": "The aspect, as one word in CamelCase.", "type": "string"},
+            },
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+        })
+    }
+}
 
 /// What a controller has found out about an object: one condition of its status, without what is filled in for it.
 ///
@@ -108,9 +176,33 @@ impl From<Condition> for Finding {
     }
 }
 
+impl From<UpstreamCondition> for Finding {
+    fn from(from: UpstreamCondition) -> Self {
+        Condition::from(from).into()
+    }
+}
+
+impl From<UpstreamCondition> for Condition {
+    fn from(from: UpstreamCondition) -> Self {
+        let UpstreamCondition { last_transition_time, message, observed_generation, reason, status, type_ } =
+            from;
+        Self { last_transition_time, message, observed_generation, reason, status, type_ }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_condition_is_written_as_kubernetes_writes_it() {
+        let json = json!({"type": "Ready", "status": "True", "reason": "A", "message": "", "observedGeneration": 1,
+            "lastTransitionTime": "2020-01-01T00:00:00Z"});
+        let upstream: UpstreamCondition = serde_json::from_value(json.clone()).unwrap();
+        let ours: Condition = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(ours, Condition::from(upstream));
+        assert_eq!(serde_json::to_value(ours).unwrap(), json);
+    }
 
     #[test]
     fn the_time_moves_with_the_status_and_the_rest_follows() {

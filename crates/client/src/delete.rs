@@ -9,12 +9,12 @@ use watchkeeper_core::{Key, Uid, Version};
 use crate::client::Client;
 use crate::error::Error;
 use crate::exchange::Ask;
-use crate::kind::{Kind, describe, key_of, kind_name};
+use crate::kind::{Kind, key_of, version_in};
 use crate::known::{Known, is_gone};
 use crate::live::Selection;
 use crate::place::Uri;
 use crate::view::Look;
-use crate::write::{Answers, version_of};
+use crate::write::Answers;
 
 /// What becomes of the objects that the deleted one owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,32 +33,32 @@ pub enum Propagation {
 /// go. Something that is not there is [`Error::NotFound`].
 pub struct Delete<'a, K: Kind> {
     client: &'a Client,
-    key: Key,
-    /// Which incarnation, and a version at which it was there.
-    uid: Option<(String, Version)>,
-    propagation: Option<Propagation>,
-    grace: Option<u32>,
+    doomed: Doomed,
     kind: PhantomData<fn() -> K>,
+}
+
+/// What is to be deleted, and how.
+pub(crate) struct Doomed {
+    pub(crate) key: Key,
+    /// Which incarnation, and a version at which it was there.
+    pub(crate) uid: Option<(String, Version)>,
+    pub(crate) propagation: Option<Propagation>,
+    pub(crate) grace: Option<u32>,
 }
 
 impl Client {
     /// Deletes exactly this incarnation of an object: if it was deleted and created anew meanwhile, the new one stays, and
     /// the answer is [`Error::Conflict`].
     pub fn delete<K: Kind>(&self, object: &K) -> Delete<'_, K> {
-        let uid = object.meta().uid.clone().map(|uid| (uid, version_of(object)));
-        Delete { uid, ..self.delete_key(&key_of(object)) }
+        let uid = object.meta().uid.clone().map(|uid| (uid, version_in(object.meta())));
+        let doomed = Doomed { key: key_of(object), uid, propagation: None, grace: None };
+        Delete { client: self, doomed, kind: PhantomData }
     }
 
     /// Deletes whatever is under a key.
     pub fn delete_key<K: Kind>(&self, key: &Key) -> Delete<'_, K> {
-        Delete {
-            client: self,
-            key: key.clone(),
-            uid: None,
-            propagation: None,
-            grace: None,
-            kind: PhantomData,
-        }
+        let doomed = Doomed { key: key.clone(), uid: None, propagation: None, grace: None };
+        Delete { client: self, doomed, kind: PhantomData }
     }
 
     /// Deletes all objects of a kind, or those that match. Until the cache has caught up, all reads of the kind go to the
@@ -80,20 +80,22 @@ impl<K: Kind> Delete<'_, K> {
     /// [`Background`](Propagation::Background).
     #[must_use]
     pub fn propagation(mut self, propagation: Propagation) -> Self {
-        self.propagation = Some(propagation);
+        self.doomed.propagation = Some(propagation);
         self
     }
 
     /// How many seconds it may take to end, for kinds that end gracefully.
     #[must_use]
     pub fn grace_period(mut self, seconds: u32) -> Self {
-        self.grace = Some(seconds);
+        self.doomed.grace = Some(seconds);
         self
     }
+}
 
-    async fn send(self) -> Result<bool, Error> {
-        let Self { client, key, uid, propagation, grace, .. } = self;
-        let known = client.known::<K>();
+impl Doomed {
+    /// Deletes it; says whether it is gone at once.
+    pub(crate) async fn send(self, client: &Client, known: &Known) -> Result<bool, Error> {
+        let Self { key, uid, propagation, grace } = self;
         let mut options = options(propagation);
         if let Some((uid, _)) = &uid {
             options["preconditions"] = json!({"uid": uid});
@@ -103,13 +105,13 @@ impl<K: Kind> Delete<'_, K> {
         }
         let ask = Ask {
             method: Method::DELETE,
-            uri: Uri::new(known.place.object(&key)),
+            uri: Uri::new(known.kind.place.object(&key)),
             content_type: "application/json",
             body: options.to_string().into_bytes(),
-            object: describe::<K>(&key),
+            object: known.kind.describe(&key),
         };
-        let seen = last_seen(&known, &key);
-        let answer = client.send(&known, Some(&key), ask, Answers::Other).await?;
+        let seen = last_seen(known, &key);
+        let answer = client.send(known, Some(&key), ask, Answers::Other).await?;
         let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let pending = said["kind"] != "Status"
             && !said["metadata"]["deletionTimestamp"].is_null()
@@ -135,7 +137,7 @@ impl<K: Kind> Delete<'_, K> {
 }
 
 /// What the cache, or what was written, shows under a key.
-fn last_seen<K: Kind>(known: &Known<K>, key: &Key) -> Option<(Uid, Version)> {
+fn last_seen(known: &Known, key: &Key) -> Option<(Uid, Version)> {
     match known.look(key) {
         Ok(Look::Found(sight)) => Some((sight.uid()?.clone(), sight.version().clone())),
         _ => None,
@@ -144,7 +146,7 @@ fn last_seen<K: Kind>(known: &Known<K>, key: &Key) -> Option<(Uid, Version)> {
 
 impl Client {
     /// From now on reads of a kind go to the API until the cache shows what there is now.
-    async fn doubt_all<K: Kind>(&self, known: &Known<K>) {
+    async fn doubt_all(&self, known: &Known) {
         if known.declared.get().is_none() {
             return;
         }
@@ -172,7 +174,8 @@ impl<'a, K: Kind> IntoFuture for Delete<'a, K> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.send())
+        let known = self.client.known::<K>();
+        Box::pin(async move { self.doomed.send(self.client, &known).await })
     }
 }
 
@@ -217,7 +220,7 @@ impl<K: Kind> DeleteAll<'_, K> {
 
     async fn send(self) -> Result<(), Error> {
         let known = self.client.known::<K>();
-        let mut uri = Uri::new(known.place.collection(self.namespace.as_deref()));
+        let mut uri = Uri::new(known.kind.place.collection(self.namespace.as_deref()));
         for (name, value) in [("labelSelector", &self.labels), ("fieldSelector", &self.fields)] {
             if let Some(value) = value {
                 uri.pair(name, value);
@@ -228,7 +231,7 @@ impl<K: Kind> DeleteAll<'_, K> {
             uri,
             content_type: "application/json",
             body: options(self.propagation).to_string().into_bytes(),
-            object: format!("all of {}", kind_name::<K>()),
+            object: format!("all of {}", known.kind.kind),
         };
         let sent = self.client.send(&known, None, ask, Answers::Other).await.map(drop);
         if matches!(sent, Ok(()) | Err(Error::Lost { .. })) && !self.client.options.dry_run {

@@ -2,11 +2,9 @@
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::error::Error;
-use crate::kind::Kind;
-use crate::write::value_of;
+use crate::kind::KindInfo;
 
 /// Which part of an object a write is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,12 +26,11 @@ const SERVER_SET: [&str; 8] = [
 ];
 
 /// The document that an apply of this object sends: what the user wants, nothing that the server sets.
-pub(crate) fn document<K: Kind>(object: &K, part: Part) -> Result<Value, Error> {
-    let mut value = value_of(object)?;
+pub(crate) fn document(kind: &KindInfo, mut value: Value, part: Part) -> Value {
     drop_nulls(&mut value);
-    value["apiVersion"] = K::api_version(&()).into();
-    value["kind"] = K::kind(&()).into();
-    let Some(members) = value.as_object_mut() else { return Ok(value) };
+    value["apiVersion"] = kind.api_version.as_str().into();
+    value["kind"] = kind.kind.as_str().into();
+    let Some(members) = value.as_object_mut() else { return value };
     match part {
         Part::Main => {
             members.remove("status");
@@ -42,16 +39,13 @@ pub(crate) fn document<K: Kind>(object: &K, part: Part) -> Result<Value, Error> 
             }
         }
         Part::Status => {
-            let meta = object.meta();
-            let mut metadata = json!({"name": meta.name});
-            if let Some(namespace) = &meta.namespace {
-                metadata["namespace"] = namespace.as_str().into();
+            members.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
+            if let Some(Value::Object(metadata)) = members.get_mut("metadata") {
+                metadata.retain(|name, _| matches!(name.as_str(), "name" | "namespace"));
             }
-            members.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "status"));
-            members.insert("metadata".into(), metadata);
         }
     }
-    Ok(value)
+    value
 }
 
 /// Removes members that are null: they say that a field is not wanted, which is what leaving it out says.
@@ -125,20 +119,26 @@ pub(crate) fn owned_members(document: &Value) -> Map<String, Value> {
 mod tests {
     use super::*;
     use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
     use std::hash::RandomState;
 
     #[test]
     fn a_document_has_what_the_user_wants_and_nothing_else() {
-        let object: ConfigMap = serde_json::from_value(json!({
+        let object = json!({
             "metadata": {"name": "a", "namespace": "b", "uid": "u", "resourceVersion": "7", "labels": {"x": "y"},
                 "creationTimestamp": "2020-01-01T00:00:00Z", "managedFields": [{"manager": "m"}]},
-            "data": {"k": "v"},
-        }))
-        .unwrap();
+            "data": {"k": "v"}, "immutable": null, "status": {"ready": true},
+        });
+        let kind = KindInfo::of::<ConfigMap>();
         assert_eq!(
-            document(&object, Part::Main).unwrap(),
+            document(&kind, object.clone(), Part::Main),
             json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"},
                 "metadata": {"name": "a", "namespace": "b", "labels": {"x": "y"}}})
+        );
+        assert_eq!(
+            document(&kind, object, Part::Status),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "status": {"ready": true},
+                "metadata": {"name": "a", "namespace": "b"}})
         );
     }
 

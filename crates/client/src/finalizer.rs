@@ -1,10 +1,15 @@
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use watchkeeper_core::Key;
+use watchkeeper_informer::AnyValue;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::kind::{Kind, describe_object, key_of};
+use crate::kind::{Kind, key_of};
+use crate::known::Known;
 use crate::patch::Patch;
-use crate::write::Written;
+use crate::write::{Outcome, Written};
 
 impl Client {
     /// Adds a finalizer, unless it is there: the object then stays after a delete until the finalizer is removed.
@@ -50,19 +55,31 @@ impl Client {
         edit: impl Fn(&[String], &str) -> Option<Vec<Value>> + Send + Sync,
     ) -> Result<Written<K>, Error> {
         let known = self.known::<K>();
-        let uid = object.meta().uid.clone();
-        let first = self.newer_of(&known, object).await?;
-        self.insist(&known, &key_of(object), first, None, |current| {
-            if current.meta().uid != uid {
-                return Err(Error::NotFound { object: describe_object(object) });
+        let (meta, key) = (object.meta(), key_of(object));
+        let newer = self.newer_than(&known, meta, &key).await?;
+        let first = newer.unwrap_or_else(|| Arc::new(object.clone()));
+        self.edit_finalizers_of(&known, &key, meta.uid.as_deref(), first, &edit).await.map(Written::of)
+    }
+
+    async fn edit_finalizers_of(
+        &self,
+        known: &Known,
+        key: &Key,
+        uid: Option<&str>,
+        first: AnyValue,
+        edit: &(dyn Fn(&[String], &str) -> Option<Vec<Value>> + Send + Sync),
+    ) -> Result<(AnyValue, Outcome), Error> {
+        let change = &mut |current: &AnyValue| {
+            let meta = known.kind.meta(&**current);
+            if meta.uid.as_deref() != uid {
+                return Err(Error::NotFound { object: known.kind.describe(key) });
             }
-            let meta = current.meta();
             let finalizers = meta.finalizers.as_deref().unwrap_or_default();
             let version = meta.resource_version.as_deref().unwrap_or_default();
             let Some(mut operations) = edit(finalizers, version) else { return Ok(None) };
             operations.insert(0, json!({"op": "test", "path": "/metadata/uid", "value": uid}));
             Ok(Some(Patch::Json(operations.into())))
-        })
-        .await
+        };
+        self.insist(known, key, first, None, change).await
     }
 }

@@ -1,9 +1,17 @@
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube_core::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::any::TypeId;
-use watchkeeper_core::Key;
+use serde_json::Value;
+use watchkeeper_core::{Key, Version};
+use watchkeeper_informer::AnyValue;
+
+use crate::error::Error;
+use crate::place::Place;
 
 /// A kind of object whose type is known at compile time: the types of k8s-openapi, and custom resources that derive it.
 ///
@@ -29,35 +37,118 @@ impl<K> Kind for K where
 /// assert_eq!(key_of(&map).to_string(), "shop/cart");
 /// ```
 pub fn key_of<K: Kind>(object: &K) -> Key {
-    let meta = object.meta();
+    key_in(object.meta())
+}
+
+/// A kind, as everything below the typed functions knows it: where it is, what it is called, and what can be done with values
+/// of its type. Only the functions in here are compiled for each kind.
+pub(crate) struct KindInfo {
+    /// What it is called, for messages.
+    pub(crate) kind: String,
+    pub(crate) api_version: String,
+    pub(crate) place: Place,
+    pub(crate) scope: Scope,
+    /// `pods`, `deployments.apps`.
+    pub(crate) resource: String,
+    decode: fn(&[u8]) -> Result<AnyValue, String>,
+    encode: fn(&dyn Any) -> serde_json::Result<Value>,
+    meta: fn(&dyn Any) -> &ObjectMeta,
+}
+
+/// Where objects of a kind live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Namespaced,
+    Cluster,
+    /// The type does not tell.
+    Unknown,
+}
+
+impl KindInfo {
+    pub(crate) fn of<K: Kind>() -> Self {
+        let (group, plural) = (K::group(&()), K::plural(&()));
+        Self {
+            kind: K::kind(&()).into_owned(),
+            api_version: K::api_version(&()).into_owned(),
+            scope: Scope::of::<K>(),
+            place: Place::new(&group, &K::version(&()), &plural, Scope::of::<K>()),
+            resource: if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") },
+            decode: |json| Ok(Arc::new(watchkeeper_informer::decode::<K>(json)?)),
+            encode: |value| serde_json::to_value(of_its_kind::<K>(value)),
+            meta: |value| of_its_kind::<K>(value).meta(),
+        }
+    }
+
+    /// A kind with its group: different kinds may share a name.
+    pub(crate) fn full_name(&self) -> String {
+        format!("{}/{}", self.api_version, self.kind)
+    }
+
+    /// An object in a message: its kind and its key, nothing else of it.
+    pub(crate) fn describe(&self, key: &Key) -> String {
+        format!("{} {key}", self.kind)
+    }
+
+    /// Decodes an object, or says which field of which object is wrong.
+    pub(crate) fn decode(&self, json: &[u8], object: &str) -> Result<AnyValue, Error> {
+        (self.decode)(json).map_err(|detail| Error::Decode { object: object.to_owned(), detail })
+    }
+
+    /// The object as JSON.
+    pub(crate) fn encode(&self, object: &dyn Any) -> Result<Value, Error> {
+        (self.encode)(object).map_err(|error| Error::Decode {
+            object: self.describe(&self.key(object)),
+            detail: format!("its type does not encode: {error}"),
+        })
+    }
+
+    pub(crate) fn meta<'a>(&self, object: &'a dyn Any) -> &'a ObjectMeta {
+        (self.meta)(object)
+    }
+
+    pub(crate) fn key(&self, object: &dyn Any) -> Key {
+        key_in(self.meta(object))
+    }
+}
+
+impl Scope {
+    fn of<K: Kind>() -> Self {
+        let scope = TypeId::of::<K::Scope>();
+        if scope == TypeId::of::<NamespaceResourceScope>() {
+            Self::Namespaced
+        } else if scope == TypeId::of::<ClusterResourceScope>() {
+            Self::Cluster
+        } else {
+            Self::Unknown
+        }
+    }
+}
+
+/// A value as what it is. What a kind's functions are given was decoded by that kind.
+fn of_its_kind<K: Kind>(value: &dyn Any) -> &K {
+    match value.downcast_ref() {
+        Some(object) => object,
+        None => unreachable!("a value of a kind is of its type"),
+    }
+}
+
+/// The same, to be kept.
+pub(crate) fn typed<K: Kind>(value: AnyValue) -> Arc<K> {
+    match value.downcast() {
+        Ok(object) => object,
+        Err(_) => unreachable!("a value of a kind is of its type"),
+    }
+}
+
+/// The same, to be owned.
+pub(crate) fn owned<K: Kind>(value: AnyValue) -> K {
+    Arc::try_unwrap(typed(value)).unwrap_or_else(|shared| K::clone(&shared))
+}
+
+fn key_in(meta: &ObjectMeta) -> Key {
     Key::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
 }
 
-/// What a kind is called, for messages.
-pub(crate) fn kind_name<K: Kind>() -> String {
-    K::kind(&()).into_owned()
-}
-
-/// A kind with its group: different kinds may share a name.
-pub(crate) fn full_kind<K: Kind>() -> String {
-    format!("{}/{}", K::api_version(&()), K::kind(&()))
-}
-
-/// Whether objects of the kind live in namespaces.
-pub(crate) fn is_namespaced<K: Kind>() -> bool {
-    TypeId::of::<K::Scope>() == TypeId::of::<NamespaceResourceScope>()
-}
-
-/// Whether objects of the kind live outside namespaces.
-pub(crate) fn is_cluster_scoped<K: Kind>() -> bool {
-    TypeId::of::<K::Scope>() == TypeId::of::<ClusterResourceScope>()
-}
-
-/// An object in a message: its kind and its key, nothing else of it.
-pub(crate) fn describe<K: Kind>(key: &Key) -> String {
-    format!("{} {key}", K::kind(&()))
-}
-
-pub(crate) fn describe_object<K: Kind>(object: &K) -> String {
-    describe::<K>(&key_of(object))
+pub(crate) fn version_in(meta: &ObjectMeta) -> Version {
+    Version::from(meta.resource_version.as_deref().unwrap_or_default())
 }

@@ -8,22 +8,20 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use serde_json::Value;
 use watchkeeper_core::{Document, Key, Projection, Uid, Version};
-use watchkeeper_informer::Store;
+use watchkeeper_informer::{AnyValue, Store};
 
 use crate::Informer;
 use crate::applied::Memory;
-use crate::exchange::decode;
-use crate::kind::{Kind, describe};
+use crate::kind::KindInfo;
 use crate::overlay::{Held, Note, Overlay};
-use crate::place::Place;
 use crate::recent::Recent;
 use crate::selector::Selector;
 
-/// One kind: where it is, how it is cached if it is, and what was written of it.
-pub(crate) struct Known<K: Kind> {
-    pub(crate) place: Place,
-    pub(crate) declared: OnceLock<Declared<K>>,
-    pub(crate) overlay: Mutex<Overlay<K>>,
+/// One kind: what it is, how it is cached if it is, and what was written of it.
+pub(crate) struct Known {
+    pub(crate) kind: KindInfo,
+    pub(crate) declared: OnceLock<Declared>,
+    pub(crate) overlay: Mutex<Overlay>,
     /// Whether there may be something in the overlay; spares most reads its lock.
     pub(crate) overlaid: AtomicBool,
     pub(crate) recent: Mutex<Recent>,
@@ -31,10 +29,10 @@ pub(crate) struct Known<K: Kind> {
 }
 
 /// The cache of a kind.
-pub(crate) struct Declared<K: Kind> {
+pub(crate) struct Declared {
     pub(crate) identity: String,
-    pub(crate) informer: Informer<K>,
-    pub(crate) store: Store<K>,
+    pub(crate) informer: Informer,
+    pub(crate) store: Store,
     pub(crate) projection: Projection,
     /// Whether objects are held decoded.
     pub(crate) typed: bool,
@@ -49,10 +47,10 @@ pub(crate) struct Declared<K: Kind> {
     pub(crate) indexes: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
 }
 
-impl<K: Kind> Known<K> {
-    pub(crate) fn new() -> Self {
+impl Known {
+    pub(crate) fn new(kind: KindInfo) -> Self {
         Self {
-            place: Place::of::<K>(),
+            kind,
             declared: OnceLock::new(),
             overlay: Mutex::default(),
             overlaid: AtomicBool::new(false),
@@ -80,19 +78,21 @@ impl<K: Kind> Known<K> {
             return self.note(header.key, Note::Gone { uid, known: header.version });
         }
         let (key, version) = (header.key.clone(), header.version.clone());
-        let note = match decode::<K>(&document.body, &describe::<K>(&key)) {
+        let note = match self.kind.decode(&document.body, &self.kind.describe(&key)) {
             Ok(value) => {
-                let selected = declared
-                    .selector
-                    .as_ref()
-                    .is_none_or(|selector| selector.matches(value.meta().labels.as_ref()));
-                let object = selected.then(|| Held { header, value: Arc::new(value) });
+                let object = self.is_selected(declared, &value).then_some(Held { header, value });
                 Note::At { version, object }
             }
             // It was written, and the reader who asks for it shall be told what is wrong with it.
             Err(_) => Note::Doubt { at: Some(version) },
         };
         self.note(key, note);
+    }
+
+    /// Whether the cache's label selector lets an object be in it.
+    pub(crate) fn is_selected(&self, declared: &Declared, value: &AnyValue) -> bool {
+        let Some(selector) = &declared.selector else { return true };
+        selector.matches(self.kind.meta(&**value).labels.as_ref())
     }
 
     /// Takes note of an answer that says at which version something was written, but not what.
@@ -130,7 +130,7 @@ impl<K: Kind> Known<K> {
         overlay.raise_floor(version);
     }
 
-    pub(crate) fn note(&self, key: Key, note: Note<K>) {
+    pub(crate) fn note(&self, key: Key, note: Note) {
         let mut overlay = self.overlay.lock();
         self.overlaid.store(true, Ordering::Release);
         if overlay.put(key, note) {
@@ -139,7 +139,7 @@ impl<K: Kind> Known<K> {
     }
 }
 
-impl<K: Kind> Declared<K> {
+impl Declared {
     /// Whether the cache watches where this key is.
     pub(crate) fn is_responsible(&self, key: &Key) -> bool {
         self.watches(key.namespace().unwrap_or_default())

@@ -72,7 +72,7 @@ pub use apply::Apply;
 pub use cache::Cache;
 pub use children::{Child, ChildSet, Children, Outcomes};
 pub use client::{Builder, Client};
-pub use condition::{Finding, condition, not_ready, ready};
+pub use condition::{Condition, Finding, condition, not_ready, ready};
 pub use delete::{Delete, DeleteAll, Propagation};
 pub use error::{Cause, Error};
 pub use guard::Guard;
@@ -87,6 +87,4 @@ pub use status::StatusWriter;
 pub use subresource::Subresource;
 pub use write::{Outcome, Update, Written};
 
-/// A condition as Kubernetes defines it; what a status struct holds a list of.
-pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub use watchkeeper_informer::{Informer, Policy};

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use watchkeeper_core::{Key, Uid};
-use watchkeeper_informer::Object;
+use watchkeeper_informer::{AnyValue, Object};
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::exchange::decode;
-use crate::kind::{Kind, kind_name};
+use crate::kind::{Kind, KindInfo, typed};
 use crate::known::{Declared, Known};
 use crate::live::Selection;
 use crate::overlay::{Note, Verdict};
@@ -27,38 +26,43 @@ const MAX_DOUBTS: usize = 16;
 /// questions that are asked often, there is [`Client::index`].
 pub struct List<'a, K: Kind> {
     client: &'a Client,
-    live: bool,
-    namespace: Option<String>,
-    labels: Option<String>,
-    owner: Option<Uid>,
+    asked: Asked,
     fits: Option<Fits<'a, K>>,
 }
 
 type Fits<'a, K> = Box<dyn Fn(&K) -> bool + Send + Sync + 'a>;
 
+/// What is to be listed, as far as no type is needed to say it.
+struct Asked {
+    live: bool,
+    namespace: Option<String>,
+    labels: Option<String>,
+    owner: Option<Uid>,
+}
+
 impl<'a, K: Kind> List<'a, K> {
     pub(crate) fn new(client: &'a Client, live: bool) -> Self {
-        Self { client, live, namespace: None, labels: None, owner: None, fits: None }
+        Self { client, asked: Asked { live, namespace: None, labels: None, owner: None }, fits: None }
     }
 
     /// Only those in this namespace.
     #[must_use]
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = Some(namespace.into());
+        self.asked.namespace = Some(namespace.into());
         self
     }
 
     /// Only those with these labels: `app=web,tier!=cache`.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
-        self.labels = Some(selector.into());
+        self.asked.labels = Some(selector.into());
         self
     }
 
     /// Only those that name this owner.
     #[must_use]
     pub fn owned_by(mut self, owner: &Uid) -> Self {
-        self.owner = Some(owner.clone());
+        self.asked.owner = Some(owner.clone());
         self
     }
 
@@ -69,11 +73,43 @@ impl<'a, K: Kind> List<'a, K> {
         self
     }
 
-    async fn cached(self) -> Result<Vec<Arc<K>>, Error> {
-        let known = self.client.known::<K>();
+    async fn send(self) -> Result<Vec<Arc<K>>, Error> {
+        let found = self.asked.list(self.client, &self.client.known::<K>()).await?.into_iter().map(typed);
+        let Some(fits) = self.fits else { return Ok(found.collect()) };
+        Ok(found.filter(|object: &Arc<K>| fits(object)).collect())
+    }
+}
+
+impl<'a, K: Kind> IntoFuture for List<'a, K> {
+    type Output = Result<Vec<Arc<K>>, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}
+
+/// The objects of a kind that an owner owns, as the cache has them.
+pub(crate) async fn owned(client: &Client, known: &Known, owner: &Uid) -> Result<Vec<AnyValue>, Error> {
+    let asked = Asked { live: false, namespace: None, labels: None, owner: Some(owner.clone()) };
+    asked.cached(client, known).await
+}
+
+impl Asked {
+    async fn list(&self, client: &Client, known: &Known) -> Result<Vec<AnyValue>, Error> {
+        if self.live {
+            let labels = self.labels.as_deref();
+            let selection = Selection { namespace: self.namespace.as_deref(), labels, fields: None };
+            return self.select(&known.kind, client.pages(known, &selection).await?.0);
+        }
+        self.cached(client, known).await
+    }
+
+    async fn cached(&self, client: &Client, known: &Known) -> Result<Vec<AnyValue>, Error> {
         let declared = known.ready()?;
         if let Some(namespace) = self.namespace.as_deref().filter(|namespace| !declared.watches(namespace)) {
-            return Err(Error::OutsideCache { kind: kind_name::<K>(), namespace: namespace.to_owned() });
+            let kind = known.kind.kind.clone();
+            return Err(Error::OutsideCache { kind, namespace: namespace.to_owned() });
         }
         let selector = self.labels.as_deref().map(Selector::parse).transpose()?;
         let stored = || match (&self.owner, &self.namespace) {
@@ -81,24 +117,20 @@ impl<'a, K: Kind> List<'a, K> {
             (None, Some(namespace)) => declared.store.in_namespace(namespace),
             (None, None) => declared.store.list(),
         };
-        let Some(sights) = gather(self.client, &known, declared, stored).await? else {
-            return self.past_the_cache(&known, declared).await;
+        let Some(sights) = gather(client, known, declared, stored).await? else {
+            return self.past_the_cache(client, known, declared).await;
         };
         let mut found = Vec::with_capacity(sights.len());
         for sight in sights {
-            if !self.concerns(&sight) || !has_labels(declared, &sight, selector.as_ref()) {
-                continue;
-            }
-            let value = sight.value()?;
-            if self.fits.as_ref().is_none_or(|fits| fits(&value)) {
-                found.push(value);
+            if self.concerns(&sight) && has_labels(known, declared, &sight, selector.as_ref()) {
+                found.push(sight.value(&known.kind)?);
             }
         }
         Ok(found)
     }
 
     /// Whether what identifies an object lets it be in the list.
-    fn concerns(&self, sight: &Sight<K>) -> bool {
+    fn concerns(&self, sight: &Sight) -> bool {
         let owners = match sight {
             Sight::Stored(object) => object.owners(),
             Sight::Noted(held) => &held.header.owners,
@@ -107,16 +139,13 @@ impl<'a, K: Kind> List<'a, K> {
             && self.owner.as_ref().is_none_or(|owner| owners.contains(owner))
     }
 
-    async fn live(self) -> Result<Vec<Arc<K>>, Error> {
-        let known = self.client.known::<K>();
-        let selection =
-            Selection { namespace: self.namespace.as_deref(), labels: self.labels.as_deref(), fields: None };
-        let (items, _) = self.client.pages(&known, &selection).await?;
-        self.select(items)
-    }
-
     /// What the cache would show, from the API.
-    async fn past_the_cache(self, known: &Known<K>, declared: &Declared<K>) -> Result<Vec<Arc<K>>, Error> {
+    async fn past_the_cache(
+        &self,
+        client: &Client,
+        known: &Known,
+        declared: &Declared,
+    ) -> Result<Vec<AnyValue>, Error> {
         let (labels, fields) = &declared.selectors;
         let both: Vec<&str> = [labels, &self.labels].into_iter().flatten().map(String::as_str).collect();
         let labels = (!both.is_empty()).then(|| both.join(","));
@@ -128,65 +157,59 @@ impl<'a, K: Kind> List<'a, K> {
         let mut items = Vec::new();
         for namespace in namespaces {
             let selection = Selection { namespace, labels: labels.as_deref(), fields: fields.as_deref() };
-            items.extend(self.client.pages(known, &selection).await?.0);
+            items.extend(client.pages(known, &selection).await?.0);
         }
-        self.select(items)
+        self.select(&known.kind, items)
     }
 
-    fn select(&self, items: Vec<Value>) -> Result<Vec<Arc<K>>, Error> {
+    fn select(&self, kind: &KindInfo, items: Vec<Value>) -> Result<Vec<AnyValue>, Error> {
         let mut found = BTreeMap::new();
         for mut item in items {
             // Items of a list do not say their kind.
-            item["apiVersion"] = K::api_version(&()).into();
-            item["kind"] = K::kind(&()).into();
-            let value: K = decode(item.to_string().as_bytes(), &format!("list of {}", kind_name::<K>()))?;
+            item["apiVersion"] = kind.api_version.as_str().into();
+            item["kind"] = kind.kind.as_str().into();
+            let value = kind.decode(item.to_string().as_bytes(), &format!("list of {}", kind.kind))?;
             let owned = self.owner.as_ref().is_none_or(|owner| {
-                let mut owners = value.meta().owner_references.iter().flatten();
+                let mut owners = kind.meta(&*value).owner_references.iter().flatten();
                 owners.any(|reference| Uid::from(reference.uid.as_str()) == *owner)
             });
-            if owned && self.fits.as_ref().is_none_or(|fits| fits(&value)) {
-                found.insert(crate::key_of(&value), Arc::new(value));
+            if owned {
+                found.insert(kind.key(&*value), value);
             }
         }
         Ok(found.into_values().collect())
     }
 }
 
-impl<'a, K: Kind> IntoFuture for List<'a, K> {
-    type Output = Result<Vec<Arc<K>>, Error>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        if self.live { Box::pin(self.live()) } else { Box::pin(self.cached()) }
-    }
-}
-
-fn has_labels<K: Kind>(declared: &Declared<K>, sight: &Sight<K>, selector: Option<&Selector>) -> bool {
+fn has_labels(known: &Known, declared: &Declared, sight: &Sight, selector: Option<&Selector>) -> bool {
     let Some(selector) = selector else { return true };
     match sight {
         Sight::Stored(object) if !declared.typed => {
             // Without decoding the rest. What cannot be decoded passes, so that the reader is told.
             object.metadata().map_or(true, |metadata| selector.matches(Some(&metadata.labels)))
         }
-        sight => sight.value().map_or(true, |value| selector.matches(value.meta().labels.as_ref())),
+        sight => {
+            let kind = &known.kind;
+            sight.value(kind).map_or(true, |value| selector.matches(kind.meta(&*value).labels.as_ref()))
+        }
     }
 }
 
 /// Objects of the cache with what was written laid over them, ordered by key. What was written may be more than the cache
 /// was asked for. `None` if only the API can tell.
-pub(crate) async fn gather<K: Kind>(
+pub(crate) async fn gather(
     client: &Client,
-    known: &Known<K>,
-    declared: &Declared<K>,
-    stored: impl FnOnce() -> Vec<Object<K>>,
-) -> Result<Option<Vec<Sight<K>>>, Error> {
+    known: &Known,
+    declared: &Declared,
+    stored: impl FnOnce() -> Vec<Object>,
+) -> Result<Option<Vec<Sight>>, Error> {
     // Notes before positions before objects: see `Known::look`.
     let (notes, floor) = known.all_notes(declared);
     let doubts = notes.iter().filter(|(_, note)| matches!(note, Note::Doubt { .. })).count();
     if floor.is_some() || doubts > MAX_DOUBTS {
         return Ok(None);
     }
-    let mut over: BTreeMap<Key, Option<Sight<K>>> = BTreeMap::new();
+    let mut over: BTreeMap<Key, Option<Sight>> = BTreeMap::new();
     for (key, note) in notes {
         let position = declared.position(&key);
         let seen = declared.store.get(&key);
@@ -206,7 +229,7 @@ pub(crate) async fn gather<K: Kind>(
         }
     }
     let objects = stored();
-    let mut sights: Vec<Sight<K>> = objects.into_iter().map(Sight::Stored).collect();
+    let mut sights: Vec<Sight> = objects.into_iter().map(Sight::Stored).collect();
     if !over.is_empty() {
         sights.retain(|sight| !over.contains_key(sight.key()));
         sights.extend(over.into_values().flatten());

@@ -2,11 +2,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use watchkeeper_core::{Document, Key, Version};
+use watchkeeper_informer::AnyValue;
 
 use crate::client::Client;
 use crate::error::Error;
 use crate::exchange::{Answer, Ask, Failure, decode};
-use crate::kind::{Kind, describe, kind_name};
+use crate::kind::{Kind, typed};
 use crate::known::Known;
 use crate::list::List;
 use crate::overlay::{Held, Note};
@@ -24,7 +25,7 @@ pub struct Live<'a> {
 impl<'a> Live<'a> {
     /// The object under a key; `None` if there is none.
     pub async fn get<K: Kind>(&self, key: &Key) -> Result<Option<Arc<K>>, Error> {
-        self.client.fetch(&self.client.known::<K>(), key).await
+        Ok(self.client.fetch(&self.client.known::<K>(), key).await?.map(typed))
     }
 
     /// Objects of a kind. Narrow it down, then await it. Fetched in pages.
@@ -53,24 +54,24 @@ impl Client {
         })
     }
 
-    pub(crate) async fn fetch<K: Kind>(&self, known: &Known<K>, key: &Key) -> Result<Option<Arc<K>>, Error> {
-        let object = describe::<K>(key);
-        match self.ask(Ask::get(Uri::new(known.place.object(key)), object.clone())).await {
-            Ok(answer) => decode(&answer.body, &object).map(|value| Some(Arc::new(value))),
+    pub(crate) async fn fetch(&self, known: &Known, key: &Key) -> Result<Option<AnyValue>, Error> {
+        let object = known.kind.describe(key);
+        match self.ask(Ask::get(Uri::new(known.kind.place.object(key)), object.clone())).await {
+            Ok(answer) => known.kind.decode(&answer.body, &object).map(Some),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// All pages of a list: the items, and the version of the whole.
-    pub(crate) async fn pages<K: Kind>(
+    pub(crate) async fn pages(
         &self,
-        known: &Known<K>,
+        known: &Known,
         selection: &Selection<'_>,
     ) -> Result<(Vec<Value>, Version), Error> {
         let (mut items, mut token) = (Vec::new(), None::<String>);
         loop {
-            let mut uri = Uri::new(known.place.collection(selection.namespace));
+            let mut uri = Uri::new(known.kind.place.collection(selection.namespace));
             uri.pair("limit", PAGE);
             let parameters = [
                 ("labelSelector", selection.labels),
@@ -82,7 +83,7 @@ impl Client {
                     uri.pair(name, value);
                 }
             }
-            let object = format!("list of {}", kind_name::<K>());
+            let object = format!("list of {}", known.kind.kind);
             let answer = match self.ask(Ask::get(uri, object.clone())).await {
                 // The pages have expired under our hands: from the start, which is always served.
                 Err(Error::Refused { code: 410, .. }) if token.is_some() => {
@@ -104,11 +105,7 @@ impl Client {
     }
 
     /// Asks the API about one key and takes note of the answer with its version, so that the next read need not ask.
-    pub(crate) async fn resolve<K: Kind>(
-        &self,
-        known: &Known<K>,
-        key: &Key,
-    ) -> Result<Option<Sight<K>>, Error> {
+    pub(crate) async fn resolve(&self, known: &Known, key: &Key) -> Result<Option<Sight>, Error> {
         // A list of one says at which version there is none; a 404 would not.
         let fields = format!("metadata.name={}", key.name());
         let selection =
@@ -120,20 +117,14 @@ impl Client {
             Some(item) => {
                 let document =
                     Document::read(item.to_string().as_bytes(), &declared.projection).map_err(|error| {
-                        Error::Decode { object: describe::<K>(key), detail: error.to_string() }
+                        Error::Decode { object: known.kind.describe(key), detail: error.to_string() }
                     })?;
-                let value = decode::<K>(&document.body, &describe::<K>(key))?;
-                Some(Held { header: document.header, value: Arc::new(value) })
+                let value = known.kind.decode(&document.body, &known.kind.describe(key))?;
+                Some(Held { header: document.header, value })
             }
         };
-        let selected = |held: &Held<K>| {
-            declared
-                .selector
-                .as_ref()
-                .is_none_or(|selector| selector.matches(held.value.meta().labels.as_ref()))
-        };
         let version = held.as_ref().map_or(version, |held| held.header.version.clone());
-        let object = held.filter(selected);
+        let object = held.filter(|held| known.is_selected(declared, &held.value));
         if version.number().is_some() {
             known.note(key.clone(), Note::At { version, object: object.clone() });
         } else if let (Some(held), Some(stored), Some(note)) =

@@ -1,11 +1,11 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use watchkeeper_informer::Index;
+use watchkeeper_informer::{Index, Untyped};
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::kind::{Kind, kind_name};
+use crate::kind::{Kind, typed};
 use crate::list::gather;
 
 /// A way into a cache by a value of the user's choice, which sees what was written through the client, too.
@@ -17,7 +17,7 @@ pub struct Lookup<K: Kind, V> {
 }
 
 struct Inner<K: Kind, V> {
-    index: Index<K, V>,
+    index: Index<Untyped, V>,
     values: Values<K, V>,
 }
 
@@ -53,7 +53,7 @@ impl Client {
         if let Some(any) = indexes.get(name) {
             let inner =
                 Arc::clone(any).downcast::<Inner<K, V>>().map_err(|_| Error::DeclaredDifferently {
-                    kind: format!("index {name:?} of {}", kind_name::<K>()),
+                    kind: format!("index {name:?} of {}", known.kind.kind),
                     declared: "values of another type".to_owned(),
                     wanted: std::any::type_name::<V>().to_owned(),
                 })?;
@@ -61,7 +61,7 @@ impl Client {
         }
         let values = Arc::new(values);
         let of_stored = Arc::clone(&values);
-        let index = declared.store.index(name, move |object| Ok(of_stored(&*object.get()?)));
+        let index = declared.store.index(name, move |object| Ok(of_stored(&typed::<K>(object.value()?))));
         let inner = Arc::new(Inner {
             index,
             values: Box::new(move |object: &K| values(object).into_iter().collect::<Vec<V>>()),
@@ -82,7 +82,7 @@ impl<K: Kind, V: Hash + Eq + Clone + Send + Sync + 'static> Lookup<K, V> {
         };
         let mut found = Vec::with_capacity(sights.len());
         for sight in sights {
-            let object = sight.value()?;
+            let object = typed::<K>(sight.value(&known.kind)?);
             // What comes from the index stands under the value, but what was written may stand anywhere.
             if values(&object).contains(value) {
                 found.push(object);

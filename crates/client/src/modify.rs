@@ -1,17 +1,19 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 use watchkeeper_core::{Key, Order};
+use watchkeeper_informer::AnyValue;
 
 use crate::client::Client;
 use crate::difference::merge_patch;
 use crate::error::Error;
-use crate::kind::{Kind, describe, key_of};
+use crate::kind::{Kind, typed, version_in};
 use crate::known::Known;
 use crate::patch::Patch;
 use crate::view::Look;
-use crate::write::{ATTEMPTS, Outcome, Written, value_of, version_of};
+use crate::write::{ATTEMPTS, Outcome, Written};
 
 impl Client {
     /// Reads an object, changes it, and sends what is different: nothing, if nothing is.
@@ -44,27 +46,28 @@ impl Client {
     ) -> Result<Written<K>, Error> {
         let known = self.known::<K>();
         let Some(first) = self.newest(&known, key).await? else {
-            return Err(Error::NotFound { object: describe::<K>(key) });
+            return Err(Error::NotFound { object: known.kind.describe(key) });
         };
-        self.insist(&known, key, first, None, |object| {
-            let mut changed = object.clone();
+        let kind = &known.kind;
+        let send = &mut |current: &AnyValue| {
+            let mut changed = K::clone(&typed(Arc::clone(current)));
             change(&mut changed);
-            let Some(mut patch) = merge_patch(&value_of(object)?, &value_of(&changed)?) else {
+            let Some(mut patch) = merge_patch(&kind.encode(&**current)?, &kind.encode(&changed)?) else {
                 return Ok(None);
             };
-            patch["metadata"]["resourceVersion"] = json!(object.meta().resource_version);
+            patch["metadata"]["resourceVersion"] = json!(kind.meta(&**current).resource_version);
             Ok(Some(Patch::Merge(patch)))
-        })
-        .await
+        };
+        self.insist(&known, key, first, None, send).await.map(Written::of)
     }
 
     /// The newest state that is known: the cache with what was written, or where there is none, the API.
-    pub(crate) async fn newest<K: Kind>(&self, known: &Known<K>, key: &Key) -> Result<Option<Arc<K>>, Error> {
+    async fn newest(&self, known: &Known, key: &Key) -> Result<Option<AnyValue>, Error> {
         if known.declared.get().is_some_and(|declared| declared.partial) {
             return self.fetch(known, key).await;
         }
         match known.look(key) {
-            Ok(Look::Found(sight)) => sight.value().map(Some),
+            Ok(Look::Found(sight)) => sight.value(&known.kind).map(Some),
             Ok(Look::Absent) => Ok(None),
             Ok(Look::Live)
             | Err(Error::NotDeclared { .. } | Error::NotSynced { .. } | Error::OutsideCache { .. }) => {
@@ -74,44 +77,47 @@ impl Client {
         }
     }
 
-    /// The newer of an object that was read some time ago and what is known of the same incarnation now.
-    pub(crate) async fn newer_of<K: Kind>(&self, known: &Known<K>, object: &K) -> Result<Arc<K>, Error> {
-        let key = key_of(object);
+    /// What is known now of an incarnation of which this state was read some time ago, unless that state is the newest; `None`
+    /// then.
+    pub(crate) async fn newer_than(
+        &self,
+        known: &Known,
+        meta: &ObjectMeta,
+        key: &Key,
+    ) -> Result<Option<AnyValue>, Error> {
         if known.declared.get().is_some_and(|declared| declared.partial) {
-            let whole = self.fetch(known, &key).await?;
-            return whole.ok_or_else(|| Error::NotFound { object: describe::<K>(&key) });
+            let whole = self.fetch(known, key).await?;
+            return whole.map(Some).ok_or_else(|| Error::NotFound { object: known.kind.describe(key) });
         }
-        if let Ok(Look::Found(sight)) = known.look(&key)
-            && Order::Total.compare(sight.version(), &version_of(object)).is_some_and(Ordering::is_ge)
-            && let Ok(value) = sight.value()
-            && value.meta().uid == object.meta().uid
+        if let Ok(Look::Found(sight)) = known.look(key)
+            && Order::Total.compare(sight.version(), &version_in(meta)).is_some_and(Ordering::is_ge)
+            && let Ok(value) = sight.value(&known.kind)
+            && known.kind.meta(&*value).uid == meta.uid
         {
-            return Ok(value);
+            return Ok(Some(value));
         }
-        Ok(Arc::new(object.clone()))
+        Ok(None)
     }
 
     /// Sends what `change` makes of an object; if the object turns out to be another by now, makes it of that.
-    pub(crate) async fn insist<K: Kind>(
+    pub(crate) async fn insist(
         &self,
-        known: &Known<K>,
+        known: &Known,
         key: &Key,
-        first: Arc<K>,
+        first: AnyValue,
         subresource: Option<&str>,
-        mut change: impl FnMut(&K) -> Result<Option<Patch>, Error> + Send,
-    ) -> Result<Written<K>, Error> {
+        change: &mut (dyn FnMut(&AnyValue) -> Result<Option<Patch>, Error> + Send),
+    ) -> Result<(AnyValue, Outcome), Error> {
         let mut object = first;
         let mut attempt = 1;
         loop {
-            let Some(patch) = change(&object)? else {
-                return Ok(Written { object, outcome: Outcome::Unchanged });
-            };
+            let Some(patch) = change(&object)? else { return Ok((object, Outcome::Unchanged)) };
             let may_retry = attempt < ATTEMPTS;
             match self.patch_at(known, key, subresource, &patch).await {
                 Ok(now) => {
-                    let same = version_of(&now) == version_of(&*object);
-                    let outcome = if same { Outcome::Unchanged } else { Outcome::Changed };
-                    return Ok(Written { object: Arc::new(now), outcome });
+                    let version = |object: &AnyValue| version_in(known.kind.meta(&**object));
+                    let same = version(&now) == version(&object);
+                    return Ok((now, if same { Outcome::Unchanged } else { Outcome::Changed }));
                 }
                 Err(Error::Conflict { .. }) if may_retry => {}
                 // A test in a JSON patch that fails makes the patch invalid.
@@ -121,7 +127,7 @@ impl Client {
             attempt += 1;
             match self.fetch(known, key).await? {
                 Some(newer) => object = newer,
-                None => return Err(Error::NotFound { object: describe::<K>(key) }),
+                None => return Err(Error::NotFound { object: known.kind.describe(key) }),
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use watchkeeper_core::{Header, Key, Order, Uid, Version};
+use watchkeeper_informer::AnyValue;
 
 /// So many notes, and the oldest half is given up for a floor.
 const MAX_NOTES: usize = 4096;
@@ -12,35 +12,21 @@ const MAX_NOTES: usize = 4096;
 const FEW_NOTES: usize = 64;
 
 /// An object as a write answered it, reduced as the cache reduces its objects.
-pub(crate) struct Held<K> {
+#[derive(Clone)]
+pub(crate) struct Held {
     pub(crate) header: Header,
-    pub(crate) value: Arc<K>,
-}
-
-impl<K> Clone for Held<K> {
-    fn clone(&self) -> Self {
-        Self { header: self.header.clone(), value: Arc::clone(&self.value) }
-    }
+    pub(crate) value: AnyValue,
 }
 
 /// What is known about one key beyond the cache.
-pub(crate) enum Note<K> {
+#[derive(Clone)]
+pub(crate) enum Note {
     /// As of this version the object was so, or (as far as the cache is concerned) was not there.
-    At { version: Version, object: Option<Held<K>> },
+    At { version: Version, object: Option<Held> },
     /// This incarnation is gone for good. `known` is a version at which it still was there.
     Gone { uid: Uid, known: Version },
     /// Something was written, but not what: it is not known at which version, or it is known but the state is not.
     Doubt { at: Option<Version> },
-}
-
-impl<K> Clone for Note<K> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::At { version, object } => Self::At { version: version.clone(), object: object.clone() },
-            Self::Gone { uid, known } => Self::Gone { uid: uid.clone(), known: known.clone() },
-            Self::Doubt { at } => Self::Doubt { at: at.clone() },
-        }
-    }
 }
 
 /// What the cache shows under a key, as far as a note asks for it. The position must have been read first: then the cache
@@ -62,7 +48,7 @@ pub(crate) enum Verdict {
     Live,
 }
 
-impl<K> Note<K> {
+impl Note {
     /// Whether the note or the cache is newer.
     pub(crate) fn judge(&self, shown: Shown<'_>) -> Verdict {
         match self {
@@ -130,29 +116,29 @@ fn newer(shown: Shown<'_>, version: &Version) -> Option<Verdict> {
 ///
 /// The memory is bounded. Notes are swept when they have become many; if the cache does not catch up for so long that there
 /// are too many, the oldest half is forgotten and a floor remains: as long as the cache is below it, reads go to the API.
-pub(crate) struct Overlay<K> {
-    notes: HashMap<Key, (u64, Note<K>)>,
+pub(crate) struct Overlay {
+    notes: HashMap<Key, (u64, Note)>,
     floor: Option<Version>,
     next: u64,
     sweep_at: usize,
 }
 
-impl<K> Default for Overlay<K> {
+impl Default for Overlay {
     fn default() -> Self {
         Self { notes: HashMap::new(), floor: None, next: 0, sweep_at: FEW_NOTES }
     }
 }
 
-impl<K> Overlay<K> {
+impl Overlay {
     pub(crate) fn is_empty(&self) -> bool {
         self.notes.is_empty() && self.floor.is_none()
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<Note<K>> {
+    pub(crate) fn get(&self, key: &Key) -> Option<Note> {
         self.notes.get(key).map(|(_, note)| note.clone())
     }
 
-    pub(crate) fn all(&self) -> Vec<(Key, Note<K>)> {
+    pub(crate) fn all(&self) -> Vec<(Key, Note)> {
         self.notes.iter().map(|(key, (_, note))| (key.clone(), note.clone())).collect()
     }
 
@@ -174,7 +160,7 @@ impl<K> Overlay<K> {
     }
 
     /// Takes a note. Says whether it is time to sweep.
-    pub(crate) fn put(&mut self, key: Key, note: Note<K>) -> bool {
+    pub(crate) fn put(&mut self, key: Key, note: Note) -> bool {
         self.next += 1;
         let next = self.next;
         match self.notes.get_mut(&key) {
@@ -186,8 +172,8 @@ impl<K> Overlay<K> {
     }
 
     /// Removes a note, unless it was replaced since it was read.
-    pub(crate) fn forget(&mut self, key: &Key, judged: &Note<K>) {
-        let same = |note: &Note<K>| match (note, judged) {
+    pub(crate) fn forget(&mut self, key: &Key, judged: &Note) {
+        let same = |note: &Note| match (note, judged) {
             (Note::Gone { uid, .. }, Note::Gone { uid: other, .. }) => uid == other,
             (Note::At { version, .. }, Note::At { version: other, .. }) => version == other,
             (Note::Doubt { at }, Note::Doubt { at: other }) => at == other,
@@ -199,7 +185,7 @@ impl<K> Overlay<K> {
     }
 
     /// Drops the notes that are obsolete, and if there are still too many, the oldest.
-    pub(crate) fn sweep(&mut self, mut is_obsolete: impl FnMut(&Key, &Note<K>) -> bool) {
+    pub(crate) fn sweep(&mut self, mut is_obsolete: impl FnMut(&Key, &Note) -> bool) {
         self.notes.retain(|key, (_, note)| !is_obsolete(key, note));
         if self.notes.len() >= MAX_NOTES {
             let mut ages: Vec<u64> = self.notes.values().map(|(age, _)| *age).collect();

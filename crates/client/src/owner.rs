@@ -1,8 +1,7 @@
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use watchkeeper_core::Uid;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::error::Error;
-use crate::kind::{Kind, describe_object};
+use crate::kind::{Kind, key_of};
 
 /// A reference to an owner: when the owner is deleted, so is what it owns, unless there is another owner.
 pub fn owner_reference<O: Kind>(owner: &O) -> Result<OwnerReference, Error> {
@@ -17,7 +16,10 @@ pub fn owner_reference<O: Kind>(owner: &O) -> Result<OwnerReference, Error> {
             uid,
             ..OwnerReference::default()
         }),
-        _ => Err(Error::Incomplete { object: describe_object(owner), missing }),
+        _ => {
+            let object = format!("{} {}", O::kind(&()), key_of(owner));
+            Err(Error::Incomplete { object, missing })
+        }
     }
 }
 
@@ -28,24 +30,9 @@ pub fn controller_reference<O: Kind>(owner: &O) -> Result<OwnerReference, Error>
 
 /// The owner that controls an object, if one does.
 pub fn controller_of<K: Kind>(object: &K) -> Option<&OwnerReference> {
-    object.meta().owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+    controller_in(object.meta())
 }
 
-/// The uid of an object as the caches know it.
-pub(crate) fn uid_of<K: Kind>(object: &K) -> Option<Uid> {
-    object.meta().uid.as_deref().map(Uid::from)
-}
-
-/// Fails unless an owner, which is in this namespace if in any, is in the namespace of the child or in none.
-pub(crate) fn check_namespaces<K: Kind>(
-    owner: &str,
-    namespace: Option<&str>,
-    child: &K,
-) -> Result<(), Error> {
-    match namespace {
-        Some(_) if child.meta().namespace.as_deref() != namespace => {
-            Err(Error::CannotOwn { owner: owner.to_owned(), child: describe_object(child) })
-        }
-        _ => Ok(()),
-    }
+pub(crate) fn controller_in(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use watchkeeper_core::Key;
 
-use crate::kind::{Kind, is_cluster_scoped};
+use crate::kind::Scope;
 
 /// Where a kind is.
 #[derive(Clone, Debug)]
@@ -16,11 +16,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) fn of<K: Kind>() -> Self {
-        let (group, version) = (K::group(&()), K::version(&()));
+    pub(crate) fn new(group: &str, version: &str, plural: &str, scope: Scope) -> Self {
         let root =
             if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-        Self { root, plural: K::plural(&()).into_owned(), cluster_scoped: is_cluster_scoped::<K>() }
+        Self { root, plural: plural.to_owned(), cluster_scoped: scope == Scope::Cluster }
     }
 
     /// All objects, or those of a namespace.
@@ -87,26 +86,31 @@ fn encode(text: &str, into: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::{Kind, KindInfo};
     use k8s_openapi::api::apps::v1::Deployment;
     use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+
+    fn place<K: Kind>() -> Place {
+        KindInfo::of::<K>().place
+    }
 
     #[test]
     fn paths_are_those_of_the_api() {
         let key = Key::new(Some("shop"), "cart");
-        assert_eq!(Place::of::<ConfigMap>().object(&key), "/api/v1/namespaces/shop/configmaps/cart");
-        let deployments = Place::of::<Deployment>();
+        assert_eq!(place::<ConfigMap>().object(&key), "/api/v1/namespaces/shop/configmaps/cart");
+        let deployments = place::<Deployment>();
         assert_eq!(deployments.collection(None), "/apis/apps/v1/deployments");
         assert_eq!(
             deployments.subresource(&key, "scale"),
             "/apis/apps/v1/namespaces/shop/deployments/cart/scale"
         );
-        assert_eq!(Place::of::<Namespace>().object(&Key::new(None, "a")), "/api/v1/namespaces/a");
+        assert_eq!(place::<Namespace>().object(&Key::new(None, "a")), "/api/v1/namespaces/a");
     }
 
     #[test]
     fn names_and_values_cannot_break_out_of_their_place() {
         assert_eq!(
-            Place::of::<ConfigMap>().object(&Key::new(Some("a/b"), "../c?d")),
+            place::<ConfigMap>().object(&Key::new(Some("a/b"), "../c?d")),
             "/api/v1/namespaces/a%2Fb/configmaps/..%2Fc%3Fd"
         );
         let mut uri = Uri::new("/x".into());

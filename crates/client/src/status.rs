@@ -1,18 +1,21 @@
 use std::future::IntoFuture;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
+use watchkeeper_core::Key;
+use watchkeeper_informer::AnyValue;
 
 use crate::client::Client;
 use crate::condition::Finding;
 use crate::difference::merge_patch;
 use crate::error::Error;
-use crate::exchange::decode;
-use crate::kind::{Kind, describe_object, key_of};
+use crate::kind::{Kind, KindInfo, key_of, typed};
+use crate::known::Known;
 use crate::patch::Patch;
-use crate::write::{Written, value_of};
+use crate::write::{Outcome, Written};
 
 /// A status that is being written. Awaiting it sends what has moved, and nothing if nothing has.
 ///
@@ -82,28 +85,71 @@ impl<'a, K: Kind> StatusWriter<'a, K> {
     async fn send(self) -> Result<Written<K>, Error> {
         let Self { client, object, findings, mut changes, observed } = self;
         let known = client.known::<K>();
-        let now = now(client);
-        let generation = object.meta().generation;
-        let first = client.newer_of(&known, object).await?;
-        client
-            .insist(&known, &key_of(object), first, Some("status"), |current| {
-                if current.meta().uid != object.meta().uid {
-                    return Err(Error::NotFound { object: describe_object(object) });
-                }
-                let mut wanted = current.clone();
-                changes.iter_mut().for_each(|change| change(&mut wanted));
-                let mut value = value_of(&wanted)?;
-                set_conditions(&mut value, &findings, generation, &now);
-                if let Some(generation) = generation.filter(|_| observed) {
-                    value["status"]["observedGeneration"] = generation.into();
-                }
-                let status = as_the_type_has_it(current, &value, observed, !findings.is_empty())?;
-                let before = value_of(current)?["status"].take();
-                let Some(change) = difference(&before, &status) else { return Ok(None) };
-                let version = json!({"resourceVersion": current.meta().resource_version});
-                Ok(Some(Patch::Merge(json!({"metadata": version, "status": change}))))
-            })
-            .await
+        let (meta, key) = (object.meta(), key_of(object));
+        let newer = client.newer_than(&known, meta, &key).await?;
+        let first = newer.unwrap_or_else(|| Arc::new(object.clone()));
+        let about = About { uid: meta.uid.as_deref(), generation: meta.generation, now: now(client) };
+        let wanted = Wanted { about, findings: &findings, observed };
+        let changed = &mut |current: &AnyValue| {
+            if changes.is_empty() {
+                return known.kind.encode(&**current);
+            }
+            let mut changed = K::clone(&typed(Arc::clone(current)));
+            changes.iter_mut().for_each(|change| change(&mut changed));
+            known.kind.encode(&changed)
+        };
+        client.write_status(&known, &key, first, &wanted, changed).await.map(Written::of)
+    }
+}
+
+/// Which object a status is about, as it was when it was looked at.
+struct About<'a> {
+    uid: Option<&'a str>,
+    generation: Option<i64>,
+    now: String,
+}
+
+/// What a status shall say, apart from what is changed by hand.
+struct Wanted<'a> {
+    about: About<'a>,
+    findings: &'a [Finding],
+    observed: bool,
+}
+
+impl Client {
+    /// Writes a status; `changed` gives an object as JSON, changed by hand.
+    async fn write_status(
+        &self,
+        known: &Known,
+        key: &Key,
+        first: AnyValue,
+        wanted: &Wanted<'_>,
+        changed: &mut (dyn FnMut(&AnyValue) -> Result<Value, Error> + Send),
+    ) -> Result<(AnyValue, Outcome), Error> {
+        let Wanted { about, findings, observed } = wanted;
+        let change = &mut |current: &AnyValue| {
+            let meta = known.kind.meta(&**current);
+            if meta.uid.as_deref() != about.uid {
+                return Err(Error::NotFound { object: known.kind.describe(key) });
+            }
+            let mut value = changed(current)?;
+            set_conditions(&mut value, findings, about.generation, &about.now);
+            if let Some(generation) = about.generation.filter(|_| *observed) {
+                value["status"]["observedGeneration"] = generation.into();
+            }
+            let status = as_the_type_has_it(
+                &known.kind,
+                known.kind.describe(key),
+                &value,
+                *observed,
+                !findings.is_empty(),
+            )?;
+            let before = known.kind.encode(&**current)?["status"].take();
+            let Some(change) = difference(&before, &status) else { return Ok(None) };
+            let version = json!({"resourceVersion": meta.resource_version});
+            Ok(Some(Patch::Merge(json!({"metadata": version, "status": change}))))
+        };
+        self.insist(known, key, first, Some("status"), change).await
     }
 }
 
@@ -129,15 +175,15 @@ fn set_conditions(object: &mut Value, findings: &[Finding], generation: Option<i
 }
 
 /// The status as the type can hold it. What it cannot hold it could never show, and would be sent over and over.
-fn as_the_type_has_it<K: Kind>(
-    object: &K,
+fn as_the_type_has_it(
+    kind: &KindInfo,
+    what: String,
     value: &Value,
     observed: bool,
     conditions: bool,
 ) -> Result<Value, Error> {
-    let what = describe_object(object);
-    let typed: K = decode(value.to_string().as_bytes(), &format!("the new status of {what}"))?;
-    let status = value_of(&typed)?["status"].take();
+    let typed = kind.decode(value.to_string().as_bytes(), &format!("the new status of {what}"))?;
+    let status = kind.encode(&*typed)?["status"].take();
     let missing = if conditions && !status["conditions"].is_array() {
         "the type of its status has no list of conditions: add `conditions: Vec<Condition>`"
     } else if observed

@@ -7,7 +7,7 @@ use watchkeeper_core::{Key, Version};
 use crate::client::Client;
 use crate::error::Error;
 use crate::exchange::{Ask, decode};
-use crate::kind::{Kind, describe};
+use crate::kind::Kind;
 use crate::known::Known;
 use crate::patch::Patch;
 use crate::place::Uri;
@@ -46,8 +46,8 @@ impl<K: Kind> Subresource<'_, K> {
     /// What it is now.
     pub async fn get(&self) -> Result<Value, Error> {
         let known = self.client.known::<K>();
-        let answer = self.client.ask(Ask::get(self.uri(&known), self.what())).await?;
-        decode(&answer.body, &self.what())
+        let answer = self.client.ask(Ask::get(self.uri(&known), self.what(&known))).await?;
+        decode(&answer.body, &self.what(&known))
     }
 
     /// Changes it as a patch says.
@@ -67,11 +67,11 @@ impl<K: Kind> Subresource<'_, K> {
 
     async fn write(&self, method: Method, content_type: &'static str, body: Vec<u8>) -> Result<Value, Error> {
         let known = self.client.known::<K>();
-        let ask = Ask { method, uri: self.uri(&known), content_type, body, object: self.what() };
+        let ask = Ask { method, uri: self.uri(&known), content_type, body, object: self.what(&known) };
         let answer = self.client.send(&known, Some(&self.key), ask, Answers::Other).await?;
-        let said: Value = decode(&answer.body, &self.what())?;
+        let said: Value = decode(&answer.body, &self.what(&known))?;
         if !self.client.options.dry_run {
-            if said["kind"] == *K::kind(&()) {
+            if said["kind"] == *known.kind.kind {
                 known.note_object(&answer.body);
             } else {
                 let version = said["metadata"]["resourceVersion"].as_str().filter(|text| !text.is_empty());
@@ -81,11 +81,11 @@ impl<K: Kind> Subresource<'_, K> {
         Ok(said)
     }
 
-    fn uri(&self, known: &Known<K>) -> Uri {
-        Uri::new(known.place.subresource(&self.key, &self.name))
+    fn uri(&self, known: &Known) -> Uri {
+        Uri::new(known.kind.place.subresource(&self.key, &self.name))
     }
 
-    fn what(&self) -> String {
-        format!("{}/{}", describe::<K>(&self.key), self.name)
+    fn what(&self, known: &Known) -> String {
+        format!("{}/{}", known.kind.describe(&self.key), self.name)
     }
 }

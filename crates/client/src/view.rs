@@ -5,28 +5,28 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use watchkeeper_core::{Key, Order, Uid, Version};
-use watchkeeper_informer::Object;
+use watchkeeper_informer::{AnyValue, Object};
 
 use crate::error::Error;
-use crate::kind::{Kind, kind_name};
+use crate::kind::KindInfo;
 use crate::known::{Declared, Known};
 use crate::overlay::{Held, Note, Overlay, Shown, Verdict};
 
 /// One object, from the cache or from the answer to a write.
-pub(crate) enum Sight<K> {
-    Stored(Object<K>),
-    Noted(Held<K>),
+pub(crate) enum Sight {
+    Stored(Object),
+    Noted(Held),
 }
 
 /// What is known about a key.
-pub(crate) enum Look<K> {
-    Found(Sight<K>),
+pub(crate) enum Look {
+    Found(Sight),
     Absent,
     /// Only the API knows.
     Live,
 }
 
-impl<K: Kind> Sight<K> {
+impl Sight {
     pub(crate) fn key(&self) -> &Key {
         match self {
             Self::Stored(object) => object.key(),
@@ -48,39 +48,46 @@ impl<K: Kind> Sight<K> {
         }
     }
 
-    pub(crate) fn value(&self) -> Result<Arc<K>, Error> {
+    /// The object, of this kind.
+    pub(crate) fn value(&self, kind: &KindInfo) -> Result<AnyValue, Error> {
         match self {
-            Self::Stored(object) => object.get().map_err(|error| Error::Decode {
-                object: format!("{} {}", K::kind(&()), error.key),
-                detail: error.detail,
-            }),
+            Self::Stored(object) => object
+                .value()
+                .map_err(|error| Error::Decode { object: kind.describe(&error.key), detail: error.detail }),
             Self::Noted(held) => Ok(Arc::clone(&held.value)),
         }
     }
 }
 
-impl<K: Kind> Known<K> {
+impl Known {
     /// The cache, if there is one.
-    pub(crate) fn declared(&self) -> Result<&Declared<K>, Error> {
-        self.declared.get().ok_or_else(|| Error::NotDeclared { kind: kind_name::<K>() })
+    pub(crate) fn declared(&self) -> Result<&Declared, Error> {
+        self.declared.get().ok_or_else(|| Error::NotDeclared { kind: self.kind.kind.clone() })
     }
 
     /// The cache, if it is there and complete.
-    pub(crate) fn ready(&self) -> Result<&Declared<K>, Error> {
+    pub(crate) fn ready(&self) -> Result<&Declared, Error> {
         let declared = self.declared()?;
         if declared.informer.is_synced() {
             return Ok(declared);
         }
         let reason = declared.informer.status().into_iter().find_map(|source| source.error);
-        Err(Error::NotSynced { kind: kind_name::<K>(), reason })
+        Err(Error::NotSynced { kind: self.kind.kind.clone(), reason })
+    }
+
+    /// Waits until the cache is complete.
+    pub(crate) async fn synced(&self) -> Result<(), Error> {
+        let synced = self.declared()?.informer.synced();
+        let failed = |error| Error::NotSynced { kind: self.kind.kind.clone(), reason: Some(error) };
+        synced.await.map_err(failed)
     }
 
     /// What is under a key.
-    pub(crate) fn look(&self, key: &Key) -> Result<Look<K>, Error> {
+    pub(crate) fn look(&self, key: &Key) -> Result<Look, Error> {
         let declared = self.ready()?;
         if !declared.is_responsible(key) {
             let namespace = key.namespace().unwrap_or_default().to_owned();
-            return Err(Error::OutsideCache { kind: kind_name::<K>(), namespace });
+            return Err(Error::OutsideCache { kind: self.kind.kind.clone(), namespace });
         }
         // The order matters. A note that is gone by now went because the cache had caught up, so the cache is asked after
         // the notes; and it shows at least what its position says, so it is asked after its position.
@@ -111,7 +118,7 @@ impl<K: Kind> Known<K> {
         })
     }
 
-    pub(crate) fn notes_for(&self, key: &Key) -> (Option<Note<K>>, Option<Version>) {
+    pub(crate) fn notes_for(&self, key: &Key) -> (Option<Note>, Option<Version>) {
         if !self.overlaid.load(Ordering::Acquire) {
             return (None, None);
         }
@@ -120,12 +127,12 @@ impl<K: Kind> Known<K> {
     }
 
     /// Whether the cache has reached a floor, wherever this key is watched.
-    pub(crate) fn is_past(&self, declared: &Declared<K>, key: &Key, floor: &Version) -> bool {
+    pub(crate) fn is_past(&self, declared: &Declared, key: &Key, floor: &Version) -> bool {
         declared.position(key).and_then(|at| Order::Total.compare(&at, floor)).is_some_and(Than::is_ge)
     }
 
     /// All notes, and the floor unless the whole cache is past it.
-    pub(crate) fn all_notes(&self, declared: &Declared<K>) -> (Vec<(Key, Note<K>)>, Option<Version>) {
+    pub(crate) fn all_notes(&self, declared: &Declared) -> (Vec<(Key, Note)>, Option<Version>) {
         if !self.overlaid.load(Ordering::Acquire) {
             return (Vec::new(), None);
         }
@@ -141,7 +148,7 @@ impl<K: Kind> Known<K> {
         (overlay.all(), overlay.floor())
     }
 
-    pub(crate) fn forget(&self, key: &Key, note: &Note<K>) {
+    pub(crate) fn forget(&self, key: &Key, note: &Note) {
         let mut overlay = self.overlay.lock();
         overlay.forget(key, note);
         if overlay.is_empty() {
@@ -150,19 +157,19 @@ impl<K: Kind> Known<K> {
     }
 
     /// Drops the notes that the cache has caught up with.
-    pub(crate) fn sweep(&self, overlay: &mut Overlay<K>) {
+    pub(crate) fn sweep(&self, overlay: &mut Overlay) {
         let Some(declared) = self.declared.get() else { return };
         overlay.sweep(|key, note| self.is_obsolete(declared, key, note));
     }
 
     /// Whether the cache has caught up with a note.
-    pub(crate) fn is_obsolete(&self, declared: &Declared<K>, key: &Key, note: &Note<K>) -> bool {
+    pub(crate) fn is_obsolete(&self, declared: &Declared, key: &Key, note: &Note) -> bool {
         let position = declared.position(key);
         let stored = declared.store.get(key);
         note.judge(shown(position.as_ref(), stored.as_ref())) == Verdict::Cache
     }
 }
 
-pub(crate) fn shown<'a, K>(position: Option<&'a Version>, stored: Option<&'a Object<K>>) -> Shown<'a> {
+pub(crate) fn shown<'a>(position: Option<&'a Version>, stored: Option<&'a Object>) -> Shown<'a> {
     Shown { position, object: stored.map(|object| (object.uid(), object.version())) }
 }

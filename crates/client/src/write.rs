@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::future::IntoFuture;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -5,12 +6,13 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use http::Method;
 use serde_json::Value;
-use watchkeeper_core::{Key, Version};
+use watchkeeper_core::Key;
+use watchkeeper_informer::AnyValue;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::exchange::{Answer, Ask, Failure, decode};
-use crate::kind::{Kind, describe, is_namespaced, key_of};
+use crate::exchange::{Answer, Ask, Failure};
+use crate::kind::{Kind, Scope, owned, typed};
 use crate::known::Known;
 use crate::patch::Patch;
 use crate::place::Uri;
@@ -36,6 +38,12 @@ pub struct Written<K> {
     pub object: Arc<K>,
     /// What came of it.
     pub outcome: Outcome,
+}
+
+impl<K: Kind> Written<K> {
+    pub(crate) fn of((object, outcome): (AnyValue, Outcome)) -> Self {
+        Self { object: typed(object), outcome }
+    }
 }
 
 impl<K> Written<K> {
@@ -69,13 +77,13 @@ pub(crate) enum Answers {
 }
 
 /// A write under way. If it is dropped before it is settled, nobody knows what has become of it.
-struct Underway<'a, K: Kind> {
-    known: &'a Known<K>,
+struct Underway<'a> {
+    known: &'a Known,
     key: Option<&'a Key>,
     settled: bool,
 }
 
-impl<K: Kind> Drop for Underway<'_, K> {
+impl Drop for Underway<'_> {
     fn drop(&mut self) {
         if let Some(key) = self.key.filter(|_| !self.settled) {
             self.known.note_doubt(key, None);
@@ -85,9 +93,9 @@ impl<K: Kind> Drop for Underway<'_, K> {
 
 impl Client {
     /// Sends a write and takes note of what came of it. `key` is what reads have to doubt if that cannot be known.
-    pub(crate) async fn send<K: Kind>(
+    pub(crate) async fn send(
         &self,
-        known: &Known<K>,
+        known: &Known,
         key: Option<&Key>,
         mut ask: Ask,
         answers: Answers,
@@ -121,23 +129,26 @@ impl Client {
 
     /// Creates an object. It must have a name or `generateName`, and a namespace if its kind lives in namespaces.
     pub async fn create<K: Kind>(&self, object: &K) -> Result<K, Error> {
-        let known = self.known::<K>();
-        let key = key_of(object);
-        let what = describe::<K>(&key);
-        if is_namespaced::<K>() && key.namespace().is_none() {
+        self.create_any(&self.known::<K>(), object).await.map(owned)
+    }
+
+    async fn create_any(&self, known: &Known, object: &(dyn Any + Sync)) -> Result<AnyValue, Error> {
+        let key = known.kind.key(object);
+        let what = known.kind.describe(&key);
+        if known.kind.scope == Scope::Namespaced && key.namespace().is_none() {
             return Err(Error::Incomplete { object: what, missing: NO_NAMESPACE });
         }
         let ask = Ask {
             method: Method::POST,
-            uri: Uri::new(known.place.collection(key.namespace())),
+            uri: Uri::new(known.kind.place.collection(key.namespace())),
             content_type: "application/json",
-            body: encode(object, &what)?,
+            body: known.kind.encode(object)?.to_string().into_bytes(),
             object: what.clone(),
         };
         // Without a name there is no key to doubt: nobody can ask for the object before it is known.
         let doubted = (!key.name().is_empty()).then_some(&key);
-        let answer = self.send(&known, doubted, ask, Answers::Object).await?;
-        decode(&answer.body, &what)
+        let answer = self.send(known, doubted, ask, Answers::Object).await?;
+        known.kind.decode(&answer.body, &what)
     }
 
     /// Replaces an object by another state of it. The state must carry the `resourceVersion` it is based on, so that what
@@ -153,50 +164,73 @@ impl Client {
 
     /// Changes an object as a patch says.
     pub async fn patch<K: Kind>(&self, key: &Key, patch: Patch) -> Result<K, Error> {
-        self.patch_at(&self.known::<K>(), key, None, &patch).await
+        self.patch_at(&self.known::<K>(), key, None, &patch).await.map(owned)
     }
 
     /// Changes the status of an object as a patch says.
     pub async fn patch_status<K: Kind>(&self, key: &Key, patch: Patch) -> Result<K, Error> {
-        self.patch_at(&self.known::<K>(), key, Some("status"), &patch).await
+        self.patch_at(&self.known::<K>(), key, Some("status"), &patch).await.map(owned)
     }
 
-    pub(crate) async fn patch_at<K: Kind>(
+    pub(crate) async fn patch_at(
         &self,
-        known: &Known<K>,
+        known: &Known,
         key: &Key,
         subresource: Option<&str>,
         patch: &Patch,
-    ) -> Result<K, Error> {
-        let what = describe::<K>(key);
-        let path =
-            subresource.map_or_else(|| known.place.object(key), |name| known.place.subresource(key, name));
-        let ask = Ask {
-            method: Method::PATCH,
-            uri: Uri::new(path),
-            content_type: patch.content_type(),
-            body: patch.body(),
-            object: what.clone(),
-        };
-        let answer = self.send(known, Some(key), ask, Answers::Object).await?;
-        decode(&answer.body, &what)
+    ) -> Result<AnyValue, Error> {
+        self.write_at(known, key, subresource, Method::PATCH, patch.content_type(), patch.body()).await
     }
 
-    async fn replace<K: Kind>(&self, object: &K, subresource: Option<&str>) -> Result<K, Error> {
-        let known = self.known::<K>();
-        let key = key_of(object);
-        let what = describe::<K>(&key);
-        let path =
-            subresource.map_or_else(|| known.place.object(&key), |name| known.place.subresource(&key, name));
-        let ask = Ask {
-            method: Method::PUT,
-            uri: Uri::new(path),
-            content_type: "application/json",
-            body: encode(object, &what)?,
-            object: what.clone(),
-        };
-        let answer = self.send(&known, Some(&key), ask, Answers::Object).await?;
-        decode(&answer.body, &what)
+    async fn write_at(
+        &self,
+        known: &Known,
+        key: &Key,
+        subresource: Option<&str>,
+        method: Method,
+        content_type: &'static str,
+        body: Vec<u8>,
+    ) -> Result<AnyValue, Error> {
+        let (what, place) = (known.kind.describe(key), &known.kind.place);
+        let path = subresource.map_or_else(|| place.object(key), |name| place.subresource(key, name));
+        let ask = Ask { method, uri: Uri::new(path), content_type, body, object: what.clone() };
+        let answer = self.send(known, Some(key), ask, Answers::Object).await?;
+        known.kind.decode(&answer.body, &what)
+    }
+
+    /// Replaces an object by a state that says which version it is based on.
+    async fn replace(
+        &self,
+        known: &Known,
+        key: &Key,
+        state: &Value,
+        subresource: Option<&str>,
+    ) -> Result<AnyValue, Error> {
+        let body = state.to_string().into_bytes();
+        self.write_at(known, key, subresource, Method::PUT, "application/json", body).await
+    }
+
+    /// Replaces whatever is there. Not every kind may be replaced without a version, so it is the newest one.
+    async fn replace_newest(
+        &self,
+        known: &Known,
+        key: &Key,
+        mut state: Value,
+        subresource: Option<&str>,
+    ) -> Result<AnyValue, Error> {
+        let mut attempt = 1;
+        loop {
+            let Some(newest) = self.fetch(known, key).await? else {
+                return Err(Error::NotFound { object: known.kind.describe(key) });
+            };
+            let meta = known.kind.meta(&*newest);
+            state["metadata"]["resourceVersion"] = meta.resource_version.clone().into();
+            state["metadata"]["uid"] = meta.uid.clone().into();
+            match self.replace(known, key, &state, subresource).await {
+                Err(Error::Conflict { .. }) if attempt < ATTEMPTS => attempt += 1,
+                done => return done,
+            }
+        }
     }
 }
 
@@ -222,27 +256,15 @@ impl<K: Kind> Update<'_, K> {
 
     async fn send(self) -> Result<K, Error> {
         let Self { client, object, unconditional, subresource } = self;
-        let key = key_of(object);
-        if !unconditional {
-            if object.meta().resource_version.as_deref().is_none_or(str::is_empty) {
-                return Err(Error::Incomplete { object: describe::<K>(&key), missing: NO_VERSION });
-            }
-            return client.replace(object, subresource).await;
+        let known = client.known::<K>();
+        let (key, state) = (known.kind.key(object), known.kind.encode(object)?);
+        if unconditional {
+            return client.replace_newest(&known, &key, state, subresource).await.map(owned);
         }
-        // Not every kind may be replaced without a version, so it is the newest one.
-        let mut copy = object.clone();
-        let mut attempt = 1;
-        loop {
-            let Some(newest) = client.live().get::<K>(&key).await? else {
-                return Err(Error::NotFound { object: describe::<K>(&key) });
-            };
-            copy.meta_mut().resource_version = newest.meta().resource_version.clone();
-            copy.meta_mut().uid = newest.meta().uid.clone();
-            match client.replace(&copy, subresource).await {
-                Err(Error::Conflict { .. }) if attempt < ATTEMPTS => attempt += 1,
-                done => return done,
-            }
+        if object.meta().resource_version.as_deref().is_none_or(str::is_empty) {
+            return Err(Error::Incomplete { object: known.kind.describe(&key), missing: NO_VERSION });
         }
+        client.replace(&known, &key, &state, subresource).await.map(owned)
     }
 }
 
@@ -253,22 +275,4 @@ impl<'a, K: Kind> IntoFuture for Update<'a, K> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.send())
     }
-}
-
-/// The object as JSON.
-pub(crate) fn encode<K: Kind>(object: &K, what: &str) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(object).map_err(|error| unencodable(&error, what))
-}
-
-pub(crate) fn value_of<K: Kind>(object: &K) -> Result<Value, Error> {
-    serde_json::to_value(object).map_err(|error| unencodable(&error, &describe::<K>(&key_of(object))))
-}
-
-fn unencodable(error: &serde_json::Error, what: &str) -> Error {
-    Error::Decode { object: what.to_owned(), detail: format!("its type does not encode: {error}") }
-}
-
-/// The version an object says it has.
-pub(crate) fn version_of<K: Kind>(object: &K) -> Version {
-    Version::from(object.meta().resource_version.as_deref().unwrap_or_default())
 }

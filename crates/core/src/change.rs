@@ -53,6 +53,12 @@ impl<T> Change<T> {
         }
     }
 
+    /// The same change with other handles to its states.
+    pub fn map<U>(self, mut handle: impl FnMut(T) -> U) -> Change<U> {
+        let Self { key, old, new, cause } = self;
+        Change { key, old: old.map(&mut handle), new: new.map(handle), cause }
+    }
+
     /// The newest state that is known: `new`, or of a delete the last `old`.
     pub fn newest(&self) -> Option<&T> {
         self.new.as_ref().or(self.old.as_ref())

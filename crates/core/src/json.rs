@@ -252,6 +252,66 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Names the innermost value that the bytes before `offset` end in, or that begins there, as `spec.containers[0].name`; `.` is the
+/// whole.
+///
+/// Decoders say at which byte they gave up; this says what a person calls the place. Bytes that are not JSON are named as far
+/// as they can be read.
+pub fn path_at(bytes: &[u8], offset: usize) -> String {
+    let mut path = String::new();
+    let mut cursor = Cursor::new(bytes);
+    // A path that ends at a mistake is still the best that can be said.
+    let _ = descend(&mut cursor, offset, MAX_DEPTH, &mut path);
+    if path.is_empty() { ".".to_owned() } else { path }
+}
+
+/// Walks a value until `offset`; says whether the value reaches it. Then `path` names the innermost one that does.
+fn descend(
+    cursor: &mut Cursor<'_>,
+    offset: usize,
+    depth: u32,
+    path: &mut String,
+) -> Result<bool, SyntaxError> {
+    let open = cursor.peek()?;
+    if cursor.position() >= offset {
+        return Ok(cursor.position() == offset);
+    }
+    if !matches!(open, b'{' | b'[') {
+        cursor.skip()?;
+        return Ok(cursor.position() >= offset);
+    }
+    let depth = depth.checked_sub(1).ok_or(SyntaxError::TooDeep { at: cursor.position() })?;
+    let close = open + 2;
+    cursor.expect(open, "a container")?;
+    if cursor.closes_at_once(close)? {
+        return Ok(cursor.position() >= offset);
+    }
+    for index in 0.. {
+        let length = path.len();
+        if open == b'{' {
+            let name = cursor.name()?.decode().unwrap_or_default();
+            if length > 0 {
+                path.push('.');
+            }
+            path.push_str(&name);
+        } else {
+            path.push_str(&format!("[{index}]"));
+        }
+        if descend(cursor, offset, depth, path)? {
+            return Ok(true);
+        }
+        path.truncate(length);
+        // What is between two elements belongs to the container.
+        if cursor.position() >= offset {
+            return Ok(true);
+        }
+        if !cursor.more(close)? {
+            break;
+        }
+    }
+    Ok(cursor.position() >= offset)
+}
+
 /// The position of the first byte from `at` on that is a quote, a backslash or a control character, eight at a time.
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -380,6 +440,33 @@ mod tests {
         assert!(accepts(nested(MAX_DEPTH as usize).as_bytes()));
         assert!(!accepts(nested(MAX_DEPTH as usize + 1).as_bytes()));
         assert!(!accepts("[".repeat(10_000_000).as_bytes()));
+    }
+
+    #[test]
+    fn a_path_names_the_innermost_value_at_an_offset() {
+        let json = br#"{"spec": {"list": [1, {"a\u0062": "x"}], "n": 12}, "e": {}}"#;
+        let text = std::str::from_utf8(json).unwrap();
+        let after = |part: &str| text.find(part).unwrap() + part.len();
+        for (part, path) in [
+            ("\"x\"", "spec.list[1].ab"),
+            ("{\"a", "spec.list[1]"),
+            ("\"x\"}", "spec.list[1]"),
+            ("[1", "spec.list[0]"),
+            ("}]", "spec.list"),
+            (" 1", "spec.list[0]"),
+            (": 12", "spec.n"),
+            ("12}", "spec"),
+            ("{}", "e"),
+            ("{}}", "."),
+            ("\"spec\": ", "spec"),
+            ("\"list\": ", "spec.list"),
+            ("[1, ", "spec.list[1]"),
+        ] {
+            let after = if part == " 1" { after("[1") } else { after(part) };
+            assert_eq!(path_at(json, after), path, "after {part}");
+        }
+        assert_eq!(path_at(b"", 0), ".");
+        assert_eq!(path_at(br#"{"a": tru"#, 9), "a");
     }
 
     #[test]

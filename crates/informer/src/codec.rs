@@ -5,13 +5,15 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use watchkeeper_core::json::path_at;
 use watchkeeper_core::{Document, Header, Projection};
 
 use crate::dictionary::Dictionary;
 use crate::metadata::Metadata;
 use crate::metrics::InformerMetrics;
-use crate::object::{DecodeError, Object, Record};
+use crate::object::{AnyValue, DecodeError, Object, Record};
 use crate::recent::Recent;
+use crate::store::Readable;
 
 /// How a store holds its objects. Chosen per informer; reads look the same whichever it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -32,10 +34,10 @@ pub enum Policy {
 }
 
 /// How the body of a record is held.
-pub(crate) enum Body<K> {
+pub(crate) enum Body {
     Typed {
-        value: Arc<K>,
-        /// The JSON of `metadata`, so that it can be read without knowing `K`.
+        value: AnyValue,
+        /// The JSON of `metadata`, so that it can be read without knowing the type.
         metadata: Box<[u8]>,
         json_bytes: u32,
     },
@@ -51,7 +53,7 @@ pub(crate) enum Body<K> {
     },
 }
 
-impl<K> Body<K> {
+impl Body {
     /// Bytes held, as far as they can be known: of a typed value, the size of its JSON.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -62,15 +64,36 @@ impl<K> Body<K> {
     }
 }
 
-/// A change made to every object before anyone sees it.
-pub(crate) struct Transform<K> {
-    change: Box<dyn Fn(&mut K) + Send + Sync>,
-    encode: fn(&K) -> serde_json::Result<Vec<u8>>,
+/// Makes a value of JSON. With [`Transform`], all that is compiled for each type.
+pub(crate) type Decode = fn(&[u8]) -> Result<AnyValue, String>;
+
+pub(crate) fn decode_any<K: Readable>(json: &[u8]) -> Result<AnyValue, String> {
+    decode::<K>(json).map(|value| Arc::new(value) as AnyValue)
 }
 
-impl<K: Serialize> Transform<K> {
-    pub(crate) fn new(change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
-        Self { change: Box::new(change), encode: serde_json::to_vec }
+/// A change made to every object before anyone sees it.
+pub(crate) struct Transform {
+    /// Decodes and changes.
+    value: Box<dyn Fn(&[u8]) -> Result<AnyValue, String> + Send + Sync>,
+    /// Decodes, changes and encodes.
+    json: Box<dyn Fn(&[u8]) -> Result<Vec<u8>, String> + Send + Sync>,
+}
+
+impl Transform {
+    pub(crate) fn new<K: Readable + Serialize>(change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
+        let changed = Arc::new(move |json: &[u8]| {
+            let mut value: K = decode(json)?;
+            change(&mut value);
+            Ok::<K, String>(value)
+        });
+        let value = Arc::clone(&changed);
+        Self {
+            value: Box::new(move |json| value(json).map(|value| Arc::new(value) as AnyValue)),
+            json: Box::new(move |json| {
+                serde_json::to_vec(&changed(json)?)
+                    .map_err(|_| "cannot be encoded after the transform".into())
+            }),
+        }
     }
 }
 
@@ -83,26 +106,29 @@ enum Learned {
 }
 
 /// Turns documents into objects and objects into values, for one store.
-pub(crate) struct Codec<K> {
+pub(crate) struct Codec {
     pub(crate) policy: Policy,
     check: bool,
-    transform: Option<Transform<K>>,
-    recent: Recent<K>,
+    decode: Decode,
+    transform: Option<Transform>,
+    recent: Recent,
     dictionary: RwLock<Learned>,
     metrics: Arc<InformerMetrics>,
 }
 
-impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
+impl Codec {
     pub(crate) fn new(
         policy: Policy,
         check: bool,
-        transform: Option<Transform<K>>,
+        decode: Decode,
+        transform: Option<Transform>,
         recent: usize,
         metrics: Arc<InformerMetrics>,
     ) -> Self {
         Self {
             policy,
             check,
+            decode,
             transform,
             recent: Recent::new(recent),
             dictionary: RwLock::new(Learned::NotYet),
@@ -111,17 +137,17 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
     }
 
     /// Makes an object of a document, as the policy says. This is the one place where a transform is applied.
-    pub(crate) fn pack(self: &Arc<Self>, document: Document) -> Result<Object<K>, DecodeError> {
+    pub(crate) fn pack(self: &Arc<Self>, document: Document) -> Result<Object, DecodeError> {
         let Document { header, body, metadata } = document;
         let body = match (self.policy, &self.transform) {
             (Policy::Typed, transform) => {
-                let mut value = self.decode(&header, &body)?;
-                if let Some(transform) = transform {
-                    (transform.change)(&mut value);
-                }
+                let value = match transform {
+                    Some(transform) => self.counted(&header, || (transform.value)(&body))?,
+                    None => self.decode(&header, &body)?,
+                };
                 let span = metadata.start as usize..metadata.end as usize;
                 Body::Typed {
-                    value: Arc::new(value),
+                    value,
                     metadata: body.get(span).unwrap_or_default().into(),
                     json_bytes: body.len() as u32,
                 }
@@ -133,11 +159,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
         Ok(Object::new(header, body, Arc::clone(self)))
     }
 
-    fn plain(
-        &self,
-        header: &Header,
-        (json, metadata): (Box<[u8]>, Range<u32>),
-    ) -> Result<Body<K>, DecodeError> {
+    fn plain(&self, header: &Header, (json, metadata): (Box<[u8]>, Range<u32>)) -> Result<Body, DecodeError> {
         if self.check {
             self.decode(header, &json)?;
         }
@@ -155,13 +177,10 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
         &self,
         header: &Header,
         body: &[u8],
-        transform: &Transform<K>,
+        transform: &Transform,
     ) -> Result<(Box<[u8]>, Range<u32>), DecodeError> {
         let failed = |detail: String| DecodeError { key: header.key.clone(), detail };
-        let mut value = self.decode(header, body)?;
-        (transform.change)(&mut value);
-        let json =
-            (transform.encode)(&value).map_err(|_| failed("cannot be encoded after the transform".into()))?;
+        let json = self.counted(header, || (transform.json)(body))?;
         let projection = match self.policy {
             Policy::Metadata => Projection::everything().metadata_only(),
             _ => Projection::everything(),
@@ -172,7 +191,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
     }
 
     /// The value of a record: from the record, from the recently decoded ones, or decoded now.
-    pub(crate) fn value(&self, record: &Arc<Record<K>>) -> Result<Arc<K>, DecodeError> {
+    pub(crate) fn value(&self, record: &Arc<Record>) -> Result<AnyValue, DecodeError> {
         if let Body::Typed { value, .. } = &record.body {
             return Ok(Arc::clone(value));
         }
@@ -180,12 +199,12 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
             return Ok(value);
         }
         let json = self.json_of(record)?;
-        let value = Arc::new(self.decode(&record.header, &json)?);
+        let value = self.decode(&record.header, &json)?;
         self.recent.put(record, &value);
         Ok(value)
     }
 
-    pub(crate) fn metadata(&self, record: &Record<K>) -> Result<Metadata, DecodeError> {
+    pub(crate) fn metadata(&self, record: &Record) -> Result<Metadata, DecodeError> {
         let json = self.json_of(record)?;
         let metadata = match &record.body {
             Body::Typed { .. } => &json[..],
@@ -196,12 +215,12 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
         decode(metadata).map_err(|detail| DecodeError { key: record.header.key.clone(), detail })
     }
 
-    pub(crate) fn json<'r>(&self, record: &'r Record<K>) -> Option<Cow<'r, [u8]>> {
+    pub(crate) fn json<'r>(&self, record: &'r Record) -> Option<Cow<'r, [u8]>> {
         if matches!(record.body, Body::Typed { .. }) { None } else { self.json_of(record).ok() }
     }
 
     /// The bytes of the whole object; of a typed one, those of its metadata.
-    fn json_of<'r>(&self, record: &'r Record<K>) -> Result<Cow<'r, [u8]>, DecodeError> {
+    fn json_of<'r>(&self, record: &'r Record) -> Result<Cow<'r, [u8]>, DecodeError> {
         match &record.body {
             Body::Typed { metadata, .. } => Ok(Cow::Borrowed(metadata)),
             Body::Plain { json, .. } => Ok(Cow::Borrowed(json)),
@@ -214,9 +233,17 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
         }
     }
 
-    fn decode(&self, header: &Header, json: &[u8]) -> Result<K, DecodeError> {
+    fn decode(&self, header: &Header, json: &[u8]) -> Result<AnyValue, DecodeError> {
+        self.counted(header, || (self.decode)(json))
+    }
+
+    fn counted<T>(
+        &self,
+        header: &Header,
+        decode: impl FnOnce() -> Result<T, String>,
+    ) -> Result<T, DecodeError> {
         self.metrics.decodes.inc();
-        decode(json).map_err(|detail| {
+        decode().map_err(|detail| {
             self.metrics.decode_failures.inc();
             DecodeError { key: header.key.clone(), detail }
         })
@@ -238,7 +265,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
     }
 
     /// The same object, compressed, if it is held plain and compression pays.
-    pub(crate) fn repack(self: &Arc<Self>, object: &Object<K>) -> Option<Object<K>> {
+    pub(crate) fn repack(self: &Arc<Self>, object: &Object) -> Option<Object> {
         let Learned::Dictionary(dictionary) = &*self.dictionary.read() else {
             return None;
         };
@@ -248,7 +275,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Codec<K> {
     }
 }
 
-fn compress<K>(body: &Body<K>, dictionary: &Arc<Dictionary>) -> Option<Body<K>> {
+fn compress(body: &Body, dictionary: &Arc<Dictionary>) -> Option<Body> {
     let Body::Plain { json, metadata } = body else {
         return None;
     };
@@ -270,22 +297,27 @@ fn only_metadata(body: &[u8], metadata: &Range<u32>) -> (Box<[u8]>, Range<u32>) 
 
 /// Decodes, or says which field is wrong and what was expected there, without showing what was found.
 pub fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(json).map_err(|_| {
-        // Only a failure pays for tracking the path.
-        let tracked =
-            serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_slice(json));
-        match tracked {
-            Ok(_) => "characters after the end".to_owned(),
-            Err(error) => format!("{}: {}", error.path(), without_content(&error.inner().to_string())),
-        }
-    })
+    serde_json::from_slice(json).map_err(|error| explain(&error, json))
+}
+
+/// Which field a decoder gave up at, and what it expected there. Only a failure pays for finding the field.
+fn explain(error: &serde_json::Error, json: &[u8]) -> String {
+    let message = error.to_string();
+    if message.starts_with("trailing characters") {
+        return "characters after the end".to_owned();
+    }
+    let before = json.split_inclusive(|byte| *byte == b'\n').take(error.line().saturating_sub(1));
+    let offset = before.map(<[u8]>::len).sum::<usize>() + error.column();
+    format!("{}: {}", path_at(json, offset), without_content(&message))
 }
 
 /// What a decoder's message says about the type, without what it says about the value.
 fn without_content(message: &str) -> &str {
     match message.rfind(", expected ") {
-        Some(at) => &message[at + 2..],
-        None if message.starts_with("missing field") => message,
+        Some(at) => message[at + 2..].split(" at line ").next().unwrap_or_default(),
+        None if message.starts_with("missing field") => {
+            message.split_once(" at line ").map_or(message, |(message, _)| message)
+        }
         None => "not as expected",
     }
 }
@@ -319,6 +351,12 @@ mod tests {
             (r#"{"spec":{"replicas":"hunter2"}}"#, "spec.replicas: expected u32"),
             (r#"{"spec":{"replicas":1,"mode":"hunter2"}}"#, "spec.mode: expected `Fast`"),
             (r#"{"spec":{"replicas":1}}"#, "spec: missing field `mode`"),
+            (r#"{"spec":{"replicas":-1,"mode":"Fast"}}"#, "spec.replicas: expected u32"),
+            (r#"{"spec":{"replicas":{"hunter2":1},"mode":"Fast"}}"#, "spec.replicas: expected u32"),
+            ("{\n \"spec\": {\n  \"replicas\": [1],\n \"mode\": \"Fast\" } }", "spec.replicas: expected u32"),
+            (r#"{"spec":null}"#, "spec: expected struct Spec"),
+            (r#"{}"#, ".: missing field `spec`"),
+            (r#"{"spec":{"replicas":1,"mode":"Fast"}} x"#, "characters after the end"),
             (r#"{"spec":"hunter2, expected nothing"}"#, "spec: expected struct Spec"),
         ] {
             let detail = decode::<Sample>(json.as_bytes()).unwrap_err();

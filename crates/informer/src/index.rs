@@ -8,13 +8,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use hashbrown::HashMap;
 
 use crate::object::Object;
-use crate::store::{Readable, Store};
+use crate::store::Store;
 
 /// A way into a store by a value of the user's choice, kept up to date with every change.
 ///
 /// The index and the store change in one step: what one shows, the other shows. A lookup costs what it returns. An
 /// object may stand under any number of values. Made by [`Store::index`].
-pub struct Index<K: Readable, V> {
+pub struct Index<K, V> {
     pub(crate) store: Store<K>,
     pub(crate) at: usize,
     pub(crate) value: PhantomData<fn() -> V>,
@@ -23,7 +23,7 @@ pub struct Index<K: Readable, V> {
 /// What an index function may return for a failure: any error. The object is then not in the index.
 pub type IndexError = Box<dyn std::error::Error + Send + Sync>;
 
-impl<K: Readable, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
+impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
     /// The objects under a value, in no particular order.
     pub fn get<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Vec<Object<K>>
     where
@@ -32,7 +32,7 @@ impl<K: Readable, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
         self.store.read(|state| {
             let slots = state.index::<V>(self.at).and_then(|entries| entries.get(value));
             slots.map_or_else(Vec::new, |slots| {
-                slots.iter().filter_map(|slot| state.object(slot)).cloned().collect()
+                slots.iter().filter_map(|slot| state.object(slot)).cloned().map(Object::typed).collect()
             })
         })
     }
@@ -56,7 +56,7 @@ impl<K: Readable, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
     }
 }
 
-impl<K: Readable, V> Clone for Index<K, V> {
+impl<K, V> Clone for Index<K, V> {
     fn clone(&self) -> Self {
         Self { store: self.store.clone(), at: self.at, value: PhantomData }
     }
@@ -160,9 +160,9 @@ impl<V: Hash + Eq> Entries<V> {
 }
 
 /// Computes the values of an object for one index. Runs outside the store's lock: it is the user's code.
-pub(crate) trait Extract<K>: Send + Sync {
+pub(crate) trait Extract: Send + Sync {
     /// The values, for [`UserIndex::set`] of the same index; or why there are none.
-    fn extract(&self, object: &Object<K>) -> Result<Box<dyn Any + Send>, String>;
+    fn extract(&self, object: &Object) -> Result<Box<dyn Any + Send>, String>;
     /// An empty index for such values.
     fn empty(&self) -> Box<dyn UserIndex>;
 }
@@ -185,15 +185,13 @@ impl<F, V> Extractor<F, V> {
     }
 }
 
-impl<K, F, I, V> Extract<K> for Extractor<F, V>
+impl<F, V> Extract for Extractor<F, V>
 where
-    F: Fn(&Object<K>) -> Result<I, IndexError> + Send + Sync,
-    I: IntoIterator<Item = V>,
+    F: Fn(&Object) -> Result<Vec<V>, IndexError> + Send + Sync,
     V: Hash + Eq + Clone + Send + Sync + 'static,
 {
-    fn extract(&self, object: &Object<K>) -> Result<Box<dyn Any + Send>, String> {
-        let run = || (self.function)(object).map(|values| values.into_iter().collect::<Vec<V>>());
-        match catch_unwind(AssertUnwindSafe(run)) {
+    fn extract(&self, object: &Object) -> Result<Box<dyn Any + Send>, String> {
+        match catch_unwind(AssertUnwindSafe(|| (self.function)(object))) {
             Ok(Ok(values)) => Ok(Box::new(values)),
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err("the index function panicked".to_owned()),

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -10,9 +11,10 @@ use tokio::task::JoinHandle;
 use watchkeeper_core::{Error, Freshness, Source};
 
 use crate::backoff::Backoff;
-use crate::codec::{Codec, Policy, Transform};
+use crate::codec::{Codec, Decode, Policy, Transform, decode_any};
 use crate::journal::{Entry, Journal};
 use crate::metrics::Metrics;
+use crate::object::Untyped;
 use crate::plan::Plan;
 use crate::reflector::{Reflector, Report};
 use crate::shared::Shared;
@@ -44,12 +46,13 @@ use crate::subscription::Subscription;
 /// }
 /// # }
 /// ```
-pub struct Informer<K: Readable> {
-    pub(crate) inner: Arc<Inner<K>>,
+pub struct Informer<K = Untyped> {
+    pub(crate) inner: Arc<Inner>,
+    kind: PhantomData<fn() -> K>,
 }
 
-pub(crate) struct Inner<K: Readable> {
-    pub(crate) shared: Arc<Shared<K>>,
+pub(crate) struct Inner {
+    pub(crate) shared: Arc<Shared>,
     reflectors: Mutex<Reflectors>,
     status: Arc<watch::Sender<Vec<SourceStatus>>>,
     runtime: Handle,
@@ -74,12 +77,30 @@ struct Running {
 impl<K: Readable> Informer<K> {
     /// Options, with their defaults.
     pub fn builder() -> Builder<K> {
-        Builder::default()
+        Builder::new()
+    }
+}
+
+impl Informer {
+    /// The same informer, whose objects are read as `K`.
+    pub fn typed<K>(&self) -> Informer<K> {
+        Informer::new(Arc::clone(&self.inner))
+    }
+}
+
+impl<K> Informer<K> {
+    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, kind: PhantomData }
+    }
+
+    /// The same informer, for those who do not know its type.
+    pub fn untyped(&self) -> Informer {
+        Informer::new(Arc::clone(&self.inner))
     }
 
     /// The local copy.
     pub fn store(&self) -> Store<K> {
-        Store { inner: Arc::clone(&self.inner) }
+        Store::new(Arc::clone(&self.inner))
     }
 
     /// Everything that is there, then every change. At any time, any number of subscribers; the name is for metrics.
@@ -128,40 +149,7 @@ impl<K: Readable> Informer<K> {
 
     /// Adds another source while the informer runs: another namespace, another cluster.
     pub fn add_source<S: Source>(&self, source: S) -> SourceId {
-        let inner = &self.inner;
-        let mut reflectors = inner.reflectors.lock();
-        let id = SourceId(reflectors.next);
-        reflectors.next += 1;
-        if reflectors.stopped {
-            return id;
-        }
-        inner.status.send_modify(|sources| {
-            let name = source.name().to_owned();
-            sources.push(SourceStatus { id, name, phase: Phase::Snapshot, synced: false, error: None });
-        });
-        let part = inner.shared.add_part();
-        let status = Arc::clone(&inner.status);
-        let capabilities = source.capabilities();
-        let seed = inner.random.lock().u64(..);
-        let reflector = Reflector {
-            plan: Plan::new(&capabilities, inner.backoff, inner.first.clone(), seed),
-            source,
-            capabilities,
-            shared: Arc::clone(&inner.shared),
-            part,
-            begun: false,
-            report: Box::new(move |report| {
-                status.send_if_modified(|sources| {
-                    sources
-                        .iter_mut()
-                        .find(|source| source.id == id)
-                        .is_some_and(|source| note(source, report))
-                });
-            }),
-        };
-        let task = inner.runtime.spawn(reflector.supervised());
-        reflectors.running.push(Running { id, part, task });
-        id
+        self.inner.add_source(Arc::new(source))
     }
 
     /// Stops one source and removes its objects; subscribers see them go. Nothing of it happens after this returns.
@@ -212,7 +200,43 @@ fn note(status: &mut SourceStatus, report: Report) -> bool {
     *status != before
 }
 
-impl<K: Readable> Inner<K> {
+impl Inner {
+    fn add_source(&self, source: Arc<dyn Source>) -> SourceId {
+        let mut reflectors = self.reflectors.lock();
+        let id = SourceId(reflectors.next);
+        reflectors.next += 1;
+        if reflectors.stopped {
+            return id;
+        }
+        self.status.send_modify(|sources| {
+            let name = source.name().to_owned();
+            sources.push(SourceStatus { id, name, phase: Phase::Snapshot, synced: false, error: None });
+        });
+        let part = self.shared.add_part();
+        let status = Arc::clone(&self.status);
+        let capabilities = source.capabilities();
+        let seed = self.random.lock().u64(..);
+        let reflector = Reflector {
+            plan: Plan::new(&capabilities, self.backoff, self.first.clone(), seed),
+            source,
+            capabilities,
+            shared: Arc::clone(&self.shared),
+            part,
+            begun: false,
+            report: Box::new(move |report| {
+                status.send_if_modified(|sources| {
+                    sources
+                        .iter_mut()
+                        .find(|source| source.id == id)
+                        .is_some_and(|source| note(source, report))
+                });
+            }),
+        };
+        let task = self.runtime.spawn(reflector.supervised());
+        reflectors.running.push(Running { id, part, task });
+        id
+    }
+
     fn take_running(&self) -> Vec<Running> {
         let mut reflectors = self.reflectors.lock();
         reflectors.stopped = true;
@@ -220,20 +244,20 @@ impl<K: Readable> Inner<K> {
     }
 }
 
-impl<K: Readable> Drop for Inner<K> {
+impl Drop for Inner {
     fn drop(&mut self) {
         self.take_running().iter().for_each(|running| running.task.abort());
         self.shared.close();
     }
 }
 
-impl<K: Readable> Clone for Informer<K> {
+impl<K> Clone for Informer<K> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self::new(Arc::clone(&self.inner))
     }
 }
 
-impl<K: Readable> fmt::Debug for Informer<K> {
+impl<K> fmt::Debug for Informer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Informer")
             .field("name", &self.inner.shared.name)
@@ -248,32 +272,40 @@ pub struct Builder<K> {
     policy: Policy,
     check: bool,
     recent: usize,
-    transform: Option<Transform<K>>,
+    decode: Decode,
+    transform: Option<Transform>,
     backoff: Backoff,
     first: Freshness,
     metrics: Metrics,
     seed: Option<u64>,
-    journal: Option<mpsc::Sender<Entry<K>>>,
+    journal: Option<Journal>,
+    kind: PhantomData<fn() -> K>,
 }
 
-impl<K> Default for Builder<K> {
+impl<K: Readable> Default for Builder<K> {
     fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Readable> Builder<K> {
+    fn new() -> Self {
         Self {
             name: None,
             policy: Policy::default(),
             check: false,
             recent: 16,
+            decode: decode_any::<K>,
             transform: None,
             backoff: Backoff::default(),
             first: Freshness::Any,
             metrics: Metrics::default(),
             seed: None,
             journal: None,
+            kind: PhantomData,
         }
     }
-}
 
-impl<K: Readable> Builder<K> {
     /// What the informer is called in logs and metrics. Default: the name of its first source.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -351,8 +383,44 @@ impl<K: Readable> Builder<K> {
     /// [`Entry`]. The informer goes no faster than the journal is read. If its receiver is dropped, it is no longer written.
     #[must_use]
     pub fn journal(mut self, journal: mpsc::Sender<Entry<K>>) -> Self {
-        self.journal = Some(journal);
+        self.journal = Some(Journal::new(journal));
         self
+    }
+}
+
+impl<K> Builder<K> {
+    /// The same options, for those who do not know the type.
+    #[must_use]
+    pub fn untyped(self) -> Builder<Untyped> {
+        let Self {
+            name,
+            policy,
+            check,
+            recent,
+            decode,
+            transform,
+            backoff,
+            first,
+            metrics,
+            seed,
+            journal,
+            ..
+        } = self;
+        let kind = PhantomData;
+        Builder {
+            name,
+            policy,
+            check,
+            recent,
+            decode,
+            transform,
+            backoff,
+            first,
+            metrics,
+            seed,
+            journal,
+            kind,
+        }
     }
 
     /// Starts the informer with its first source, on the current tokio runtime.
@@ -361,11 +429,24 @@ impl<K: Readable> Builder<K> {
     ///
     /// Outside a tokio runtime.
     pub fn start<S: Source>(self, source: S) -> Informer<K> {
+        Informer::new(self.untyped().start_any(Arc::new(source)))
+    }
+}
+
+impl Builder<Untyped> {
+    fn start_any(self, source: Arc<dyn Source>) -> Arc<Inner> {
         let name = self.name.unwrap_or_else(|| source.name().to_owned());
         let metrics = Arc::new(self.metrics.informer(&name));
-        let codec = Codec::new(self.policy, self.check, self.transform, self.recent, Arc::clone(&metrics));
+        let codec = Codec::new(
+            self.policy,
+            self.check,
+            self.decode,
+            self.transform,
+            self.recent,
+            Arc::clone(&metrics),
+        );
         let inner = Inner {
-            shared: Arc::new(Shared::new(&name, Arc::new(codec), metrics, self.journal.map(Journal::new))),
+            shared: Arc::new(Shared::new(&name, Arc::new(codec), metrics, self.journal)),
             reflectors: Mutex::default(),
             status: Arc::new(watch::Sender::new(Vec::new())),
             runtime: Handle::current(),
@@ -373,8 +454,7 @@ impl<K: Readable> Builder<K> {
             first: self.first,
             random: Mutex::new(self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)),
         };
-        let informer = Informer { inner: Arc::new(inner) };
-        informer.add_source(source);
-        informer
+        inner.add_source(source);
+        Arc::new(inner)
     }
 }

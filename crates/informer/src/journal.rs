@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use watchkeeper_core::{Cause, Change, Error, Rejection, Start, Version};
 
-use crate::object::Object;
+use crate::object::{Object, Untyped};
 use crate::plan::{End, Next};
 
 /// One entry of an informer's [journal](crate::Builder::journal).
@@ -46,22 +47,51 @@ pub enum Entry<K> {
 }
 
 /// The writer's side. Entries are noted while locks are held, and handed over when there is time to wait for the reader.
-pub(crate) struct Journal<K> {
-    noted: Mutex<VecDeque<Entry<K>>>,
+pub(crate) struct Journal {
+    noted: Mutex<VecDeque<Entry<Untyped>>>,
     /// Held while entries are handed over, which keeps them in order if there are several reflectors.
-    reader: tokio::sync::Mutex<mpsc::Sender<Entry<K>>>,
+    reader: tokio::sync::Mutex<Box<dyn Reader>>,
 }
 
-impl<K> Journal<K> {
-    pub(crate) fn new(reader: mpsc::Sender<Entry<K>>) -> Self {
-        Self { noted: Mutex::default(), reader: tokio::sync::Mutex::new(reader) }
+/// Who reads a journal, of whatever type.
+trait Reader: Send {
+    /// Waits until there is room for an entry, and gives the way to hand it over; `None` if nobody reads any more.
+    fn ready(&self) -> BoxFuture<'_, Option<HandOver<'_>>>;
+}
+
+type HandOver<'a> = Box<dyn FnOnce(Entry<Untyped>) + Send + 'a>;
+
+impl<K: 'static> Reader for mpsc::Sender<Entry<K>> {
+    fn ready(&self) -> BoxFuture<'_, Option<HandOver<'_>>> {
+        Box::pin(async {
+            let permit = self.reserve().await.ok()?;
+            Some(Box::new(|entry: Entry<Untyped>| permit.send(entry.typed())) as HandOver<'_>)
+        })
+    }
+}
+
+impl Entry<Untyped> {
+    fn typed<K>(self) -> Entry<K> {
+        match self {
+            Self::Changed(change) => Entry::Changed(change.map(Object::typed)),
+            Self::Complete(version) => Entry::Complete(version),
+            Self::Resumed => Entry::Resumed,
+            Self::Rejected(rejection) => Entry::Rejected(rejection),
+            Self::Interrupted { error, wait, next } => Entry::Interrupted { error, wait, next },
+        }
+    }
+}
+
+impl Journal {
+    pub(crate) fn new<K: 'static>(reader: mpsc::Sender<Entry<K>>) -> Self {
+        Self { noted: Mutex::default(), reader: tokio::sync::Mutex::new(Box::new(reader)) }
     }
 
-    pub(crate) fn note(&self, entry: Entry<K>) {
+    pub(crate) fn note(&self, entry: Entry<Untyped>) {
         self.noted.lock().push_back(entry);
     }
 
-    pub(crate) fn put(&self, new: Object<K>, old: Option<Object<K>>, cause: Cause) {
+    pub(crate) fn put(&self, new: Object, old: Option<Object>, cause: Cause) {
         let old = match old {
             Some(old) if !old.is_same_incarnation(&new) => {
                 self.delete(old);
@@ -72,7 +102,7 @@ impl<K> Journal<K> {
         self.note(Entry::Changed(Change { key: new.key().clone(), old, new: Some(new), cause }));
     }
 
-    pub(crate) fn delete(&self, last: Object<K>) {
+    pub(crate) fn delete(&self, last: Object) {
         let change = Change { key: last.key().clone(), old: Some(last), new: None, cause: Cause::Live };
         self.note(Entry::Changed(change));
     }
@@ -93,10 +123,10 @@ impl<K> Journal<K> {
             return;
         }
         let reader = self.reader.lock().await;
-        while let Ok(permit) = reader.reserve().await {
+        while let Some(hand_over) = reader.ready().await {
             // Taken and sent without waiting in between, so that no entry gets lost.
             let Some(entry) = self.noted.lock().pop_front() else { return };
-            permit.send(entry);
+            hand_over(entry);
         }
         self.noted.lock().clear();
     }

@@ -33,7 +33,7 @@ pub use informer::{Builder, Informer};
 pub use journal::Entry;
 pub use metadata::{Metadata, Owner};
 pub use metrics::Metrics;
-pub use object::{DecodeError, Object};
+pub use object::{AnyValue, DecodeError, Object, Untyped};
 pub use set::InformerSet;
 pub use status::{Phase, SourceId, SourceStatus};
 pub use store::{Readable, Store};

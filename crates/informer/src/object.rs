@@ -1,24 +1,40 @@
+use std::any::{Any, type_name};
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use watchkeeper_core::{Header, Key, Uid, Version};
 
 use crate::codec::{Body, Codec};
 use crate::metadata::Metadata;
+use crate::store::Readable;
+
+/// A decoded object whose type is known to whoever reads it.
+pub type AnyValue = Arc<dyn Any + Send + Sync>;
+
+/// Stands for a type that is not known at compile time, in handles such as `Object<Untyped>`.
+///
+/// Everything below the handles is compiled once, for this: a store, its writer and its subscribers move states around without
+/// knowing what is in them. [`Object::untyped`] and [`Object::typed`] lead from one form of a handle to the other; both cost
+/// nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untyped {}
 
 /// One state of one object, as the store holds it.
 ///
 /// A handle: cloning it is a reference count, and the state behind it never changes. What identifies the object and
 /// what most filters ask for is read without decoding anything; [`get`](Self::get) decodes the rest when it is needed,
 /// at most once for as long as the value is in use or among the store's recently decoded ones.
-pub struct Object<K>(Arc<Record<K>>);
+pub struct Object<K = Untyped> {
+    record: Arc<Record>,
+    kind: PhantomData<fn() -> K>,
+}
 
-pub(crate) struct Record<K> {
+pub(crate) struct Record {
     pub(crate) header: Header,
-    pub(crate) body: Body<K>,
-    pub(crate) codec: Arc<Codec<K>>,
+    pub(crate) body: Body,
+    pub(crate) codec: Arc<Codec>,
 }
 
 /// An object whose body is well-formed but not what the type it is read as expects.
@@ -33,53 +49,80 @@ pub struct DecodeError {
     pub detail: String,
 }
 
-impl<K> Object<K> {
-    pub(crate) fn new(header: Header, body: Body<K>, codec: Arc<Codec<K>>) -> Self {
-        Self(Arc::new(Record { header, body, codec }))
+impl Object {
+    pub(crate) fn new(header: Header, body: Body, codec: Arc<Codec>) -> Self {
+        Self { record: Arc::new(Record { header, body, codec }), kind: PhantomData }
     }
 
-    pub(crate) fn record(&self) -> &Arc<Record<K>> {
-        &self.0
+    /// The same state, to be read as `K`. If its store was made for another type, [`Object::get`] says so.
+    pub fn typed<K>(self) -> Object<K> {
+        Object { record: self.record, kind: PhantomData }
+    }
+}
+
+impl<K> Object<K> {
+    pub(crate) fn record(&self) -> &Arc<Record> {
+        &self.record
+    }
+
+    /// The same state, for those who do not know its type.
+    pub fn untyped(self) -> Object {
+        Object { record: self.record, kind: PhantomData }
     }
 
     /// Which object.
     pub fn key(&self) -> &Key {
-        &self.0.header.key
+        &self.record.header.key
     }
 
     /// Which incarnation of it, if the source tells incarnations apart.
     pub fn uid(&self) -> Option<&Uid> {
-        self.0.header.uid.as_ref()
+        self.record.header.uid.as_ref()
     }
 
     /// Which state of it.
     pub fn version(&self) -> &Version {
-        &self.0.header.version
+        &self.record.header.version
     }
 
     /// Moves when the desired state moves; 0 if the object has none.
     pub fn generation(&self) -> i64 {
-        self.0.header.generation
+        self.record.header.generation
     }
 
     /// Whether its deletion was asked for and waits for finalizers.
     pub fn is_deleting(&self) -> bool {
-        self.0.header.deleting
+        self.record.header.deleting
     }
 
     /// The uids of its owners.
     pub fn owners(&self) -> &[Uid] {
-        &self.0.header.owners
+        &self.record.header.owners
+    }
+
+    /// The decoded object, as [`get`](Object::get) gives it, of whatever type the store was made for.
+    pub fn value(&self) -> Result<AnyValue, DecodeError> {
+        self.record.codec.value(&self.record)
+    }
+
+    /// Labels, annotations and the rest of `metadata`, without decoding the rest of the object.
+    pub fn metadata(&self) -> Result<Metadata, DecodeError> {
+        self.record.codec.metadata(&self.record)
+    }
+
+    /// The object as JSON, if it is not held typed.
+    pub fn json(&self) -> Option<Cow<'_, [u8]>> {
+        self.record.codec.json(&self.record)
     }
 
     /// Whether both are the same incarnation of one object. Without uids, objects under one key are taken as the same.
     pub fn is_same_incarnation(&self, other: &Self) -> bool {
-        same_incarnation(&self.0.header, &other.0.header)
+        same_incarnation(&self.record.header, &other.record.header)
     }
 
     /// Whether both are known to be the same state of one object.
     pub fn is_same_state(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || same_state(&self.0.header, &other.0.header)
+        Arc::ptr_eq(&self.record, &other.record) || same_state(&self.record.header, &other.record.header)
     }
 }
 
@@ -94,26 +137,19 @@ pub(crate) fn same_state(left: &Header, right: &Header) -> bool {
         && !left.version.is_empty()
 }
 
-impl<K: DeserializeOwned + Send + Sync + 'static> Object<K> {
+impl<K: Readable> Object<K> {
     /// The decoded object. Costs one decode at the most, none if it was decoded lately or is held typed.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
-        self.0.codec.value(&self.0)
-    }
-
-    /// Labels, annotations and the rest of `metadata`, without decoding the rest of the object.
-    pub fn metadata(&self) -> Result<Metadata, DecodeError> {
-        self.0.codec.metadata(&self.0)
-    }
-
-    /// The object as JSON, if it is not held typed.
-    pub fn json(&self) -> Option<Cow<'_, [u8]>> {
-        self.0.codec.json(&self.0)
+        self.value()?.downcast().map_err(|_| DecodeError {
+            key: self.key().clone(),
+            detail: format!("its store holds values of another type than {}", type_name::<K>()),
+        })
     }
 }
 
 impl<K> Clone for Object<K> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self { record: Arc::clone(&self.record), kind: PhantomData }
     }
 }
 

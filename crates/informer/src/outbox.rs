@@ -13,15 +13,15 @@ use crate::store::State;
 ///
 /// Locked only while the store is locked (by the writer for writing, by the subscriber for reading), always in this
 /// order; so an entry and the state it points to are seen together.
-pub(crate) struct Outbox<K> {
-    pending: Mutex<Pending<K>>,
+pub(crate) struct Outbox {
+    pending: Mutex<Pending>,
     wake: Notify,
     closed: AtomicBool,
     synced: watch::Sender<bool>,
     pub(crate) metrics: SubscriberMetrics,
 }
 
-impl<K> Outbox<K> {
+impl Outbox {
     pub(crate) fn new(metrics: SubscriberMetrics) -> Self {
         Self {
             pending: Mutex::new(Pending::new()),
@@ -33,21 +33,21 @@ impl<K> Outbox<K> {
     }
 
     /// An object was put. Called with the store locked for writing.
-    pub(crate) fn put(&self, new: &Object<K>, old: Option<&Object<K>>, stamp: u32) {
+    pub(crate) fn put(&self, new: &Object, old: Option<&Object>, stamp: u32) {
         let mut pending = self.pending.lock();
         let joined = pending.put(new, old, stamp);
         self.count(&pending, joined);
     }
 
     /// An object is gone. Called with the store locked for writing.
-    pub(crate) fn delete(&self, last: &Object<K>, stamp: u32) {
+    pub(crate) fn delete(&self, last: &Object, stamp: u32) {
         let mut pending = self.pending.lock();
         let joined = pending.delete(last, stamp);
         self.count(&pending, joined);
     }
 
     /// Counted by the writer: a subscriber that has stalled does not count itself.
-    fn count(&self, pending: &Pending<K>, joined: bool) {
+    fn count(&self, pending: &Pending, joined: bool) {
         self.metrics.pending.set(pending.len() as i64);
         if joined {
             self.metrics.coalesced.inc();
@@ -55,7 +55,7 @@ impl<K> Outbox<K> {
     }
 
     /// Shows every object of the store (again): to a new subscriber as unseen, else as a resync.
-    pub(crate) fn show_all(&self, state: &State<K>, as_new: bool, stamp: u32) {
+    pub(crate) fn show_all(&self, state: &State, as_new: bool, stamp: u32) {
         let mut pending = self.pending.lock();
         for object in state.objects() {
             if as_new {
@@ -73,7 +73,7 @@ impl<K> Outbox<K> {
     }
 
     /// Takes the next change. Called with the store locked for reading.
-    pub(crate) fn take(&self, state: &State<K>) -> Option<(Change<Object<K>>, u32)> {
+    pub(crate) fn take(&self, state: &State) -> Option<(Change<Object>, u32)> {
         self.pending.lock().take(|key| state.get(key).cloned())
     }
 

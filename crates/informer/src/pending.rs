@@ -12,16 +12,16 @@ use watchkeeper_core::{Cause, Change, Key};
 use crate::object::Object;
 
 /// What the subscriber knows of a key that has changed.
-enum Entry<K> {
+enum Entry {
     /// Nothing: it has not seen this object yet.
     Unseen(Key),
     /// This state.
-    Seen(Object<K>),
+    Seen(Object),
     /// A state of an incarnation that is gone; this was its last one.
-    Gone(Object<K>),
+    Gone(Object),
 }
 
-impl<K> Entry<K> {
+impl Entry {
     fn key(&self) -> &Key {
         match self {
             Self::Unseen(key) => key,
@@ -41,9 +41,9 @@ enum Initial {
     Over,
 }
 
-pub(crate) struct Pending<K> {
+pub(crate) struct Pending {
     /// Entry number `n` is at `n - first`. A hole is an entry that became moot.
-    entries: VecDeque<Option<(Entry<K>, u32)>>,
+    entries: VecDeque<Option<(Entry, u32)>>,
     first: u64,
     /// Numbers of the entries that are not holes, by key.
     by_key: HashTable<u64>,
@@ -54,7 +54,7 @@ pub(crate) struct Pending<K> {
 /// Holes are tolerated up to this many more than there are entries.
 const SPARE_HOLES: usize = 64;
 
-impl<K> Pending<K> {
+impl Pending {
     pub(crate) fn new() -> Self {
         Self {
             entries: VecDeque::new(),
@@ -70,7 +70,7 @@ impl<K> Pending<K> {
     }
 
     /// An object was put; `old` is the state before, if there was one. Says whether this joined a waiting entry.
-    pub(crate) fn put(&mut self, new: &Object<K>, old: Option<&Object<K>>, stamp: u32) -> bool {
+    pub(crate) fn put(&mut self, new: &Object, old: Option<&Object>, stamp: u32) -> bool {
         let recreated = old.is_some_and(|old| !old.is_same_incarnation(new));
         let Some(entry) = self.find(new.key()) else {
             self.push(
@@ -90,7 +90,7 @@ impl<K> Pending<K> {
     }
 
     /// An object is gone; `last` is the last state that is known of it. Says whether this joined a waiting entry.
-    pub(crate) fn delete(&mut self, last: &Object<K>, stamp: u32) -> bool {
+    pub(crate) fn delete(&mut self, last: &Object, stamp: u32) -> bool {
         match self.find(last.key()) {
             None => {
                 self.push(Entry::Gone(last.clone()), stamp);
@@ -105,7 +105,7 @@ impl<K> Pending<K> {
     }
 
     /// The object is to be shown again though it has not changed.
-    pub(crate) fn show_again(&mut self, object: &Object<K>, stamp: u32) {
+    pub(crate) fn show_again(&mut self, object: &Object, stamp: u32) {
         if self.find(object.key()).is_none() {
             self.push(Entry::Seen(object.clone()), stamp);
         }
@@ -130,10 +130,7 @@ impl<K> Pending<K> {
     }
 
     /// Takes the oldest entry as a change, with the store's current state of its key, and the stamp it was made with.
-    pub(crate) fn take(
-        &mut self,
-        current: impl Fn(&Key) -> Option<Object<K>>,
-    ) -> Option<(Change<Object<K>>, u32)> {
+    pub(crate) fn take(&mut self, current: impl Fn(&Key) -> Option<Object>) -> Option<(Change<Object>, u32)> {
         loop {
             self.drop_leading_holes();
             let initial = match self.initial {
@@ -144,7 +141,7 @@ impl<K> Pending<K> {
             let (entry, stamp) = self.pop()?;
             let now = current(entry.key());
             let cause = if initial { Cause::Initial } else { Cause::Live };
-            let change = |old: Option<Object<K>>, new: Option<Object<K>>, cause| {
+            let change = |old: Option<Object>, new: Option<Object>, cause| {
                 let key = new.as_ref().or(old.as_ref()).map(|object| object.key().clone())?;
                 Some((Change { key, old, new, cause }, stamp))
             };
@@ -168,20 +165,20 @@ impl<K> Pending<K> {
         self.hasher.hash_one(key)
     }
 
-    fn find(&mut self, key: &Key) -> Option<&mut Entry<K>> {
+    fn find(&mut self, key: &Key) -> Option<&mut Entry> {
         let hash = self.hash(key);
         let at = *self.by_key.find(hash, |&number| entry(&self.entries, self.first, number).key() == key)?;
         self.entries.get_mut((at - self.first) as usize)?.as_mut().map(|(entry, _)| entry)
     }
 
-    fn push(&mut self, new: Entry<K>, stamp: u32) {
+    fn push(&mut self, new: Entry, stamp: u32) {
         let number = self.first + self.entries.len() as u64;
         let hash = self.hash(new.key());
         self.entries.push_back(Some((new, stamp)));
         self.index(hash, number);
     }
 
-    fn push_front(&mut self, new: Entry<K>, stamp: u32) {
+    fn push_front(&mut self, new: Entry, stamp: u32) {
         // An entry was just popped, so there is a number before `first`.
         self.first -= 1;
         let hash = self.hash(new.key());
@@ -194,7 +191,7 @@ impl<K> Pending<K> {
         by_key.insert_unique(hash, number, |&number| hasher.hash_one(entry(entries, *first, number).key()));
     }
 
-    fn pop(&mut self) -> Option<(Entry<K>, u32)> {
+    fn pop(&mut self) -> Option<(Entry, u32)> {
         let key = self.entries.front()?.as_ref()?.0.key().clone();
         self.unindex(&key);
         self.first += 1;
@@ -249,7 +246,7 @@ impl<K> Pending<K> {
 }
 
 /// The entry with a number that is in the index.
-fn entry<K>(entries: &VecDeque<Option<(Entry<K>, u32)>>, first: u64, number: u64) -> &Entry<K> {
+fn entry(entries: &VecDeque<Option<(Entry, u32)>>, first: u64, number: u64) -> &Entry {
     match &entries[(number - first) as usize] {
         Some((entry, _)) => entry,
         None => unreachable!("a hole is not in the index"),
@@ -264,16 +261,23 @@ mod tests {
     use watchkeeper_core::{Document, Projection};
 
     use super::*;
-    use crate::codec::{Codec, Policy};
+    use crate::codec::{Codec, Policy, decode_any};
     use crate::metrics::Metrics;
 
-    type Item = Object<IgnoredAny>;
+    type Item = Object;
 
-    fn codec() -> Arc<Codec<IgnoredAny>> {
-        Arc::new(Codec::new(Policy::Packed, false, None, 0, Arc::new(Metrics::default().informer("test"))))
+    fn codec() -> Arc<Codec> {
+        Arc::new(Codec::new(
+            Policy::Packed,
+            false,
+            decode_any::<IgnoredAny>,
+            None,
+            0,
+            Arc::new(Metrics::default().informer("test")),
+        ))
     }
 
-    fn object(codec: &Arc<Codec<IgnoredAny>>, name: usize, version: u64) -> Item {
+    fn object(codec: &Arc<Codec>, name: usize, version: u64) -> Item {
         let json = format!(r#"{{"metadata":{{"name":"n{name}","uid":"u","resourceVersion":"{version}"}}}}"#);
         codec.pack(Document::read(json.as_bytes(), &Projection::default()).unwrap()).unwrap()
     }

@@ -15,13 +15,12 @@ use crate::journal::Entry;
 use crate::plan::{End, Ended, Plan};
 use crate::shared::{Origin, Shared, Write};
 use crate::status::Phase;
-use crate::store::Readable;
 
 /// Keeps one part of a store equal to one source, for as long as it is polled.
-pub(crate) struct Reflector<K: Readable, S> {
-    pub(crate) source: S,
+pub(crate) struct Reflector {
+    pub(crate) source: Arc<dyn Source>,
     pub(crate) capabilities: Capabilities,
-    pub(crate) shared: Arc<Shared<K>>,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) part: u16,
     pub(crate) plan: Plan,
     /// Whether it has run before.
@@ -59,7 +58,7 @@ struct Progress {
     position: Option<Version>,
 }
 
-impl<K: Readable, S: Source> Reflector<K, S> {
+impl Reflector {
     /// Runs until it is dropped. Panics of the source are failures like others; those outside of it begin the run again.
     pub(crate) async fn supervised(self) {
         let supervisor = self.shared.metrics.supervisor().clone();
@@ -300,7 +299,7 @@ fn is_replay(order: Order, position: &Version, known: &Version) -> bool {
     matches!(order, Order::Total) && order.compare(position, known).is_some_and(|compared| compared.is_le())
 }
 
-fn reject<K: Readable>(shared: &Shared<K>, source: &str, rejection: &Rejection) {
+fn reject(shared: &Shared, source: &str, rejection: &Rejection) {
     shared.metrics.rejected(rejection.reason.as_str());
     shared.journal.iter().for_each(|journal| journal.note(Entry::Rejected(rejection.clone())));
     tracing::warn!(informer = %shared.name, source, %rejection, "rejected");

@@ -1,4 +1,4 @@
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
@@ -20,7 +20,7 @@ pub struct InformerSet {
 }
 
 /// By type and by what the source watches.
-type Known = HashMap<(TypeId, String), Weak<dyn Any + Send + Sync>>;
+type Known = HashMap<(TypeId, String), Weak<Inner>>;
 
 impl InformerSet {
     /// An empty set, whose informers count in `metrics`.
@@ -41,14 +41,12 @@ impl InformerSet {
     ) -> Informer<K> {
         let mut known = self.known.lock();
         let key = (TypeId::of::<K>(), source.identity());
-        let running = known.get(&key).and_then(Weak::upgrade).and_then(|any| any.downcast::<Inner<K>>().ok());
-        if let Some(inner) = running {
-            return Informer { inner };
+        if let Some(inner) = known.get(&key).and_then(Weak::upgrade) {
+            return Informer::new(inner);
         }
         known.retain(|_, informer| informer.strong_count() > 0);
         let informer = options(Informer::builder().metrics(&self.metrics)).start(source);
-        let any: Arc<dyn Any + Send + Sync> = Arc::clone(&informer.inner) as _;
-        known.insert(key, Arc::downgrade(&any));
+        known.insert(key, Arc::downgrade(&informer.inner));
         informer
     }
 

@@ -19,18 +19,18 @@ use crate::journal::{Entry, Journal};
 use crate::metrics::InformerMetrics;
 use crate::object::{DecodeError, Object, same_incarnation, same_state};
 use crate::outbox::Outbox;
-use crate::store::{NamedExtract, Part, Readable, State};
+use crate::store::{NamedExtract, Part, State};
 
 /// What an informer's handles and its reflectors share.
-pub(crate) struct Shared<K: Readable> {
+pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
-    pub(crate) state: RwLock<State<K>>,
-    pub(crate) codec: Arc<Codec<K>>,
+    pub(crate) state: RwLock<State>,
+    pub(crate) codec: Arc<Codec>,
     pub(crate) metrics: Arc<InformerMetrics>,
     /// For those who want to know everything.
-    pub(crate) journal: Option<Journal<K>>,
+    pub(crate) journal: Option<Journal>,
     /// Held for the length of a batch: whoever holds it is the one writer. Never taken while `state` is locked.
-    extracts: Mutex<Vec<NamedExtract<K>>>,
+    extracts: Mutex<Vec<NamedExtract>>,
     hasher: DefaultHashBuilder,
     born: Instant,
     /// Wakes whoever waits for the store to get somewhere.
@@ -69,18 +69,18 @@ pub(crate) struct Origin {
 }
 
 /// A write that will change something, with everything computed that can be computed without the lock.
-enum Step<K> {
-    Put { object: Object<K>, epoch: u32, values: Vec<Option<Box<dyn Any + Send>>> },
-    Delete { slot: u32, last: Option<Object<K>> },
+enum Step {
+    Put { object: Object, epoch: u32, values: Vec<Option<Box<dyn Any + Send>>> },
+    Delete { slot: u32, last: Option<Object> },
     Listed { slot: u32 },
 }
 
-impl<K: Readable> Shared<K> {
+impl Shared {
     pub(crate) fn new(
         name: &str,
-        codec: Arc<Codec<K>>,
+        codec: Arc<Codec>,
         metrics: Arc<InformerMetrics>,
-        journal: Option<Journal<K>>,
+        journal: Option<Journal>,
     ) -> Self {
         Self {
             name: name.into(),
@@ -180,7 +180,7 @@ impl<K: Readable> Shared<K> {
         (state.unlisted(part).count(), state.count(part))
     }
 
-    pub(crate) fn add_index(&self, name: &str, extract: Arc<dyn Extract<K>>) -> usize {
+    pub(crate) fn add_index(&self, name: &str, extract: Arc<dyn Extract>) -> usize {
         let mut extracts = self.extracts.lock();
         let mut index = extract.empty();
         let objects: Vec<_> =
@@ -193,7 +193,7 @@ impl<K: Readable> Shared<K> {
     }
 
     /// Attaches a subscriber; it will be shown everything that is there.
-    pub(crate) fn attach(&self, outbox: &Arc<Outbox<K>>) {
+    pub(crate) fn attach(&self, outbox: &Arc<Outbox>) {
         let mut state = self.state.write();
         outbox.show_all(&state, true, self.stamp());
         if is_synced(&state) {
@@ -202,7 +202,7 @@ impl<K: Readable> Shared<K> {
         state.outboxes.push(Arc::clone(outbox));
     }
 
-    pub(crate) fn detach(&self, outbox: &Arc<Outbox<K>>) {
+    pub(crate) fn detach(&self, outbox: &Arc<Outbox>) {
         self.state.write().outboxes.retain(|other| !Arc::ptr_eq(other, outbox));
         outbox.close();
     }
@@ -229,9 +229,9 @@ impl<K: Readable> Shared<K> {
         &self,
         origin: Origin,
         write: Write,
-        extracts: &[NamedExtract<K>],
+        extracts: &[NamedExtract],
         reject: &mut dyn FnMut(Rejection),
-    ) -> Option<Step<K>> {
+    ) -> Option<Step> {
         let (known, epoch) = {
             let state = self.state.read();
             let known = state.find(write.key()).map(|(slot, object, part)| (slot, object.clone(), part));
@@ -285,7 +285,7 @@ impl<K: Readable> Shared<K> {
         }
     }
 
-    fn prepare_delete(&self, origin: Origin, document: Document, known: (u32, Object<K>)) -> Option<Step<K>> {
+    fn prepare_delete(&self, origin: Origin, document: Document, known: (u32, Object)) -> Option<Step> {
         let (slot, old) = known;
         let header = &document.header;
         let another = !same_incarnation(header, &old.record().header);
@@ -299,19 +299,14 @@ impl<K: Readable> Shared<K> {
     }
 
     /// Makes an object of a document. Decoding and transforming are the user's code, which may panic.
-    fn pack(&self, document: Document) -> Result<Object<K>, DecodeError> {
+    fn pack(&self, document: Document) -> Result<Object, DecodeError> {
         let key = document.header.key.clone();
         catch_unwind(AssertUnwindSafe(|| self.codec.pack(document))).unwrap_or_else(|_| {
             Err(DecodeError { key, detail: "decoding or transforming it panicked".into() })
         })
     }
 
-    fn extract(
-        &self,
-        name: &str,
-        extract: &dyn Extract<K>,
-        object: &Object<K>,
-    ) -> Option<Box<dyn Any + Send>> {
+    fn extract(&self, name: &str, extract: &dyn Extract, object: &Object) -> Option<Box<dyn Any + Send>> {
         match extract.extract(object) {
             Ok(values) => Some(values),
             Err(error) => {
@@ -322,7 +317,7 @@ impl<K: Readable> Shared<K> {
         }
     }
 
-    fn commit(&self, origin: Origin, steps: Vec<Step<K>>, position: Option<Version>) {
+    fn commit(&self, origin: Origin, steps: Vec<Step>, position: Option<Version>) {
         if steps.is_empty() && position.is_none() {
             return;
         }
@@ -353,7 +348,7 @@ impl<K: Readable> Shared<K> {
         self.publish(state);
     }
 
-    fn remove(&self, state: &mut State<K>, slot: u32, last: Option<Object<K>>, stamp: u32) {
+    fn remove(&self, state: &mut State, slot: u32, last: Option<Object>, stamp: u32) {
         let Some(removed) = state.remove(slot) else { return };
         self.metrics.deleted.inc();
         let last = last.unwrap_or(removed);
@@ -363,7 +358,7 @@ impl<K: Readable> Shared<K> {
         }
     }
 
-    fn remove_unlisted(&self, state: &mut State<K>, part: u16) {
+    fn remove_unlisted(&self, state: &mut State, part: u16) {
         let stamp = self.stamp();
         let gone: Vec<u32> = state.unlisted(part).collect();
         for slot in gone {
@@ -371,7 +366,7 @@ impl<K: Readable> Shared<K> {
         }
     }
 
-    fn note_synced(&self, state: &mut State<K>) {
+    fn note_synced(&self, state: &mut State) {
         if is_synced(state) {
             self.metrics.synced.set(1);
             state.outboxes.iter().for_each(|outbox| outbox.initial_complete());
@@ -379,7 +374,7 @@ impl<K: Readable> Shared<K> {
     }
 
     /// Lets go of the lock, then tells the subscribers.
-    fn publish(&self, state: parking_lot::RwLockWriteGuard<'_, State<K>>) {
+    fn publish(&self, state: parking_lot::RwLockWriteGuard<'_, State>) {
         self.metrics.objects.set(state.len() as i64);
         self.metrics.bytes.set(state.bytes as i64);
         let state = parking_lot::RwLockWriteGuard::downgrade(state);
@@ -414,7 +409,7 @@ impl<K: Readable> Shared<K> {
         let mut from = 0;
         loop {
             let _writer = self.extracts.lock();
-            let some: Vec<(u32, Object<K>)> = {
+            let some: Vec<(u32, Object)> = {
                 let state = self.state.read();
                 state.objects_from(from).take(64).map(|(slot, object)| (slot, object.clone())).collect()
             };
@@ -429,13 +424,13 @@ impl<K: Readable> Shared<K> {
     }
 }
 
-fn is_synced<K>(state: &State<K>) -> bool {
+fn is_synced(state: &State) -> bool {
     let mut live = state.parts.iter().filter(|part| part.live).peekable();
     live.peek().is_some() && live.all(|part| part.synced)
 }
 
 /// Whether what a source says of an object is new to the store.
-fn news<K>(origin: Origin, said: &Header, known: &Object<K>) -> bool {
+fn news(origin: Origin, said: &Header, known: &Object) -> bool {
     let held = &known.record().header;
     if same_state(said, held) {
         return false;

@@ -10,7 +10,7 @@ use watchkeeper_core::{Key, Uid, Version};
 
 use crate::index::{Entries, Extract, Extractor, Index, IndexError, Slots, UserIndex};
 use crate::informer::Inner;
-use crate::object::Object;
+use crate::object::{Object, Untyped};
 use crate::outbox::Outbox;
 
 /// What a store can hold: anything that can be decoded and shared.
@@ -32,14 +32,31 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Readable for T {}
 ///   itself did.
 ///
 /// A store is a handle; while any handle is alive, the informer goes on.
-pub struct Store<K: Readable> {
-    pub(crate) inner: Arc<Inner<K>>,
+pub struct Store<K = Untyped> {
+    pub(crate) inner: Arc<Inner>,
+    kind: PhantomData<fn() -> K>,
 }
 
-impl<K: Readable> Store<K> {
+impl Store {
+    /// The same store, to be read as one of `K`.
+    pub fn typed<K>(&self) -> Store<K> {
+        Store::new(Arc::clone(&self.inner))
+    }
+}
+
+impl<K> Store<K> {
+    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, kind: PhantomData }
+    }
+
+    /// The same store, for those who do not know its type.
+    pub fn untyped(&self) -> Store {
+        Store::new(Arc::clone(&self.inner))
+    }
+
     /// The object under a key.
     pub fn get(&self, key: &Key) -> Option<Object<K>> {
-        self.read(|state| state.get(key).cloned())
+        self.read(|state| state.get(key).cloned()).map(Object::typed)
     }
 
     /// Whether there is an object under a key.
@@ -49,17 +66,17 @@ impl<K: Readable> Store<K> {
 
     /// All objects, in no particular order.
     pub fn list(&self) -> Vec<Object<K>> {
-        self.read(|state| state.objects().cloned().collect())
+        typed(self.read(|state| state.objects().cloned().collect()))
     }
 
     /// All objects of a namespace, in no particular order.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Object<K>> {
-        self.read(|state| state.gather(state.namespaces.get(namespace)))
+        typed(self.read(|state| state.gather(state.namespaces.get(namespace))))
     }
 
     /// All objects that name this owner, in no particular order.
     pub fn owned_by(&self, owner: &Uid) -> Vec<Object<K>> {
-        self.read(|state| state.gather(state.owners.get(owner)))
+        typed(self.read(|state| state.gather(state.owners.get(owner))))
     }
 
     /// The namespaces in which there is an object.
@@ -87,7 +104,11 @@ impl<K: Readable> Store<K> {
         V: Hash + Eq + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
         F: Fn(&Object<K>) -> Result<I, IndexError> + Send + Sync + 'static,
+        K: 'static,
     {
+        let function = move |object: &Object| {
+            function(&object.clone().typed()).map(|values| values.into_iter().collect::<Vec<V>>())
+        };
         let at = self.inner.shared.add_index(name, Arc::new(Extractor::new(function)));
         Index { store: self.clone(), at, value: PhantomData }
     }
@@ -118,29 +139,33 @@ impl<K: Readable> Store<K> {
         }
     }
 
-    pub(crate) fn read<T>(&self, look: impl FnOnce(&State<K>) -> T) -> T {
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.inner.shared.state.read())
     }
 }
 
-impl<K: Readable> Clone for Store<K> {
+impl<K> Clone for Store<K> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self::new(Arc::clone(&self.inner))
     }
 }
 
+fn typed<K>(objects: Vec<Object>) -> Vec<Object<K>> {
+    objects.into_iter().map(Object::typed).collect()
+}
+
 /// Everything that changes in one step: objects, indexes, and what waits for whom.
-pub(crate) struct State<K> {
+pub(crate) struct State {
     /// Slots by key. Slots hold the objects, so that indexes need four bytes for each entry.
     table: HashTable<Place>,
     hasher: DefaultHashBuilder,
-    slots: Vec<Slot<K>>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
     namespaces: Entries<Box<str>>,
     owners: Entries<Uid>,
     indexes: Vec<Box<dyn UserIndex>>,
     pub(crate) parts: Vec<Part>,
-    pub(crate) outboxes: Vec<Arc<Outbox<K>>>,
+    pub(crate) outboxes: Vec<Arc<Outbox>>,
     pub(crate) bytes: usize,
 }
 
@@ -151,8 +176,8 @@ struct Place {
     slot: u32,
 }
 
-struct Slot<K> {
-    object: Option<Object<K>>,
+struct Slot {
+    object: Option<Object>,
     /// The snapshot that listed it last.
     epoch: u32,
     /// The part it belongs to.
@@ -169,7 +194,7 @@ pub(crate) struct Part {
     pub(crate) epoch: u32,
 }
 
-impl<K> State<K> {
+impl State {
     pub(crate) fn new() -> Self {
         Self {
             table: HashTable::new(),
@@ -189,26 +214,26 @@ impl<K> State<K> {
         self.table.len()
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<&Object<K>> {
+    pub(crate) fn get(&self, key: &Key) -> Option<&Object> {
         self.object(self.slot(key)?)
     }
 
     /// The object under a key and the part it belongs to.
-    pub(crate) fn find(&self, key: &Key) -> Option<(u32, &Object<K>, u16)> {
+    pub(crate) fn find(&self, key: &Key) -> Option<(u32, &Object, u16)> {
         let slot = self.slot(key)?;
         Some((slot, self.object(slot)?, self.slots[slot as usize].part))
     }
 
-    pub(crate) fn object(&self, slot: u32) -> Option<&Object<K>> {
+    pub(crate) fn object(&self, slot: u32) -> Option<&Object> {
         self.slots.get(slot as usize)?.object.as_ref()
     }
 
-    pub(crate) fn objects(&self) -> impl Iterator<Item = &Object<K>> {
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &Object> {
         self.slots.iter().filter_map(|slot| slot.object.as_ref())
     }
 
     /// Slots and objects, from a slot on: for walks that let go of the lock in between.
-    pub(crate) fn objects_from(&self, from: u32) -> impl Iterator<Item = (u32, &Object<K>)> {
+    pub(crate) fn objects_from(&self, from: u32) -> impl Iterator<Item = (u32, &Object)> {
         let slots = self.slots.get(from as usize..).unwrap_or_default();
         (from..).zip(slots).filter_map(|(at, slot)| Some((at, slot.object.as_ref()?)))
     }
@@ -219,7 +244,7 @@ impl<K> State<K> {
         (0..)
             .zip(&self.slots)
             .filter(move |(_, slot)| slot.part == part && slot.epoch != epoch)
-            .filter_map(|(at, slot): (u32, &Slot<K>)| slot.object.as_ref().map(|_| at))
+            .filter_map(|(at, slot): (u32, &Slot)| slot.object.as_ref().map(|_| at))
     }
 
     pub(crate) fn count(&self, part: u16) -> usize {
@@ -242,11 +267,11 @@ impl<K> State<K> {
     /// Puts an object, with its values for each user index, and gives the one that was there.
     pub(crate) fn put(
         &mut self,
-        object: Object<K>,
+        object: Object,
         part: u16,
         epoch: u32,
         values: Vec<Option<Box<dyn Any + Send>>>,
-    ) -> Option<Object<K>> {
+    ) -> Option<Object> {
         self.bytes += object.record().body.bytes();
         let (slot, old) = match self.slot(object.key()) {
             Some(slot) => (slot, self.slots[slot as usize].object.take()),
@@ -273,14 +298,14 @@ impl<K> State<K> {
     }
 
     /// Exchanges an object for another form of the same state.
-    pub(crate) fn exchange(&mut self, slot: u32, object: Object<K>) {
+    pub(crate) fn exchange(&mut self, slot: u32, object: Object) {
         if let Some(old) = self.slots[slot as usize].object.as_mut() {
             self.bytes = self.bytes + object.record().body.bytes() - old.record().body.bytes();
             *old = object;
         }
     }
 
-    pub(crate) fn remove(&mut self, slot: u32) -> Option<Object<K>> {
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<Object> {
         let object = self.slots[slot as usize].object.take()?;
         let hash = self.hash(object.key());
         if let Ok(entry) = self.table.find_entry(spread(hash), |place| place.slot == slot) {
@@ -298,14 +323,14 @@ impl<K> State<K> {
         Some(object)
     }
 
-    fn unindex_owners(&mut self, slot: u32, old: &Object<K>, new: Option<&Object<K>>) {
+    fn unindex_owners(&mut self, slot: u32, old: &Object, new: Option<&Object>) {
         let kept = new.map_or(&[][..], Object::owners);
         for owner in old.owners().iter().filter(|owner| !kept.contains(owner)) {
             self.owners.remove(owner, slot);
         }
     }
 
-    fn gather(&self, slots: Option<&Slots>) -> Vec<Object<K>> {
+    fn gather(&self, slots: Option<&Slots>) -> Vec<Object> {
         slots.map_or_else(Vec::new, |slots| {
             slots.iter().filter_map(|slot| self.object(slot)).cloned().collect()
         })
@@ -337,7 +362,7 @@ fn spread(hash: u32) -> u64 {
 }
 
 /// A user's index function, with the name it is reported under.
-pub(crate) struct NamedExtract<K> {
+pub(crate) struct NamedExtract {
     pub(crate) name: String,
-    pub(crate) extract: Arc<dyn Extract<K>>,
+    pub(crate) extract: Arc<dyn Extract>,
 }

@@ -1,17 +1,18 @@
 use std::future::Future;
+use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use watchkeeper_core::Change;
 
 use crate::informer::Inner;
-use crate::object::Object;
+use crate::object::{Object, Untyped};
 use crate::outbox::Outbox;
-use crate::store::Readable;
 
 /// The changes of a store, as one subscriber sees them.
 ///
@@ -32,9 +33,15 @@ use crate::store::Readable;
 /// looked at.
 ///
 /// Dropping a subscription ends it. While it is alive, the informer goes on.
-pub struct Subscription<K: Readable> {
-    inner: Arc<Inner<K>>,
-    outbox: Arc<Outbox<K>>,
+pub struct Subscription<K = Untyped> {
+    changes: Changes,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// The same, of whatever type.
+struct Changes {
+    inner: Arc<Inner>,
+    outbox: Arc<Outbox>,
     resync: Option<Resync>,
 }
 
@@ -43,23 +50,54 @@ struct Resync {
     due: Instant,
 }
 
-impl<K: Readable> Subscription<K> {
-    pub(crate) fn new(inner: Arc<Inner<K>>, name: &str) -> Self {
+impl<K> Subscription<K> {
+    pub(crate) fn new(inner: Arc<Inner>, name: &str) -> Self {
         let outbox = Arc::new(Outbox::new(inner.shared.metrics.subscriber(name)));
         inner.shared.attach(&outbox);
-        Self { inner, outbox, resync: None }
+        Self { changes: Changes { inner, outbox, resync: None }, kind: PhantomData }
     }
 
     /// From now on, every object is shown again after each `period`, with
     /// [`Cause::Resync`](watchkeeper_core::Cause::Resync), unless a change of it waits anyway. Local: nobody is asked.
     #[must_use]
     pub fn resync(mut self, period: Duration) -> Self {
-        self.resync = Instant::now().checked_add(period).map(|due| Resync { every: period, due });
+        let due = Instant::now().checked_add(period);
+        self.changes.resync = due.map(|due| Resync { every: period, due });
         self
     }
 
     /// The next change; `None` when the informer was stopped. Cancel-safe: a change is taken or it is not.
     pub async fn next(&mut self) -> Option<Change<Object<K>>> {
+        self.changes.next().await.map(|change| change.map(Object::typed))
+    }
+
+    /// The next change, if there is one now.
+    pub fn try_next(&mut self) -> Option<Change<Object<K>>> {
+        self.changes.try_next().map(|change| change.map(Object::typed))
+    }
+
+    /// Resolves when this subscriber has seen everything that was there when it came (it has, when it asks for the next
+    /// change after the last of them), or when the informer is stopped: then the answer is `false`.
+    pub fn synced(&self) -> impl Future<Output = bool> + Send + 'static {
+        self.changes.synced()
+    }
+
+    /// Calls a handler for every change, in a task of its own, one change after the other. A handler that panics is
+    /// counted and called again for the next change.
+    pub fn handle<F, R>(self, mut handler: F) -> Handler
+    where
+        F: FnMut(Change<Object<K>>) -> R + Send + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
+        self.changes.handle(Box::new(move |change| handler(change.map(Object::typed)).boxed()))
+    }
+}
+
+/// What is called for each change.
+type Call = Box<dyn FnMut(Change<Object>) -> BoxFuture<'static, ()> + Send>;
+
+impl Changes {
+    async fn next(&mut self) -> Option<Change<Object>> {
         loop {
             self.outbox.note_progress();
             if self.resync.as_ref().is_some_and(|resync| resync.due <= Instant::now()) {
@@ -79,8 +117,7 @@ impl<K: Readable> Subscription<K> {
         }
     }
 
-    /// The next change, if there is one now.
-    pub fn try_next(&mut self) -> Option<Change<Object<K>>> {
+    fn try_next(&mut self) -> Option<Change<Object>> {
         let shared = &self.inner.shared;
         let (change, stamp) = self.outbox.take(&shared.state.read())?;
         let delay = shared.stamp().wrapping_sub(stamp);
@@ -89,39 +126,27 @@ impl<K: Readable> Subscription<K> {
         Some(change)
     }
 
-    /// Resolves when this subscriber has seen everything that was there when it came (it has, when it asks for the next
-    /// change after the last of them), or when the informer is stopped: then the answer is `false`.
-    pub fn synced(&self) -> impl Future<Output = bool> + Send + 'static {
+    fn synced(&self) -> impl Future<Output = bool> + Send + use<> {
         let mut synced = self.outbox.synced();
         async move { synced.wait_for(|synced| *synced).await.is_ok() }
     }
 
-    /// Calls a handler for every change, in a task of its own, one change after the other. A handler that panics is
-    /// counted and called again for the next change.
-    pub fn handle<F, R>(self, handler: F) -> Handler
-    where
-        F: FnMut(Change<Object<K>>) -> R + Send + 'static,
-        R: Future<Output = ()> + Send + 'static,
-    {
+    fn handle(self, call: Call) -> Handler {
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let synced = self.synced();
         let task = tokio::spawn(async move {
             let supervisor = self.inner.shared.metrics.supervisor().clone();
             let name = format!("handler of {}", self.inner.shared.name);
-            let state = (self, handler, stopped);
-            let handled = supervisor.run_with(&name, state, |(subscription, handler, stopped)| {
-                Box::pin(subscription.handle_all(handler, stopped))
+            let state = (self, call, stopped);
+            let handled = supervisor.run_with(&name, state, |(changes, call, stopped)| {
+                Box::pin(changes.handle_all(call, stopped))
             });
             handled.await;
         });
         Handler { stop, task, synced: synced.boxed().shared() }
     }
 
-    async fn handle_all<F, R>(&mut self, handler: &mut F, stopped: &mut tokio::sync::watch::Receiver<bool>)
-    where
-        F: FnMut(Change<Object<K>>) -> R,
-        R: Future<Output = ()>,
-    {
+    async fn handle_all(&mut self, call: &mut Call, stopped: &mut tokio::sync::watch::Receiver<bool>) {
         loop {
             // An error means that the handle was dropped, which stops as well.
             let change = tokio::select! {
@@ -131,7 +156,7 @@ impl<K: Readable> Subscription<K> {
             };
             let Some(change) = change else { break };
             let key = change.key.clone();
-            let called = AssertUnwindSafe(async { handler(change).await });
+            let called = AssertUnwindSafe(async { call(change).await });
             if called.catch_unwind().await.is_err() {
                 self.outbox.metrics.panics.inc();
                 tracing::error!(informer = %self.inner.shared.name, object = %key, "handler panicked");
@@ -149,7 +174,7 @@ impl<K: Readable> Subscription<K> {
     }
 }
 
-impl<K: Readable> Drop for Subscription<K> {
+impl Drop for Changes {
     fn drop(&mut self) {
         self.inner.shared.detach(&self.outbox);
     }

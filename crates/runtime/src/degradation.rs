@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use watchkeeper_informer::{Informer, Readable, SourceStatus};
+use watchkeeper_informer::{Informer, SourceStatus};
 
 use crate::health::Checks;
 use crate::metrics::Metrics;
@@ -13,14 +13,14 @@ use crate::metrics::Metrics;
 pub(crate) struct Kept {
     pub(crate) name: Arc<str>,
     pub(crate) status: watch::Receiver<Vec<SourceStatus>>,
-    _informer: Box<dyn Send + Sync>,
+    _informer: Informer,
 }
 
 impl Kept {
-    pub(crate) fn new<K: Readable>(informer: Informer<K>) -> Self {
+    pub(crate) fn new(informer: Informer) -> Self {
         let status = informer.watch_status();
         let name = status.borrow().first().map_or("source", |status| &status.name).into();
-        Self { name, status, _informer: Box::new(informer) }
+        Self { name, status, _informer: informer }
     }
 
     /// Resolves when everything was listed once.

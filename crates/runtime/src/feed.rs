@@ -11,14 +11,14 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 use watchkeeper_client::Client;
 use watchkeeper_core::{Cause as Why, Change, ChangeKind, Key};
-use watchkeeper_informer::{Informer, InformerSet, Object, Readable, SourceStatus, Subscription};
+use watchkeeper_informer::{Informer, InformerSet, Object, SourceStatus, Subscription};
 use watchkeeper_queue::{Add, Priority, Queue};
 use watchkeeper_supervision::Supervisor;
 
 use crate::cause::{Cause, Causes};
 use crate::hot_loop::HotLoops;
 use crate::request::WorkKey;
-use crate::watch::{Origin, Rules, Watch, Wrote};
+use crate::watch::{AnyWatch, Origin, Rules, Wrote};
 
 /// After so many changes in a row without waiting, others get their turn.
 const TURN: u32 = 128;
@@ -63,43 +63,33 @@ pub(crate) struct Place {
     pub(crate) client: Client,
 }
 
-/// A watch, whatever it watches.
-pub(crate) trait AnyWatch<R>: Send {
-    fn start(
-        self: Box<Self>,
-        places: &[Place],
-        informers: &InformerSet,
-        sink: &Arc<Sink<R>>,
-    ) -> Result<Vec<Feed>, watchkeeper_client::Error>;
-}
-
-impl<K: Readable, R: WorkKey> AnyWatch<R> for Watch<K, R> {
-    fn start(
-        self: Box<Self>,
+impl<R: WorkKey> AnyWatch<R> {
+    pub(crate) fn start(
+        self,
         places: &[Place],
         informers: &InformerSet,
         sink: &Arc<Sink<R>>,
     ) -> Result<Vec<Feed>, watchkeeper_client::Error> {
         let rules = Arc::new(self.rules);
         let opened = self.origin.open(places, informers)?;
-        Ok(opened.into_iter().map(|opened| opened.feed(&rules, sink, |_, _| {})).collect())
+        Ok(opened.into_iter().map(|opened| opened.feed(&rules, sink, Box::new(|_, _| {}))).collect())
     }
 }
 
 /// What is watched, in one place.
-pub(crate) struct Opened<K: Readable> {
-    pub(crate) informer: Informer<K>,
+pub(crate) struct Opened {
+    pub(crate) informer: Informer,
     /// `None` for a source that is in no cluster.
     pub(crate) place: Option<(Place, Wrote)>,
 }
 
-impl<K: Readable> Origin<K> {
+impl Origin {
     /// Starts watching, in every place, what is not watched already.
     pub(crate) fn open(
         self,
         places: &[Place],
         informers: &InformerSet,
-    ) -> Result<Vec<Opened<K>>, watchkeeper_client::Error> {
+    ) -> Result<Vec<Opened>, watchkeeper_client::Error> {
         match self {
             Self::Source(open) => Ok(vec![Opened { informer: open(informers), place: None }]),
             Self::Cluster { open, wrote } => places
@@ -113,39 +103,32 @@ impl<K: Readable> Origin<K> {
     }
 }
 
-impl<K: Readable> Opened<K> {
+impl Opened {
     pub(crate) fn cluster(&self) -> Option<&Arc<str>> {
         self.place.as_ref().and_then(|(place, _)| place.name.as_ref())
     }
 
     /// Makes work of every change. `each` hears of every change that makes work, before the work is queued.
-    pub(crate) fn feed<R: WorkKey>(
-        self,
-        rules: &Arc<Rules<K, R>>,
-        sink: &Arc<Sink<R>>,
-        each: impl Fn(&Change<Object<K>>, Option<&Arc<str>>) + Send + 'static,
-    ) -> Feed {
+    pub(crate) fn feed<R: WorkKey>(self, rules: &Arc<Rules<R>>, sink: &Arc<Sink<R>>, each: Each) -> Feed {
         let cluster = self.cluster().cloned();
         let wrote = self.place.map(|(place, wrote)| (wrote, place.client));
         Pump { rules: Arc::clone(rules), sink: Arc::clone(sink), cluster, wrote, each }.start(&self.informer)
     }
 }
 
-struct Pump<K: Readable, R, F> {
-    rules: Arc<Rules<K, R>>,
+/// What hears of every change that makes work.
+pub(crate) type Each = Box<dyn Fn(&Change<Object>, Option<&Arc<str>>) + Send>;
+
+struct Pump<R> {
+    rules: Arc<Rules<R>>,
     sink: Arc<Sink<R>>,
     cluster: Option<Arc<str>>,
     wrote: Option<(Wrote, Client)>,
-    each: F,
+    each: Each,
 }
 
-impl<K, R, F> Pump<K, R, F>
-where
-    K: Readable,
-    R: WorkKey,
-    F: Fn(&Change<Object<K>>, Option<&Arc<str>>) + Send + 'static,
-{
-    fn start(self, informer: &Informer<K>) -> Feed {
+impl<R: WorkKey> Pump<R> {
+    fn start(self, informer: &Informer) -> Feed {
         let status = informer.watch_status();
         let source = status.borrow().first().map_or("source", |status| &status.name).to_owned();
         let name: Arc<str> = match &self.cluster {
@@ -164,7 +147,7 @@ where
         Feed { name, status, synced, task: AbortOnDropHandle::new(task) }
     }
 
-    async fn run(&mut self, subscription: &mut Subscription<K>, source: &Arc<str>) {
+    async fn run(&mut self, subscription: &mut Subscription, source: &Arc<str>) {
         let mut turn: u32 = 0;
         while let Some(change) = subscription.next().await {
             // A mistake of ours, for user code is caught where it is called; it costs this change and not all that follow.
@@ -176,7 +159,7 @@ where
         }
     }
 
-    fn make_work(&self, change: &Change<Object<K>>, source: &Arc<str>) {
+    fn make_work(&self, change: &Change<Object>, source: &Arc<str>) {
         let work = self.rules.work(change, self.cluster.as_ref());
         if work.is_empty() {
             return;
@@ -202,7 +185,7 @@ where
         }
     }
 
-    fn is_own_write(&self, change: &Change<Object<K>>) -> bool {
+    fn is_own_write(&self, change: &Change<Object>) -> bool {
         let (Some((wrote, client)), Some(new)) = (&self.wrote, &change.new) else { return false };
         change.kind() == ChangeKind::Modified && wrote(client, &change.key, new.version())
     }
@@ -212,19 +195,14 @@ where
 type Name = (Option<Arc<str>>, Key);
 
 /// The last states of objects that are gone and whose deletion has not been reconciled yet.
-pub(crate) struct Gone<K> {
-    last: Mutex<HashMap<Name, Object<K>>>,
+#[derive(Default)]
+pub(crate) struct Gone {
+    last: Mutex<HashMap<Name, Object>>,
 }
 
-impl<K> Default for Gone<K> {
-    fn default() -> Self {
-        Self { last: Mutex::default() }
-    }
-}
-
-impl<K> Gone<K> {
+impl Gone {
     /// Takes note of a change: of a deletion its last state, of anything else that there is nothing to be told.
-    pub(crate) fn note(&self, change: &Change<Object<K>>, cluster: Option<&Arc<str>>) {
+    pub(crate) fn note(&self, change: &Change<Object>, cluster: Option<&Arc<str>>) {
         let place = (cluster.cloned(), change.key.clone());
         match (&change.old, &change.new) {
             (Some(last), None) => drop(self.last.lock().insert(place, last.clone())),
@@ -232,12 +210,12 @@ impl<K> Gone<K> {
         }
     }
 
-    pub(crate) fn get(&self, cluster: Option<&Arc<str>>, key: &Key) -> Option<Object<K>> {
+    pub(crate) fn get(&self, cluster: Option<&Arc<str>>, key: &Key) -> Option<Object> {
         self.last.lock().get(&(cluster.cloned(), key.clone())).cloned()
     }
 
     /// This state has been told. A newer one stays.
-    pub(crate) fn forget(&self, cluster: Option<&Arc<str>>, key: &Key, told: &Object<K>) {
+    pub(crate) fn forget(&self, cluster: Option<&Arc<str>>, key: &Key, told: &Object) {
         let mut last = self.last.lock();
         let place = (cluster.cloned(), key.clone());
         if last.get(&place).is_some_and(|last| last.is_same_state(told)) {

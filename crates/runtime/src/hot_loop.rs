@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 use watchkeeper_core::Change;
-use watchkeeper_informer::{Object, Readable};
+use watchkeeper_informer::Object;
 
 use crate::request::WorkKey;
 
@@ -48,7 +48,7 @@ impl<R: WorkKey> HotLoops<R> {
     }
 
     /// Takes note of an own write that comes back as work. Raises the alarm once a minute and piece of work.
-    pub(crate) fn note<K: Readable>(&self, work: &R, source: &Arc<str>, change: &Change<Object<K>>) {
+    pub(crate) fn note(&self, work: &R, source: &Arc<str>, change: &Change<Object>) {
         let Some(times) = self.count(work, Instant::now()) else { return };
         let field = match (&change.old, &change.new) {
             (Some(old), Some(new)) => moved_field(old, new),
@@ -78,8 +78,8 @@ impl<R: WorkKey> HotLoops<R> {
 }
 
 /// The path of the first field that differs, apart from those that every write moves.
-fn moved_field<K: Readable>(old: &Object<K>, new: &Object<K>) -> Option<String> {
-    let value = |object: &Object<K>| serde_json::from_slice::<Value>(&object.json()?).ok();
+fn moved_field(old: &Object, new: &Object) -> Option<String> {
+    let value = |object: &Object| serde_json::from_slice::<Value>(&object.json()?).ok();
     difference(&value(old)?, &value(new)?, String::new())
 }
 

@@ -1,3 +1,4 @@
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use watchkeeper_core::{Change, ChangeKind};
@@ -21,15 +22,21 @@ use watchkeeper_informer::{Metadata, Object, Readable};
 /// # let _ = spec_or_labels.and(scaled.not());
 /// ```
 pub struct Predicate<K> {
-    test: Arc<Test<K>>,
+    pub(crate) test: Test,
+    kind: PhantomData<fn(K)>,
 }
 
-type Test<K> = dyn Fn(&Change<Object<K>>) -> bool + Send + Sync;
+/// A predicate, of whatever kind.
+pub(crate) type Test = Arc<dyn Fn(&Change<Object>) -> bool + Send + Sync>;
 
 impl<K: Readable> Predicate<K> {
     /// A test of the change as the store has it, nothing decoded.
     pub fn new(test: impl Fn(&Change<Object<K>>) -> bool + Send + Sync + 'static) -> Self {
-        Self { test: Arc::new(test) }
+        Self::of(move |change| test(&change.clone().map(Object::typed)))
+    }
+
+    fn of(test: impl Fn(&Change<Object>) -> bool + Send + Sync + 'static) -> Self {
+        Self { test: Arc::new(test), kind: PhantomData }
     }
 
     /// A test of the decoded states. A state that cannot be decoded passes: it is the reconcile that has to say so.
@@ -73,29 +80,29 @@ impl<K: Readable> Predicate<K> {
     /// Both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self::new(move |change| self.passes(change) && other.passes(change))
+        Self::of(move |change| (self.test)(change) && (other.test)(change))
     }
 
     /// At least one of the two.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        Self::new(move |change| self.passes(change) || other.passes(change))
+        Self::of(move |change| (self.test)(change) || (other.test)(change))
     }
 
     /// The opposite.
     #[must_use]
     #[allow(clippy::should_implement_trait, reason = "reads as the others do, and works on the value")]
     pub fn not(self) -> Self {
-        Self::new(move |change| !self.passes(change))
+        Self::of(move |change| !(self.test)(change))
     }
 
     /// Whether a change passes.
     pub fn passes(&self, change: &Change<Object<K>>) -> bool {
-        (self.test)(change)
+        (self.test)(&change.clone().map(Object::untyped))
     }
 
-    fn comparing(differs: impl Fn(&Object<K>, &Object<K>) -> bool + Send + Sync + 'static) -> Self {
-        Self::new(move |change| match (change.kind(), &change.old, &change.new) {
+    fn comparing(differs: impl Fn(&Object, &Object) -> bool + Send + Sync + 'static) -> Self {
+        Self::of(move |change| match (change.kind(), &change.old, &change.new) {
             (ChangeKind::Modified, Some(old), Some(new)) => differs(old, new),
             _ => true,
         })
@@ -111,7 +118,7 @@ impl<K: Readable> Predicate<K> {
 
 impl<K> Clone for Predicate<K> {
     fn clone(&self) -> Self {
-        Self { test: Arc::clone(&self.test) }
+        Self { test: Arc::clone(&self.test), kind: PhantomData }
     }
 }
 

@@ -1,4 +1,5 @@
 use std::any::TypeId;
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use watchkeeper_core::{Change, Key, Source, Version};
 use watchkeeper_informer::{Informer, InformerSet, Metadata, Object, Readable};
 use watchkeeper_queue::Priority;
 
-use crate::predicate::Predicate;
+use crate::predicate::{Predicate, Test};
 use crate::request::{Request, WorkKey};
 
 /// Something that a controller watches besides its own kind, and what its changes are work for.
@@ -30,29 +31,34 @@ use crate::request::{Request, WorkKey};
 /// # let _: Watch<Secret> = secrets;
 /// ```
 pub struct Watch<K: Readable, R = Request> {
-    pub(crate) origin: Origin<K>,
-    pub(crate) rules: Rules<K, R>,
+    pub(crate) watch: AnyWatch<R>,
+    kind: PhantomData<fn(K)>,
+}
+
+/// A watch, whatever it watches.
+pub(crate) struct AnyWatch<R> {
+    pub(crate) origin: Origin,
+    pub(crate) rules: Rules<R>,
 }
 
 /// Where the changes come from.
-pub(crate) enum Origin<K: Readable> {
-    /// The cache of a kind, in each of the controller's clusters. Monomorphic functions, because `K` is not known to
-    /// be a kind here.
-    Cluster { open: Open<K>, wrote: Wrote },
+pub(crate) enum Origin {
+    /// The cache of a kind, in each of the controller's clusters.
+    Cluster { open: Open, wrote: Wrote },
     /// A source of its own, shared by whoever watches the same.
-    Source(OpenSource<K>),
+    Source(OpenSource),
 }
 
-type OpenSource<K> = Box<dyn FnOnce(&InformerSet) -> Informer<K> + Send>;
-pub(crate) type Open<K> = fn(&Client) -> Result<Informer<K>, watchkeeper_client::Error>;
+type OpenSource = Box<dyn FnOnce(&InformerSet) -> Informer + Send>;
+type Open = fn(&Client) -> Result<Informer, watchkeeper_client::Error>;
 pub(crate) type Wrote = fn(&Client, &Key, &Version) -> bool;
-type Map<K, R> = Arc<dyn Fn(&Object<K>, Option<&Arc<str>>) -> Vec<R> + Send + Sync>;
+type Map<R> = Arc<dyn Fn(&Object, Option<&Arc<str>>) -> Vec<R> + Send + Sync>;
 
 /// What is done with a change.
-pub(crate) struct Rules<K, R> {
-    only: Option<Predicate<K>>,
+pub(crate) struct Rules<R> {
+    only: Option<Test>,
     pub(crate) priority: Option<Priority>,
-    map: Map<K, R>,
+    map: Map<R>,
 }
 
 /// What a mapping function may return: the key of an object in the cluster of the change, or work as the controller
@@ -81,7 +87,7 @@ impl<K: Kind, R: WorkKey> Watch<K, R> {
         I: IntoIterator,
         I::Item: IntoWork<R>,
     {
-        Self { origin: Origin::cluster(), rules: Rules::decoding(work) }
+        Self::new(Origin::cluster::<K>(), Rules::decoding(work))
     }
 
     /// A kind of the cluster, of which the function needs to know nothing but key and metadata. Cheaper: nothing is
@@ -91,7 +97,7 @@ impl<K: Kind, R: WorkKey> Watch<K, R> {
         I: IntoIterator,
         I::Item: IntoWork<R>,
     {
-        Self { origin: Origin::cluster(), rules: Rules::by_metadata(work) }
+        Self::new(Origin::cluster::<K>(), Rules::by_metadata(work))
     }
 }
 
@@ -118,40 +124,50 @@ impl<K: Readable, R: WorkKey> Watch<K, R> {
         I: IntoIterator,
         I::Item: IntoWork<R>,
     {
-        let open = Box::new(move |informers: &InformerSet| informers.informer(source));
-        Self { origin: Origin::Source(open), rules: Rules::decoding(work) }
+        Self::new(Origin::source::<K>(source), Rules::decoding(work))
+    }
+
+    fn new(origin: Origin, rules: Rules<R>) -> Self {
+        Self { watch: AnyWatch { origin, rules }, kind: PhantomData }
     }
 
     /// Only changes that pass. Several predicates have to agree.
     #[must_use]
     pub fn only(mut self, predicate: Predicate<K>) -> Self {
-        self.rules = self.rules.only(predicate);
+        self.watch.rules = self.watch.rules.only(predicate.test);
         self
     }
 
     /// The priority of work from here. Default: normal; first lists and resyncs are a hundred below.
     #[must_use]
     pub fn at(mut self, priority: impl Into<Priority>) -> Self {
-        self.rules.priority = Some(priority.into());
+        self.watch.rules.priority = Some(priority.into());
         self
     }
 }
 
-impl<K: Kind> Origin<K> {
-    pub(crate) fn cluster() -> Self {
-        // Somebody may have declared the kind with options of its cache.
-        let open: Open<K> = |client| client.informer::<K>().or_else(|_| client.declare(Cache::of::<K>()));
-        Self::Cluster { open, wrote: Client::wrote::<K> }
+impl Origin {
+    pub(crate) fn cluster<K: Kind>() -> Self {
+        Self::Cluster { open: |client| informer::<K>(client), wrote: Client::wrote::<K> }
+    }
+
+    pub(crate) fn source<K: Readable>(source: impl Source) -> Self {
+        Self::Source(Box::new(move |informers| informers.informer::<K>(source).untyped()))
     }
 }
 
-impl<K: Readable, R: WorkKey> Rules<K, R> {
-    fn decoding<I>(work: impl Fn(&K) -> I + Send + Sync + 'static) -> Self
+/// The informer of a kind in a cluster. Somebody may have declared the kind with options of its cache.
+pub(crate) fn informer<K: Kind>(client: &Client) -> Result<Informer, watchkeeper_client::Error> {
+    client.informer::<K>().or_else(|_| client.declare(Cache::of::<K>())).map(|informer| informer.untyped())
+}
+
+impl<R: WorkKey> Rules<R> {
+    fn decoding<K: Readable, I>(work: impl Fn(&K) -> I + Send + Sync + 'static) -> Self
     where
         I: IntoIterator,
         I::Item: IntoWork<R>,
     {
-        Self::mapping(move |object, cluster| match object.get() {
+        Self::mapping(move |object, cluster| match object.clone().typed::<K>().get() {
             Ok(value) => work(&value).into_iter().map(|item| item.into_work(cluster)).collect(),
             Err(error) => unreadable(&error),
         })
@@ -170,23 +186,23 @@ impl<K: Readable, R: WorkKey> Rules<K, R> {
         })
     }
 
-    fn mapping(map: impl Fn(&Object<K>, Option<&Arc<str>>) -> Vec<R> + Send + Sync + 'static) -> Self {
+    fn mapping(map: impl Fn(&Object, Option<&Arc<str>>) -> Vec<R> + Send + Sync + 'static) -> Self {
         Self { only: None, priority: None, map: Arc::new(map) }
     }
 
-    pub(crate) fn only(mut self, predicate: Predicate<K>) -> Self {
+    pub(crate) fn only(mut self, test: Test) -> Self {
         self.only = Some(match self.only {
-            Some(before) => before.and(predicate),
-            None => predicate,
+            Some(before) => Arc::new(move |change| before(change) && test(change)),
+            None => test,
         });
         self
     }
 
     /// The work that a change makes, each piece once. User code that panics makes none, and is logged; a predicate that
     /// panics passes.
-    pub(crate) fn work(&self, change: &Change<Object<K>>, cluster: Option<&Arc<str>>) -> Vec<R> {
+    pub(crate) fn work(&self, change: &Change<Object>, cluster: Option<&Arc<str>>) -> Vec<R> {
         if let Some(only) = &self.only {
-            let passes = catch_unwind(AssertUnwindSafe(|| only.passes(change)));
+            let passes = catch_unwind(AssertUnwindSafe(|| only(change)));
             if !passes.unwrap_or_else(|_| panicked(&change.key, "predicate", true)) {
                 return Vec::new();
             }
@@ -204,7 +220,7 @@ impl<K: Readable, R: WorkKey> Rules<K, R> {
     }
 }
 
-impl<K: Readable> Rules<K, Request> {
+impl Rules<Request> {
     /// Every object is work for itself.
     pub(crate) fn itself() -> Self {
         Self::mapping(|object, cluster| vec![Request::at(cluster, object.key().clone())])

@@ -1,10 +1,12 @@
+use std::sync::Arc;
+
 use super::*;
 
 fn version(number: u64) -> Version {
     Version::from(number)
 }
 
-fn held(uid: &str, number: u64) -> Held<()> {
+fn held(uid: &str, number: u64) -> Held {
     let header = Header {
         key: Key::new(None, "a"),
         uid: Some(Uid::from(uid)),
@@ -16,16 +18,16 @@ fn held(uid: &str, number: u64) -> Held<()> {
     Held { header, value: Arc::new(()) }
 }
 
-fn at(uid: &str, number: u64) -> Note<()> {
+fn at(uid: &str, number: u64) -> Note {
     Note::At { version: version(number), object: Some(held(uid, number)) }
 }
 
-fn gone(uid: &str, known: u64) -> Note<()> {
+fn gone(uid: &str, known: u64) -> Note {
     Note::Gone { uid: Uid::from(uid), known: version(known) }
 }
 
 /// What a note is worth when the cache is at a position and shows an object.
-fn judge(note: &Note<()>, position: &str, object: Option<(&str, &str)>) -> Verdict {
+fn judge(note: &Note, position: &str, object: Option<(&str, &str)>) -> Verdict {
     let position = Version::from(position);
     let object = object.map(|(uid, version)| (Uid::from(uid), Version::from(version)));
     let object = object.as_ref().map(|(uid, version)| (Some(uid), version));
@@ -60,7 +62,7 @@ fn a_deleted_incarnation_is_hidden_until_the_cache_is_past_it() {
 
 #[test]
 fn what_cannot_be_compared_is_asked_of_the_api() {
-    let opaque: Note<()> = Note::At { version: Version::from("x-10"), object: None };
+    let opaque: Note = Note::At { version: Version::from("x-10"), object: None };
     assert_eq!(judge(&opaque, "x-12", None), Verdict::Live);
     assert_eq!(judge(&opaque, "x-12", Some(("u", "x-9"))), Verdict::Live);
     assert_eq!(judge(&opaque, "x-12", Some(("u", "x-10"))), Verdict::Cache, "equal is equal");
@@ -75,7 +77,7 @@ fn what_cannot_be_compared_is_asked_of_the_api() {
 #[test]
 fn answers_may_overtake_each_other() {
     let key = Key::new(None, "a");
-    let last = |notes: Vec<Note<()>>| {
+    let last = |notes: Vec<Note>| {
         let mut overlay = Overlay::default();
         for note in notes {
             overlay.put(key.clone(), note);
@@ -96,7 +98,7 @@ fn answers_may_overtake_each_other() {
 
 #[test]
 fn the_memory_has_an_end_and_a_floor_remains() {
-    let mut overlay = Overlay::<()>::default();
+    let mut overlay = Overlay::default();
     for number in 0..3 * MAX_NOTES as u64 {
         if overlay.put(Key::new(None, &number.to_string()), at("u", number)) {
             overlay.sweep(|_, _| false);

@@ -1,117 +1,137 @@
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
 use parking_lot::RwLock;
 use watchkeeper_client::{Client, Kind};
 use watchkeeper_core::Key;
 use watchkeeper_events::{Event, Recorder};
-use watchkeeper_informer::{Readable, Store};
+use watchkeeper_informer::{AnyValue, Store};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::reference::reference;
 
 /// What a controller has to know of the objects that it works on, whether they are in a cluster or not.
-pub(crate) trait Access<T>: Send + Sync {
+pub(crate) trait Access: Send + Sync {
     /// The newest state that is known.
-    fn read<'a>(&'a self, client: &'a Client, key: &'a Key) -> BoxFuture<'a, Result<Option<Arc<T>>>>;
+    fn read<'a>(&'a self, client: &'a Client, key: &'a Key) -> BoxFuture<'a, Result<Option<AnyValue>>>;
     /// Whether its deletion was asked for and waits for finalizers.
-    fn is_deleting(&self, object: &T) -> bool;
-    fn has_finalizer(&self, object: &T, name: &str) -> bool;
+    fn is_deleting(&self, object: &AnyValue) -> bool;
+    fn has_finalizer(&self, object: &AnyValue, name: &str) -> bool;
     /// Gives the object with the finalizer.
     fn add_finalizer<'a>(
         &'a self,
         client: &'a Client,
-        object: Arc<T>,
+        object: AnyValue,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Arc<T>>>;
+    ) -> BoxFuture<'a, Result<AnyValue>>;
     fn remove_finalizer<'a>(
         &'a self,
         client: &'a Client,
-        object: &'a T,
+        object: &'a AnyValue,
         name: &'a str,
     ) -> BoxFuture<'a, Result<()>>;
-    fn record(&self, recorder: &Recorder, object: &T, event: Event);
+    fn record(&self, recorder: &Recorder, object: &AnyValue, event: Event);
 }
 
 /// Objects of a cluster: read from the cache, own writes included.
-pub(crate) struct OfKind;
+pub(crate) struct OfKind<K>(PhantomData<fn(K)>);
 
-impl<K: Kind> Access<K> for OfKind {
-    fn read<'a>(&'a self, client: &'a Client, key: &'a Key) -> BoxFuture<'a, Result<Option<Arc<K>>>> {
-        Box::pin(async move { Ok(client.get::<K>(key).await?) })
+impl<K> Default for OfKind<K> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<K: Kind> Access for OfKind<K> {
+    fn read<'a>(&'a self, client: &'a Client, key: &'a Key) -> BoxFuture<'a, Result<Option<AnyValue>>> {
+        Box::pin(async move { Ok(client.get::<K>(key).await?.map(|object| object as AnyValue)) })
     }
 
-    fn is_deleting(&self, object: &K) -> bool {
-        object.meta().deletion_timestamp.is_some()
+    fn is_deleting(&self, object: &AnyValue) -> bool {
+        object.downcast_ref::<K>().is_some_and(|object| object.meta().deletion_timestamp.is_some())
     }
 
-    fn has_finalizer(&self, object: &K, name: &str) -> bool {
-        object.meta().finalizers.iter().flatten().any(|finalizer| finalizer == name)
+    fn has_finalizer(&self, object: &AnyValue, name: &str) -> bool {
+        let finalizers = object.downcast_ref::<K>().and_then(|object| object.meta().finalizers.as_ref());
+        finalizers.into_iter().flatten().any(|finalizer| finalizer == name)
     }
 
     fn add_finalizer<'a>(
         &'a self,
         client: &'a Client,
-        object: Arc<K>,
+        object: AnyValue,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Arc<K>>> {
-        Box::pin(async move { Ok(client.add_finalizer(&*object, name).await?.object) })
+    ) -> BoxFuture<'a, Result<AnyValue>> {
+        Box::pin(async move {
+            let object = typed::<K>(object)?;
+            Ok(client.add_finalizer(&*object, name).await?.object as AnyValue)
+        })
     }
 
     fn remove_finalizer<'a>(
         &'a self,
         client: &'a Client,
-        object: &'a K,
+        object: &'a AnyValue,
         name: &'a str,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            client.remove_finalizer(object, name).await?;
+            let object = typed::<K>(Arc::clone(object))?;
+            client.remove_finalizer(&*object, name).await?;
             Ok(())
         })
     }
 
-    fn record(&self, recorder: &Recorder, object: &K, event: Event) {
-        recorder.event(&reference(object), event);
+    fn record(&self, recorder: &Recorder, object: &AnyValue, event: Event) {
+        if let Some(object) = object.downcast_ref::<K>() {
+            recorder.event(&reference(object), event);
+        }
     }
+}
+
+/// A value as the type that a controller was made for.
+pub(crate) fn typed<T: Send + Sync + 'static>(object: AnyValue) -> Result<Arc<T>> {
+    let expected = std::any::type_name::<T>();
+    object.downcast().map_err(|_| Error::message(format!("the object is of another type than {expected}")))
 }
 
 /// Objects of a source of their own: read from its store. Nothing waits for finalizers there.
-pub(crate) struct OfSource<T: Readable> {
+pub(crate) struct OfSource {
     /// Set when the controller starts.
-    pub(crate) store: Arc<RwLock<Option<Store<T>>>>,
+    pub(crate) store: Arc<RwLock<Option<Store>>>,
 }
 
-impl<T: Readable> Access<T> for OfSource<T> {
-    fn read<'a>(&'a self, _client: &'a Client, key: &'a Key) -> BoxFuture<'a, Result<Option<Arc<T>>>> {
+impl Access for OfSource {
+    fn read<'a>(&'a self, _client: &'a Client, key: &'a Key) -> BoxFuture<'a, Result<Option<AnyValue>>> {
         let found = self.store.read().as_ref().and_then(|store| store.get(key));
-        Box::pin(async move { Ok(found.map(|object| object.get()).transpose()?) })
+        Box::pin(async move { Ok(found.map(|object| object.value()).transpose()?) })
     }
 
-    fn is_deleting(&self, _object: &T) -> bool {
+    fn is_deleting(&self, _object: &AnyValue) -> bool {
         false
     }
 
-    fn has_finalizer(&self, _object: &T, _name: &str) -> bool {
+    fn has_finalizer(&self, _object: &AnyValue, _name: &str) -> bool {
         true
     }
 
     fn add_finalizer<'a>(
         &'a self,
         _client: &'a Client,
-        object: Arc<T>,
+        object: AnyValue,
         _name: &'a str,
-    ) -> BoxFuture<'a, Result<Arc<T>>> {
-        Box::pin(async move { Ok(object) })
+    ) -> BoxFuture<'a, Result<AnyValue>> {
+        Box::pin(ready(Ok(object)))
     }
 
     fn remove_finalizer<'a>(
         &'a self,
         _client: &'a Client,
-        _object: &'a T,
+        _object: &'a AnyValue,
         _name: &'a str,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move { Ok(()) })
+        Box::pin(ready(Ok(())))
     }
 
-    fn record(&self, _recorder: &Recorder, _object: &T, _event: Event) {}
+    fn record(&self, _recorder: &Recorder, _object: &AnyValue, _event: Event) {}
 }

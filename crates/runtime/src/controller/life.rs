@@ -13,14 +13,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use watchkeeper_core::{Change, Key};
 use watchkeeper_events::Recorder;
-use watchkeeper_informer::{Informer, Object, Readable};
+use watchkeeper_informer::{Informer, Object};
 use watchkeeper_queue::{Backoff, Priority};
 use watchkeeper_supervision::Supervisor;
 
 use crate::clusters::Clusters;
 use crate::context::{Context, Inner};
 use crate::controller::access::Access;
-use crate::controller::object::Erased;
+use crate::controller::object::AnyReconciler;
 use crate::feed::Opened;
 use crate::lead::Lead;
 use crate::metrics::ControllerMetrics;
@@ -69,9 +69,9 @@ impl Every {
 }
 
 /// One timer or one kind of task of a controller.
-pub(crate) struct Live<T> {
+pub(crate) struct Live {
     how: How,
-    call: Arc<dyn Erased<T>>,
+    call: Arc<dyn AnyReconciler>,
 }
 
 #[derive(Clone, Copy)]
@@ -83,12 +83,12 @@ enum How {
 /// How long a timer's call is waited for when its object goes.
 const TIMER_GRACE: Duration = Duration::from_secs(10);
 
-impl<T> Live<T> {
-    pub(crate) fn timer(every: Every, call: Arc<dyn Erased<T>>) -> Self {
+impl Live {
+    pub(crate) fn timer(every: Every, call: Arc<dyn AnyReconciler>) -> Self {
         Self { how: How::Timer(every), call }
     }
 
-    pub(crate) fn task(grace: Duration, call: Arc<dyn Erased<T>>) -> Self {
+    pub(crate) fn task(grace: Duration, call: Arc<dyn AnyReconciler>) -> Self {
         Self { how: How::Task { grace }, call }
     }
 }
@@ -97,8 +97,8 @@ impl<T> Live<T> {
 pub(crate) type Life = Box<dyn Fn(Lead, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// What all timers and tasks of a controller share.
-pub(crate) struct LifeOf<T> {
-    pub(crate) access: Arc<dyn Access<T>>,
+pub(crate) struct LifeOf {
+    pub(crate) access: Arc<dyn Access>,
     pub(crate) controller: Arc<str>,
     pub(crate) clusters: Clusters,
     pub(crate) recorder: Recorder,
@@ -107,9 +107,9 @@ pub(crate) struct LifeOf<T> {
     pub(crate) supervisor: Supervisor,
 }
 
-impl<T: Readable> LifeOf<T> {
+impl LifeOf {
     /// A timer or a kind of task, for the objects of all these places.
-    pub(crate) fn of(self: &Arc<Self>, live: Live<T>, opened: &[Opened<T>]) -> Life {
+    pub(crate) fn of(self: &Arc<Self>, live: Live, opened: &[Opened]) -> Life {
         let live = Arc::new(live);
         let parts: Vec<_> = opened
             .iter()
@@ -129,10 +129,10 @@ impl<T: Readable> LifeOf<T> {
 }
 
 /// A timer or a kind of task, in one cluster.
-struct Part<T> {
-    shared: Arc<LifeOf<T>>,
+struct Part {
+    shared: Arc<LifeOf>,
     cluster: Option<Arc<str>>,
-    live: Arc<Live<T>>,
+    live: Arc<Live>,
 }
 
 /// One object's timer or task.
@@ -182,8 +182,8 @@ impl Drop for Tasks {
     }
 }
 
-impl<T: Readable> Part<T> {
-    async fn run(self: Arc<Self>, informer: Informer<T>, mut lead: Lead, stopping: CancellationToken) {
+impl Part {
+    async fn run(self: Arc<Self>, informer: Informer, mut lead: Lead, stopping: CancellationToken) {
         loop {
             let won = tokio::select! {
                 () = stopping.cancelled() => return,
@@ -211,7 +211,7 @@ impl<T: Readable> Part<T> {
         }
     }
 
-    fn follow(self: &Arc<Self>, tasks: &mut Tasks, change: &Change<Object<T>>) {
+    fn follow(self: &Arc<Self>, tasks: &mut Tasks, change: &Change<Object>) {
         let key = &change.key;
         if change.new.as_ref().is_none_or(Object::is_deleting) {
             tasks.end(key);

@@ -1,20 +1,22 @@
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
 use parking_lot::RwLock;
 use watchkeeper_client::Kind;
 use watchkeeper_core::{ChangeKind, Source};
 use watchkeeper_events::Event;
-use watchkeeper_informer::{InformerSet, Readable, Store};
+use watchkeeper_informer::{AnyValue, Readable, Store};
 
 use crate::action::Action;
 use crate::context::Context;
-use crate::controller::access::{Access, OfKind, OfSource};
+use crate::controller::access::{Access, OfKind, OfSource, typed};
 use crate::controller::life::{Every, LifeOf, Live};
+use crate::controller::settings::Settings;
 use crate::controller::worker::Run;
 use crate::controller::{Builder, Controller, Running};
 use crate::error::Result;
-use crate::feed::{Gone, Opened};
+use crate::feed::{Each, Gone, Opened};
 use crate::hot_loop::Loop;
 use crate::manager::{Environment, StartError};
 use crate::predicate::Predicate;
@@ -24,21 +26,27 @@ use crate::watch::{Origin, Rules, Watch};
 
 /// The objects that a controller works on: those of a kind, or those of a source.
 pub struct Primary<T: Readable> {
-    origin: Origin<T>,
-    access: Arc<dyn Access<T>>,
+    inner: AnyPrimary,
+    kind: PhantomData<fn(T)>,
+}
+
+/// The same, of whatever type.
+struct AnyPrimary {
+    origin: Origin,
+    access: Arc<dyn Access>,
     /// Of a source, its store, as soon as it is open.
-    store: Arc<RwLock<Option<Store<T>>>>,
-    rules: Rules<T, Request>,
+    store: Arc<RwLock<Option<Store>>>,
+    rules: Rules<Request>,
     finalizer: Option<String>,
-    cleanup: Option<Arc<dyn Erased<T>>>,
-    deleted: Option<Arc<dyn Erased<T>>>,
+    cleanup: Option<Arc<dyn AnyReconciler>>,
+    deleted: Option<Arc<dyn AnyReconciler>>,
     reconcile_deleting: bool,
-    lives: Vec<Live<T>>,
+    lives: Vec<Live>,
 }
 
 impl<T: Readable> Primary<T> {
-    fn new(origin: Origin<T>, access: Arc<dyn Access<T>>, store: Arc<RwLock<Option<Store<T>>>>) -> Self {
-        Self {
+    fn new(origin: Origin, access: Arc<dyn Access>, store: Arc<RwLock<Option<Store>>>) -> Self {
+        let inner = AnyPrimary {
             origin,
             access,
             store,
@@ -48,19 +56,19 @@ impl<T: Readable> Primary<T> {
             deleted: None,
             reconcile_deleting: false,
             lives: Vec::new(),
-        }
+        };
+        Self { inner, kind: PhantomData }
     }
 
     pub(crate) fn source(source: impl Source) -> Self {
         let store = Arc::new(RwLock::new(None));
-        let open = Box::new(move |informers: &InformerSet| informers.informer(source));
-        Self::new(Origin::Source(open), Arc::new(OfSource { store: Arc::clone(&store) }), store)
+        Self::new(Origin::source::<T>(source), Arc::new(OfSource { store: Arc::clone(&store) }), store)
     }
 }
 
 impl<K: Kind> Primary<K> {
     pub(crate) fn kind() -> Self {
-        Self::new(Origin::cluster(), Arc::new(OfKind), Arc::default())
+        Self::new(Origin::cluster::<K>(), Arc::new(OfKind::<K>::default()), Arc::default())
     }
 }
 
@@ -75,15 +83,15 @@ impl<K: Kind> Builder<Primary<K>> {
     /// [`Reconciler::cleanup`] is done. The name is a domain and a word: `demo.dev/pages`.
     #[must_use]
     pub fn finalizer(mut self, name: impl Into<String>) -> Self {
-        self.primary.finalizer = Some(name.into());
+        self.primary.inner.finalizer = Some(name.into());
         self
     }
 
     /// The same, with a function that cleans up.
     #[must_use]
     pub fn cleanup(mut self, finalizer: impl Into<String>, cleanup: impl Reconciler<K>) -> Self {
-        self.primary.finalizer = Some(finalizer.into());
-        self.primary.cleanup = Some(Arc::new(cleanup));
+        self.primary.inner.finalizer = Some(finalizer.into());
+        self.primary.inner.cleanup = Some(erased(cleanup));
         self
     }
 
@@ -91,7 +99,7 @@ impl<K: Kind> Builder<Primary<K>> {
     /// an object that is being deleted is cleaned up, if this controller has a finalizer on it, and left alone otherwise.
     #[must_use]
     pub fn reconcile_deleting(mut self) -> Self {
-        self.primary.reconcile_deleting = true;
+        self.primary.inner.reconcile_deleting = true;
         self
     }
 }
@@ -100,14 +108,14 @@ impl<T: Readable> Builder<Primary<T>> {
     /// Only wakes for changes of its own objects that pass. Several predicates have to agree. Default: all.
     #[must_use]
     pub fn only(mut self, predicate: Predicate<T>) -> Self {
-        self.primary.rules = self.primary.rules.only(predicate);
+        self.primary.inner.rules = self.primary.inner.rules.only(predicate.test);
         self
     }
 
     /// What is done when an object is gone; see [`Reconciler::deleted`].
     #[must_use]
     pub fn deleted(mut self, deleted: impl Reconciler<T>) -> Self {
-        self.primary.deleted = Some(Arc::new(deleted));
+        self.primary.inner.deleted = Some(erased(deleted));
         self
     }
 
@@ -115,7 +123,7 @@ impl<T: Readable> Builder<Primary<T>> {
     /// time as one.
     #[must_use]
     pub fn every(mut self, every: Every, call: impl Reconciler<T>) -> Self {
-        self.primary.lives.push(Live::timer(every, Arc::new(call)));
+        self.primary.inner.lives.push(Live::timer(every, erased(call)));
         self
     }
 
@@ -124,40 +132,47 @@ impl<T: Readable> Builder<Primary<T>> {
     /// returns is not started again; one that fails or panics is, after the controller's back-off.
     #[must_use]
     pub fn task(mut self, grace: std::time::Duration, task: impl Reconciler<T>) -> Self {
-        self.primary.lives.push(Live::task(grace, Arc::new(task)));
+        self.primary.inner.lives.push(Live::task(grace, erased(task)));
         self
     }
 
     /// What is done for an object. The last word: the controller is complete.
     pub fn reconcile(self, reconciler: impl Reconciler<T>) -> Controller {
-        let name = self.settings.name.clone();
-        let start = move |environment: &Environment| self.start(environment, Arc::new(reconciler));
+        let Self { settings, primary } = self;
+        primary.inner.controller(settings, erased(reconciler))
+    }
+}
+
+impl AnyPrimary {
+    fn controller(self, settings: Settings<Request>, reconciler: Arc<dyn AnyReconciler>) -> Controller {
+        let name = settings.name.clone();
+        let start = move |environment: &Environment| self.start(settings, environment, reconciler);
         Controller { name, start: Box::new(start) }
     }
 
     fn start(
-        mut self,
+        self,
+        mut settings: Settings<Request>,
         environment: &Environment,
-        reconciler: Arc<dyn Erased<T>>,
+        reconciler: Arc<dyn AnyReconciler>,
     ) -> Result<Running, StartError> {
-        let primary = self.primary;
-        let alarm = alarm(environment, &self.settings.name, &primary.access);
-        let mut prepared = self.settings.prepare(environment, alarm)?;
+        let primary = self;
+        let alarm = alarm(environment, &settings.name, &primary.access);
+        let mut prepared = settings.prepare(environment, alarm)?;
         let opened = primary
             .origin
             .open(&prepared.places, &environment.informers)
-            .map_err(|error| StartError::Watch { controller: self.settings.name.clone(), error })?;
+            .map_err(|error| StartError::Watch { controller: settings.name.clone(), error })?;
         if let [Opened { informer, place: None }] = opened.as_slice() {
             *primary.store.write() = Some(informer.store());
         }
         let lives = Arc::new(LifeOf {
             access: Arc::clone(&primary.access),
             controller: Arc::clone(&prepared.sink.controller),
-            clusters: if self.settings.needs_lead { &environment.guarded } else { &environment.clusters }
-                .clone(),
+            clusters: if settings.needs_lead { &environment.guarded } else { &environment.clusters }.clone(),
             recorder: environment.recorder.clone(),
-            backoff: self.settings.backoff,
-            metrics: environment.metrics.controller(&self.settings.name),
+            backoff: settings.backoff,
+            metrics: environment.metrics.controller(&settings.name),
             supervisor: environment.metrics.supervisor.clone(),
         });
         let lives = primary.lives.into_iter().map(|live| lives.of(live, &opened)).collect();
@@ -165,13 +180,14 @@ impl<T: Readable> Builder<Primary<T>> {
         let rules = Arc::new(primary.rules);
         for opened in opened {
             let (noted, queue) = (Arc::clone(&gone), prepared.sink.queue.clone());
-            prepared.feeds.push(opened.feed(&rules, &prepared.sink, move |change, cluster| {
+            let each: Each = Box::new(move |change, cluster| {
                 noted.note(change, cluster);
                 if change.kind() == ChangeKind::Deleted {
                     // What earlier runs of the object left behind is of no use to the next one of that name.
                     queue.forget(&Request::at(cluster, change.key.clone()));
                 }
-            }));
+            });
+            prepared.feeds.push(opened.feed(&rules, &prepared.sink, each));
         }
         let run = ObjectRun {
             access: primary.access,
@@ -187,15 +203,15 @@ impl<T: Readable> Builder<Primary<T>> {
             let run = Arc::clone(&run);
             Box::pin(async move { run.run(&request, cx).await })
         });
-        Ok(self.settings.run(prepared, environment, run, Request::cluster, lives))
+        Ok(settings.run(prepared, environment, run, Request::cluster, lives))
     }
 }
 
 /// What happens when an object keeps its own controller busy: a metric, a line in the log, and an event on the object.
-fn alarm<T: Readable>(
+fn alarm(
     environment: &Environment,
     controller: &str,
-    access: &Arc<dyn Access<T>>,
+    access: &Arc<dyn Access>,
 ) -> crate::hot_loop::Alarm<Request> {
     let (metrics, recorder) = (environment.metrics.clone(), environment.recorder.clone());
     let (clusters, access, controller) =
@@ -220,39 +236,58 @@ fn alarm<T: Readable>(
     })
 }
 
-/// A reconciler, whatever its type.
-pub(crate) trait Erased<T>: Send + Sync {
-    fn reconcile(&self, object: Arc<T>, cx: Context) -> BoxFuture<'_, Result<Action>>;
-    fn cleanup(&self, object: Arc<T>, cx: Context) -> BoxFuture<'_, Result<Action>>;
-    fn deleted(&self, last: Arc<T>, cx: Context) -> BoxFuture<'_, Result<Action>>;
+/// A reconciler, whatever it reconciles.
+pub(crate) trait AnyReconciler: Send + Sync {
+    fn reconcile(&self, object: AnyValue, cx: Context) -> BoxFuture<'_, Result<Action>>;
+    fn cleanup(&self, object: AnyValue, cx: Context) -> BoxFuture<'_, Result<Action>>;
+    fn deleted(&self, last: AnyValue, cx: Context) -> BoxFuture<'_, Result<Action>>;
 }
 
-impl<T: Send + Sync + 'static, R: Reconciler<T>> Erased<T> for R {
-    fn reconcile(&self, object: Arc<T>, cx: Context) -> BoxFuture<'_, Result<Action>> {
-        Box::pin(Reconciler::reconcile(self, object, cx))
+/// The reconciler of a type, for those who do not know the type.
+struct Erased<T, R> {
+    reconciler: R,
+    kind: PhantomData<fn(T)>,
+}
+
+fn erased<T: Readable>(reconciler: impl Reconciler<T>) -> Arc<dyn AnyReconciler> {
+    Arc::new(Erased { reconciler, kind: PhantomData })
+}
+
+impl<T: Readable, R: Reconciler<T>> AnyReconciler for Erased<T, R> {
+    fn reconcile(&self, object: AnyValue, cx: Context) -> BoxFuture<'_, Result<Action>> {
+        match typed(object) {
+            Ok(object) => Box::pin(self.reconciler.reconcile(object, cx)),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
     }
 
-    fn cleanup(&self, object: Arc<T>, cx: Context) -> BoxFuture<'_, Result<Action>> {
-        Box::pin(Reconciler::cleanup(self, object, cx))
+    fn cleanup(&self, object: AnyValue, cx: Context) -> BoxFuture<'_, Result<Action>> {
+        match typed(object) {
+            Ok(object) => Box::pin(self.reconciler.cleanup(object, cx)),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
     }
 
-    fn deleted(&self, last: Arc<T>, cx: Context) -> BoxFuture<'_, Result<Action>> {
-        Box::pin(Reconciler::deleted(self, last, cx))
+    fn deleted(&self, last: AnyValue, cx: Context) -> BoxFuture<'_, Result<Action>> {
+        match typed(last) {
+            Ok(last) => Box::pin(self.reconciler.deleted(last, cx)),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
     }
 }
 
 /// What is done for one request: which of the reconciler's functions is called, and what happens to the finalizer.
-struct ObjectRun<T> {
-    access: Arc<dyn Access<T>>,
-    gone: Arc<Gone<T>>,
+struct ObjectRun {
+    access: Arc<dyn Access>,
+    gone: Arc<Gone>,
     finalizer: Option<String>,
-    cleanup: Option<Arc<dyn Erased<T>>>,
-    deleted: Option<Arc<dyn Erased<T>>>,
+    cleanup: Option<Arc<dyn AnyReconciler>>,
+    deleted: Option<Arc<dyn AnyReconciler>>,
     reconcile_deleting: bool,
-    reconciler: Arc<dyn Erased<T>>,
+    reconciler: Arc<dyn AnyReconciler>,
 }
 
-impl<T: Readable> ObjectRun<T> {
+impl ObjectRun {
     async fn run(&self, request: &Request, cx: Context) -> Result<Action> {
         match self.access.read(cx.client(), request.key()).await? {
             None => self.gone(request, cx).await,
@@ -261,7 +296,7 @@ impl<T: Readable> ObjectRun<T> {
         }
     }
 
-    async fn present(&self, mut object: Arc<T>, cx: Context) -> Result<Action> {
+    async fn present(&self, mut object: AnyValue, cx: Context) -> Result<Action> {
         if let Some(finalizer) = &self.finalizer
             && !self.access.has_finalizer(&object, finalizer)
         {
@@ -270,7 +305,7 @@ impl<T: Readable> ObjectRun<T> {
         self.reconciler.reconcile(object, cx).await
     }
 
-    async fn deleting(&self, object: Arc<T>, cx: Context) -> Result<Action> {
+    async fn deleting(&self, object: AnyValue, cx: Context) -> Result<Action> {
         match &self.finalizer {
             Some(finalizer) if self.access.has_finalizer(&object, finalizer) => {
                 let client = cx.client().clone();
@@ -291,7 +326,7 @@ impl<T: Readable> ObjectRun<T> {
     async fn gone(&self, request: &Request, cx: Context) -> Result<Action> {
         let cluster = request.cluster_name();
         let Some(last) = self.gone.get(cluster, request.key()) else { return Ok(Action::done()) };
-        let action = match last.get() {
+        let action = match last.value() {
             Ok(last) => match &self.deleted {
                 Some(deleted) => deleted.reconcile(last, cx).await?,
                 None => self.reconciler.deleted(last, cx).await?,
@@ -309,6 +344,6 @@ impl<T: Readable> ObjectRun<T> {
 
 impl<T: Readable> std::fmt::Debug for Primary<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Primary").field("finalizer", &self.finalizer).finish_non_exhaustive()
+        f.debug_struct("Primary").field("finalizer", &self.inner.finalizer).finish_non_exhaustive()
     }
 }

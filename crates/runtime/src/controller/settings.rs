@@ -3,17 +3,16 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchkeeper_client::{Cache, Client, Kind};
+use watchkeeper_client::{Client, Kind};
 use watchkeeper_informer::Readable;
 use watchkeeper_queue::{Backoff, Priority, Queue};
 
 use crate::controller::watches::Watches;
 use crate::degradation::Kept;
-use crate::feed::AnyWatch;
 use crate::manager::Environment;
 use crate::request::{Request, WorkKey};
 use crate::trigger::Trigger;
-use crate::watch::Watch;
+use crate::watch::{AnyWatch, Watch, informer};
 
 /// Everything about a controller that does not depend on what it works on.
 pub(crate) struct Settings<R> {
@@ -26,7 +25,7 @@ pub(crate) struct Settings<R> {
     pub(crate) clusters: Option<Vec<Arc<str>>>,
     pub(crate) needs_lead: bool,
     pub(crate) hot_loop_limit: u32,
-    pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
+    pub(crate) watches: Vec<AnyWatch<R>>,
     pub(crate) reads: Vec<Declare>,
     pub(crate) trigger: Trigger<R>,
     pub(crate) run_time: Watches<R>,
@@ -160,7 +159,7 @@ impl<P, R: WorkKey> Builder<P, R> {
     /// Also wakes when this changes.
     #[must_use]
     pub fn watch<C: Readable>(mut self, watch: Watch<C, R>) -> Self {
-        self.settings.watches.push(Box::new(watch));
+        self.settings.watches.push(watch.watch);
         self
     }
 
@@ -179,9 +178,7 @@ impl<P, R: WorkKey> Builder<P, R> {
     /// Reads objects of kind `C` from a cache, without being woken by them.
     #[must_use]
     pub fn reads<C: Kind>(mut self) -> Self {
-        let declare: Declare =
-            |client| client.informer::<C>().or_else(|_| client.declare(Cache::of::<C>())).map(Kept::new);
-        self.settings.reads.push(declare);
+        self.settings.reads.push(|client| informer::<C>(client).map(Kept::new));
         self
     }
 

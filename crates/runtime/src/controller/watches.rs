@@ -4,9 +4,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use watchkeeper_informer::{InformerSet, Readable};
 
-use crate::feed::{AnyWatch, Feed, Place, Sink};
+use crate::feed::{Feed, Place, Sink};
 use crate::request::{Request, WorkKey};
-use crate::watch::Watch;
+use crate::watch::{AnyWatch, Watch};
 
 /// Adds and removes watches of a controller while it runs; from [`Builder::run_time_watches`](crate::Builder::run_time_watches).
 ///
@@ -23,7 +23,7 @@ pub struct WatchId(u64);
 struct State<R> {
     next: u64,
     running: Option<Running<R>>,
-    early: BTreeMap<u64, Box<dyn AnyWatch<R>>>,
+    early: BTreeMap<u64, AnyWatch<R>>,
     feeds: BTreeMap<u64, Vec<Feed>>,
 }
 
@@ -43,10 +43,13 @@ impl<R: WorkKey> Watches<R> {
     /// Adds a watch. What is there is work at once, at low priority. Does not wait for it; a kind that is not there yet
     /// or denied is asked for again until it is there. Before the manager runs, the watch waits for it.
     pub fn add<K: Readable>(&self, watch: Watch<K, R>) -> Result<WatchId, watchkeeper_client::Error> {
+        self.add_any(watch.watch)
+    }
+
+    fn add_any(&self, watch: AnyWatch<R>) -> Result<WatchId, watchkeeper_client::Error> {
         let state = &mut *self.state.lock();
         let id = state.next;
         state.next += 1;
-        let watch: Box<dyn AnyWatch<R>> = Box::new(watch);
         match &state.running {
             Some(running) => {
                 let feeds = watch.start(&running.places, &running.informers, &running.sink)?;

@@ -129,7 +129,9 @@ impl Manager {
     /// the kind shares this cache.
     #[must_use]
     pub fn cache<K: Kind>(mut self, cache: Cache<K>) -> Self {
-        self.caches.push(Box::new(move |clusters| clusters.own().declare(cache).map(Kept::new)));
+        self.caches.push(Box::new(move |clusters| {
+            clusters.own().declare(cache).map(|cache| Kept::new(cache.untyped()))
+        }));
         self
     }
 
