@@ -6,6 +6,8 @@ mod annotations;
 mod bounds;
 mod plan;
 mod rollout;
+#[cfg(test)]
+mod schedules;
 mod sets;
 mod status;
 
