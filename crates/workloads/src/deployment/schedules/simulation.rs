@@ -72,7 +72,7 @@ pub(super) struct Simulation {
     rollout: Option<Rollout>,
     looks: BTreeMap<u32, Look>,
     promise: Promise,
-    /// Whether creations fail now and then.
+    /// Whether pods cannot be made or deleted now and then.
     pub(super) faulty: bool,
     pub(super) trace: Option<Vec<String>>,
 }
@@ -350,14 +350,14 @@ impl Simulation {
             self.looks.insert(id, look);
             return true;
         };
-        if look.create > 0 {
-            if self.faulty && self.rng.u8(0..8) == 0 {
-                look.create = 0;
-                look.failure = Some("no".into());
-            } else {
-                look.create -= 1;
-                self.create_pod(&look.set);
-            }
+        let refused = self.faulty && self.rng.u8(0..8) == 0;
+        if refused && (look.create > 0 || !look.delete.is_empty()) {
+            look.create = 0;
+            look.delete.clear();
+            look.failure = Some("refused".into());
+        } else if look.create > 0 {
+            look.create -= 1;
+            self.create_pod(&look.set);
         } else if !look.delete.is_empty() {
             let any = self.rng.usize(0..look.delete.len());
             let pod = objects::id(&look.delete.swap_remove(any).metadata);
