@@ -150,7 +150,8 @@ fn with_name(deployment: &Deployment) -> Deployment {
 fn a_deployment_that_is_scaled_in_the_middle_of_a_rollout_keeps_its_proportions() {
     // Replicas and surge before and after; the sizes of the sets before and after, in the order of writing.
     type Sizes = &'static [(&'static str, i32)];
-    let cases: &[((i32, i32), (i32, i32), Sizes, Sizes)] = &[
+    type Case = ((i32, i32), (i32, i32), Sizes, Sizes);
+    let cases: &[Case] = &[
         ((5, 0), (10, 0), &[("a", 3), ("new", 2)], &[("a", 6), ("new", 4)]),
         ((13, 0), (8, 0), &[("a", 3), ("b", 8), ("new", 2)], &[("b", 5), ("a", 2), ("new", 1)]),
         ((10, 2), (20, 2), &[("a", 6), ("new", 6)], &[("new", 11), ("a", 11)]),
