@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: all setup test test-real lint fmt deny bench peers soak security doc clean
+.PHONY: all setup test test-real lint fmt deny bench peers soak mutants security doc clean
 
 all: test lint
 
@@ -44,6 +44,15 @@ soak: ## the random tests, a hundred times as many, and an hour of requests that
 	WATCHKEEPER_CASES=300000 WATCHKEEPER_SCHEDULES=3000000 WATCHKEEPER_INTERLEAVINGS=300000 \
 	STORAGE_CASES=200000 $(CARGO) test --release --workspace --all-features
 	CARGO="$(CARGO)" scripts/fuzz 3600
+
+# Which crate, and which part of all its mutants: make mutants CRATE=queue SHARD=3/8
+CRATE ?= workloads
+SHARD ?= 0/16
+
+mutants: ## changes a crate in many small ways, one at a time, and lists the changes that none of its tests notices; takes an hour
+	@command -v cargo-mutants >/dev/null || { echo "cargo-mutants is not installed: cargo install --locked cargo-mutants" >&2; exit 1; }
+	nice -n 10 $(CARGO) mutants --package watchkeeper-$(CRATE) --shard $(SHARD) --sharding round-robin --timeout 600 --no-shuffle \
+		--all-features -- --lib --tests
 
 # A release build: what is measured is what people run.
 RELEASE := $(dir $(abspath $(BINARY)/..))release

@@ -197,3 +197,114 @@ fn endpoints(service: &Service, backends: &[&Pod]) -> Result<Endpoints, Failure>
         subsets: has_any.then(|| vec![subset]),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{
+        Container, ContainerPort, PodCondition, PodSpec, PodStatus, ServiceSpec,
+    };
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    /// A pod with an address that ends in `number`.
+    fn pod(number: u8, ready: bool, going: bool) -> Pod {
+        let condition = PodCondition {
+            type_: "Ready".into(),
+            status: if ready { "True" } else { "False" }.into(),
+            ..PodCondition::default()
+        };
+        let port = ContainerPort {
+            name: Some("web".into()),
+            container_port: 9000 + i32::from(number),
+            ..ContainerPort::default()
+        };
+        let container = Container { ports: Some(vec![port]), ..Container::default() };
+        Pod {
+            metadata: ObjectMeta {
+                name: Some(format!("pod-{number}")),
+                deletion_timestamp: going.then(|| Time(Default::default())),
+                ..ObjectMeta::default()
+            },
+            spec: Some(PodSpec { containers: vec![container], ..PodSpec::default() }),
+            status: Some(PodStatus {
+                pod_ip: Some(format!("10.0.0.{number}")),
+                phase: Some("Running".into()),
+                conditions: Some(vec![condition]),
+                ..PodStatus::default()
+            }),
+        }
+    }
+
+    fn service(target: Option<IntOrString>) -> Service {
+        let port = ServicePort { port: 80, target_port: target, ..ServicePort::default() };
+        Service {
+            metadata: ObjectMeta { name: Some("web".into()), uid: Some("1".into()), ..ObjectMeta::default() },
+            spec: Some(ServiceSpec { ports: Some(vec![port]), ..ServiceSpec::default() }),
+            status: None,
+        }
+    }
+
+    #[test]
+    fn each_pod_is_where_its_state_belongs() {
+        let all = [pod(1, true, false), pod(2, false, false), pod(3, true, true), pod(4, false, true)];
+        let all: Vec<&Pod> = all.iter().collect();
+        let service = service(None);
+
+        let slice = slice(&service, &all).unwrap_or_default();
+        let said = |one: &Endpoint| {
+            let conditions = one.conditions.clone().unwrap_or_default();
+            (one.addresses.join(","), conditions.ready, conditions.serving, conditions.terminating)
+        };
+        let is = |address: &str, ready, serving, terminating| {
+            (address.to_owned(), Some(ready), Some(serving), Some(terminating))
+        };
+        let expected = [
+            is("10.0.0.1", true, true, false),
+            is("10.0.0.2", false, false, false),
+            is("10.0.0.3", false, true, true),
+            is("10.0.0.4", false, false, true),
+        ];
+        assert_eq!(slice.endpoints.iter().flatten().map(said).collect::<Vec<_>>(), expected);
+
+        let subsets = endpoints(&service, &all).unwrap_or_default().subsets.unwrap_or_default();
+        let addresses = |all: &Option<Vec<EndpointAddress>>| -> Vec<_> {
+            all.iter().flatten().map(|one| one.ip.clone()).collect()
+        };
+        assert_eq!(subsets.len(), 1);
+        assert_eq!(addresses(&subsets[0].addresses), ["10.0.0.1"]);
+        assert_eq!(addresses(&subsets[0].not_ready_addresses), ["10.0.0.2"]);
+        let only = |pod: &Pod| endpoints(&service, &[pod]).unwrap_or_default().subsets;
+        assert!(only(&pod(1, true, false)).is_some() && only(&pod(2, false, false)).is_some());
+        assert_eq!(only(&pod(3, true, true)), None);
+    }
+
+    #[test]
+    fn a_port_is_that_of_the_service_a_number_or_a_name_in_the_first_pod_that_has_it() {
+        let all = [pod(1, true, false), pod(2, true, false)];
+        let all: Vec<&Pod> = all.iter().collect();
+        let of = |target: Option<IntOrString>| -> Vec<i32> {
+            ports(&service(target), &all).map(|(_, number)| number).collect()
+        };
+        assert_eq!(of(None), [80]);
+        assert_eq!(of(Some(IntOrString::Int(8080))), [8080]);
+        assert_eq!(of(Some(IntOrString::String("web".into()))), [9001]);
+        assert_eq!(of(Some(IntOrString::String("other".into()))), [0; 0]);
+    }
+
+    #[test]
+    fn only_what_an_endpoint_shows_is_news() {
+        let usual = pod(1, true, false);
+        let mut same = usual.clone();
+        same.metadata.annotations = Some([("a".to_owned(), "b".to_owned())].into());
+        assert!(!is_news(Some(&usual), Some(&same)));
+        assert!(is_news(None, Some(&usual)) && is_news(Some(&usual), None));
+        let mut labelled = usual.clone();
+        labelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
+        let mut ended = usual.clone();
+        ended.status.get_or_insert_default().phase = Some("Failed".into());
+        for other in [pod(2, true, false), pod(1, false, false), pod(1, true, true), labelled, ended] {
+            assert!(is_news(Some(&usual), Some(&other)), "{other:?}");
+        }
+    }
+}

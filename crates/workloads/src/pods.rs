@@ -64,3 +64,80 @@ pub(crate) fn concerns_owner(old: Option<&Pod>, new: Option<&Pod>) -> bool {
         || old.metadata.labels != new.metadata.labels
         || old.metadata.owner_references != new.metadata.owner_references
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, SystemTime};
+
+    use k8s_openapi::api::core::v1::{ContainerStatus, PodSpec, PodStatus};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+    use k8s_openapi::jiff::Timestamp;
+
+    use crate::timing::Timing;
+
+    use super::*;
+
+    fn at(second: i64) -> Time {
+        Time(Timestamp::from_second(second).unwrap_or_default())
+    }
+
+    /// A running pod that has been ready since a time, if it is.
+    fn pod(ready: Option<i64>) -> Pod {
+        let condition = PodCondition {
+            type_: "Ready".into(),
+            status: if ready.is_some() { "True" } else { "False" }.into(),
+            last_transition_time: Some(at(ready.unwrap_or(0))),
+            ..PodCondition::default()
+        };
+        Pod {
+            status: Some(PodStatus {
+                phase: Some("Running".into()),
+                conditions: Some(vec![condition]),
+                ..PodStatus::default()
+            }),
+            ..Pod::default()
+        }
+    }
+
+    #[test]
+    fn a_pod_is_available_when_it_has_been_ready_for_its_time() {
+        let world =
+            World::new(Timing::instant(), Arc::new(|| SystemTime::UNIX_EPOCH + Duration::from_secs(100)));
+        let is = |ready, seconds| is_available(&pod(ready), seconds, &world);
+        assert!(is(Some(100), 0) && is(Some(95), 5) && is(Some(90), 5));
+        assert!(!is(Some(96), 5) && !is(None, 0) && !is(None, 5));
+    }
+
+    #[test]
+    fn only_what_an_owner_can_act_upon_concerns_it() {
+        let usual = pod(Some(50));
+        let mut same = usual.clone();
+        same.metadata.annotations = Some([("a".to_owned(), "b".to_owned())].into());
+        same.metadata.resource_version = Some("7".into());
+        assert!(!concerns_owner(Some(&usual), Some(&same)));
+        assert!(concerns_owner(None, Some(&usual)) && concerns_owner(Some(&usual), None));
+        let changed = |change: &dyn Fn(&mut Pod)| {
+            let mut pod = usual.clone();
+            change(&mut pod);
+            pod
+        };
+        let restarted = ContainerStatus { restart_count: 1, ..ContainerStatus::default() };
+        let bound = PodSpec { node_name: Some("node".into()), ..PodSpec::default() };
+        let all = [
+            pod(None),
+            pod(Some(51)),
+            changed(&|pod| pod.status.get_or_insert_default().phase = Some("Failed".into())),
+            changed(&|pod| {
+                pod.status.get_or_insert_default().container_statuses = Some(vec![restarted.clone()]);
+            }),
+            changed(&|pod| pod.metadata.deletion_timestamp = Some(at(60))),
+            changed(&|pod| pod.spec = Some(bound.clone())),
+            changed(&|pod| pod.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into())),
+            changed(&|pod| pod.metadata.owner_references = Some(vec![OwnerReference::default()])),
+        ];
+        for other in all {
+            assert!(concerns_owner(Some(&usual), Some(&other)), "{other:?}");
+        }
+    }
+}

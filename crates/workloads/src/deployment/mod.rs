@@ -4,25 +4,27 @@
 
 mod annotations;
 mod bounds;
+mod plan;
 mod rollout;
+#[cfg(test)]
+mod schedules;
 mod sets;
 mod status;
 
 use std::sync::Arc;
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use watchkeeper_client::{Error as Failure, controller_of, controller_reference, key_of};
+use watchkeeper_client::{Error as Failure, controller_of, key_of};
 use watchkeeper_core::Uid;
 use watchkeeper_events::Event;
 use watchkeeper_runtime::{Action, Context, Controller, Reconciler, Result};
 
-use crate::fingerprint::fingerprint;
 use crate::pods;
 use crate::world::World;
 use bounds::{Bounds, is_recreate};
-use sets::{HASH, Sets, size};
+use plan::Resize;
+use sets::{Sets, size};
 use status::Draft;
 
 pub(crate) fn controller(world: &Arc<World>) -> Controller {
@@ -78,11 +80,11 @@ impl Sync<'_> {
             self.mark_new().await?;
         }
         if self.deployment.spec.paused == Some(true) {
-            self.scale().await?;
+            self.resize_all(plan::scaling(self.deployment, &self.sets)).await?;
             self.forget().await?;
             self.draft.count(&self.sets);
-        } else if self.was_scaled() {
-            self.scale().await?;
+        } else if plan::was_scaled(self.deployment, &self.sets) {
+            self.resize_all(plan::scaling(self.deployment, &self.sets)).await?;
             self.draft.count(&self.sets);
         } else {
             match is_recreate(self.deployment) {
@@ -94,63 +96,25 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Whether the Deployment has another size than when its sets were sized.
-    fn was_scaled(&self) -> bool {
-        let mut active = self.sets.all().filter(|set| size(set) > 0);
-        active.any(|set| annotations::desired(set).is_some_and(|desired| desired != self.bounds.replicas))
-    }
-
-    /// Gives the sets their sizes for a Deployment that has another one now, without moving the rollout.
-    async fn scale(&mut self) -> Result<(), Failure> {
-        if let Some(only) = self.sets.active_or_latest().cloned() {
-            return self.resize(&only, self.bounds.replicas, false).await.map(drop);
-        }
-        if self.is_saturated() {
-            for old in self.sets.old.clone() {
-                self.resize(&old, 0, false).await?;
-            }
-        } else if !is_recreate(self.deployment) {
-            for (set, size) in rollout::proportional(self.deployment, &self.sets) {
-                self.resize(&set, size, true).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the new set has all the pods that it can have.
-    fn is_saturated(&self) -> bool {
-        let wanted = self.bounds.replicas;
-        self.sets.new.as_ref().is_some_and(|set| {
-            size(set) == wanted && annotations::desired(set) == Some(wanted) && sets::available(set) == wanted
-        })
-    }
-
     async fn roll(&mut self) -> Result<(), Failure> {
-        let new = self.new_set().await?;
-        if self.resize(&new, rollout::new_size(self.deployment, &self.sets, size(&new)), false).await? {
-            return Ok(());
+        self.new_set().await?;
+        let steps = plan::rolling(self.deployment, &self.sets);
+        if steps.is_empty() {
+            return self.forget_if_complete().await;
         }
-        let sizes = rollout::old_sizes(self.bounds, &self.sets, &new);
-        let mut scaled_down = false;
-        for (set, size) in self.sets.old.clone().iter().zip(sizes) {
-            scaled_down |= self.resize(set, size, false).await?;
-        }
-        if !scaled_down {
-            self.forget_if_complete().await?;
-        }
-        Ok(())
+        self.resize_all(steps).await
     }
 
     async fn recreate(&mut self) -> Result<(), Failure> {
-        let mut scaled_down = false;
-        for set in self.sets.old.clone() {
-            scaled_down |= self.resize(&set, 0, false).await?;
+        let down = plan::emptying(&self.sets);
+        if !down.is_empty() {
+            return self.resize_all(down).await;
         }
-        if scaled_down || self.old_pods_run().await? {
+        if self.old_pods_run().await? {
             return Ok(());
         }
-        let new = self.new_set().await?;
-        self.resize(&new, self.bounds.replicas, false).await?;
+        self.new_set().await?;
+        self.resize_all(plan::rolling(self.deployment, &self.sets)).await?;
         self.forget_if_complete().await
     }
 
@@ -159,7 +123,7 @@ impl Sync<'_> {
             let uid = Uid::from(set.metadata.uid.as_deref().unwrap_or_default());
             let pods = self.cx.client().list::<Pod>().owned_by(&uid).await?;
             let counted = set.status.as_ref().is_some_and(|status| status.replicas > 0);
-            if counted || pods.iter().any(|pod| !pods::is_finished(pod)) {
+            if counted || !sets::is_observed(set) || pods.iter().any(|pod| !pods::is_finished(pod)) {
                 return Ok(true);
             }
         }
@@ -167,11 +131,11 @@ impl Sync<'_> {
     }
 
     /// The set of the current template; made, if it is not there.
-    async fn new_set(&mut self) -> Result<Arc<ReplicaSet>, Failure> {
-        if let Some(new) = &self.sets.new {
-            return Ok(Arc::clone(new));
+    async fn new_set(&mut self) -> Result<(), Failure> {
+        if self.sets.new.is_some() {
+            return Ok(());
         }
-        let wanted = self.described()?;
+        let wanted = plan::new_set(self.deployment, &self.sets)?;
         let name = wanted.metadata.name.clone().unwrap_or_default();
         let size = size(&wanted);
         match self.cx.client().create(&wanted).await {
@@ -196,43 +160,7 @@ impl Sync<'_> {
                 return Err(error);
             }
         }
-        self.mark_new().await?;
-        self.sets.new.clone().ok_or(Failure::NotFound { object: name })
-    }
-
-    fn described(&self) -> Result<ReplicaSet, Failure> {
-        let spec = &self.deployment.spec;
-        let name = self.deployment.metadata.name.as_deref().unwrap_or_default();
-        let hash = fingerprint(
-            &spec.template,
-            self.deployment.status.as_ref().and_then(|status| status.collision_count),
-        );
-        let mut template = spec.template.clone();
-        let labels = template.metadata.get_or_insert_default().labels.get_or_insert_default();
-        labels.insert(HASH.into(), hash.clone());
-        let labels = labels.clone();
-        let mut selector = spec.selector.clone();
-        selector.match_labels.get_or_insert_default().insert(HASH.into(), hash.clone());
-        let longest = 252_usize.saturating_sub(hash.len());
-        let mut set = ReplicaSet {
-            metadata: ObjectMeta {
-                name: Some(format!("{}-{hash}", &name[..name.len().min(longest)])),
-                namespace: self.deployment.metadata.namespace.clone(),
-                labels: Some(labels),
-                owner_references: Some(vec![controller_reference(self.deployment)?]),
-                ..ObjectMeta::default()
-            },
-            spec: ReplicaSetSpec {
-                replicas: Some(rollout::new_size(self.deployment, &self.sets, 0)),
-                min_ready_seconds: spec.min_ready_seconds,
-                selector,
-                template: Some(template),
-            },
-            status: None,
-        };
-        annotations::set_newest(&mut set, self.deployment, self.sets.next_revision());
-        annotations::set_sizes(&mut set, self.bounds);
-        Ok(set)
+        self.mark_new().await
     }
 
     /// Keeps the annotations of the new set up to date, and the revision of the Deployment.
@@ -259,18 +187,18 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Gives a set another size, and says so. With `always`, notes the size of the Deployment also if that of the set stays.
-    async fn resize(&mut self, set: &ReplicaSet, wanted: i32, always: bool) -> Result<bool, Failure> {
-        let before = size(set);
-        if before == wanted && !always {
-            return Ok(false);
+    async fn resize_all(&mut self, all: Vec<Resize>) -> Result<(), Failure> {
+        for resize in all {
+            self.resize(&resize).await?;
         }
-        let (bounds, key) = (self.bounds, key_of(set));
-        let resized = self.cx.client().modify(&key, |set: &mut ReplicaSet| {
-            set.spec.replicas = Some(wanted);
-            annotations::set_sizes(set, bounds);
-        });
-        let resized = resized.await?.object;
+        Ok(())
+    }
+
+    /// Gives a set its size, and says so if it had another.
+    async fn resize(&mut self, resize: &Resize) -> Result<(), Failure> {
+        let (before, wanted, bounds) = (size(&resize.set), resize.size, self.bounds);
+        let (key, apply) = (key_of(&*resize.set), |set: &mut ReplicaSet| resize.apply(set, bounds));
+        let resized = self.cx.client().modify(&key, apply).await?.object;
         let known = self.sets.old.iter_mut().chain(&mut self.sets.new);
         for known in known.filter(|known| known.metadata.uid == resized.metadata.uid) {
             *known = Arc::clone(&resized);
@@ -281,7 +209,7 @@ impl Sync<'_> {
             let note = format!("Scaled {way} replica set {name} from {before} to {wanted}");
             self.say(Event::normal("ScalingReplicaSet", "Scale", note));
         }
-        Ok(before != wanted)
+        Ok(())
     }
 
     async fn forget_if_complete(&mut self) -> Result<(), Failure> {

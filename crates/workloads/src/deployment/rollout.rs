@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 
 use crate::deployment::annotations;
 use crate::deployment::bounds::{Bounds, is_recreate};
-use crate::deployment::sets::{Sets, available, size};
+use crate::deployment::sets::{Sets, available, pods, size};
 
 /// The size of the new set, which is `current` now: as large as it may be without more pods than are allowed.
 pub(crate) fn new_size(deployment: &Deployment, sets: &Sets, current: i32) -> i32 {
@@ -12,7 +12,9 @@ pub(crate) fn new_size(deployment: &Deployment, sets: &Sets, current: i32) -> i3
     if is_recreate(deployment) || current > bounds.replicas {
         return bounds.replicas;
     }
-    let room = bounds.most().saturating_sub(sets.size()).max(0);
+    // Pods of old sets that are still to be deleted take up room as well.
+    let others = sets.old.iter().map(|set| pods(set)).fold(0, i32::saturating_add);
+    let room = bounds.most().saturating_sub(others).saturating_sub(current).max(0);
     current.saturating_add(room.min(bounds.replicas.saturating_sub(current)))
 }
 
@@ -22,22 +24,19 @@ pub(crate) fn new_size(deployment: &Deployment, sets: &Sets, current: i32) -> i3
 pub(crate) fn old_sizes(bounds: Bounds, sets: &Sets, new: &ReplicaSet) -> Vec<i32> {
     let mut sizes: Vec<i32> = sets.old.iter().map(|set| size(set)).collect();
     let lacking = size(new).saturating_sub(available(new));
-    let may_go = sets.size().saturating_sub(bounds.fewest()).saturating_sub(lacking);
-    if sizes.iter().all(|size| *size == 0) || may_go <= 0 {
-        return sizes;
-    }
-    let mut left = may_go;
-    for (size, set) in sizes.iter_mut().zip(&sets.old) {
-        let unhealthy = size.saturating_sub(available(set)).max(0).min(left);
-        *size = size.saturating_sub(unhealthy);
-        left = left.saturating_sub(unhealthy);
-    }
-    let available_now = sets.all().map(|set| available(set)).fold(0, i32::saturating_add);
-    let mut surplus = available_now.saturating_sub(bounds.fewest()).max(0);
-    for size in &mut sizes {
-        let gone = surplus.min(*size);
+    let mut may_go = sets.size().saturating_sub(bounds.fewest()).saturating_sub(lacking).max(0);
+    let mut shrink = |size: &mut i32, by: i32| {
+        let gone = by.min(may_go);
         *size = size.saturating_sub(gone);
-        surplus = surplus.saturating_sub(gone);
+        may_go = may_go.saturating_sub(gone);
+    };
+    for (size, set) in sizes.iter_mut().zip(&sets.old) {
+        let unavailable = size.saturating_sub(available(set));
+        shrink(size, unavailable);
+    }
+    for size in &mut sizes {
+        let rest = *size;
+        shrink(size, rest);
     }
     sizes
 }

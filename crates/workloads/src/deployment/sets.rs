@@ -37,6 +37,11 @@ impl Sets {
         self.all().map(|set| size(set)).fold(0, i32::saturating_add)
     }
 
+    /// Whether what they say of their pods can be believed. See [`is_observed`].
+    pub(crate) fn are_observed(&self) -> bool {
+        self.all().all(|set| is_observed(set))
+    }
+
     /// A number of their status, over all of them.
     pub(crate) fn sum(&self, number: impl Fn(&ReplicaSetStatus) -> i32) -> i32 {
         self.all().filter_map(|set| set.status.as_ref()).map(number).fold(0, i32::saturating_add)
@@ -66,8 +71,7 @@ impl Sets {
         old.truncate(too_many);
         old.retain(|set| {
             let status = set.status.as_ref();
-            let seen = status.and_then(|status| status.observed_generation) >= set.metadata.generation;
-            size(set) == 0 && status.is_none_or(|status| status.replicas == 0) && seen
+            size(set) == 0 && status.is_none_or(|status| status.replicas == 0) && is_observed(set)
         });
         old
     }
@@ -89,9 +93,23 @@ pub(crate) fn size(set: &ReplicaSet) -> i32 {
     set.spec.replicas.unwrap_or(1)
 }
 
-/// How many of its pods are available.
+/// How many of the pods that a set is to have are available. A status that was written before the set was made smaller, or
+/// while its pods were being deleted, counts pods that are about to go.
 pub(crate) fn available(set: &ReplicaSet) -> i32 {
-    set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
+    let counted = set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);
+    counted.min(size(set))
+}
+
+/// How many pods a set has, or is to have if that is more.
+pub(crate) fn pods(set: &ReplicaSet) -> i32 {
+    set.status.as_ref().map_or(0, |status| status.replicas).max(size(set))
+}
+
+/// Whether the status of a set was written by someone who knew its present size. A set that is being deleted has no size
+/// that anybody would follow.
+pub(crate) fn is_observed(set: &ReplicaSet) -> bool {
+    let observed = set.status.as_ref().and_then(|status| status.observed_generation);
+    observed >= set.metadata.generation || set.metadata.deletion_timestamp.is_some()
 }
 
 /// Whether two templates describe the same pods.

@@ -129,3 +129,101 @@ pub(crate) fn new_conditions<'a>(
     };
     status.conditions.iter().flatten().filter(move |one| !known(one))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, SystemTime};
+
+    use k8s_openapi::jiff::Timestamp;
+
+    use crate::timing::Timing;
+
+    use super::*;
+
+    fn at(second: i64) -> Time {
+        Time(Timestamp::from_second(second).unwrap_or_default())
+    }
+
+    fn world() -> World {
+        World::new(Timing::instant(), Arc::new(|| SystemTime::UNIX_EPOCH + Duration::from_secs(100)))
+    }
+
+    fn job(kind: &str, status: &str, reason: &str) -> Job {
+        let condition = JobCondition {
+            type_: kind.into(),
+            status: status.into(),
+            reason: Some(reason.into()),
+            last_transition_time: Some(at(9)),
+            ..JobCondition::default()
+        };
+        let status =
+            JobStatus { start_time: Some(at(5)), conditions: Some(vec![condition]), ..JobStatus::default() };
+        Job { status: Some(status), ..Job::default() }
+    }
+
+    fn suspended(is: bool) -> JobSpec {
+        JobSpec { suspend: Some(is), ..JobSpec::default() }
+    }
+
+    /// The status after a look, as type, status and reason of its conditions.
+    fn said(job: &Job, spec: &JobSpec, terminating: i32, finish: Option<Finish>) -> (JobStatus, Vec<String>) {
+        let mut count = Count::of(job, spec, &[]);
+        count.terminating = terminating;
+        let status = after(job, spec, &count, finish, started_at(job, spec, &world()), &world());
+        let all =
+            status.conditions.iter().flatten().map(|one| {
+                format!("{}={} {}", one.type_, one.status, one.reason.as_deref().unwrap_or_default())
+            });
+        let all = all.collect();
+        (status, all)
+    }
+
+    #[test]
+    fn a_job_begins_when_it_is_first_seen_and_anew_when_it_is_resumed() {
+        let started = |job: &Job, is| started_at(job, &suspended(is), &world());
+        assert_eq!(started(&Job::default(), false), Some(at(100)));
+        assert_eq!(started(&Job::default(), true), None);
+        assert_eq!(started(&job("Other", "True", ""), false), Some(at(5)));
+        assert_eq!(started(&job("Suspended", "True", ""), false), Some(at(100)));
+        assert_eq!(started(&job("Suspended", "False", ""), false), Some(at(5)));
+    }
+
+    #[test]
+    fn a_suspension_and_its_end_are_said_and_nothing_is_said_of_none() {
+        let of = |job: &Job, is| said(job, &suspended(is), 0, None).1;
+        assert_eq!(of(&Job::default(), false), [""; 0]);
+        assert_eq!(of(&Job::default(), true), ["Suspended=True JobSuspended"]);
+        assert_eq!(of(&job("Suspended", "True", "x"), false), ["Suspended=False JobResumed"]);
+        // What is so already is left as it is.
+        assert_eq!(of(&job("Suspended", "True", "x"), true), ["Suspended=True x"]);
+    }
+
+    #[test]
+    fn a_job_has_ended_when_its_last_pod_is_gone() {
+        let of = |terminating, finish| said(&Job::default(), &suspended(false), terminating, Some(finish));
+        let (status, all) = of(1, Finish::Complete);
+        assert_eq!(all, ["SuccessCriteriaMet=True CompletionsReached"]);
+        assert_eq!(status.completion_time, None);
+        let (status, all) = of(0, Finish::Complete);
+        assert_eq!(all, ["SuccessCriteriaMet=True CompletionsReached", "Complete=True CompletionsReached"]);
+        assert_eq!(status.completion_time, Some(at(100)));
+        let (status, all) = of(0, Finish::TooLate);
+        assert_eq!(all, ["FailureTarget=True DeadlineExceeded", "Failed=True DeadlineExceeded"]);
+        assert_eq!(status.completion_time, None);
+    }
+
+    #[test]
+    fn the_end_is_read_as_it_was_written() {
+        assert_eq!(finished_at(&job("Complete", "True", "")), Some(at(9)));
+        assert_eq!(finished_at(&job("Failed", "True", "")), Some(at(9)));
+        assert_eq!(finished_at(&job("Failed", "False", "")), None);
+        assert_eq!(failing(&job("FailureTarget", "True", "DeadlineExceeded")), Some(Finish::TooLate));
+        assert_eq!(failing(&job("FailureTarget", "True", "other")), Some(Finish::TooManyFailures));
+        assert_eq!(failing(&job("Failed", "True", "other")), None);
+        let known = job("Suspended", "True", "");
+        let (status, _) = said(&known, &suspended(false), 0, Some(Finish::Complete));
+        let new: Vec<_> = new_conditions(&known, &status).map(|one| one.type_.as_str()).collect();
+        assert_eq!(new, ["SuccessCriteriaMet", "Complete"]);
+    }
+}

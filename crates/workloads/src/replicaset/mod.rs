@@ -41,11 +41,9 @@ impl Reconciler<ReplicaSet> for ReplicaSets {
     async fn reconcile(&self, set: Arc<ReplicaSet>, cx: Context) -> Result<Action> {
         let all = claim(&*set, &set.spec.selector, cx.client()).await?;
         let (active, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|pod| pods::is_active(pod));
-        let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
-        let managed = if active.len() < wanted {
-            create(&set, wanted.saturating_sub(active.len()).min(BURST), &cx).await
-        } else {
-            delete(&set, &active, active.len().saturating_sub(wanted), &cx).await
+        let managed = match plan(&set, &active) {
+            Plan::Create(count) => create(&set, count, &cx).await,
+            Plan::Delete(going) => delete(&set, going, &cx).await,
         };
         // What it has done is in the next look's count; the changed pods wake it.
         let terminating = rest.iter().filter(|pod| pods::is_terminating(pod)).count();
@@ -78,6 +76,22 @@ pub(crate) fn until_available<'a>(
     waits.filter(|wait| min_ready > 0 && !wait.is_zero()).min()
 }
 
+/// What a set does about its pods.
+#[derive(Debug)]
+pub(crate) enum Plan {
+    Create(usize),
+    Delete(Vec<Arc<Pod>>),
+}
+
+/// As many pods as the set says, of those that neither have ended nor are asked to.
+pub(crate) fn plan(set: &ReplicaSet, active: &[Arc<Pod>]) -> Plan {
+    let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
+    match wanted.checked_sub(active.len()) {
+        Some(missing) if missing > 0 => Plan::Create(missing.min(BURST)),
+        _ => Plan::Delete(ranking::first_to_go(active, active.len().saturating_sub(wanted).min(BURST))),
+    }
+}
+
 async fn create(set: &ReplicaSet, count: usize, cx: &Context) -> Result<(), Failure> {
     let Some(template) = &set.spec.template else { return Ok(()) };
     let pod = &template::generated_pod_of(set, template)?;
@@ -103,8 +117,7 @@ async fn create(set: &ReplicaSet, count: usize, cx: &Context) -> Result<(), Fail
     Ok(())
 }
 
-async fn delete(set: &ReplicaSet, active: &[Arc<Pod>], count: usize, cx: &Context) -> Result<(), Failure> {
-    let going = ranking::first_to_go(active, count.min(BURST));
+async fn delete(set: &ReplicaSet, going: Vec<Arc<Pod>>, cx: &Context) -> Result<(), Failure> {
     let one = |pod: Arc<Pod>| async move {
         match cx.client().delete(&*pod).await {
             Ok(_) => {
@@ -126,7 +139,8 @@ async fn delete(set: &ReplicaSet, active: &[Arc<Pod>], count: usize, cx: &Contex
     Ok(())
 }
 
-fn status(
+/// What a set says of itself.
+pub(crate) fn status(
     set: &ReplicaSet,
     active: &[Arc<Pod>],
     terminating: usize,

@@ -10,6 +10,7 @@ use kube_client::Api;
 use kube_core::params::WatchParams;
 use kube_core::watch::WatchEvent;
 use serde_json::json;
+use watchkeeper_testkit::Outcome;
 use watchkeeper_workloads::Timing;
 
 use crate::place::{Place, deployment, set_image};
@@ -92,6 +93,38 @@ async fn a_rollout_never_leaves_its_bounds() {
         assert!(seen.most <= most, "{case}: {} pods", seen.most);
         assert!(seen.fewest >= fewest, "{case}: {} available", seen.fewest);
         assert!(seen.most == most || seen.fewest == fewest, "{case}: the bounds are not used");
+    }
+}
+
+/// The decisions alone are tried under far more schedules, see `deployment/schedules`.
+#[tokio::test(start_paused = true)]
+async fn a_rollout_stays_within_its_bounds_when_writes_and_answers_are_late() {
+    for seed in [1, 3, 5, 7] {
+        let place = Place::new(Timing::default()).await;
+        let mut value = deployment(10, "web:1");
+        value["spec"]["strategy"] = json!({"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 0}});
+        place.create::<Deployment>(value).await;
+        place.rolled_out("web").await;
+        let rng = parking_lot::Mutex::new(fastrand::Rng::with_seed(seed));
+        let late = place.env.fault(move |call| {
+            let some = || Duration::from_millis(rng.lock().u64(0..4) * 100);
+            if call.is_write() {
+                Outcome::pass().delayed(some()).answered_late(some())
+            } else {
+                Outcome::pass()
+            }
+        });
+        let rollout = async {
+            for image in ["web:2", "web:3", "web:2", "web:1"] {
+                place.modify::<Deployment>("web", |web| set_image(web, image)).await;
+                tokio::time::sleep(Duration::from_millis(500 * seed)).await;
+            }
+            place.rolled_out("web").await;
+        };
+        let seen = during(&place, rollout).await;
+        drop(late);
+        assert!(seen.most <= 13, "seed {seed}: {} pods", seen.most);
+        assert!(seen.fewest >= 10, "seed {seed}: {} available", seen.fewest);
     }
 }
 
