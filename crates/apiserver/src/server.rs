@@ -19,6 +19,7 @@ use crate::front::Tokens;
 use crate::in_flight::{InFlight, InFlightLimits};
 use crate::registry::{Registrar, Registry};
 use crate::time::Clock;
+use crate::write::Allocator;
 use crate::{lifecycle, metrics::Metrics};
 
 /// The namespaces that are always there.
@@ -105,8 +106,10 @@ pub(crate) struct Server {
     pub(crate) accounts: AccountTokens,
     /// Where clients reach this server, once it listens.
     pub(crate) address: Mutex<Option<SocketAddr>>,
-    /// Held while something is written that no two objects may have: the names of definitions, the addresses of Services.
+    /// Held while something is written that no two objects may have: the names of definitions.
     pub(crate) turns: tokio::sync::Mutex<()>,
+    /// Which Service has which cluster IP and node ports.
+    pub(crate) allocator: Allocator,
     /// What large bodies and objects may cost.
     pub(crate) budget: Budget,
     /// Held while a document about all that is served is made.
@@ -150,6 +153,7 @@ impl Server {
             supervisor: metrics.supervisor(),
             metrics,
             turns: tokio::sync::Mutex::new(()),
+            allocator: crate::services::allocator(),
             budget: Budget::default(),
             documenting: Arc::new(Semaphore::new(1)),
             stopping: watch::channel(false).0,

@@ -7,7 +7,7 @@ use watchkeeper_rbac::{About, Request};
 use watchkeeper_schema::{FieldError, Path, managed};
 use watchkeeper_storage::{Commit, Entry, Error};
 
-use super::{Incoming, Manner, Part, Place, Written, encode, version};
+use super::{Incoming, Manner, Part, Place, Reservation, Written, encode, version};
 use crate::budget;
 use crate::failure::{Failure, Subject};
 use crate::meta;
@@ -107,11 +107,10 @@ impl Server {
         check_version(place, &mut object, entry)?;
         self.check_escalation(place, &object, Some(&old), manner)?;
         let turn = self.turn(&place.resource).await;
-        self.allocate(&place.resource, &mut object, Some(&old)).await?;
-        self.prepare(place, part, &mut object, &old, manner)?;
+        let reservation = self.prepare(place, part, &mut object, &old, manner)?;
         warnings.extend(super::remarks(&place.resource, &object, Some(&old)));
         let written = Written { object, revision: None, created: false, warnings };
-        match self.replace(place, entry, &old, written, manner).await {
+        match self.replace(place, entry, &old, written, manner, reservation).await {
             Err(Error::Conflict { .. }) => Ok(None),
             Err(error) => Err(error.into()),
             Ok(Err(failure)) => Err(failure),
@@ -180,7 +179,7 @@ impl Server {
         }
     }
 
-    /// Makes what was sent a valid successor of the old object.
+    /// Makes what was sent a valid successor of the old object. Returns what was reserved for it.
     fn prepare(
         &self,
         place: &Place,
@@ -188,12 +187,17 @@ impl Server {
         new: &mut Value,
         old: &Value,
         manner: &Manner,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Reservation>, Failure> {
         let resource = &place.resource;
         super::create::set_namespace(resource, new, place.namespace.as_deref())?;
         self.manage_updated(place, part, new, old, manner);
         crate::certificates::stamp_conditions(resource, part, new, old, &self.options.clock.stamp());
         resource.prepare_update(part, new, old);
+        // What the server gives is nobody's. Only the object itself is given anything: its parts keep the spec.
+        let reservation = match part {
+            Part::Main => self.allocate(resource, new, Some(old), manner.dry_run)?,
+            _ => None,
+        };
         for field in ["uid", "name"] {
             if meta::text(new, field).is_empty() {
                 meta::copy(new, old, field);
@@ -213,7 +217,7 @@ impl Server {
         if resource.is_definitions() && !manner.dry_run {
             self.judge_names(resource, new);
         }
-        Ok(())
+        Ok(reservation)
     }
 
     /// Commits the next object, or the end of it if nothing holds it any more.
@@ -224,6 +228,7 @@ impl Server {
         old: &Value,
         mut written: Written,
         manner: &Manner,
+        reservation: Option<Reservation>,
     ) -> Result<Result<Written, Failure>, Error> {
         let key = place.key();
         if managed::same_but_times(&written.object, old) {
@@ -243,7 +248,8 @@ impl Server {
         if manner.dry_run {
             return Ok(Ok(written));
         }
-        let committed = self.storage.commit(commit).await?;
+        let object = Some(&written.object).filter(|_| !is_finished);
+        let committed = self.commit(&place.resource, &key, commit, object, reservation).await?;
         // Of an object that is gone, the answer is what was last said about it.
         if !is_finished {
             meta::set(&mut written.object, "resourceVersion", committed.revision.to_string());

@@ -18,5 +18,6 @@ mod objects;
 mod protobuf;
 mod provided;
 mod rights;
+mod services;
 mod supervision;
 mod watches;
