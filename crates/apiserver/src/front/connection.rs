@@ -19,6 +19,7 @@ use super::connection_counts::Dropped;
 use super::connection_state::{Idle, Over};
 use super::connections::Connection;
 use super::exchange::{Peer, Shared, exchange};
+use super::stall::StallTimeout;
 
 /// From connecting to the end of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -60,6 +61,7 @@ pub(super) async fn serve(
         tracing::debug!(%error, "the client is gone before it was served");
         return;
     }
+    let socket = StallTimeout::new(socket);
     let peer = |certificate, connection| {
         let left_unread = Arc::new(AtomicBool::new(false));
         Arc::new(Peer { shared: Arc::clone(&shared), certificate, connection, left_unread })
