@@ -15,6 +15,7 @@ mod in_flight;
 mod lifecycles;
 mod lists;
 mod objects;
+mod pods;
 mod protobuf;
 mod provided;
 mod rights;
