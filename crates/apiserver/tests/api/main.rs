@@ -6,6 +6,7 @@ mod access;
 mod account_tokens;
 mod actions;
 mod api_services;
+mod beginnings;
 mod bodies;
 mod certificates;
 mod collecting;
