@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::{Call, accepted};
 use crate::failure::{self, Failure};
-use crate::front::Body;
 use crate::reply::Reply;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::media::{self, Accepted};
@@ -54,7 +53,7 @@ impl Server {
         let pod = place.resource.read(&entry)?;
         check_container(&pod, call.query.get("container").unwrap_or_default())?;
         if pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
-            return Ok(Reply::new(204, Body::empty()));
+            return Ok(Reply::no_content());
         }
         Err(denial::no_node(place, "log"))
     }

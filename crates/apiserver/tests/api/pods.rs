@@ -82,6 +82,7 @@ async fn of_a_pod_on_no_node_there_is_no_log() {
     for query in ["", "?container=c"] {
         let answer = api.get(&format!("{PODS}/a/log{query}")).await;
         assert_eq!((answer.code, answer.text.as_str()), (204, ""));
+        assert_eq!(answer.headers.get("content-type"), None);
     }
     let refused = api.get(&format!("{PODS}/a/log?container=d")).await.failed(400);
     assert_eq!(refused["message"], "container d is not valid for pod a");
