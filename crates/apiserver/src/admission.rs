@@ -1,9 +1,10 @@
 //! What kube-apiserver's admission plugins add to objects of built-in kinds.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::meta;
 use crate::resource::Resource;
+use crate::write::Part;
 
 /// How long a pod stays on a node that is in trouble, in seconds.
 const TOLERATION: i64 = 300;
@@ -20,11 +21,30 @@ pub(crate) fn admit_new(resource: &Resource, object: &mut Value) {
     }
 }
 
+/// Completes the successor of an object: what it was given when it was new stays, though the writer does not mention it.
+pub(crate) fn admit_update(resource: &Resource, part: Part, new: &mut Value, old: &Value) {
+    if !resource.is_core("pods") || part != Part::Main {
+        return;
+    }
+    let Some(Value::Object(spec)) = new.get_mut("spec") else { return };
+    for field in ["priority", "preemptionPolicy"] {
+        if let Some(known) = old["spec"].get(field) {
+            spec.entry(field).or_insert_with(|| known.clone());
+        }
+    }
+    tolerate_trouble(spec);
+}
+
 /// Priority, and tolerations for nodes that are in trouble.
 fn admit_pod(pod: &mut Value) {
     let Some(Value::Object(spec)) = pod.get_mut("spec") else { return };
     spec.entry("priority").or_insert(json!(0));
     spec.entry("preemptionPolicy").or_insert(json!("PreemptLowerPriority"));
+    tolerate_trouble(spec);
+}
+
+/// Adds tolerations for nodes that are in trouble.
+fn tolerate_trouble(spec: &mut Map<String, Value>) {
     let tolerations = spec.entry("tolerations").or_insert(json!([]));
     let Value::Array(tolerations) = tolerations else { return };
     for trouble in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {

@@ -1,15 +1,116 @@
-//! What controllers expect to find in a cluster, besides namespaces and roles: the block of addresses that Services have, and
-//! since when tokens in Secrets are tracked.
+//! What every cluster begins with: namespaces, roles and bindings, the Service by which programs find the server, the block
+//! of addresses that Services have, since when tokens in Secrets are tracked, and the APIServices of what is built in.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use serde_json::{Value, json};
-use watchkeeper_storage::{Commit, Error as StorageError};
+use watchkeeper_storage::{Commit, Error as StorageError, Revision};
 
-use crate::meta;
+use crate::access::{self, Authorization};
+use crate::failure::Failure;
+use crate::resource::Resource;
 use crate::server::{Error, Server};
+use crate::write::{Holdings, Reservation};
+use crate::{api_services, meta};
+
+/// The namespaces that are always there.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Who is said to have made them.
+const MANAGER: &str = "watchkeeper";
+
+/// How often this is tried when another server does the same at the same time.
+const ATTEMPTS: usize = 10;
+
+/// An object that has to be written.
+pub(crate) struct Change {
+    pub(crate) key: String,
+    /// The revision of what is replaced.
+    pub(crate) replaces: Option<Revision>,
+    pub(crate) value: Bytes,
+}
+
+impl Change {
+    fn add_to(self, commit: Commit) -> Commit {
+        let commit = match self.replaces {
+            Some(revision) => commit.unchanged(self.key.as_str(), revision),
+            None => commit.absent(self.key.as_str()),
+        };
+        commit.put(self.key, self.value)
+    }
+}
 
 impl Server {
-    /// Makes what is missing. It is written by hand, and not as the objects of clients are: a status comes with it.
+    /// Makes what is missing and mends what lacks something, all of it in one commit: a first start waits for the disk once,
+    /// and no start finds a part of it.
     pub(crate) async fn create_beginnings(&self) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS {
+            let mut changes = self.missing_namespaces().await?;
+            if self.options.authorization != Authorization::None {
+                changes.extend(access::missing(self).await?);
+            }
+            changes.extend(self.missing_settings().await?);
+            changes.extend(api_services::missing(self).await?);
+            let given = self.missing_service().await?.map(|(change, holdings, reservation)| {
+                let key = change.key.clone();
+                changes.push(change);
+                (key, holdings, reservation)
+            });
+            if changes.is_empty() {
+                return Ok(());
+            }
+            let commit = changes.into_iter().fold(Commit::new(), |commit, change| change.add_to(commit));
+            match self.storage.commit(commit).await {
+                Ok(committed) => {
+                    if let Some((key, holdings, _reservation)) = given {
+                        self.allocator.note(&key, committed.revision, holdings);
+                    }
+                    return Ok(());
+                }
+                Err(StorageError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let why = "somebody else writes it all the time".to_owned();
+        Err(Error::Bootstrap { what: "what every cluster begins with".into(), why })
+    }
+
+    async fn missing_namespaces(&self) -> Result<Vec<Change>, Error> {
+        let mut changes = Vec::new();
+        for name in NAMESPACES {
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            let Some((resource, key)) = self.missing("", "namespaces", &object).await? else { continue };
+            let made = self.made(&resource, object, MANAGER).map_err(|failure| failed(&key, failure))?;
+            changes.push(Change { key, replaces: None, value: resource.encode(&made) });
+        }
+        Ok(changes)
+    }
+
+    /// The Service by which programs in a cluster find its server, with what it is given.
+    async fn missing_service(&self) -> Result<Option<(Change, Holdings, Reservation)>, Error> {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {
+                "name": "kubernetes", "namespace": "default",
+                "labels": {"component": "apiserver", "provider": "kubernetes"},
+            },
+            "spec": {
+                "clusterIP": crate::services::FIRST.to_string(),
+                "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+            },
+        });
+        let Some((resource, key)) = self.missing("", "services", &object).await? else { return Ok(None) };
+        let mut made = self.made(&resource, object, MANAGER).map_err(|failure| failed(&key, failure))?;
+        let reservation =
+            self.allocate(&resource, &mut made, None, false).map_err(|failure| failed(&key, failure))?;
+        let (holdings, value) = (Holdings::of(&made), resource.encode(&made));
+        Ok(reservation.map(|reservation| (Change { key, replaces: None, value }, holdings, reservation)))
+    }
+
+    /// What controllers expect to find besides. It is written by hand, and not as the objects of clients are: a status comes with
+    /// it, and nobody is said to have made it.
+    async fn missing_settings(&self) -> Result<Vec<Change>, Error> {
         let now = self.options.clock.stamp();
         let blocks = json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": "kubernetes"},
@@ -27,28 +128,33 @@ impl Server {
             },
             "data": {"since": now.split('T').next()},
         });
-        let blocks = self.create_beginning("networking.k8s.io", "servicecidrs", blocks, &now);
-        let tracking = self.create_beginning("", "configmaps", tracking, &now);
-        futures_util::try_join!(blocks, tracking).map(drop)
+        let mut changes = Vec::new();
+        for (group, plural, mut object) in
+            [("networking.k8s.io", "servicecidrs", blocks), ("", "configmaps", tracking)]
+        {
+            let Some((resource, key)) = self.missing(group, plural, &object).await? else { continue };
+            meta::set(&mut object, "creationTimestamp", now.as_str());
+            meta::set(&mut object, "uid", crate::random::uid());
+            changes.push(Change { key, replaces: None, value: resource.encode(&object) });
+        }
+        Ok(changes)
     }
 
-    async fn create_beginning(
+    /// The resource and the key of an object, if it is served and not there.
+    async fn missing(
         &self,
         group: &str,
         plural: &str,
-        mut object: Value,
-        now: &str,
-    ) -> Result<(), Error> {
-        let Some(resource) = self.registry().find(group, "v1", plural) else { return Ok(()) };
-        let namespace = Some(meta::text(&object, "namespace").to_owned()).filter(|name| !name.is_empty());
-        let key = resource.key(namespace.as_deref(), meta::name(&object));
-        meta::set(&mut object, "creationTimestamp", now);
-        meta::set(&mut object, "uid", crate::random::uid());
-        let commit = Commit::new().absent(key.as_str()).put(key.as_str(), resource.encode(&object));
-        match self.storage.commit(commit).await {
-            // It is there.
-            Ok(_) | Err(StorageError::Conflict { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        object: &Value,
+    ) -> Result<Option<(Arc<Resource>, String)>, Error> {
+        let Some(resource) = self.registry().find(group, "v1", plural) else { return Ok(None) };
+        let namespace = Some(meta::text(object, "namespace")).filter(|namespace| !namespace.is_empty());
+        let key = resource.key(namespace, meta::name(object));
+        let is_there = self.storage.get(&key, None).await?.entry.is_some();
+        Ok((!is_there).then_some((resource, key)))
     }
+}
+
+fn failed(what: &str, failure: Failure) -> Error {
+    Error::Bootstrap { what: what.to_owned(), why: failure.message }
 }

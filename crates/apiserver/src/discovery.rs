@@ -1,24 +1,26 @@
 //! What is served, as clients ask for it: `/api`, `/apis`, and all of it at once.
 
+use std::net::SocketAddr;
+
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
 use crate::registry::{Group, GroupVersion, Registry};
 use crate::resource::{Nature, Resource, api_version};
 
-/// `GET /api`.
-pub(crate) fn core_versions(registry: &Registry, address: &str) -> Value {
+/// `GET /api`. The address is where clients reach this server, if that is known: it does not depend on what they call it.
+pub(crate) fn core_versions(registry: &Registry, address: Option<SocketAddr>) -> Value {
     let versions: Vec<&str> = registry
         .group("")
         .into_iter()
         .flat_map(|group| &group.versions)
         .map(|version| version.version.as_str())
         .collect();
-    json!({
-        "kind": "APIVersions",
-        "versions": versions,
-        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
-    })
+    let addresses: Vec<Value> = address
+        .map(|address| json!({"clientCIDR": "0.0.0.0/0", "serverAddress": address.to_string()}))
+        .into_iter()
+        .collect();
+    json!({"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": addresses})
 }
 
 /// `GET /apis`.

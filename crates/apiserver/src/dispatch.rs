@@ -1,10 +1,11 @@
 //! From requests to what is done about them.
 
+mod pods;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use serde_json::Value;
 
 use crate::access::{Authorized, Split};
 use crate::documents::Name;
@@ -166,11 +167,7 @@ impl Server {
         };
         match target {
             Target::Core => {
-                let address = call
-                    .headers
-                    .get(http::header::HOST)
-                    .and_then(|host| host.to_str().ok())
-                    .unwrap_or_default();
+                let address = self.address.lock().filter(|address| !address.ip().is_unspecified());
                 Ok(Reply::object(200, &discovery::core_versions(&registry, address), format))
             }
             Target::Groups => {
@@ -264,6 +261,7 @@ impl Server {
             Operation::Bind(place) => self.bind(call, &place).await,
             Operation::Evict(place) => self.evict(call, &place).await,
             Operation::IssueToken(place) => self.issue_token(call, &place).await,
+            Operation::Connect(place, subresource) if subresource == "log" => self.logged(call, &place).await,
             Operation::Connect(place, subresource) => {
                 self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
                 Err(crate::denial::no_node(&place, &subresource))
@@ -312,6 +310,9 @@ impl Server {
         let format = media::body_format(&call.headers, resource.builtin_kind().is_some())?;
         let manner = call.manner(&options);
         let incoming = Incoming::read(resource, &call.body, format, &manner)?;
+        if resource.is_core("bindings") {
+            return self.bind_named(incoming.object, namespace, &manner, &accepted).await;
+        }
         if !resource.is_stored() {
             let namespace = namespace.as_deref();
             return crate::reviews::answer(
@@ -428,30 +429,6 @@ impl Server {
         Ok(Reply::object(200, &shown, accepted.format))
     }
 
-    /// Puts a pod on a node.
-    async fn bind(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
-        let options = WriteOptions::of_create(&call.query)?;
-        let accepted = accepted(call, &place.resource)?;
-        let format = media::body_format(&call.headers, true)?;
-        let binding = decode_as(&call.body, format, "Binding", &["v1"])?;
-        check_name(place, &binding, "Binding")?;
-        self.assign(place, binding["target"]["name"].as_str().unwrap_or_default(), &call.manner(&options))
-            .await?;
-        Ok(Reply::object(201, &crate::failure::success(201), accepted.format))
-    }
-
-    /// Deletes a pod in a polite way.
-    async fn evict(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
-        let accepted = accepted(call, &place.resource)?;
-        let format = media::body_format(&call.headers, true)?;
-        let eviction = decode_as(&call.body, format, "Eviction", &["policy/v1", "policy/v1beta1"])?;
-        check_name(place, &eviction, "Eviction")?;
-        let mut options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
-        options.dry_run |= WriteOptions::of_create(&call.query)?.dry_run;
-        self.delete(place, &options).await?;
-        Ok(Reply::object(201, &crate::failure::success(201), accepted.format))
-    }
-
     async fn watched(
         &self,
         call: &Call,
@@ -511,16 +488,6 @@ fn verb(method: &Method, query: &Query) -> &'static str {
         Method::DELETE => "DELETE",
         _ => "other",
     }
-}
-
-/// Refuses what is about another object than the path.
-fn check_name(place: &Place, object: &Value, kind: &str) -> Result<(), Failure> {
-    let name = crate::meta::name(object);
-    if name == place.name {
-        return Ok(());
-    }
-    let why = format!("name in URL does not match name in {kind} object");
-    Err(Failure::bad_request(format!("{why}: {:?} vs {name:?}", place.name)))
 }
 
 /// How a patch is written.

@@ -69,6 +69,13 @@ impl Reply {
         Self { code, headers, warnings: Vec::new(), content, is_live: false, permit }
     }
 
+    /// Nothing, and nothing said about it.
+    pub(crate) fn no_content() -> Self {
+        let mut reply = Self::new(204, Vec::new());
+        reply.headers.remove(CONTENT_TYPE);
+        reply
+    }
+
     /// A value as JSON.
     pub(crate) fn json(code: u16, value: &impl serde::Serialize) -> Self {
         Self::new(code, json_line(value))

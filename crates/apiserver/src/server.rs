@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde_json::json;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use watchkeeper_storage::{Error as StorageError, Storage};
@@ -19,10 +18,8 @@ use crate::front::Tokens;
 use crate::in_flight::{InFlight, InFlightLimits};
 use crate::registry::{Registrar, Registry};
 use crate::time::Clock;
+use crate::write::Allocator;
 use crate::{lifecycle, metrics::Metrics};
-
-/// The namespaces that are always there.
-const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// What can be chosen about an [`ApiServer`](crate::ApiServer).
 #[derive(Clone, Debug)]
@@ -105,8 +102,10 @@ pub(crate) struct Server {
     pub(crate) accounts: AccountTokens,
     /// Where clients reach this server, once it listens.
     pub(crate) address: Mutex<Option<SocketAddr>>,
-    /// Held while something is written that no two objects may have: the names of definitions, the addresses of Services.
+    /// Held while something is written that no two objects may have: the names of definitions.
     pub(crate) turns: tokio::sync::Mutex<()>,
+    /// Which Service has which cluster IP and node ports.
+    pub(crate) allocator: Allocator,
     /// What large bodies and objects may cost.
     pub(crate) budget: Budget,
     /// Held while a document about all that is served is made.
@@ -150,60 +149,16 @@ impl Server {
             supervisor: metrics.supervisor(),
             metrics,
             turns: tokio::sync::Mutex::new(()),
+            allocator: crate::services::allocator(),
             budget: Budget::default(),
             documenting: Arc::new(Semaphore::new(1)),
             stopping: watch::channel(false).0,
             tasks: Mutex::default(),
         });
         lifecycle::start(&server).await?;
-        server.create_namespaces().await?;
+        server.create_beginnings().await?;
         access::start(&server).await?;
-        // Together, they wait for the disk once.
-        futures_util::try_join!(
-            server.create_service(),
-            server.create_beginnings(),
-            server.register_builtin()
-        )?;
         Ok(server)
-    }
-
-    async fn create_namespaces(&self) -> Result<(), Error> {
-        for name in NAMESPACES {
-            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            match self.create_internal("", "v1", "namespaces", None, object).await {
-                Ok(_) => {}
-                Err(failure) if failure.reason == "AlreadyExists" => {}
-                Err(failure) => {
-                    return Err(Error::Bootstrap { what: format!("namespace {name}"), why: failure.message });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The Service by which programs in a cluster find its server.
-    async fn create_service(&self) -> Result<(), Error> {
-        let key = format!("{}default/kubernetes", crate::resource::prefix("", "services"));
-        if self.storage.get(&key, None).await?.entry.is_some() {
-            return Ok(());
-        }
-        let object = json!({
-            "apiVersion": "v1", "kind": "Service",
-            "metadata": {
-                "name": "kubernetes",
-                "labels": {"component": "apiserver", "provider": "kubernetes"},
-            },
-            "spec": {
-                "clusterIP": crate::services::FIRST.to_string(),
-                "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
-            },
-        });
-        match self.create_internal("", "v1", "services", Some("default"), object).await {
-            Err(failure) if failure.reason != "AlreadyExists" => {
-                Err(Error::Bootstrap { what: "service default/kubernetes".into(), why: failure.message })
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Ends all watches and the server's own tasks, and waits for the latter. Requests are still answered.

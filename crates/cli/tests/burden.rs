@@ -249,3 +249,46 @@ fn documents_asked_for_by_many_at_once_are_made_once() {
         );
     }
 }
+
+#[test]
+fn watchers_that_do_not_read_hold_large_objects_together_and_not_each() {
+    const WATCHERS: usize = 600;
+    const OBJECTS: usize = 200;
+    const BYTES: usize = 100_000;
+    let _alone = ALONE.lock();
+    let server = Server::start();
+    let path = "/api/v1/namespaces/default/configmaps";
+    let mut watchers: Vec<TcpStream> = Vec::new();
+    for _ in 0..WATCHERS {
+        let mut stream = server.connect();
+        request(&mut stream, ADMIN, "GET", &format!("{path}?watch=true&resourceVersion=0"), b"");
+        // It has begun, and from now on nothing is read of it.
+        stream.read_exact(&mut [0; 12]).unwrap();
+        watchers.push(stream);
+    }
+    let before = server.memory("VmRSS");
+    let text = "x".repeat(BYTES);
+    during(&server, &format!("{OBJECTS} objects of {BYTES} bytes"), || {
+        for index in 0..OBJECTS {
+            let object = format!(r#"{{"metadata":{{"name":"large-{index}"}},"data":{{"k":"{text}"}}}}"#);
+            assert_eq!(server.send(ADMIN, "POST", path, object.as_bytes()), 201);
+        }
+    });
+    let stored = (OBJECTS * BYTES) as f64 / f64::from(1 << 20);
+    let settled = |most: f64| {
+        let begin = Instant::now();
+        let mut now = server.memory("VmRSS");
+        while now > most && begin.elapsed() < Duration::from_secs(30) {
+            thread::sleep(Duration::from_millis(200));
+            now = server.memory("VmRSS");
+        }
+        println!("memory: {before:.0} MiB before, {now:.0} of {most:.0} after {:.0?}", begin.elapsed());
+        assert!(now <= most, "{now:.0} MiB, {most:.0} would do");
+    };
+    println!("peak {:.0} MiB, {stored:.0} MiB of objects", server.memory("VmHWM"));
+    // The objects, and what watchers are told of them, once.
+    settled(before + 3.0 * stored);
+    // Whoever takes nothing for so long is left, and with them what was kept for them.
+    settled(before + 1.5 * stored);
+    drop(watchers);
+}

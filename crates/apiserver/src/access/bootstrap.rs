@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use watchkeeper_rbac::bootstrap::Bootstrap;
-use watchkeeper_rbac::{Rule, missing};
-use watchkeeper_storage::{Commit, Error as StorageError};
+use watchkeeper_rbac::{self as rbac, Rule};
 
 use super::GROUP;
+use crate::beginnings::Change;
 use crate::meta;
 use crate::server::{Error, Server};
 
@@ -14,24 +14,8 @@ const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 /// Says where an object comes from.
 const LABEL: &str = "kubernetes.io/bootstrapping";
 
-/// How often this is tried when another server does the same at the same time.
-const ATTEMPTS: usize = 10;
-
-/// Makes what is missing and mends what lacks something, all of it in one commit.
-pub(super) async fn reconcile(server: &Server) -> Result<(), Error> {
-    for _ in 0..ATTEMPTS {
-        let Some(commit) = changes(server).await? else { return Ok(()) };
-        match server.storage.commit(commit).await {
-            Ok(_) => return Ok(()),
-            Err(StorageError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let why = "somebody else writes them all the time".to_owned();
-    Err(Error::Bootstrap { what: "roles and bindings".into(), why })
-}
-
-async fn changes(server: &Server) -> Result<Option<Commit>, Error> {
+/// The roles and bindings that are missing, and those that lack something.
+pub(crate) async fn missing(server: &Server) -> Result<Vec<Change>, Error> {
     let all = Bootstrap::new();
     let roles = all.cluster_roles.iter().map(|role| ("clusterroles", role.value()));
     let local = all.roles.iter().map(|role| ("roles", role.value()));
@@ -39,54 +23,31 @@ async fn changes(server: &Server) -> Result<Option<Commit>, Error> {
         "" => ("clusterrolebindings", binding.value()),
         _ => ("rolebindings", binding.value()),
     });
-    let mut commit = Commit::new();
-    let mut count = 0;
+    let mut changes = Vec::new();
     for (plural, object) in roles.chain(local).chain(bindings) {
-        if let Some(change) = Change::of(server, plural, object).await? {
-            commit = change.add_to(commit);
-            count += 1;
-        }
+        changes.extend(change(server, plural, object).await?);
     }
-    Ok((count > 0).then_some(commit))
+    Ok(changes)
 }
 
-/// What has to be written.
-struct Change {
-    key: String,
-    /// The revision of what is replaced.
-    replaces: Option<u64>,
-    value: bytes::Bytes,
-}
-
-impl Change {
-    async fn of(server: &Server, plural: &str, mut wanted: Value) -> Result<Option<Self>, Error> {
-        let what = format!("{plural} {}", meta::name(&wanted));
-        let failed = |why: String| Error::Bootstrap { what: what.clone(), why };
-        let Some(resource) = server.registry().find(GROUP, "v1", plural) else {
-            return Err(failed("not served".into()));
-        };
-        let namespace = meta::text(&wanted, "namespace").to_owned();
-        let namespace = Some(namespace.as_str()).filter(|namespace| !namespace.is_empty());
-        let key = resource.key(namespace, meta::name(&wanted));
-        if let Some(entry) = server.storage.get(&key, None).await?.entry {
-            let Ok(mut object) = resource.read(&entry) else { return Ok(None) };
-            if object["metadata"]["annotations"][AUTOUPDATE] == "false" || !mend(&mut object, &wanted) {
-                return Ok(None);
-            }
-            let (replaces, value) = (Some(entry.modified), resource.encode(&object));
-            return Ok(Some(Self { key, replaces, value }));
+async fn change(server: &Server, plural: &str, mut wanted: Value) -> Result<Option<Change>, Error> {
+    let what = format!("{plural} {}", meta::name(&wanted));
+    let Some(resource) = server.registry().find(GROUP, "v1", plural) else {
+        return Err(Error::Bootstrap { what, why: "not served".into() });
+    };
+    let namespace = meta::text(&wanted, "namespace").to_owned();
+    let namespace = Some(namespace.as_str()).filter(|namespace| !namespace.is_empty());
+    let key = resource.key(namespace, meta::name(&wanted));
+    if let Some(entry) = server.storage.get(&key, None).await?.entry {
+        let Ok(mut object) = resource.read(&entry) else { return Ok(None) };
+        if object["metadata"]["annotations"][AUTOUPDATE] == "false" || !mend(&mut object, &wanted) {
+            return Ok(None);
         }
-        complete(server, &mut wanted);
-        Ok(Some(Self { key, replaces: None, value: resource.encode(&wanted) }))
+        let (replaces, value) = (Some(entry.modified), resource.encode(&object));
+        return Ok(Some(Change { key, replaces, value }));
     }
-
-    fn add_to(self, commit: Commit) -> Commit {
-        let commit = match self.replaces {
-            Some(revision) => commit.unchanged(self.key.as_str(), revision),
-            None => commit.absent(self.key.as_str()),
-        };
-        commit.put(self.key, self.value)
-    }
+    complete(server, &mut wanted);
+    Ok(Some(Change { key, replaces: None, value: resource.encode(&wanted) }))
 }
 
 /// Gives a new object what every object has. It is written by hand, and not as the objects of clients are, because there are
@@ -135,7 +96,7 @@ fn mend(object: &mut Value, wanted: &Value) -> bool {
         return lacks;
     }
     let mut lacked = false;
-    let rules = missing(&Rule::read_all(&object["rules"]), &Rule::read_all(&wanted["rules"]));
+    let rules = rbac::missing(&Rule::read_all(&object["rules"]), &Rule::read_all(&wanted["rules"]));
     if !rules.is_empty() {
         let rules = rules.iter().map(Rule::value);
         match object["rules"].as_array_mut() {

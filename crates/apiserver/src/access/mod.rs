@@ -23,6 +23,7 @@ use crate::request::action::{Action, PageAction, ResourceAction};
 use crate::server::{Error, Server};
 use crate::{denial, health};
 
+pub(crate) use bootstrap::missing;
 pub(crate) use impersonation::account_groups;
 
 /// The group of roles and bindings.
@@ -81,12 +82,11 @@ impl Verdict {
     }
 }
 
-/// Reads what is there, makes what is missing, and starts to follow what changes.
+/// Reads what is there and starts to follow what changes.
 pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     if server.options.authorization == Authorization::None {
         return Ok(());
     }
-    bootstrap::reconcile(server).await?;
     let revision = follower::load(server).await?;
     let mut loaded = Some(revision);
     server.spawn(follower::TASK, move |server| follower::follow(server, loaded.take()));

@@ -22,6 +22,7 @@ use super::connection_state::{Idle, Over};
 use super::connections::Connection;
 use super::exchange::{Peer, Shared, exchange};
 use super::fair_socket::FairSocket;
+use super::stall::StallTimeout;
 
 /// From connecting to the end of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -65,6 +66,7 @@ pub(super) async fn serve(
         tracing::debug!(%error, "the client is gone before it was served");
         return;
     }
+    let socket = StallTimeout::new(socket);
     let peer = |certificate, connection| {
         let left_unread = Arc::new(AtomicBool::new(false));
         Arc::new(Peer { shared: Arc::clone(&shared), certificate, connection, left_unread })

@@ -67,7 +67,12 @@ pub(super) async fn exchange(
     let user = identity.as_ref().map(|identity| identity.user.clone()).ok().filter(|_| logged.is_some());
     let response = match identity {
         Ok(identity) => call(&peer, request, identity).await,
-        Err(Unauthorized) => status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized"),
+        Err(Unauthorized) => {
+            if !request.body().is_end_stream() {
+                peer.left_unread.store(true, Ordering::Relaxed);
+            }
+            status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+        }
     };
     if let Some((method, path)) = logged {
         let code = response.status().as_u16();

@@ -37,6 +37,7 @@ pub(crate) mod pem;
 pub mod private_file;
 mod service;
 mod shutdown;
+mod stall;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -22,7 +22,7 @@ use watchkeeper_storage::{Entry, Error, Event, Range, Storage, Update};
 
 use crate::resource::ROOT;
 use crate::server::Server;
-use graph::{Facts, Graph};
+use graph::{Facts, Graph, Waits};
 
 /// What the task is called.
 pub(super) const TASK: &str = "garbage-collector";
@@ -69,10 +69,12 @@ async fn collect(server: &Server) -> Result<(), Error> {
         while running.len() < TOGETHER
             && let Some(key) = work.next()
         {
-            // Those that wait for each other wait for nobody.
-            let dependents = match work.graph.waits_for_itself(&key) {
-                true => Vec::new(),
-                false => work.graph.dependents_of(&key),
+            let dependents = match work.graph.waits_for(&key) {
+                // It is looked at again when the last of them is gone.
+                Waits::ForDependents => continue,
+                // Those that wait for each other wait for nobody.
+                Waits::ForItself => Vec::new(),
+                Waits::ForNothing => work.graph.dependents_of(&key),
             };
             running.push(async move {
                 let judged = judge::judge(server, &key, &dependents);

@@ -21,8 +21,7 @@ pub(crate) type Turn<'a> = MutexGuard<'a, ()>;
 impl Server {
     /// Waits for the turn to write an object, if it is of a kind where that matters.
     pub(crate) async fn turn(&self, resource: &Resource) -> Option<Turn<'_>> {
-        let matters = resource.is_definitions() || resource.is_core("services");
-        if matters { Some(self.turns.lock().await) } else { None }
+        if resource.is_definitions() { Some(self.turns.lock().await) } else { None }
     }
 
     /// Says in the status of a definition which of its names it gets, and that this server said so.

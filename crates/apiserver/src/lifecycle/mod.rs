@@ -3,6 +3,7 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+mod allocation;
 mod api_services;
 mod collector;
 mod definitions;
@@ -22,6 +23,8 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     server.spawn(definitions::FOLLOW, definitions::follow);
     let cleaning = definitions::Cleaning::default();
     server.spawn(definitions::CLEAN, move |server| definitions::clean(server, cleaning.clone()));
+    let mut allocated = Some(allocation::load(server).await?);
+    server.spawn(allocation::TASK, move |server| allocation::follow(server, allocated.take()));
     server.spawn(api_services::TASK, api_services::run);
     if server.options.namespace_deletion {
         let cleaning = namespaces::Cleaning::default();

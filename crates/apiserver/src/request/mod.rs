@@ -27,7 +27,7 @@ pub(crate) fn unescaped_segment(text: &str) -> Option<String> {
 
 /// How many cases a property test runs: `normal`, unless `WATCHKEEPER_CASES` says otherwise.
 #[cfg(test)]
-fn cases(normal: u32) -> u32 {
+pub(crate) fn cases(normal: u32) -> u32 {
     let asked = std::env::var("WATCHKEEPER_CASES").ok();
     asked.and_then(|cases| cases.parse().ok()).unwrap_or(normal)
 }

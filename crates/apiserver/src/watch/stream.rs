@@ -28,6 +28,10 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// How many bytes are put together to be sent at once.
 const BATCH: usize = 64 << 10;
 
+/// A line of this many bytes is not put together with others. All watchers share its bytes, so that a thousand of them who do
+/// not read hold one large object, and not a copy of it each.
+const SHARED: usize = 8 << 10;
+
 /// What writing to one watcher costs, more or less, whatever is written. With many watchers, that is most of what a change costs;
 /// so none of them is written to again before all could have been, and what happens in between is told at once. No
 /// more than a processor is spent on it, and what is told to a few watchers is never held back.
@@ -78,6 +82,8 @@ pub(crate) struct Watcher {
     watch: Watch,
     /// The line the stream ends with, once that is decided.
     last: Option<Bytes>,
+    /// What was gathered and is not sent yet.
+    gathered: VecDeque<Bytes>,
     /// The newest revision the client has been told of.
     revision: Revision,
     bookmarks: Option<Interval>,
@@ -133,6 +139,7 @@ impl Watcher {
             from,
             watch,
             last,
+            gathered: VecDeque::new(),
             revision: after,
             bookmarks,
             farewell,
@@ -154,6 +161,9 @@ impl Watcher {
     }
 
     async fn next(&mut self) -> Option<Bytes> {
+        if let Some(bytes) = self.gathered.pop_front() {
+            return Some(bytes);
+        }
         if self.ended {
             return None;
         }
@@ -179,9 +189,9 @@ impl Watcher {
                 break line;
             }
         };
-        let (lines, count) = self.gather(first);
+        let count = self.gather(first);
         self.begin_rest(count);
-        Some(lines)
+        self.gathered.pop_front()
     }
 
     /// Sees to it that changes are gathered if they come too fast for the number of watchers. So many were just told at once.
@@ -243,28 +253,37 @@ impl Watcher {
         }
     }
 
-    /// Adds what is ready to be told to a line, so that many changes go out at once, and says how many there are.
-    fn gather(&mut self, first: Bytes) -> (Bytes, usize) {
-        let Some(Some(mut update)) = self.watch.next().now_or_never() else { return (first, 1) };
-        let (mut batch, mut count) = (BytesMut::from(first), 1);
-        loop {
-            if let Some(Some(line)) = self.tell(Some(update)) {
-                batch.extend_from_slice(&line);
-                count += 1;
-            }
-            if self.ended || batch.len() >= BATCH {
-                break;
-            }
-            match self.watch.next().now_or_never() {
-                Some(Some(next)) => update = next,
-                Some(None) => {
-                    self.ended = true;
-                    break;
-                }
-                None => break,
-            }
+    /// Gathers a line and what else is ready to be told, so that many changes go out at once, and says how many there are.
+    fn gather(&mut self, first: Bytes) -> usize {
+        let (mut gathered, mut batch, mut count) = (first.len(), BytesMut::new(), 1);
+        let mut line = Some(first);
+        while !self.ended && gathered < BATCH {
+            let Some(update) = self.watch.next().now_or_never() else { break };
+            self.ended = update.is_none();
+            let Some(Some(next)) = self.tell(update) else { continue };
+            gathered += next.len();
+            count += 1;
+            self.add(line.replace(next), &mut batch);
         }
-        (batch.freeze(), count)
+        // Mostly there is one line, which is not copied.
+        if batch.is_empty() {
+            self.gathered.extend(line);
+        } else {
+            self.add(line, &mut batch);
+            self.gathered.extend(Some(batch.freeze()).filter(|batch| !batch.is_empty()));
+        }
+        count
+    }
+
+    /// Puts a line behind those that were gathered.
+    fn add(&mut self, line: Option<Bytes>, batch: &mut BytesMut) {
+        let Some(line) = line else { return };
+        if line.len() < SHARED {
+            batch.extend_from_slice(&line);
+            return;
+        }
+        let before = batch.split().freeze();
+        self.gathered.extend([before, line].into_iter().filter(|bytes| !bytes.is_empty()));
     }
 
     fn tell(&mut self, update: Option<Result<Update, Error>>) -> Option<Option<Bytes>> {

@@ -76,7 +76,7 @@ impl Server {
             crate::admission::admit_new(&resource, &mut object);
             resource.prepare_create(&mut object);
             crate::certificates::name_requester(&resource, &mut object, manner.author.as_deref());
-            self.allocate(&resource, &mut object, None).await?;
+            let reservation = self.allocate(&resource, &mut object, None, manner.dry_run)?;
             let errors = resource.validate(&object);
             if !errors.is_empty() {
                 return Err(Failure::invalid(resource.kind_subject(), &place.name, &errors));
@@ -102,7 +102,8 @@ impl Server {
             for guard in &guards {
                 commit = commit.unchanged(guard.key.as_str(), guard.modified);
             }
-            match self.storage.commit(commit.put(key.as_str(), encode(&resource, &object)?)).await {
+            let commit = commit.put(key.as_str(), encode(&resource, &object)?);
+            match self.commit(&resource, &key, commit, Some(&object), reservation).await {
                 Err(Error::Conflict { key: other, revision, .. }) if other != key => {
                     // The definition may have changed, and with it the rules.
                     self.registrar.reach(revision).await;

@@ -64,7 +64,12 @@ impl Server {
             if options.dry_run {
                 return Ok(deleted);
             }
-            match self.storage.commit(commit.unchanged(key.as_str(), entry.modified)).await {
+            let commit = commit.unchanged(key.as_str(), entry.modified);
+            let marked = match &deleted {
+                Deleted::Gone(_) => None,
+                Deleted::Marked(object) => Some(object),
+            };
+            match self.commit(resource, &key, commit, marked, None).await {
                 Err(Error::Conflict { .. }) => continue,
                 Err(error) => return Err(error.into()),
                 Ok(committed) => {

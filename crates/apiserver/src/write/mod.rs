@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+mod allocate;
 mod apply;
 mod create;
 mod delete;
@@ -21,6 +22,7 @@ use serde_json::Value;
 use watchkeeper_schema::Weight;
 use watchkeeper_storage::{Entry, Revision};
 
+pub(crate) use allocate::{Allocator, Holdings, Refusal, Reservation};
 pub(crate) use apply::Applying;
 pub(crate) use delete::{FOREGROUND, ORPHAN};
 pub(crate) use incoming::{Incoming, decode, decode_as};

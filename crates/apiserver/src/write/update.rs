@@ -7,7 +7,7 @@ use watchkeeper_rbac::{About, Request};
 use watchkeeper_schema::{FieldError, Path, managed};
 use watchkeeper_storage::{Commit, Entry, Error};
 
-use super::{Incoming, Manner, Part, Place, Written, encode, version};
+use super::{Incoming, Manner, Part, Place, Reservation, Written, encode, version};
 use crate::budget;
 use crate::failure::{Failure, Subject};
 use crate::meta;
@@ -44,15 +44,7 @@ impl Server {
         let Incoming { object, warnings } = incoming;
         let uid = meta::uid(&object).to_owned();
         let next = |current: &Value| {
-            if !uid.is_empty() && uid != meta::uid(current) {
-                let key = place.shown_key();
-                let why = format!(
-                    "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
-                     failed: UID in precondition: {uid}, UID in object meta: {}",
-                    meta::uid(current)
-                );
-                return Err(Failure::conflict(place.resource.subject(), &place.name, &why));
-            }
+            check_precondition(place, "UID", &uid, meta::uid(current))?;
             Ok(Next { object: object.clone(), warnings: warnings.clone() })
         };
         self.modify(place, part, manner, next).await
@@ -107,11 +99,10 @@ impl Server {
         check_version(place, &mut object, entry)?;
         self.check_escalation(place, &object, Some(&old), manner)?;
         let turn = self.turn(&place.resource).await;
-        self.allocate(&place.resource, &mut object, Some(&old)).await?;
-        self.prepare(place, part, &mut object, &old, manner)?;
+        let reservation = self.prepare(place, part, &mut object, &old, manner)?;
         warnings.extend(super::remarks(&place.resource, &object, Some(&old)));
         let written = Written { object, revision: None, created: false, warnings };
-        match self.replace(place, entry, &old, written, manner).await {
+        match self.replace(place, entry, &old, written, manner, reservation).await {
             Err(Error::Conflict { .. }) => Ok(None),
             Err(error) => Err(error.into()),
             Ok(Err(failure)) => Err(failure),
@@ -125,17 +116,41 @@ impl Server {
         }
     }
 
-    /// Puts a pod on a node, once.
-    pub(crate) async fn assign(&self, place: &Place, node: &str, manner: &Manner) -> Result<(), Failure> {
+    /// Puts a pod on the node of a Binding, once. The pod gets the labels and annotations of the Binding.
+    pub(crate) async fn assign(
+        &self,
+        place: &Place,
+        binding: &Value,
+        manner: &Manner,
+    ) -> Result<(), Failure> {
+        check_binding(binding)?;
         let now = self.options.clock.stamp();
         let next = |current: &Value| {
-            if let Some(known) = current["spec"]["nodeName"].as_str().filter(|known| !known.is_empty()) {
-                let why = format!("pod {} is already assigned to node {known:?}", place.name);
+            check_precondition(place, "UID", meta::uid(binding), meta::uid(current))?;
+            let version = |object| meta::text(object, "resourceVersion");
+            check_precondition(place, "ResourceVersion", version(binding), version(current))?;
+            let name = &place.name;
+            let conflict = |why: String| {
                 let subject = Subject { group: "", name: "pods/binding" };
-                return Err(Failure::conflict(subject, &place.name, &why));
+                Err(Failure::conflict(subject, name, &why))
+            };
+            if meta::is_deleting(current) {
+                return conflict(format!("pod {name} is being deleted, cannot be assigned to a host"));
+            }
+            if let Some(known) = current["spec"]["nodeName"].as_str().filter(|known| !known.is_empty()) {
+                return conflict(format!("pod {name} is already assigned to node {known:?}"));
+            }
+            if current["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+                return conflict(format!("pod {name} has non-empty .spec.schedulingGates"));
             }
             let mut object = current.clone();
-            object["spec"]["nodeName"] = node.into();
+            object["spec"]["nodeName"] = binding["target"]["name"].clone();
+            meta::fields(&mut object["status"]).remove("nominatedNodeName");
+            for field in ["labels", "annotations"] {
+                for (key, value) in binding["metadata"][field].as_object().into_iter().flatten() {
+                    object["metadata"][field][key] = value.clone();
+                }
+            }
             let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
             match object["status"]["conditions"].as_array_mut() {
                 Some(conditions) => {
@@ -180,7 +195,7 @@ impl Server {
         }
     }
 
-    /// Makes what was sent a valid successor of the old object.
+    /// Makes what was sent a valid successor of the old object. Returns what was reserved for it.
     fn prepare(
         &self,
         place: &Place,
@@ -188,12 +203,22 @@ impl Server {
         new: &mut Value,
         old: &Value,
         manner: &Manner,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Reservation>, Failure> {
         let resource = &place.resource;
         super::create::set_namespace(resource, new, place.namespace.as_deref())?;
-        self.manage_updated(place, part, new, old, manner);
+        // Whoever puts a pod on a node owns nothing of it.
+        if part != Part::Binding {
+            self.manage_updated(place, part, new, old, manner);
+        }
+        // What admission adds is nobody's.
+        crate::admission::admit_update(resource, part, new, old);
         crate::certificates::stamp_conditions(resource, part, new, old, &self.options.clock.stamp());
         resource.prepare_update(part, new, old);
+        // What the server gives is nobody's. Only the object itself is given anything: its parts keep the spec.
+        let reservation = match part {
+            Part::Main => self.allocate(resource, new, Some(old), manner.dry_run)?,
+            _ => None,
+        };
         for field in ["uid", "name"] {
             if meta::text(new, field).is_empty() {
                 meta::copy(new, old, field);
@@ -213,7 +238,7 @@ impl Server {
         if resource.is_definitions() && !manner.dry_run {
             self.judge_names(resource, new);
         }
-        Ok(())
+        Ok(reservation)
     }
 
     /// Commits the next object, or the end of it if nothing holds it any more.
@@ -224,6 +249,7 @@ impl Server {
         old: &Value,
         mut written: Written,
         manner: &Manner,
+        reservation: Option<Reservation>,
     ) -> Result<Result<Written, Failure>, Error> {
         let key = place.key();
         if managed::same_but_times(&written.object, old) {
@@ -243,13 +269,46 @@ impl Server {
         if manner.dry_run {
             return Ok(Ok(written));
         }
-        let committed = self.storage.commit(commit).await?;
+        let object = Some(&written.object).filter(|_| !is_finished);
+        let committed = self.commit(&place.resource, &key, commit, object, reservation).await?;
         // Of an object that is gone, the answer is what was last said about it.
         if !is_finished {
             meta::set(&mut written.object, "resourceVersion", committed.revision.to_string());
         }
         Ok(Ok(Written { revision: Some(committed.revision), ..written }))
     }
+}
+
+/// Refuses a Binding that names no node.
+fn check_binding(binding: &Value) -> Result<(), Failure> {
+    let (at, target) = (Path::root().child("target"), &binding["target"]);
+    let text = |field: &str| target[field].as_str().unwrap_or_default();
+    let mut errors = Vec::new();
+    if !matches!(text("kind"), "" | "Node") {
+        errors.push(FieldError::not_supported(&at.child("kind"), text("kind"), ["Node", "<empty>"]));
+    }
+    if text("name").is_empty() {
+        errors.push(FieldError::required(&at.child("name"), ""));
+    }
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    match errors.as_slice() {
+        [] => Ok(()),
+        [one] => Err(Failure::untyped(one.as_str())),
+        several => Err(Failure::untyped(format!("[{}]", several.join(", ")))),
+    }
+}
+
+/// Refuses to change an object that is not the one which the client means; any is, if it says nothing.
+fn check_precondition(place: &Place, what: &str, asked: &str, found: &str) -> Result<(), Failure> {
+    if asked.is_empty() || asked == found {
+        return Ok(());
+    }
+    let key = place.shown_key();
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+         failed: {what} in precondition: {asked}, {what} in object meta: {found}"
+    );
+    Err(Failure::conflict(place.resource.subject(), &place.name, &why))
 }
 
 /// Whether an object is to be deleted and nothing holds it any more.

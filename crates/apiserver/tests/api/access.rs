@@ -146,7 +146,7 @@ async fn what_only_a_node_could_do_is_refused_with_a_reason() {
     let api = Api::start().await;
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
-        "spec": {"containers": [{"name": "c", "image": "i"}]},
+        "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
     });
     api.post("/api/v1/namespaces/default/pods", pod).await.ok();
     for part in ["log", "exec", "attach", "portforward", "proxy", "proxy/index.html"] {

@@ -106,3 +106,13 @@ async fn documents_are_not_indented_for_anybody() {
     let plain = api.get("/openapi/v2").await;
     assert!(api.get("/openapi/v2?pretty=true").await.text == plain.text);
 }
+
+#[tokio::test]
+async fn where_the_server_is_does_not_depend_on_what_clients_call_it() {
+    let api = Api::start().await;
+    let asked = || http::Request::get("/api").header("host", "evil.example:1").body(Body::empty()).unwrap();
+    assert_eq!(api.answer(asked()).await.ok()["serverAddressByClientCIDRs"], json!([]), "it is nowhere yet");
+    api.server.advertise(Some("127.0.0.1:6443".parse().unwrap())).await.unwrap();
+    let expected = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}]);
+    assert_eq!(api.answer(asked()).await.ok()["serverAddressByClientCIDRs"], expected);
+}

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use watchkeeper_apiserver::front::Service;
 use watchkeeper_apiserver::{Clock, Options};
-use watchkeeper_storage::Memory;
+use watchkeeper_storage::{Commit, Memory, Storage};
 use watchkeeper_supervision::Supervisor;
 
 use crate::harness::{Answer, Api, DEFINITIONS, WIDGETS, config_map, definition, spec, widget};
@@ -17,7 +17,7 @@ const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const EVENTS: &str = "/api/v1/namespaces/default/events";
 
 /// All tasks of a server.
-const TASKS: [&str; 10] = [
+const TASKS: [&str; 11] = [
     "access",
     "api-services",
     "definition-deletion",
@@ -28,6 +28,7 @@ const TASKS: [&str; 10] = [
     "role-aggregation",
     "root-ca-certificates",
     "service-accounts",
+    "service-allocation",
 ];
 
 /// A server with all tasks, whose clock goes with the time of the test.
@@ -99,7 +100,24 @@ async fn use_task(api: &Api, task: &str, turn: usize) {
             sleep(Duration::from_secs(3_620)).await;
             gone(api, &format!("{EVENTS}/{name}")).await;
         }
+        "service-allocation" => follow_service(api, turn).await,
         task => panic!("{task} is not known here"),
+    }
+}
+
+/// Has another server write a Service, and waits until its address is taken here.
+async fn follow_service(api: &Api, turn: usize) {
+    let (services, address) = ("/api/v1/namespaces/default/services", format!("10.0.7.{turn}"));
+    let service = |name: &str| json!({"metadata": {"name": format!("{name}-{turn}")}, "spec": {"clusterIP": address, "ports": [{"port": 1}]}});
+    api.post(services, service("own")).await.ok();
+    let key = |name: &str| format!("/registry/core/services/default/{name}-{turn}");
+    let stored = api.storage.get(&key("own"), None).await.unwrap().entry.unwrap();
+    api.storage.commit(Commit::new().put(key("foreign"), stored.value.clone())).await.unwrap();
+    api.delete(&format!("{services}/own-{turn}")).await.ok();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while api.post(&format!("{services}?dryRun=All"), service("late")).await.code != 422 {
+        assert!(Instant::now() < deadline, "{address} is still free");
+        sleep(Duration::from_millis(2)).await;
     }
 }
 
@@ -240,6 +258,7 @@ async fn an_object_that_a_task_panics_at_costs_that_object_only() {
         ("/registry/apiextensions.k8s.io/customresourcedefinitions/gadgets.example.com", "definitions"),
         ("poisoned", "service-accounts"),
         ("v1.poison.example", "api-services"),
+        ("/registry/core/services/default/poison", "service-allocation"),
     ] {
         supervisor.poison(key);
         assert_eq!(supervisor.panics(task), 0);
@@ -255,10 +274,23 @@ async fn an_object_that_a_task_panics_at_costs_that_object_only() {
     let spec =
         json!({"group": "poison.example", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1});
     api.post(API_SERVICES, json!({"metadata": {"name": "v1.poison.example"}, "spec": spec})).await.ok();
+    // Of its own writes, the server takes note without reading them.
+    let service = json!({"metadata": {"name": "here"}, "spec": {"ports": [{"port": 1}]}});
+    api.post("/api/v1/namespaces/default/services", service).await.ok();
+    let stored = api.storage.get("/registry/core/services/default/here", None).await.unwrap().entry.unwrap();
+    let foreign = Commit::new().put("/registry/core/services/default/poison", stored.value.clone());
+    api.storage.commit(foreign).await.unwrap();
     for (turn, task) in TASKS.into_iter().enumerate() {
         use_task(&api, task, turn).await;
     }
-    for task in ["garbage-collector", "access", "definitions", "service-accounts", "api-services"] {
+    for task in [
+        "garbage-collector",
+        "access",
+        "definitions",
+        "service-accounts",
+        "api-services",
+        "service-allocation",
+    ] {
         assert!(supervisor.panics(task) > 0, "{task} has not met its object");
     }
     assert_eq!(api.get("/readyz").await.text, "ok");

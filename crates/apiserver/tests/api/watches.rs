@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::harness::{Api, config_map};
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use watchkeeper_apiserver::front::Body;
 use watchkeeper_storage::{Memory, Options, Storage, Window};
@@ -251,4 +252,37 @@ async fn a_watch_may_be_asked_to_last_longer_than_any_clock() {
         api.post(MAPS, config_map(&name, json!({}))).await.ok();
         while watch.told().await != told("ADDED", &name) {}
     }
+}
+
+#[tokio::test]
+async fn watchers_share_the_bytes_of_large_objects_whatever_comes_before_and_after() {
+    let api = Api::start().await;
+    let path = format!("{CONFIG_MAPS}?watch=true&resourceVersion=0");
+    let mut bodies = Vec::new();
+    for _ in 0..2 {
+        bodies.push(api.call(http::Request::get(&path).body(Body::empty()).unwrap()).await.into_body());
+    }
+    let large = "x".repeat(100_000);
+    for name in ["a", "b", "large", "c", "largest", "d"] {
+        let data = if name.starts_with("large") { json!({"k": large}) } else { json!({}) };
+        api.post(CONFIG_MAPS, config_map(name, data)).await.ok();
+    }
+    let mut seen = Vec::new();
+    for mut body in bodies {
+        let (mut all, mut places) = (Vec::new(), Vec::new());
+        while !String::from_utf8_lossy(&all).contains(r#""name":"d""#) {
+            let bytes = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            if bytes.len() > large.len() {
+                places.push(bytes.as_ptr());
+            }
+            all.extend_from_slice(&bytes);
+        }
+        let text = String::from_utf8(all).unwrap();
+        let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let names: Vec<_> = events.map(|event| event["object"]["metadata"]["name"].clone()).collect();
+        assert_eq!(names, ["a", "b", "large", "c", "largest", "d"]);
+        seen.push(places);
+    }
+    assert_eq!(seen[0].len(), 2);
+    assert_eq!(seen[0], seen[1], "each watcher has a copy of its own");
 }

@@ -3,7 +3,7 @@ use super::{Write, generation, object};
 use crate::Kind;
 use crate::alias::TEMPLATE_GENERATION;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 type Fields = Map<String, Value>;
 
@@ -162,7 +162,7 @@ fn template_generation(new: &mut Fields, old: &Fields) {
 fn service(new: &mut Fields, old: &Fields) {
     let Some(before) = old.get("spec").and_then(Value::as_object) else { return };
     let spec = object(new, "spec");
-    if needs_address(spec) {
+    if needs_address(spec) && needs_address(before) {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             keep_if_empty(spec, before, field);
         }
@@ -170,7 +170,7 @@ fn service(new: &mut Fields, old: &Fields) {
     if needs_health_check(spec) && needs_health_check(before) {
         keep_if_empty(spec, before, "healthCheckNodePort");
     }
-    if needs_node_ports(spec) {
+    if needs_node_ports(spec) && needs_node_ports(before) {
         keep_node_ports(spec, before);
     }
     give_back(spec, before);
@@ -191,17 +191,27 @@ fn keep_if_empty(spec: &mut Fields, before: &Fields, field: &str) {
     }
 }
 
+/// Ports are known by their names, whatever else of them changes.
 fn keep_node_ports(spec: &mut Fields, before: &Fields) {
+    let asked = node_ports(spec);
+    let known: HashMap<&str, i64> = before
+        .get("ports")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|port| (name(port), port["nodePort"].as_i64().unwrap_or_default()))
+        .collect();
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
-    for port in ports.filter_map(Value::as_object_mut).filter(|port| !port.contains_key("nodePort")) {
-        let is_same = |before: &&Value| {
-            ["port", "protocol"].into_iter().all(|field| before.get(field) == port.get(field))
-        };
-        let same = before.get("ports").and_then(Value::as_array).and_then(|ports| ports.iter().find(is_same));
-        if let Some(node_port) = same.and_then(|before| before.get("nodePort")) {
-            port.insert("nodePort".into(), node_port.clone());
+    for port in ports.filter(|port| port["nodePort"].as_i64().is_none_or(|number| number == 0)) {
+        let number = known.get(name(port)).copied().unwrap_or_default();
+        if number != 0 && !asked.contains(&number) {
+            port["nodePort"] = number.into();
         }
     }
+}
+
+fn name(port: &Value) -> &str {
+    port["name"].as_str().unwrap_or_default()
 }
 
 /// What the service needed before and does not need any more goes, unless the writer changed it as well.
@@ -219,7 +229,7 @@ fn give_back(spec: &mut Fields, before: &Fields) {
             }
         }
     }
-    if ends(needs_node_ports, spec) && node_ports(spec) == node_ports(before) {
+    if ends(needs_node_ports, spec) && node_ports(spec).is_subset(&node_ports(before)) {
         let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
         ports.filter_map(Value::as_object_mut).for_each(|port| drop(port.remove("nodePort")));
     }
@@ -263,7 +273,7 @@ fn needs_health_check(spec: &Fields) -> bool {
 
 fn node_ports(spec: &Fields) -> BTreeSet<i64> {
     let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
-    ports.filter_map(|port| port["nodePort"].as_i64()).collect()
+    ports.filter_map(|port| port["nodePort"].as_i64()).filter(|number| *number != 0).collect()
 }
 
 fn metadata(fields: &Fields) -> Option<&Fields> {

@@ -37,6 +37,26 @@ async fn a_wrong_token_is_answered_with_the_status_of_kubernetes() {
     assert_eq!(server.example.open.load(Ordering::SeqCst), 0);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_token_is_answered_although_nobody_reads_the_body_that_comes_with_it() {
+    let server = Server::start().await;
+    let body = Bytes::from(vec![b'x'; 1 << 20]);
+    for alpn in BOTH {
+        for number in 0..200 {
+            let mut client = server.client(alpn).await;
+            let request = http::Request::put("https://localhost/read")
+                .header("host", "localhost")
+                .header("authorization", "Bearer nobody")
+                .body(Full::new(body.clone()))
+                .unwrap();
+            let answer = tokio::time::timeout(PATIENCE, client.send(request)).await.expect("in time");
+            let answer = answer.unwrap_or_else(|error| panic!("{alpn} {number}: {error:?}"));
+            assert_eq!(answer.status(), 401);
+            assert!(text(answer).await.contains("Unauthorized"), "{alpn} {number}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn schemes_other_than_bearer_and_empty_tokens_count_as_nothing() {
     let server = Server::start().await;

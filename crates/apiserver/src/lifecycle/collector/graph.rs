@@ -67,6 +67,11 @@ impl Facts {
         self.is_deleting && self.finalizers.iter().any(|name| name == FOREGROUND || name == ORPHAN)
     }
 
+    /// Whether the object is deleted only after its dependents are, and does not let go of them before.
+    fn waits_for_deletions(&self) -> bool {
+        self.is_deleted_in_foreground() && !self.finalizers.iter().any(|name| name == ORPHAN)
+    }
+
     /// Whether the object is deleted only after its dependents are.
     pub(super) fn is_deleted_in_foreground(&self) -> bool {
         self.is_deleting && self.finalizers.iter().any(|name| name == FOREGROUND)
@@ -82,6 +87,11 @@ pub(super) struct Graph {
     objects: HashMap<Box<str>, Object>,
     /// The keys of the owners that wait for their dependents, by uid, and whether they wait for them to be deleted.
     waiting: HashMap<Box<str>, (Box<str>, bool)>,
+    /// The keys of objects that were found to wait for themselves.
+    circular: HashSet<Box<str>>,
+    /// How many objects were looked at in search of circles.
+    #[cfg(test)]
+    cost: std::cell::Cell<usize>,
 }
 
 /// The keys of the dependents of an owner, and whether they keep it from being deleted.
@@ -116,10 +126,12 @@ impl Graph {
     /// Takes in an object.
     pub(super) fn put(&mut self, key: &str, facts: &Facts) -> Change {
         let waits = facts.waits_for_dependents();
-        let how = (key.into(), facts.is_deleted_in_foreground());
+        let how = (key.into(), facts.waits_for_deletions());
         let begins_to_wait = waits && self.waiting.get(facts.uid.as_str()) != Some(&how);
         if begins_to_wait {
             self.waiting.insert(facts.uid.as_str().into(), how);
+        } else if !waits {
+            self.waiting.remove(facts.uid.as_str());
         }
         let owners: Vec<(Box<str>, bool)> = facts
             .owners
@@ -129,6 +141,7 @@ impl Graph {
         let known = self.objects.get(key);
         let is_known = known.is_some_and(|known| *known.uid == *facts.uid && known.owners == owners);
         if is_known || (known.is_none() && owners.is_empty() && !waits) {
+            self.look_for_circle(key, begins_to_wait);
             return Change { begins_to_wait, ..Change::default() };
         }
         let uids =
@@ -145,12 +158,22 @@ impl Graph {
         if !owners.is_empty() || waits {
             self.objects.insert(key.into(), Object { uid: facts.uid.as_str().into(), owners });
         }
+        self.look_for_circle(key, true);
         Change { has_other_owners, begins_to_wait, released: self.released(&before) }
+    }
+
+    /// Remembers an object that waits for itself, if something about it has changed that can make it so.
+    fn look_for_circle(&mut self, key: &str, has_changed: bool) {
+        let waits = self.objects.get(key).is_some_and(|object| self.is_in_foreground(&object.uid));
+        if has_changed && waits && self.is_in_circle(key) {
+            self.circular.insert(key.into());
+        }
     }
 
     /// Forgets an object. Returns the keys of the owners that waited for it and for nothing else.
     pub(super) fn remove(&mut self, key: &str, last: &Facts) -> Vec<Box<str>> {
         self.waiting.remove(last.uid.as_str());
+        self.circular.remove(key);
         let before = self.unlink(key);
         self.released(&before)
     }
@@ -189,23 +212,107 @@ impl Graph {
         self.objects.get(key).map(|object| self.dependents(&object.uid)).unwrap_or_default()
     }
 
+    /// What the object under a key waits for.
+    pub(super) fn waits_for(&mut self, key: &str) -> Waits {
+        let Some(object) = self.objects.get(key) else { return Waits::ForNothing };
+        let is_blocked = self.dependents.get(&object.uid).is_some_and(|dependents| dependents.blocking > 0);
+        if !is_blocked || !self.is_in_foreground(&object.uid) {
+            return Waits::ForNothing;
+        }
+        // A circle that was found may have been broken since.
+        if self.circular.contains(key) && self.is_in_circle(key) {
+            return Waits::ForItself;
+        }
+        self.circular.remove(key);
+        Waits::ForDependents
+    }
+
+    fn is_in_foreground(&self, uid: &str) -> bool {
+        self.waiting.get(uid).is_some_and(|(_, is_foreground)| *is_foreground)
+    }
+
     /// Whether an owner waits, in the end, for itself: for a dependent that waits for one that waits for the owner.
-    pub(super) fn waits_for_itself(&self, key: &str) -> bool {
-        let waits = |uid: &str| self.waiting.get(uid).is_some_and(|(_, is_foreground)| *is_foreground);
-        let Some(first) = self.objects.get(key).filter(|object| waits(&object.uid)) else { return false };
-        let (mut open, mut seen) = (vec![&first.uid], HashSet::new());
-        while let Some(uid) = open.pop() {
-            let blocking = self.dependents.get(uid).into_iter().flat_map(|dependents| &dependents.keys);
-            for (dependent, _) in blocking.filter(|(_, blocks)| **blocks) {
-                let Some(object) = self.objects.get(dependent) else { continue };
-                if **dependent == *key {
-                    return true;
-                }
-                if waits(&object.uid) && seen.insert(&object.uid) {
-                    open.push(&object.uid);
-                }
+    ///
+    /// The search goes down to what the owner waits for and up to what waits for it, a little of this and a little of that, and
+    /// ends where one of them does. A circle can only come about by a change of one of its members, which is when its
+    /// search is made: in a tree, whose parts begin to wait in whatever order, the searches together cost little more
+    /// than the tree is large.
+    fn is_in_circle(&self, key: &str) -> bool {
+        let (mut down, mut up) = (Search::from(key), Search::from(key));
+        let is_found = loop {
+            let goes_down = down.cost <= up.cost;
+            let side = if goes_down { &mut down } else { &mut up };
+            let Some(at) = side.open.pop() else { break false };
+            let next = if goes_down { self.waited_for(at) } else { self.waiting_for(at) };
+            if side.go_on(key, next) {
+                break true;
+            }
+        };
+        #[cfg(test)]
+        self.cost.set(self.cost.get() + down.cost + up.cost);
+        is_found
+    }
+
+    /// The dependents that an object waits for, `None` for those that do not wait themselves.
+    fn waited_for(&self, key: &str) -> Vec<Option<&str>> {
+        let dependents = self.objects.get(key).and_then(|object| self.dependents.get(&object.uid));
+        let keys = dependents.into_iter().flat_map(|dependents| &dependents.keys);
+        let waits = |dependent: &str| {
+            self.objects.get(dependent).is_some_and(|object| self.is_in_foreground(&object.uid))
+        };
+        keys.map(|(key, blocks)| Some(&**key).filter(|key| *blocks && waits(key))).collect()
+    }
+
+    /// The owners that wait for an object, `None` for those that do not.
+    fn waiting_for(&self, key: &str) -> Vec<Option<&str>> {
+        let owners = self.objects.get(key).into_iter().flat_map(|object| &object.owners);
+        owners
+            .map(|(uid, blocks)| {
+                let (key, is_foreground) = self.waiting.get(uid).filter(|_| *blocks)?;
+                is_foreground.then_some(&**key)
+            })
+            .collect()
+    }
+}
+
+/// What an object waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waits {
+    /// It does not wait, or for nothing any more.
+    ForNothing,
+    /// For dependents to be gone.
+    ForDependents,
+    /// For dependents that wait for it.
+    ForItself,
+}
+
+/// A search through objects that wait for each other, in one direction.
+struct Search<'a> {
+    open: Vec<&'a str>,
+    seen: HashSet<&'a str>,
+    /// How many objects were looked at.
+    cost: usize,
+}
+
+impl<'a> Search<'a> {
+    fn from(key: &'a str) -> Self {
+        Self { open: vec![key], seen: HashSet::new(), cost: 0 }
+    }
+
+    /// Takes in what comes next. Returns whether it is back where it began.
+    fn go_on(&mut self, key: &str, next: Vec<Option<&'a str>>) -> bool {
+        self.cost = self.cost.saturating_add(next.len()).saturating_add(1);
+        for next in next.into_iter().flatten() {
+            if next == key {
+                return true;
+            }
+            if self.seen.insert(next) {
+                self.open.push(next);
             }
         }
         false
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! What clients ask of pods besides the objects: to be bound, to be evicted, what they wrote.
+
+use serde_json::Value;
+
+use super::{Call, accepted};
+use crate::failure::{self, Failure};
+use crate::reply::Reply;
+use crate::request::delete_options::DeleteOptions;
+use crate::request::media::{self, Accepted};
+use crate::request::write_options::WriteOptions;
+use crate::server::Server;
+use crate::write::{Manner, Place, decode_as};
+use crate::{denial, meta};
+
+impl Server {
+    /// Puts a pod on a node.
+    pub(super) async fn bind(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+        let options = WriteOptions::of_create(&call.query)?;
+        let accepted = accepted(call, &place.resource)?;
+        let format = media::body_format(&call.headers, true)?;
+        let binding = decode_as(&call.body, format, "Binding", &["v1"])?;
+        check_name(place, &binding, "Binding")?;
+        self.assign(place, &binding, &call.manner(&options)).await?;
+        Ok(Reply::object(201, &failure::success(201), accepted.format))
+    }
+
+    /// The same by a Binding that is not sent to the pod, but names it. Which pod of that name it means does not matter.
+    pub(super) async fn bind_named(
+        &self,
+        mut binding: Value,
+        namespace: Option<String>,
+        manner: &Manner,
+        accepted: &Accepted,
+    ) -> Result<Reply, Failure> {
+        let Some(resource) = self.registry().find("", "v1", "pods") else {
+            return Err(Failure::internal("pods are not served"));
+        };
+        let said = meta::text(&binding, "namespace");
+        if !said.is_empty() && Some(said) != namespace.as_deref() {
+            let message =
+                "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(Failure::bad_request(message));
+        }
+        ["uid", "resourceVersion"].into_iter().for_each(|field| meta::remove(&mut binding, field));
+        let place = Place { resource, namespace, name: meta::name(&binding).to_owned() };
+        self.assign(&place, &binding, manner).await?;
+        Ok(Reply::object(201, &failure::success(201), accepted.format))
+    }
+
+    /// What a pod wrote, of which there is nothing as long as it is on no node.
+    pub(super) async fn logged(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+        let entry = self.get(&place.resource, place.namespace.as_deref(), &place.name, None).await?;
+        let pod = place.resource.read(&entry)?;
+        check_container(&pod, call.query.get("container").unwrap_or_default())?;
+        if pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
+            return Ok(Reply::no_content());
+        }
+        Err(denial::no_node(place, "log"))
+    }
+
+    /// Deletes a pod in a polite way.
+    pub(super) async fn evict(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+        let accepted = accepted(call, &place.resource)?;
+        let format = media::body_format(&call.headers, true)?;
+        let eviction = decode_as(&call.body, format, "Eviction", &["policy/v1", "policy/v1beta1"])?;
+        check_name(place, &eviction, "Eviction")?;
+        let mut options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
+        options.dry_run |= WriteOptions::of_create(&call.query)?.dry_run;
+        self.delete(place, &options).await?;
+        Ok(Reply::object(201, &failure::success(201), accepted.format))
+    }
+}
+
+/// Refuses what is about another object than the path.
+fn check_name(place: &Place, object: &Value, kind: &str) -> Result<(), Failure> {
+    let name = meta::name(object);
+    if name == place.name {
+        return Ok(());
+    }
+    let why = format!("name in URL does not match name in {kind} object");
+    Err(Failure::bad_request(format!("{why}: {:?} vs {name:?}", place.name)))
+}
+
+/// Refuses to show what a container wrote that a pod does not have, or of several without saying of which.
+fn check_container(pod: &Value, asked: &str) -> Result<(), Failure> {
+    let name = meta::name(pod);
+    let names = |list: &str| pod["spec"][list].as_array().into_iter().flatten().map(|found| &found["name"]);
+    let mut all = names("initContainers").chain(names("containers")).chain(names("ephemeralContainers"));
+    match (asked, names("containers").count()) {
+        ("", 1) => Ok(()),
+        ("", 0) => Err(Failure::bad_request(format!("a container name must be specified for pod {name}"))),
+        ("", _) => {
+            let all: Vec<&str> = all.filter_map(Value::as_str).collect();
+            let all = all.join(" ");
+            Err(Failure::bad_request(format!(
+                "a container name must be specified for pod {name}, choose one of: [{all}]"
+            )))
+        }
+        (asked, _) if all.any(|found| found == asked) => Ok(()),
+        _ => Err(Failure::bad_request(format!("container {asked} is not valid for pod {name}"))),
+    }
+}
