@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: all setup test test-real lint fmt deny bench peers soak security doc clean
+.PHONY: all setup test test-real lint fmt generated deny bench peers soak security doc clean
 
 all: test lint
 
@@ -59,6 +59,9 @@ doc: ## the API documentation
 
 fmt:
 	$(CARGO) fmt --all
+
+generated: ## crates/kinds/src/generated, after a change to crates/kinds/data or another version of k8s-openapi
+	WATCHKEEPER_UPDATE=1 $(CARGO) test -p watchkeeper-kinds --test generated
 
 clean:
 	$(CARGO) clean
