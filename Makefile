@@ -6,14 +6,15 @@ CARGO ?= cargo
 
 all: test lint
 
-setup: ## install what is missing
+setup: ## install what is missing; the tests begin with it
 	scripts/setup
 
 # Built with the tests. Whoever runs the conformance tests alone has it built anew, with other features and so almost all of it.
-BINARY := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/watchkeeper
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+BINARY := $(TARGET)/debug/watchkeeper
 
-test: ## every test that CI runs
-	WATCHKEEPER_CONFORMANCE_SERVER="$(BINARY)" $(CARGO) test --workspace --all-features
+test: setup ## every test that CI runs
+	PATH="$(TARGET)/conformance/bin:$$PATH" WATCHKEEPER_CONFORMANCE_SERVER="$(BINARY)" $(CARGO) test --workspace --all-features
 
 test-real: ## the tests of the framework against the real kube-apiserver and etcd, after `make peers`
 	scripts/test-real
@@ -46,7 +47,7 @@ soak: ## the random tests, a hundred times as many, and an hour of requests that
 	CARGO="$(CARGO)" scripts/fuzz 3600
 
 # A release build: what is measured is what people run.
-RELEASE := $(dir $(abspath $(BINARY)/..))release
+RELEASE := $(TARGET)/release
 
 security: ## who may do what beside the record of kube-apiserver, the fuzzers, and the limits under attack; for a quiet machine
 	$(CARGO) build --release -p watchkeeper-cli -p watchkeeper-bench-attacks
