@@ -44,6 +44,7 @@ peers: ## the real kube-apiserver, kube-controller-manager, kubectl and etcd, an
 soak: ## the random tests, a hundred times as many, and an hour of requests that were changed at random
 	WATCHKEEPER_CASES=300000 WATCHKEEPER_SCHEDULES=3000000 WATCHKEEPER_INTERLEAVINGS=300000 \
 	STORAGE_CASES=200000 $(CARGO) test --release --workspace --all-features
+	$(CARGO) test --release -p watchkeeper-informer --test bounded -- --ignored --nocapture
 	CARGO="$(CARGO)" scripts/fuzz 3600
 
 # A release build: what is measured is what people run.
