@@ -26,6 +26,7 @@ pub(crate) struct GreetingSpec {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default)]
 pub(crate) struct GreetingStatus {
     #[serde(default)]
+    #[schemars(schema_with = "watchkeeper::schema::conditions")]
     pub(crate) conditions: Vec<Condition>,
 }
 

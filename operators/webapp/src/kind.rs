@@ -70,6 +70,6 @@ pub struct WebAppStatus {
     /// `Available`: it serves. `Progressing`: it is on its way to what is declared. `Degraded`: it does not get there by
     /// itself, and why.
     #[serde(default)]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[schemars(schema_with = "watchkeeper::schema::conditions")]
     pub conditions: Vec<Condition>,
 }
