@@ -13,8 +13,11 @@ setup: ## install what is missing; the tests begin with it
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 BINARY := $(TARGET)/debug/watchkeeper
 
+GENERATOR := --manifest-path crates/kinds/generator/Cargo.toml --target-dir "$(TARGET)/generator"
+
 test: setup ## every test that CI runs
 	PATH="$(TARGET)/conformance/bin:$$PATH" WATCHKEEPER_CONFORMANCE_SERVER="$(BINARY)" $(CARGO) test --workspace --all-features
+	$(CARGO) test --quiet $(GENERATOR)
 
 test-real: ## the tests of the framework against the real kube-apiserver and etcd, after `make peers`
 	scripts/test-real
@@ -63,7 +66,7 @@ fmt:
 	$(CARGO) fmt --all
 
 generated: ## crates/kinds/src/generated, after a change to crates/kinds/data or another version of k8s-openapi
-	WATCHKEEPER_UPDATE=1 $(CARGO) test -p watchkeeper-kinds --test generated
+	$(CARGO) run --quiet $(GENERATOR)
 
 clean:
 	$(CARGO) clean

@@ -4,8 +4,7 @@ use serde_json::Value;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// The name of each definition and the lengths of its two forms, sorted by name. `tests/generated` makes this and the two
-/// texts.
+/// The name of each definition and the lengths of its two forms, sorted by name. `generator` makes this and the two texts.
 const LENGTHS: &[(&str, usize, usize)] = &include!("generated/index.rs");
 static SCHEMAS: &str = include_str!("generated/schemas.jsonl");
 static RECORD_TEXTS: &str = include_str!("generated/records.txt");

@@ -1,8 +1,6 @@
-//! What the crate knows about the types of the built-in kinds is checked in, in `src/generated`: their schemas, as
-//! `k8s-openapi` describes them, completed by the facts in `data/`. This makes it again and compares, so that no build has
-//! to. `make generated` writes it instead, after a change to `data/` or another version of `k8s-openapi`.
-
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+//! Writes what `watchkeeper-kinds` knows about the types of the built-in kinds into its `src/generated`: their schemas, as
+//! `k8s-openapi` describes them, completed by the facts in `data/`. `make generated` runs it, after a change to `data/` or
+//! another version of Kubernetes; `make test` runs its test, which fails where that was forgotten.
 
 mod facts;
 mod records;
@@ -10,33 +8,20 @@ mod roots;
 
 use facts::Facts;
 use serde_json::{Map, Value, json};
-use std::env;
+use std::error::Error;
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-#[test]
-fn what_is_checked_in_is_what_the_types_and_the_facts_say() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let data = |name: &str| fs::read_to_string(folder.join("data").join(name)).unwrap();
-    let generated = Generated::from_facts(&data("fields.txt"), &data("defaults.txt")).unwrap();
-    for (name, made) in
-        [("index.rs", generated.index), ("schemas.jsonl", generated.schemas), ("records.txt", generated.records)]
-    {
-        let path = folder.join("src/generated").join(name);
-        if env::var_os("WATCHKEEPER_UPDATE").is_some() {
-            fs::write(path, made).unwrap();
-            continue;
-        }
-        let checked_in = fs::read_to_string(&path).unwrap_or_default();
-        let differs = checked_in.lines().zip(made.lines()).position(|(old, new)| old != new);
-        assert!(
-            checked_in == made,
-            "{} is out of date from line {} on: run `make generated`",
-            path.display(),
-            differs.unwrap_or_else(|| checked_in.lines().count().min(made.lines().count())) + 1
-        );
+fn main() -> Result<(), Box<dyn Error>> {
+    for (path, text) in Generated::read()?.files() {
+        fs::write(path, text)?;
     }
+    Ok(())
+}
+
+fn kinds() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// The files of `src/generated`.
@@ -50,9 +35,9 @@ struct Generated {
 }
 
 impl Generated {
-    fn from_facts(fields: &str, defaults: &str) -> Result<Self, String> {
-        let mut facts = Facts::read(fields)?;
-        facts.add_defaults(defaults)?;
+    fn read() -> Result<Self, Box<dyn Error>> {
+        let mut facts = Facts::read(&fs::read_to_string(kinds().join("data/fields.txt"))?)?;
+        facts.add_defaults(&fs::read_to_string(kinds().join("data/defaults.txt"))?)?;
         let mut definitions = roots::definitions();
         for (name, definition) in &mut definitions {
             annotate(definition, name, &facts);
@@ -61,12 +46,18 @@ impl Generated {
         for (name, definition) in &definitions {
             let schema = definition.to_string();
             let record = records::record(name, definition, &definitions, &facts)?;
-            writeln!(index, "    ({name:?}, {}, {}),", schema.len(), record.len()).unwrap();
-            writeln!(schemas, "{schema}").unwrap();
+            writeln!(index, "    ({name:?}, {}, {}),", schema.len(), record.len())?;
+            writeln!(schemas, "{schema}")?;
             records.push_str(&record);
         }
         index.push_str("]\n");
         Ok(Self { index, schemas, records })
+    }
+
+    fn files(self) -> [(PathBuf, String); 3] {
+        let folder = kinds().join("src/generated");
+        [("index.rs", self.index), ("schemas.jsonl", self.schemas), ("records.txt", self.records)]
+            .map(|(name, text)| (folder.join(name), text))
     }
 }
 
@@ -106,5 +97,20 @@ fn extend(schema: &mut Map<String, Value>, facts: &[String]) {
             _ => continue,
         };
         schema.insert(keyword.into(), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_checked_in_is_what_the_types_and_the_facts_say() {
+        for (path, made) in Generated::read().unwrap().files() {
+            let checked_in = fs::read_to_string(&path).unwrap_or_default();
+            let line = checked_in.lines().zip(made.lines()).take_while(|(old, new)| old == new).count() + 1;
+            let path = path.display();
+            assert!(checked_in == made, "{path} is out of date from line {line} on: run `make generated`");
+        }
     }
 }
