@@ -20,8 +20,9 @@ use watchkeeper_conformance::{Exchanges, Recording, Server, choice, differences,
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     let run = Arc::new(Run::new());
-    let trials: Vec<Trial> =
+    let mut trials: Vec<Trial> =
         files("differential", "http").into_iter().map(|(name, path)| run.trial(name, &path)).collect();
+    trials.push(Trial::test("known_differences_are_those_of_requests_that_exist", known_exist));
     // All at once: they wait for the server, and some of them for time to pass.
     arguments.test_threads.get_or_insert(trials.len());
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -148,6 +149,17 @@ fn folder() -> PathBuf {
 
 fn scratch() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("differential")
+}
+
+/// Fails for lines of `known.txt` that are about no request.
+fn known_exist() -> Result<(), Failed> {
+    let mut unknown = tolerated();
+    for (name, path) in files("differential", "http") {
+        for exchange in Exchanges::parse(&fs::read_to_string(path)?).exchanges {
+            unknown.remove(&format!("{name}: {}", exchange.title));
+        }
+    }
+    if unknown.is_empty() { Ok(()) } else { Err(format!("no requests: {unknown:#?}").into()) }
 }
 
 /// `file: title` of the answers that are known to differ.

@@ -86,8 +86,11 @@ impl Run {
 
     fn judge(&self, script: &Script, outcomes: &[Outcome]) -> Result<(), Failed> {
         let commands = script.steps.iter().filter(|step| step.command.contains("kubectl ")).count();
-        let failed: Vec<&str> =
-            outcomes.iter().filter(|outcome| !outcome.passed).map(|outcome| outcome.report.as_str()).collect();
+        let failed: Vec<&str> = outcomes
+            .iter()
+            .filter(|outcome| !outcome.passed)
+            .map(|outcome| outcome.report.as_str())
+            .collect();
         self.commands.fetch_add(commands, Ordering::Relaxed);
         self.failed.fetch_add(failed.len(), Ordering::Relaxed);
         assert!(commands > 0, "there are no commands in the script");

@@ -15,8 +15,11 @@ use serde_json::json;
 use watchkeeper_testkit::fixtures::{self, Widget};
 use watchkeeper_testkit::{Fate, Outcome, TestEnv, consistently, eventually};
 
+/// A ConfigMap for any namespace.
 fn map(name: &str) -> ConfigMap {
-    fixtures::config_map(name, &[("k", "v")])
+    let mut map = fixtures::config_map(name, &[("k", "v")]);
+    map.metadata.namespace = None;
+    map
 }
 
 fn maps(client: Client) -> Api<ConfigMap> {

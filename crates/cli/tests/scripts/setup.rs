@@ -10,7 +10,8 @@ const KUBECTL: &str = r#"echo '{"clientVersion": {'; echo '  "minor": "36",'; ec
 /// A machine with all that is needed. The Python client counts as installed.
 fn complete() -> Machine {
     let machine = Machine::with(&[
-        "bash", "cat", "cmp", "cp", "dirname", "env", "grep", "head", "mkdir", "paste", "realpath", "rm", "sed",
+        "bash", "cat", "cmp", "cp", "dirname", "env", "grep", "head", "mkdir", "paste", "realpath", "rm",
+        "sed",
     ])
     .commands(&["cargo", "cc", "curl", "git", "kill", "make", "openssl", "rustup"])
     .command("kubectl", KUBECTL)

@@ -43,10 +43,7 @@ async fn the_set_is_created_then_left_alone_then_changed_then_pruned() {
     assert_eq!(names(&first.created), ["ConfigMap default/a", "ConfigMap default/b", "Secret default/s"]);
     let made = world.map("a").await.unwrap();
     let controller = controller_of(&*made).unwrap();
-    assert_eq!(
-        (controller.kind.as_str(), &controller.uid),
-        ("Widget", owner.metadata.uid.as_ref().unwrap())
-    );
+    assert_eq!((controller.kind.as_str(), &controller.uid), ("Widget", owner.metadata.uid.as_ref().unwrap()));
     assert_eq!(controller.block_owner_deletion, Some(true));
 
     let before = world.env.request_count();

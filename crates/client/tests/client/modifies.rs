@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use watchkeeper_client::{Error, Outcome, Patch};
-use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::Outcome as Fate;
+use watchkeeper_testkit::fixtures::key;
 
 use crate::world::{World, config_map, data};
 

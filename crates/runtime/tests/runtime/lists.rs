@@ -5,7 +5,6 @@ use watchkeeper_client::{Cache, Client};
 use watchkeeper_testkit::fixtures::config_map;
 use watchkeeper_testkit::{Outcome, TestEnv};
 
-
 /// More than one page.
 const MANY: usize = 501;
 

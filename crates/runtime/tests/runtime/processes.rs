@@ -14,7 +14,6 @@ use watchkeeper_runtime::{Action, Args, Context, Controller, Manager, Result};
 use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
-
 const KUBECONFIG: &str = "WATCHKEEPER_TEST_KUBECONFIG";
 const LEASE_SECONDS: &str = "WATCHKEEPER_TEST_LEASE_SECONDS";
 const IDENTITY: &str = "WATCHKEEPER_TEST_IDENTITY";

@@ -8,7 +8,6 @@ use watchkeeper_runtime::{Action, Context, Controller, Error, Manager, StartErro
 use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
-
 fn idle() -> Controller {
     Controller::of::<Widget>().reconcile(|_: Arc<Widget>, _cx: Context| async { Ok(Action::done()) })
 }

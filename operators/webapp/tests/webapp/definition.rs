@@ -1,7 +1,7 @@
 use serde_json::json;
 use watchkeeper::client::Patch;
-use watchkeeper_webapp::{WebApp, WebAppSpec};
 use watchkeeper_testkit::fixtures::key;
+use watchkeeper_webapp::{WebApp, WebAppSpec};
 
 use crate::world::{World, spec, webapp};
 

@@ -4,8 +4,8 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 use watchkeeper::client::Kind;
-use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::eventually;
+use watchkeeper_testkit::fixtures::key;
 use watchkeeper_webapp::{WebApp, WebAppSpec};
 
 use crate::world::{World, spec};
