@@ -2,18 +2,22 @@
 
 CARGO ?= cargo
 
-.PHONY: all setup test test-real lint fmt deny bench peers soak mutants security doc clean
+.PHONY: all setup test test-real lint cost fmt generated deny bench peers soak mutants security doc clean
 
 all: test lint
 
-setup: ## install what is missing
+setup: ## install what is missing; the tests begin with it
 	scripts/setup
 
 # Built with the tests. Whoever runs the conformance tests alone has it built anew, with other features and so almost all of it.
-BINARY := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/watchkeeper
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+BINARY := $(TARGET)/debug/watchkeeper
 
-test: ## every test that CI runs
-	WATCHKEEPER_CONFORMANCE_SERVER="$(BINARY)" $(CARGO) test --workspace --all-features
+GENERATOR := --manifest-path crates/kinds/generator/Cargo.toml --target-dir "$(TARGET)/generator"
+
+test: setup ## every test that CI runs
+	PATH="$(TARGET)/conformance/bin:$$PATH" WATCHKEEPER_CONFORMANCE_SERVER="$(BINARY)" $(CARGO) test --workspace --all-features
+	$(CARGO) test --quiet $(GENERATOR)
 
 test-real: ## the tests of the framework against the real kube-apiserver and etcd, after `make peers`
 	scripts/test-real
@@ -25,6 +29,9 @@ lint: ## formatting, clippy and documentation, warnings denied; licences and adv
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --log-level error check bans licenses sources; \
 	else echo "licences: NOT CHECKED: cargo-deny is not installed (scripts/setup --deny)"; fi
 	@scripts/advisories
+
+cost: ## what a release and what is shipped cost to build; fails above the limits
+	CARGO="$(CARGO)" bench/build/run release dist
 
 deny: ## licences, duplicates, sources and known advisories
 	scripts/setup --deny
@@ -43,6 +50,7 @@ peers: ## the real kube-apiserver, kube-controller-manager, kubectl and etcd, an
 soak: ## the random tests, a hundred times as many, and an hour of requests that were changed at random
 	WATCHKEEPER_CASES=300000 WATCHKEEPER_SCHEDULES=3000000 WATCHKEEPER_INTERLEAVINGS=300000 \
 	STORAGE_CASES=200000 $(CARGO) test --release --workspace --all-features
+	$(CARGO) test --release -p watchkeeper-informer --test bounded -- --ignored --nocapture
 	CARGO="$(CARGO)" scripts/fuzz 3600
 
 # Which crate, and which part of all its mutants: make mutants CRATE=queue SHARD=3/8
@@ -55,7 +63,7 @@ mutants: ## changes a crate in many small ways, one at a time, and lists the cha
 		--all-features -- --lib --tests
 
 # A release build: what is measured is what people run.
-RELEASE := $(dir $(abspath $(BINARY)/..))release
+RELEASE := $(TARGET)/release
 
 security: ## who may do what beside the record of kube-apiserver, the fuzzers, and the limits under attack; for a quiet machine
 	$(CARGO) build --release -p watchkeeper-cli -p watchkeeper-bench-attacks
@@ -68,6 +76,9 @@ doc: ## the API documentation
 
 fmt:
 	$(CARGO) fmt --all
+
+generated: ## crates/kinds/src/generated, after a change to crates/kinds/data or another version of k8s-openapi
+	$(CARGO) run --quiet $(GENERATOR)
 
 clean:
 	$(CARGO) clean

@@ -12,6 +12,7 @@
 
 mod difference;
 mod exchange;
+mod files;
 mod mask;
 pub mod paths;
 mod pattern;
@@ -23,6 +24,7 @@ mod session;
 
 pub use difference::differences;
 pub use exchange::{Capture, Exchange, Exchanges};
+pub use files::files;
 pub use mask::Mask;
 pub use pattern::{Comparison, compare};
 pub use program::{TestOutcome, Verdict, tool};

@@ -32,7 +32,7 @@ impl Verdict {
         how: fn(&str) -> Option<TestOutcome>,
     ) -> Result<Self, Error> {
         let name = PathBuf::from(program.get_program());
-        let features = FEATURES.into_iter().filter(|feature| server.has(feature)).collect::<Vec<_>>();
+        let features = FEATURES.into_iter().filter(|feature| Server::has(feature)).collect::<Vec<_>>();
         let output = program
             .env("KUBECONFIG", server.kubeconfig())
             .env("WATCHKEEPER_CONFORMANCE_HAS", features.join(","))

@@ -106,13 +106,13 @@ impl Server {
         &self.kubeconfig
     }
 
-    /// Whether a script that needs this can run here. `WATCHKEEPER_CONFORMANCE_HAS` lists what a server has besides
-    /// what is known of it, as does kube-apiserver next to a controller manager.
-    pub fn has(&self, need: &str) -> bool {
+    /// Whether a script that needs this can run on the server that [`Server::start`] starts. `WATCHKEEPER_CONFORMANCE_HAS` lists
+    /// what a server has besides what is known of it, as does kube-apiserver next to a controller manager.
+    pub fn has(need: &str) -> bool {
         if need == "no-controllers" {
-            return !self.has("controllers");
+            return !Self::has("controllers");
         }
-        let lacks = if self.child.is_some() { OURS_LACKS } else { BARE_LACKS };
+        let lacks = if choice("KUBECONFIG").is_none() { OURS_LACKS } else { BARE_LACKS };
         let told = choice("HAS").unwrap_or_default();
         !lacks.contains(&need) || told.split(',').any(|word| word == need)
     }

@@ -1,91 +1,145 @@
-//! The requests in `differential/` get the answers that the real kube-apiserver gave.
+//! The requests in `differential/` get the answers that the real kube-apiserver gave. Each file is a test.
 //!
 //! The answers are in `differential/recorded/`. `WATCHKEEPER_CONFORMANCE_RECORD=1`, together with the kubeconfig of a
 //! real server, records them anew. `differential/known.txt` lists the answers that are known to differ, each with its
 //! reason; one that agrees after all must be taken off the list.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube_client::Api;
-use watchkeeper_conformance::{Exchanges, Recording, Server, choice, differences};
+use kube_client::{Api, Client};
+use libtest_mimic::{Arguments, Failed, Trial};
+use tokio::runtime::Runtime;
+use watchkeeper_conformance::{Exchanges, Recording, Server, choice, differences, files};
 
-struct Sum {
-    asked: usize,
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    let run = Arc::new(Run::new());
+    let mut trials: Vec<Trial> =
+        files("differential", "http").into_iter().map(|(name, path)| run.trial(name, &path)).collect();
+    trials.push(Trial::test("known_differences_are_those_of_requests_that_exist", known_exist));
+    // All at once: they wait for the server, and some of them for time to pass.
+    arguments.test_threads.get_or_insert(trials.len());
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    run.report();
+    conclusion.exit_code()
+}
+
+/// What the tests share: a server, which starts with the first of them, and what they found.
+struct Run {
+    runtime: Runtime,
+    asked: OnceLock<Result<Asked, String>>,
+    tolerated: BTreeSet<String>,
+    found: Mutex<BTreeMap<String, Comparison>>,
+}
+
+/// The server, with a client that it knows and one that it does not.
+struct Asked {
+    _server: Server,
+    known: Client,
+    anonymous: Client,
+}
+
+#[derive(Default)]
+struct Comparison {
+    requests: usize,
     unexpected: Vec<String>,
     report: String,
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn answers_are_those_of_the_real_server() {
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("differential");
-    let server = Server::start(&scratch).unwrap();
-    let (known, anonymous) = server.clients().await.unwrap();
-    let mut tasks = Vec::new();
-    for path in files() {
-        let exchanges = Exchanges::parse(&fs::read_to_string(&path).unwrap());
-        if let Some(need) = exchanges.needs.iter().find(|need| !server.has(need)) {
-            println!("{}: left out, the server has no {need}", path.display());
-            continue;
+impl Run {
+    fn new() -> Self {
+        Self {
+            runtime: Runtime::new().unwrap(),
+            asked: OnceLock::new(),
+            tolerated: tolerated(),
+            found: Mutex::default(),
         }
-        let (known, anonymous) = (known.clone(), anonymous.clone());
-        tasks.push(tokio::spawn(async move {
-            let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let namespace = format!("{stem}-{:06x}", std::process::id());
-            let object =
-                serde_json::from_value(serde_json::json!({"metadata": {"name": namespace}})).unwrap();
-            Api::<Namespace>::all(known.clone()).create(&Default::default(), &object).await.unwrap();
-            (stem, Recording::of(&exchanges, &namespace, &known, &anonymous).await)
-        }));
     }
-    let tolerated = tolerated();
-    let mut sum = Sum { asked: 0, unexpected: Vec::new(), report: String::new() };
-    for task in tasks {
-        let (stem, recording) = task.await.unwrap();
-        let file = folder().join("recorded").join(format!("{stem}.json"));
+
+    fn trial(self: &Arc<Self>, name: String, path: &Path) -> Trial {
+        let exchanges = Exchanges::parse(&fs::read_to_string(path).unwrap());
+        let lacking = exchanges.needs.iter().find(|need| !Server::has(need)).cloned();
+        let run = Arc::clone(self);
+        let trial = Trial::test(name.clone(), move || run.compare(name, &exchanges));
+        match lacking {
+            Some(need) => trial.with_kind(format!("needs {need}")).with_ignored_flag(true),
+            None => trial,
+        }
+    }
+
+    fn compare(&self, name: String, exchanges: &Exchanges) -> Result<(), Failed> {
+        let got = self.record(&name, exchanges)?;
+        let file = folder().join("recorded").join(format!("{name}.json"));
         if choice("RECORD").is_some() {
-            fs::write(&file, serde_json::to_string_pretty(&recording.to_json()).unwrap() + "\n").unwrap();
+            fs::write(&file, serde_json::to_string_pretty(&got.to_json()).unwrap() + "\n")?;
         }
-        let recorded = Recording::from_json(&serde_json::from_slice(&fs::read(&file).unwrap()).unwrap());
-        sum.compare(&stem, &recorded, &recording, &tolerated);
+        let recorded = Recording::from_json(&serde_json::from_slice(&fs::read(&file)?)?);
+        let comparison = Comparison::of(&name, &recorded, &got, &self.tolerated);
+        let (unexpected, report) = (comparison.unexpected.join("\n"), comparison.report.clone());
+        self.found.lock().unwrap().insert(name, comparison);
+        if unexpected.is_empty() { Ok(()) } else { Err(format!("{unexpected}\n\n{report}").into()) }
     }
-    fs::create_dir_all(&scratch).unwrap();
-    fs::write(scratch.join("differences.md"), &sum.report).unwrap();
-    print!("{}", sum.report);
-    println!("{} requests, {} answers not as expected", sum.asked, sum.unexpected.len());
-    assert!(sum.unexpected.is_empty(), "{:#?}", sum.unexpected);
-    assert!(sum.asked > 0, "nothing was tested");
+
+    fn record(&self, name: &str, exchanges: &Exchanges) -> Result<Recording, Failed> {
+        let asked = self.asked.get_or_init(|| self.start()).as_ref()?;
+        self.runtime.block_on(async {
+            let namespace = format!("{name}-{:06x}", std::process::id());
+            let object = serde_json::from_value(serde_json::json!({"metadata": {"name": namespace}}))?;
+            Api::<Namespace>::all(asked.known.clone()).create(&Default::default(), &object).await?;
+            Ok(Recording::of(exchanges, &namespace, &asked.known, &asked.anonymous).await)
+        })
+    }
+
+    fn start(&self) -> Result<Asked, String> {
+        let server = Server::start(&scratch()).map_err(|error| error.to_string())?;
+        let clients = self.runtime.block_on(server.clients()).map_err(|error| error.to_string())?;
+        Ok(Asked { _server: server, known: clients.0, anonymous: clients.1 })
+    }
+
+    /// Writes down all differences, those that are known included, and says how many there are.
+    fn report(&self) {
+        let found = self.found.lock().unwrap();
+        if found.is_empty() {
+            return;
+        }
+        let report: String = found.values().map(|comparison| comparison.report.as_str()).collect();
+        fs::create_dir_all(scratch()).unwrap();
+        fs::write(scratch().join("differences.md"), report).unwrap();
+        let requests: usize = found.values().map(|comparison| comparison.requests).sum();
+        let unexpected: usize = found.values().map(|comparison| comparison.unexpected.len()).sum();
+        println!("{requests} requests, {unexpected} answers not as expected");
+    }
 }
 
-impl Sum {
-    fn compare(
-        &mut self,
-        stem: &str,
-        recorded: &Recording,
-        got: &Recording,
-        tolerated: &BTreeMap<String, String>,
-    ) {
-        assert_eq!(recorded.answers.len(), got.answers.len(), "{stem}: recorded with other requests");
+impl Comparison {
+    fn of(name: &str, recorded: &Recording, got: &Recording, tolerated: &BTreeSet<String>) -> Self {
+        let titles = |recording: &Recording| -> Vec<String> {
+            recording.answers.iter().map(|answer| answer.title.clone()).collect()
+        };
+        assert_eq!(titles(recorded), titles(got), "recorded with other requests");
+        assert!(!got.answers.is_empty(), "there are no requests in the file");
+        let mut comparison = Self { requests: got.answers.len(), ..Self::default() };
         for (expected, got) in recorded.answers.iter().zip(&got.answers) {
-            assert_eq!(expected.title, got.title, "{stem}: recorded with other requests");
-            self.asked += 1;
-            let name = format!("{stem}: {}", got.title);
+            let title = format!("{name}: {}", got.title);
             let found = differences(&expected.answer, &got.answer);
-            match (found.is_empty(), tolerated.contains_key(&name)) {
+            match (found.is_empty(), tolerated.contains(&title)) {
                 (true, false) => continue,
-                (true, true) => self.unexpected.push(format!("{name} (agrees, take it off the list)")),
+                (true, true) => {
+                    comparison.unexpected.push(format!("{title} (agrees, take it off the list)"));
+                }
                 (false, true) => {}
-                (false, false) => self.unexpected.push(name.clone()),
+                (false, false) => comparison.unexpected.push(title.clone()),
             }
-            self.report.push_str(&format!("## {name}\n`{}`\n", got.request));
-            for line in found {
-                self.report.push_str(&format!("- {line}\n"));
-            }
-            self.report.push('\n');
+            let lines: String = found.iter().map(|line| format!("- {line}\n")).collect();
+            comparison.report.push_str(&format!("## {title}\n`{}`\n{lines}\n", got.request));
         }
+        comparison
     }
 }
 
@@ -93,24 +147,24 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("differential")
 }
 
-fn files() -> Vec<PathBuf> {
-    let only = choice("ONLY");
-    let mut files: Vec<PathBuf> = fs::read_dir(folder())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "http"))
-        .filter(|path| only.as_ref().is_none_or(|only| path.file_stem().unwrap().to_str() == Some(only)))
-        .collect();
-    files.sort();
-    files
+fn scratch() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("differential")
 }
 
-/// `file: title` of the answers that are known to differ, with the reason.
-fn tolerated() -> BTreeMap<String, String> {
+/// Fails for lines of `known.txt` that are about no request.
+fn known_exist() -> Result<(), Failed> {
+    let mut unknown = tolerated();
+    for (name, path) in files("differential", "http") {
+        for exchange in Exchanges::parse(&fs::read_to_string(path)?).exchanges {
+            unknown.remove(&format!("{name}: {}", exchange.title));
+        }
+    }
+    if unknown.is_empty() { Ok(()) } else { Err(format!("no requests: {unknown:#?}").into()) }
+}
+
+/// `file: title` of the answers that are known to differ.
+fn tolerated() -> BTreeSet<String> {
     let text = fs::read_to_string(folder().join("known.txt")).unwrap_or_default();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
-    lines
-        .filter_map(|line| line.split_once(" | "))
-        .map(|(name, why)| (name.trim().to_owned(), why.to_owned()))
-        .collect()
+    lines.filter_map(|line| line.split_once(" | ")).map(|(title, _)| title.trim().to_owned()).collect()
 }

@@ -18,6 +18,7 @@ use kube_runtime::watcher;
 use kube_runtime::{Controller, WatchStreamExt};
 use serde_json::json;
 use watchkeeper_conformance::Server;
+use watchkeeper_testkit::eventually;
 
 const FINALIZER: &str = "conformance.watchkeeper.dev/farewell";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -100,16 +101,6 @@ fn unlabelled<M: serde::Serialize + serde::de::DeserializeOwned>(metadata: M) ->
     serde_json::from_value(metadata).unwrap()
 }
 
-/// Waits until a question is answered with yes.
-async fn eventually<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
-    let wait = async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("not after {PATIENCE:?}: {what}"));
-}
-
 #[tokio::test]
 async fn a_controller_keeps_what_it_owns_and_cleans_up() {
     let place = Place::new("controller").await;
@@ -124,25 +115,28 @@ async fn a_controller_keeps_what_it_owns_and_cleans_up() {
             );
     let controller = tokio::spawn(controller.for_each(|_| future::ready(())));
 
-    let says = async |text: &str| {
-        let secret = secrets.get_opt("hello").await.unwrap();
-        let data: BTreeMap<_, _> = secret.and_then(|secret| secret.data).unwrap_or_default();
-        data.get("text").is_some_and(|value| value.0 == text.as_bytes())
+    let says = |text: &'static str| {
+        let secrets = secrets.clone();
+        async move {
+            let secret = secrets.get_opt("hello").await.unwrap();
+            let data: BTreeMap<_, _> = secret.and_then(|secret| secret.data).unwrap_or_default();
+            data.get("text").is_some_and(|value| value.0 == text.as_bytes())
+        }
     };
     let created = maps.create(&PostParams::default(), &config_map("hello", "hello")).await.unwrap();
-    eventually("the copy is there", || says("hello")).await;
+    eventually(|| says("hello")).within(PATIENCE).await;
     let copied = secrets.get("hello").await.unwrap();
     assert_eq!(copied.owner_references()[0].uid, created.uid().unwrap());
     assert_eq!(maps.get("hello").await.unwrap().finalizers(), [FINALIZER]);
 
     secrets.delete("hello", &DeleteParams::default()).await.unwrap();
-    eventually("the copy is made again", || says("hello")).await;
+    eventually(|| says("hello")).within(PATIENCE).await;
     let changed = Patch::Merge(json!({"data": {"text": "goodbye"}}));
     maps.patch("hello", &PatchParams::default(), &changed).await.unwrap();
-    eventually("the copy follows", || says("goodbye")).await;
+    eventually(|| says("goodbye")).within(PATIENCE).await;
 
     maps.delete("hello", &DeleteParams::default()).await.unwrap();
-    eventually("the object is gone", async || maps.get_opt("hello").await.unwrap().is_none()).await;
+    eventually(|| async { maps.get_opt("hello").await.unwrap().is_none() }).within(PATIENCE).await;
     maps.get("farewell-hello").await.unwrap();
     assert!(!controller.is_finished(), "the controller goes on");
     controller.abort();

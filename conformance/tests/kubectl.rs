@@ -1,96 +1,112 @@
-//! `kubectl` sees what the scripts in `kubectl/` say.
+//! `kubectl` sees what the scripts in `kubectl/` say. Each script is a test.
 //!
-//! `WATCHKEEPER_CONFORMANCE_ONLY=name` runs one script; `WATCHKEEPER_CONFORMANCE_ACCEPT=1` writes what came into the
-//! scripts, to be read before it is believed.
+//! `WATCHKEEPER_CONFORMANCE_ACCEPT=1` writes what came into the scripts, to be read before it is believed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use libtest_mimic::{Arguments, Failed, Trial};
 use regex::Regex;
-use watchkeeper_conformance::{Kubectl, Outcome, Script, Server, Session, choice};
+use watchkeeper_conformance::{Kubectl, Outcome, Script, Server, Session, choice, files};
 
-struct Result {
-    name: String,
-    failed: Vec<String>,
-    commands: usize,
+/// How many scripts run at a time: each of their commands is a process.
+const MOST_THREADS: usize = 4;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments
+        .test_threads
+        .get_or_insert_with(|| std::thread::available_parallelism().map_or(2, usize::from).min(MOST_THREADS));
+    let run = Arc::new(Run::new());
+    let trials = files("kubectl", "test").into_iter().map(|(name, path)| run.trial(name, path)).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    run.report();
+    conclusion.exit_code()
 }
 
-#[test]
-fn kubectl_sees_what_the_scripts_say() {
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kubectl");
-    let _ = fs::remove_dir_all(&scratch);
-    let kubectl = Kubectl::find(&scratch.join("../../conformance/bin")).unwrap();
-    let server = Server::start(&scratch).unwrap();
-    let queue = Mutex::new(scripts());
-    let results = Mutex::new(Vec::new());
-    let workers = std::thread::available_parallelism().map_or(2, usize::from).min(4);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some(path) = next(&queue) {
-                    results.lock().unwrap().push(run(&path, &server, &kubectl, &scratch));
-                }
-            });
+/// What the tests share: a server, which starts with the first of them, and how much they did.
+struct Run {
+    kubectl: Result<Kubectl, String>,
+    server: OnceLock<Result<Server, String>>,
+    commands: AtomicUsize,
+    failed: AtomicUsize,
+}
+
+impl Run {
+    fn new() -> Self {
+        let installed = scratch().join("../../conformance/bin");
+        Self {
+            kubectl: Kubectl::find(&installed).map_err(|error| error.to_string()),
+            server: OnceLock::new(),
+            commands: AtomicUsize::new(0),
+            failed: AtomicUsize::new(0),
         }
-    });
-    let mut results = results.into_inner().unwrap();
-    results.sort_by(|a, b| a.name.cmp(&b.name));
-    for result in &results {
-        println!("{:<28} {:>3} commands, {} failed", result.name, result.commands, result.failed.len());
-        result.failed.iter().for_each(|report| println!("{report}"));
     }
-    let commands: usize = results.iter().map(|result| result.commands).sum();
-    let failed: usize = results.iter().map(|result| result.failed.len()).sum();
-    println!("kubectl 1.{}: {} commands, {failed} failed", kubectl.minor, commands);
-    assert_eq!(failed, 0, "commands whose results were not as expected");
-    assert!(commands > 0, "nothing was tested");
+
+    fn trial(self: &Arc<Self>, name: String, path: PathBuf) -> Trial {
+        let text = fs::read_to_string(&path).unwrap();
+        let script = Script::parse(&text);
+        let lacking = self.lacking(&script);
+        let run = Arc::clone(self);
+        let trial = Trial::test(name.clone(), move || {
+            let outcomes = run.run(&name, &script)?;
+            if choice("ACCEPT").is_some() {
+                fs::write(&path, accepted(&text, &script, &outcomes))?;
+            }
+            run.judge(&script, &outcomes)
+        });
+        match lacking {
+            Some(need) => trial.with_kind(format!("needs {need}")).with_ignored_flag(true),
+            None => trial,
+        }
+    }
+
+    /// What a script needs and the server or kubectl does not have.
+    fn lacking(&self, script: &Script) -> Option<String> {
+        let is_for_any_kubectl = script.needs.iter().any(|need| need == "any-kubectl");
+        let is_old = self.kubectl.as_ref().is_ok_and(|kubectl| kubectl.minor < Kubectl::OLDEST);
+        if is_old && !is_for_any_kubectl {
+            return Some(format!("kubectl 1.{}", Kubectl::OLDEST));
+        }
+        script.needs.iter().find(|need| *need != "any-kubectl" && !Server::has(need)).cloned()
+    }
+
+    fn run(&self, name: &str, script: &Script) -> Result<Vec<Outcome>, Failed> {
+        let kubectl = self.kubectl.as_ref()?;
+        let server = self.server.get_or_init(|| {
+            let _ = fs::remove_dir_all(scratch());
+            Server::start(&scratch()).map_err(|error| error.to_string())
+        });
+        Ok(Session::start(name, server.as_ref()?, kubectl, &scratch())?.run(script)?)
+    }
+
+    fn judge(&self, script: &Script, outcomes: &[Outcome]) -> Result<(), Failed> {
+        let commands = script.steps.iter().filter(|step| step.command.contains("kubectl ")).count();
+        let failed: Vec<&str> = outcomes
+            .iter()
+            .filter(|outcome| !outcome.passed)
+            .map(|outcome| outcome.report.as_str())
+            .collect();
+        self.commands.fetch_add(commands, Ordering::Relaxed);
+        self.failed.fetch_add(failed.len(), Ordering::Relaxed);
+        assert!(commands > 0, "there are no commands in the script");
+        if failed.is_empty() { Ok(()) } else { Err(failed.join("\n").into()) }
+    }
+
+    fn report(&self) {
+        let (commands, failed) = (self.commands.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed));
+        if let (Ok(kubectl), 1..) = (&self.kubectl, commands) {
+            println!("kubectl 1.{}: {commands} commands, {failed} failed", kubectl.minor);
+        }
+    }
 }
 
-fn next(queue: &Mutex<Vec<PathBuf>>) -> Option<PathBuf> {
-    queue.lock().unwrap().pop()
-}
-
-fn scripts() -> Vec<PathBuf> {
-    let only = choice("ONLY");
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kubectl");
-    let mut scripts: Vec<PathBuf> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "test"))
-        .filter(|path| only.as_ref().is_none_or(|only| path.file_stem().unwrap().to_str() == Some(only)))
-        .collect();
-    scripts.sort();
-    scripts
-}
-
-fn run(path: &Path, server: &Server, kubectl: &Kubectl, scratch: &Path) -> Result {
-    let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-    let text = fs::read_to_string(path).unwrap();
-    let script = Script::parse(&text);
-    let old = kubectl.minor < Kubectl::OLDEST;
-    let lacking = script.needs.iter().find(|need| match need.as_str() {
-        "any-kubectl" => false,
-        need => !server.has(need),
-    });
-    if let Some(need) = lacking {
-        println!("{name}: left out, the server has no {need}");
-        return Result { name, failed: Vec::new(), commands: 0 };
-    }
-    if old && !script.needs.iter().any(|need| need == "any-kubectl") {
-        println!("{name}: left out, kubectl 1.{} is too old for it", kubectl.minor);
-        return Result { name, failed: Vec::new(), commands: 0 };
-    }
-    let session = Session::start(&name, server, kubectl, scratch).unwrap();
-    let outcomes = session.run(&script).unwrap();
-    if choice("ACCEPT").is_some() {
-        fs::write(path, accepted(&text, &script, &outcomes)).unwrap();
-    }
-    let commands = script.steps.iter().filter(|step| step.command.contains("kubectl ")).count();
-    let failed =
-        outcomes.into_iter().filter(|outcome| !outcome.passed).map(|outcome| outcome.report).collect();
-    Result { name, failed, commands }
+fn scratch() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("kubectl")
 }
 
 /// The text of a script with the outcomes in place of the expectations.

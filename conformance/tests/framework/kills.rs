@@ -16,9 +16,10 @@ use watchkeeper::prelude::{Action, Arc, Context, Controller, Manager};
 use watchkeeper::runtime::Running;
 use watchkeeper::sources::kubernetes::Kubernetes;
 use watchkeeper::vocabulary::ChangeKind;
+use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::{consistently, eventually};
 
-use crate::kinds::{in_the_store, key, map, on_the_server, says};
+use crate::kinds::{in_the_store, map, on_the_server, says};
 use crate::on_both_servers;
 use crate::place::Place;
 

@@ -5,24 +5,16 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::Client;
 use watchkeeper::informer::Store;
-use watchkeeper::prelude::Key;
+use watchkeeper_testkit::fixtures::config_map;
 
 /// A ConfigMap that says one thing.
 pub(crate) fn map(name: &str, says: &str) -> ConfigMap {
-    let mut map = ConfigMap::default();
-    map.metadata.name = Some(name.into());
-    map.metadata.namespace = Some("default".into());
-    map.data = Some([("says".to_owned(), says.to_owned())].into());
-    map
+    config_map(name, &[("says", says)])
 }
 
 /// What a ConfigMap says.
 pub(crate) fn says(map: &ConfigMap) -> Option<&str> {
     map.data.as_ref()?.get("says").map(String::as_str)
-}
-
-pub(crate) fn key(name: &str) -> Key {
-    Key::new(Some("default"), name)
 }
 
 /// The versions of all ConfigMaps by name, as the server has them.

@@ -7,8 +7,9 @@ use watchkeeper::informer::{Entry, Informer};
 use watchkeeper::sources::kubernetes::Kubernetes;
 use watchkeeper::vocabulary::{ChangeKind, Error};
 use watchkeeper_testkit::eventually;
+use watchkeeper_testkit::fixtures::key;
 
-use crate::kinds::{in_the_store, key, map, on_the_server};
+use crate::kinds::{in_the_store, map, on_the_server};
 use crate::on_both_servers;
 use crate::place::Place;
 use crate::road::Road;

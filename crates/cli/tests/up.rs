@@ -7,12 +7,13 @@ use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use watchkeeper::client::Client;
 use watchkeeper::prelude::{Key, ResourceExt};
+use watchkeeper_testkit::eventually;
 use watchkeeper_webapp::{WebApp, WebAppSpec};
 
 fn up(directory: &Path, arguments: &[&str]) -> Command {
@@ -78,18 +79,6 @@ fn shop() -> WebApp {
     app
 }
 
-/// Asks until there is an answer.
-async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(answer) = ask().await {
-            return answer;
-        }
-        assert!(begin.elapsed() < Duration::from_secs(30), "not after {:?}", begin.elapsed());
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
 #[tokio::test]
 async fn a_webapp_comes_to_life_and_is_there_again_next_time() {
     let directory = tempfile::tempdir().unwrap();
@@ -111,8 +100,8 @@ async fn a_webapp_comes_to_life_and_is_there_again_next_time() {
 
     let person = client(directory.path()).await;
     person.create(&shop()).await.unwrap();
-    let deployment = until(async || person.live().get::<Deployment>(&key).await.unwrap()).await;
-    let ready = async || {
+    let deployment = eventually(|| async { person.live().get::<Deployment>(&key).await.unwrap() }).await;
+    let ready = || async {
         let app = person.live().get::<WebApp>(&key).await.unwrap()?;
         let status = app.status.as_ref()?;
         let mut conditions = status.conditions.iter();
@@ -120,7 +109,7 @@ async fn a_webapp_comes_to_life_and_is_there_again_next_time() {
             conditions.any(|condition| condition.type_ == "Progressing" && condition.status == "False");
         (is_done && status.ready_replicas == 2).then_some(())
     };
-    until(ready).await;
+    eventually(ready).within(Duration::from_secs(60)).await;
     let (code, last, complaints) = up.stop();
     assert_eq!(
         (code, &*last),

@@ -48,26 +48,49 @@ impl JsonSchema for Condition {
         json_schema!({
             "description": "One aspect of the current state of an object.",
             "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
             "properties": {
+                "type": {
+                    "description": "What the condition is about, in CamelCase.",
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": TYPE_PATTERN,
+                },
+                "status": {
+                    "description": "Whether it holds.",
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "reason": {
+                    "description": "Why, in one word for programs.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "message": {
+                    "description": "Why, in a sentence for people.",
+                    "type": "string",
+                    "maxLength": 32768,
+                },
                 "lastTransitionTime": {
-                    "description": "When the status of the condition changed last.",
+                    "description": "When the status changed.",
                     "type": "string",
                     "format": "date-time",
                 },
-                "message": {"description": "More about it, for a person.", "type": "string"},
                 "observedGeneration": {
-                    "description": "The generation of the object that the condition is about.",
+                    "description": "The generation of the object that this is about.",
                     "type": "integer",
                     "format": "int64",
+                    "minimum": 0,
                 },
-                "reason": {"description": "Why, as one word in CamelCase.", "type": "string"},
-                "status": {"description": "One of True, False, Unknown.", "type": "string"},
-                "type": {"description": "The aspect, as one word in CamelCase.", "type": "string"},
             },
-            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
         })
     }
 }
+
+/// A word, perhaps with a domain in front: `Ready`, `example.org/Ready`.
+const TYPE_PATTERN: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
 
 /// What a controller has found out about an object: one condition of its status, without what is filled in for it.
 ///

@@ -4,10 +4,12 @@ use serde_json::Value;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-include!(concat!(env!("OUT_DIR"), "/definitions.rs"));
+/// The name of each definition and the lengths of its two forms, sorted by name. `generator` makes this and the two texts.
+const LENGTHS: &[(&str, usize, usize)] = &include!("generated/index.rs");
+static SCHEMAS: &str = include_str!("generated/schemas.jsonl");
+static RECORD_TEXTS: &str = include_str!("generated/records.txt");
 
-static SCHEMAS: &str = include_str!(concat!(env!("OUT_DIR"), "/definitions.json"));
-static RECORD_TEXTS: &str = include_str!(concat!(env!("OUT_DIR"), "/records.txt"));
+static INDEX: [Entry; LENGTHS.len()] = index();
 static RECORDS: [OnceLock<Record>; INDEX.len()] = [const { OnceLock::new() }; INDEX.len()];
 
 /// Where the two forms of a definition are. The entries are sorted by name.
@@ -15,6 +17,21 @@ struct Entry {
     name: &'static str,
     schema: Range<usize>,
     record: Range<usize>,
+}
+
+/// Adds up the lengths, while this is compiled. What is checked in are lengths, since an offset would differ as soon as a
+/// definition before it does.
+const fn index() -> [Entry; LENGTHS.len()] {
+    let mut index = [const { Entry { name: "", schema: 0..0, record: 0..0 } }; LENGTHS.len()];
+    let (mut at, mut schemas, mut records) = (0, 0, 0);
+    while at < index.len() {
+        let (name, schema, record) = LENGTHS[at];
+        index[at] = Entry { name, schema: schemas..schemas + schema, record: records..records + record };
+        schemas += schema + "\n".len();
+        records += record;
+        at += 1;
+    }
+    index
 }
 
 /// A type with fields, as Go sees it.

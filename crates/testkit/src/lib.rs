@@ -1,7 +1,8 @@
 //! What tests of controllers need: an API server in the test's own process, faults on the way to it, and a record of
 //! what was asked of it.
 //!
-//! [`TestEnv`] is where to start. [`eventually`] and [`consistently`] wait for what a test claims.
+//! [`TestEnv`] is where to start. [`eventually`] and [`consistently`] wait for what a test claims. [`fixtures`] are kinds and
+//! objects to claim it of.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
@@ -54,6 +55,7 @@ mod env;
 mod etcd;
 mod eventually;
 mod faults;
+pub mod fixtures;
 mod loopback;
 mod outcome;
 mod pace;

@@ -3,7 +3,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::task::coop::poll_proceed;
 
 /// A task has 128 of the runtime's units before others get their turn: 64 KiB of what it reads or writes, which is encrypted
@@ -14,9 +13,9 @@ const BYTES_PER_UNIT: usize = 512;
 ///
 /// The runtime counts how often a task reads and writes, not how much: a client that sends or takes megabytes as fast as
 /// it can would otherwise keep a thread for milliseconds, and with a few connections everybody else for tens of them.
-pub(super) struct FairSocket(pub(super) TcpStream);
+pub(super) struct FairSocket<S>(pub(super) S);
 
-impl AsyncRead for FairSocket {
+impl<S: AsyncRead + Unpin> AsyncRead for FairSocket<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -37,7 +36,7 @@ fn spend(cx: &mut Context<'_>, bytes: usize) {
     }
 }
 
-impl AsyncWrite for FairSocket {
+impl<S: AsyncWrite + Unpin> AsyncWrite for FairSocket<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.0).poll_write(cx, bytes))?;
         spend(cx, written);
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
     use std::future::poll_fn;
     use tokio::io::AsyncWriteExt;
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
     #[tokio::test]
     async fn others_get_their_turn_while_much_is_read() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::harness::{Api, config_map};
 use serde_json::{Value, json};
+use watchkeeper_testkit::{consistently, eventually};
 
 const NAMESPACED: &str = "/api/v1/namespaces/default/configmaps";
 const CLUSTER_WIDE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
@@ -167,15 +168,11 @@ impl Run {
         self.model.collect();
         let expected: BTreeMap<usize, BTreeSet<String>> =
             self.model.objects.iter().map(|(index, object)| (*index, object.owners.clone())).collect();
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-        loop {
+        eventually(|| async {
             let found = self.there().await;
-            if found == expected {
-                return;
-            }
-            assert!(tokio::time::Instant::now() < deadline, "found {found:#?}, expected {expected:#?}");
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+            if found == expected { Ok(()) } else { Err(format!("found {found:#?}, expected {expected:#?}")) }
+        })
+        .await;
     }
 }
 
@@ -238,7 +235,7 @@ async fn thousands_of_dependents_go_with_their_owner_in_every_way() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_middle_one_waits_for_its_own_dependents() {
     let api = Api::start().await;
     let top = api.post(NAMESPACED, config_map("top", json!({}))).await.ok();
@@ -249,14 +246,18 @@ async fn a_middle_one_waits_for_its_own_dependents() {
     api.delete(&format!("{NAMESPACED}/top?propagationPolicy=Foreground")).await.ok();
     let bottom = format!("{NAMESPACED}/bottom");
     api.eventually(&bottom, |answer| answer.json()["metadata"]["deletionTimestamp"].is_string()).await;
-    // Whatever else happens to them, those above wait.
-    for _ in 0..20 {
-        tokio::task::yield_now().await;
+    // However often the collector looks at them, those above wait.
+    consistently(|| async {
         for name in ["top", "middle"] {
-            let waiting = api.get(&format!("{NAMESPACED}/{name}")).await.ok();
-            assert_eq!(waiting["metadata"]["finalizers"], json!(["foregroundDeletion"]));
+            let waiting = api.get(&format!("{NAMESPACED}/{name}")).await.json();
+            if waiting["metadata"]["finalizers"] != json!(["foregroundDeletion"]) {
+                return Err(format!("{name} does not wait: {waiting}"));
+            }
         }
-    }
+        Ok(())
+    })
+    .throughout(Duration::from_secs(5))
+    .await;
     api.merge(&bottom, json!({"metadata": {"finalizers": null}})).await.ok();
     api.eventually(&format!("{NAMESPACED}/top"), |answer| answer.code == 404).await;
     assert_eq!(api.get(&format!("{NAMESPACED}/middle")).await.code, 404);

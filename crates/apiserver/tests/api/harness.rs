@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use watchkeeper_apiserver::front::{Body, Identity, Response, Service};
 use watchkeeper_apiserver::{ApiServer, Options};
 use watchkeeper_storage::{Memory, Storage};
+use watchkeeper_testkit::{eventually, fixtures};
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -116,16 +117,13 @@ impl Api {
     }
 
     /// Waits for an answer to satisfy something.
-    pub(crate) async fn eventually(&self, path: &str, is_so: impl Fn(&Answer) -> bool) -> Answer {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
+    pub(crate) async fn eventually(&self, path: &str, is_so: impl Fn(&Answer) -> bool + Sync) -> Answer {
+        let is_so = &is_so;
+        eventually(|| async move {
             let answer = self.get(path).await;
-            if is_so(&answer) {
-                return answer;
-            }
-            assert!(tokio::time::Instant::now() < deadline, "still {answer:?}");
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+            if is_so(&answer) { Ok(answer) } else { Err(format!("still {answer:?}")) }
+        })
+        .await
     }
 
     /// Makes a definition with this schema for the spec.
@@ -146,23 +144,20 @@ pub(crate) const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widget
 
 /// The definition of widgets, whose spec has this schema.
 pub(crate) fn definition(spec: Value) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"], "categories": ["all"]},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                    "spec": spec,
-                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-                }}},
-                "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}},
-                "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
-            }],
-        },
-    })
+    let schema = json!({"type": "object", "properties": {
+        "spec": spec,
+        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+    }});
+    let mut definition = fixtures::definition("example.com", "widgets", "Widget", schema);
+    let names = &mut definition["spec"]["names"];
+    names["shortNames"] = json!(["wd"]);
+    names["categories"] = json!(["all"]);
+    let version = &mut definition["spec"]["versions"][0];
+    version["subresources"]["scale"] =
+        json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
+    version["additionalPrinterColumns"] =
+        json!([{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]);
+    definition
 }
 
 /// The schema of the spec of most widgets.

@@ -4,8 +4,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use watchkeeper_client::{Cache, Client, Error, Outcome, Patch};
+use watchkeeper_testkit::fixtures::{Widget, key};
 
-use crate::world::{Greeting, World, config_map, data, from, greeting, key};
+use crate::world::{World, config_map, data, from, widget};
 
 fn deployment() -> Deployment {
     from(json!({"metadata": {"name": "web", "namespace": "default", "labels": {"a": "b"}}, "spec": {
@@ -137,18 +138,18 @@ async fn without_force_a_conflict_names_who_owns_the_field() {
 #[tokio::test]
 async fn a_status_is_applied_apart() {
     let world = World::start().await;
-    let mut wanted = world.greeting("g").await;
+    let mut wanted = world.widget("g").await;
     wanted.spec.text = "ignored".into();
-    wanted.status = Some(crate::world::GreetingStatus { pages: 7, ..Default::default() });
+    wanted.status = Some(watchkeeper_testkit::fixtures::WidgetStatus { seen: 7, ..Default::default() });
     let written = world.client.apply_status(&wanted).await.unwrap();
     assert_eq!(written.spec.text, "hello");
-    assert_eq!(written.status.as_ref().unwrap().pages, 7);
+    assert_eq!(written.status.as_ref().unwrap().seen, 7);
     let writes = world.writes();
     assert_eq!(world.client.apply_status(&wanted).await.unwrap().outcome, Outcome::Unchanged);
     assert_eq!(world.writes(), writes);
-    world.client.apply(&greeting("g", "main")).await.unwrap();
-    let seen = world.client.get::<Greeting>(&key("g")).await.unwrap().unwrap();
-    assert_eq!((seen.spec.text.as_str(), seen.status.as_ref().unwrap().pages), ("main", 7));
+    world.client.apply(&widget("g", "main")).await.unwrap();
+    let seen = world.client.get::<Widget>(&key("g")).await.unwrap().unwrap();
+    assert_eq!((seen.spec.text.as_str(), seen.status.as_ref().unwrap().seen), ("main", 7));
 }
 
 #[tokio::test]

@@ -4,9 +4,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 use watchkeeper_client::{Cache, Client, Error, Policy};
 use watchkeeper_core::{Key, Uid};
+use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::{TestEnv, eventually};
 
-use crate::world::{World, config_map, from, key};
+use crate::world::{World, config_map, from};
 
 #[tokio::test]
 async fn reading_what_nobody_declared_is_an_error_and_asks_nobody() {

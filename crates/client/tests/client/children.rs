@@ -3,8 +3,9 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use serde_json::json;
 use watchkeeper_client::{Cache, Error, Patch, controller_of, controller_reference};
+use watchkeeper_testkit::fixtures::{Widget, key};
 
-use crate::world::{Greeting, World, config_map, from, key};
+use crate::world::{World, config_map, from};
 
 fn child(name: &str, value: &str) -> ConfigMap {
     let mut map = config_map(name, value);
@@ -20,11 +21,11 @@ fn names(children: &[watchkeeper_client::Child]) -> Vec<String> {
     children.iter().map(|child| format!("{} {}", child.kind, child.key)).collect()
 }
 
-async fn world() -> (World, Greeting) {
+async fn world() -> (World, Widget) {
     let world = World::start().await;
     world.client.declare(Cache::of::<Secret>()).unwrap();
     world.client.synced().await.unwrap();
-    let owner = world.greeting("g").await;
+    let owner = world.widget("g").await;
     (world, owner)
 }
 
@@ -42,10 +43,7 @@ async fn the_set_is_created_then_left_alone_then_changed_then_pruned() {
     assert_eq!(names(&first.created), ["ConfigMap default/a", "ConfigMap default/b", "Secret default/s"]);
     let made = world.map("a").await.unwrap();
     let controller = controller_of(&*made).unwrap();
-    assert_eq!(
-        (controller.kind.as_str(), &controller.uid),
-        ("Greeting", owner.metadata.uid.as_ref().unwrap())
-    );
+    assert_eq!((controller.kind.as_str(), &controller.uid), ("Widget", owner.metadata.uid.as_ref().unwrap()));
     assert_eq!(controller.block_owner_deletion, Some(true));
 
     let before = world.env.request_count();
@@ -75,7 +73,7 @@ async fn the_set_is_created_then_left_alone_then_changed_then_pruned() {
 #[tokio::test]
 async fn an_orphan_is_adopted_and_what_somebody_else_controls_is_refused() {
     let (world, owner) = world().await;
-    let other = world.greeting("other").await;
+    let other = world.widget("other").await;
     world.client.create(&config_map("orphan", "1")).await.unwrap();
     let mut theirs = config_map("theirs", "1");
     theirs.metadata.owner_references = Some(vec![controller_reference(&other).unwrap()]);
@@ -83,7 +81,7 @@ async fn an_orphan_is_adopted_and_what_somebody_else_controls_is_refused() {
     let set = [child("orphan", "2"), child("theirs", "2"), child("z", "1")];
     let error = world.client.children(&owner).apply(set).await.unwrap_err();
     assert!(
-        matches!(&error, Error::Controlled { controller, .. } if controller == "Greeting other"),
+        matches!(&error, Error::Controlled { controller, .. } if controller == "Widget other"),
         "{error}"
     );
     let adopted = world.map("orphan").await.unwrap();
@@ -142,7 +140,7 @@ async fn what_cannot_be_owned_is_told_before_anything_is_sent() {
     let error = world.client.children(&owner).apply([child("b", "1"), elsewhere.clone()]).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Greeting default/g cannot own ConfigMap other/a: an owner must be in the same namespace, or cluster-scoped"
+        "Widget default/g cannot own ConfigMap other/a: an owner must be in the same namespace, or cluster-scoped"
     );
     let twice = world.client.children(&owner).apply([child("b", "1"), child("b", "2")]).await.unwrap_err();
     assert!(matches!(twice, Error::Twice { .. }), "{twice}");

@@ -4,8 +4,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use watchkeeper_client::{Error, Outcome, Patch};
 use watchkeeper_testkit::Outcome as Fate;
+use watchkeeper_testkit::fixtures::key;
 
-use crate::world::{World, config_map, data, key};
+use crate::world::{World, config_map, data};
 
 fn set(value: &'static str) -> impl FnMut(&mut ConfigMap) + Send {
     move |map| drop(map.data.get_or_insert_default().insert("k".into(), value.into()))

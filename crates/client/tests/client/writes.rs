@@ -5,9 +5,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use watchkeeper_client::{Error, Patch, Propagation, controller_reference};
+use watchkeeper_testkit::fixtures::{Widget, key};
 use watchkeeper_testkit::{Outcome, eventually};
 
-use crate::world::{Greeting, World, config_map, data, greeting, key};
+use crate::world::{World, config_map, data, widget};
 
 #[tokio::test]
 async fn failures_are_named_by_what_can_be_done_about_them() {
@@ -20,7 +21,7 @@ async fn failures_are_named_by_what_can_be_done_about_them() {
     assert!(matches!(client.update(&first).await, Err(Error::Conflict { .. })));
     let missing = client.patch::<ConfigMap>(&key("b"), Patch::Merge(json!({}))).await.unwrap_err();
     assert_eq!(missing.to_string(), "ConfigMap default/b does not exist");
-    let error = client.create(&greeting("g", "much longer than twenty characters")).await.unwrap_err();
+    let error = client.create(&widget("g", "much longer than twenty characters")).await.unwrap_err();
     match &error {
         Error::Invalid { causes, .. } => assert_eq!(causes[0].field, "spec.text"),
         other => panic!("{other}"),
@@ -61,12 +62,12 @@ async fn a_server_that_does_not_answer_is_not_waited_for_without_end() {
 #[tokio::test]
 async fn an_unconditional_update_replaces_whatever_is_there() {
     let world = World::bare().await;
-    world.greeting("g").await;
+    world.widget("g").await;
     let patch = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
-    world.client.patch::<Greeting>(&key("g"), patch).await.unwrap();
-    let replaced = world.client.update(&greeting("g", "bye")).unconditional().await.unwrap();
+    world.client.patch::<Widget>(&key("g"), patch).await.unwrap();
+    let replaced = world.client.update(&widget("g", "bye")).unconditional().await.unwrap();
     assert_eq!((replaced.spec.text.as_str(), replaced.metadata.labels), ("bye", None));
-    let none = world.client.update(&greeting("none", "bye")).unconditional().await.unwrap_err();
+    let none = world.client.update(&widget("none", "bye")).unconditional().await.unwrap_err();
     assert!(matches!(none, Error::NotFound { .. }), "{none}");
 }
 
@@ -84,13 +85,13 @@ async fn a_delete_hits_the_incarnation_that_was_meant() {
 async fn propagation_decides_about_dependents() {
     let world = World::start().await;
     for (propagation, stays) in [(Propagation::Orphan, true), (Propagation::Background, false)] {
-        let owner = world.greeting("g").await;
+        let owner = world.widget("g").await;
         let mut map = config_map("a", "1");
         map.metadata.owner_references = Some(vec![controller_reference(&owner).unwrap()]);
         world.client.create(&map).await.unwrap();
         world.client.delete(&owner).propagation(propagation).await.unwrap();
         eventually(|| async {
-            let owner = world.client.live().get::<Greeting>(&key("g")).await.unwrap();
+            let owner = world.client.live().get::<Widget>(&key("g")).await.unwrap();
             let map = world.client.live().get::<ConfigMap>(&key("a")).await.unwrap();
             owner.is_none() && map.is_some() == stays
         })

@@ -9,9 +9,9 @@ use watchkeeper_core::Key;
 use watchkeeper_runtime::{
     Action, Context, Controller, Manager, Predicate, Reconciler, Result, Running, Watch,
 };
+use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, consistently, eventually};
 
-use crate::kinds::{Widget, map, widget};
 use crate::log::Log;
 
 async fn env() -> TestEnv {
@@ -57,7 +57,7 @@ async fn what_is_there_and_what_changes_is_reconciled() {
 async fn write_map(widget: Arc<Widget>, cx: Context) -> Result<Action> {
     let name = widget.metadata.name.clone().unwrap();
     let size = widget.spec.size.to_string();
-    cx.children(&*widget).apply([map(&name, &[("size", &size)])]).await?;
+    cx.children(&*widget).apply([config_map(&name, &[("size", &size)])]).await?;
     cx.status(&*widget).condition(ready("Written")).await?;
     Ok(Action::done())
 }
@@ -95,7 +95,7 @@ async fn an_owner_that_changes_wakes_the_old_one_and_the_new_one() {
     let client = running.client();
     let one = client.create(&widget("one", 1)).await.unwrap();
     let two = client.create(&widget("two", 2)).await.unwrap();
-    let mut owned = map("m", &[]);
+    let mut owned = config_map("m", &[]);
     owned.metadata.owner_references = Some(vec![watchkeeper_client::controller_reference(&one).unwrap()]);
     let mut owned = client.create(&owned).await.unwrap();
     eventually(|| async { log.lines().len() >= 2 }).await;
@@ -315,7 +315,7 @@ async fn the_cause_and_the_attempt_are_told() {
             async move {
                 log.say(cx.cause().map_or_else(|| "none".into(), ToString::to_string));
                 let name = widget.metadata.name.clone().unwrap();
-                cx.children(&*widget).apply([map(&name, &[])]).await?;
+                cx.children(&*widget).apply([config_map(&name, &[])]).await?;
                 Ok(Action::done())
             }
         });

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use watchkeeper_client::Client;
 use watchkeeper_runtime::{Action, Context, Controller, Manager, StartError};
+use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
-use crate::kinds::{Widget, map, widget};
 use crate::log::Log;
 
 #[tokio::test(start_paused = true)]
@@ -23,8 +23,8 @@ async fn a_request_knows_its_cluster_and_writes_go_there() {
             async move {
                 let name = object.metadata.name.clone().unwrap();
                 log.say(format!("{name} of {}", object.spec.size));
-                cx.client().apply(&map(&name, &[("from", "here")])).await?;
-                cx.cluster("west")?.apply(&map(&format!("copy-of-{name}"), &[])).await?;
+                cx.client().apply(&config_map(&name, &[("from", "here")])).await?;
+                cx.cluster("west")?.apply(&config_map(&format!("copy-of-{name}"), &[])).await?;
                 assert!(cx.cluster("north").is_err());
                 Ok(Action::done())
             }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::CustomResourceExt;
+use kube_core::CustomResourceExt;
 use watchkeeper_client::Client;
 use watchkeeper_core::Key;
 use watchkeeper_runtime::{Action, Context, Controller, Manager};
+use watchkeeper_testkit::fixtures::{Widget, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
-use crate::kinds::{Widget, widget};
 use crate::log::Log;
 
 #[tokio::test(start_paused = true)]

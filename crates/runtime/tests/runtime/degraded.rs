@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use watchkeeper_runtime::{Action, Context, Controller, Manager};
+use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
-use crate::kinds::{Widget, map, widget};
 use crate::log::Log;
 
 fn of<K: watchkeeper_client::Kind>(log: &Log) -> Controller {
@@ -26,7 +26,7 @@ async fn a_kind_that_is_denied_disturbs_nobody_is_named_and_recovers_by_itself()
     let manager =
         Manager::new("test", env.client()).controller(of::<ConfigMap>(&log)).controller(of::<Secret>(&log));
     let running = manager.start().await.unwrap();
-    running.client().create(&map("m", &[])).await.unwrap();
+    running.client().create(&config_map("m", &[])).await.unwrap();
     eventually(|| async { log.lines().contains(&"ConfigMap m".to_owned()) }).await;
 
     eventually(|| async {
@@ -42,7 +42,7 @@ async fn a_kind_that_is_denied_disturbs_nobody_is_named_and_recovers_by_itself()
 
     // Long enough that the waits have grown to their longest.
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let secret = Secret { metadata: map("s", &[]).metadata, ..Secret::default() };
+    let secret = Secret { metadata: config_map("s", &[]).metadata, ..Secret::default() };
     denied.lift();
     let granted = tokio::time::Instant::now();
     running.client().create(&secret).await.unwrap();
@@ -60,7 +60,7 @@ async fn a_kind_that_is_missing_disturbs_nobody_is_named_and_is_picked_up_when_i
     let manager =
         Manager::new("test", env.client()).controller(of::<ConfigMap>(&log)).controller(of::<Widget>(&log));
     let running = manager.start().await.unwrap();
-    running.client().create(&map("m", &[])).await.unwrap();
+    running.client().create(&config_map("m", &[])).await.unwrap();
     eventually(|| async { log.lines().contains(&"ConfigMap m".to_owned()) }).await;
     eventually(|| async {
         let not_ready = running.not_ready();

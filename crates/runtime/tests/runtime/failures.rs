@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use watchkeeper_queue::Backoff;
 use watchkeeper_runtime::{Action, Context, Controller, Error, Manager, Result, Running};
+use watchkeeper_testkit::fixtures::{Widget, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
-use crate::kinds::{Widget, widget};
 use crate::log::Log;
 
 async fn env() -> TestEnv {

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use watchkeeper_core::Key;
 use watchkeeper_runtime::{Action, Context, Controller, Manager};
+use watchkeeper_testkit::fixtures::{Widget, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
-
-use crate::kinds::{Widget, widget};
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_woken_again_and_again_by_own_writes_raises_an_alarm_that_names_the_field() {

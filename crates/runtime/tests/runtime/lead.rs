@@ -8,9 +8,9 @@ use watchkeeper_client::Client;
 use watchkeeper_core::Key;
 use watchkeeper_election::Options;
 use watchkeeper_runtime::{Action, Context, Controller, Manager, Running};
+use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
-use crate::kinds::{Widget, map, widget};
 use crate::log::Log;
 
 /// A candidate whose reconciles say its name, and write it into a map.
@@ -20,7 +20,7 @@ async fn candidate(env: &TestEnv, name: &'static str, log: &Log) -> Running {
         let log = seen.clone();
         async move {
             log.say(format!("{name}: {} {}", object.metadata.name.as_deref().unwrap(), object.spec.size));
-            cx.client().apply(&map("leader", &[("is", name)])).await?;
+            cx.client().apply(&config_map("leader", &[("is", name)])).await?;
             Ok(Action::done())
         }
     });
@@ -73,7 +73,7 @@ async fn the_lease_is_released_only_after_the_last_reconcile_has_ended() {
             cx.cancelled().await;
             tokio::time::sleep(Duration::from_secs(20)).await;
             // Still the leader, although the lease had to be renewed meanwhile.
-            cx.client().apply(&map("last", &[])).await?;
+            cx.client().apply(&config_map("last", &[])).await?;
             log.say("ended");
             Ok(Action::done())
         }
@@ -135,7 +135,7 @@ async fn a_running_reconcile_is_dropped_and_its_writes_refused_when_the_lead_is_
     let cut_off = env.deny(|call| call.is_of("leases"));
     eventually(|| async { !running.is_leading() }).within(Duration::from_secs(30)).await;
     let client = escaped.lock().clone().unwrap();
-    let refused = client.apply(&map("late", &[])).await.unwrap_err();
+    let refused = client.apply(&config_map("late", &[])).await.unwrap_err();
     assert!(matches!(refused, watchkeeper_client::Error::NotLeading { .. }), "{refused}");
     assert_eq!(env.count(|seen| seen.call.is_of("configmaps") && seen.call.is_write()), 0);
     cut_off.lift();

@@ -2,9 +2,8 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use watchkeeper_client::{Cache, Client};
+use watchkeeper_testkit::fixtures::config_map;
 use watchkeeper_testkit::{Outcome, TestEnv};
-
-use crate::kinds::map;
 
 /// More than one page.
 const MANY: usize = 501;
@@ -13,7 +12,7 @@ async fn env() -> TestEnv {
     let env = TestEnv::start().await;
     let person = Client::new(env.client());
     for number in 0..MANY {
-        person.create(&map(&format!("m{number}"), &[])).await.unwrap();
+        person.create(&config_map(&format!("m{number}"), &[])).await.unwrap();
     }
     env
 }

@@ -7,9 +7,9 @@ use watchkeeper_client::key_of;
 use watchkeeper_core::Key;
 use watchkeeper_queue::Backoff;
 use watchkeeper_runtime::{Action, Context, Controller, Error, Every, Manager, Result, Running};
+use watchkeeper_testkit::fixtures::{Widget, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
-use crate::kinds::{Widget, widget};
 use crate::log::Log;
 
 type Builder = watchkeeper_runtime::Builder<watchkeeper_runtime::Primary<Widget>>;

@@ -8,7 +8,6 @@ mod definitions;
 mod degraded;
 mod failures;
 mod hot_loops;
-mod kinds;
 mod lead;
 mod lists;
 mod lives;

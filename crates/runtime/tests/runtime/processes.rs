@@ -11,9 +11,8 @@ use watchkeeper_client::{Client, Patch, ready};
 use watchkeeper_core::Key;
 use watchkeeper_election::Options;
 use watchkeeper_runtime::{Action, Args, Context, Controller, Manager, Result};
+use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
-
-use crate::kinds::{Widget, map, widget};
 
 const KUBECONFIG: &str = "WATCHKEEPER_TEST_KUBECONFIG";
 const LEASE_SECONDS: &str = "WATCHKEEPER_TEST_LEASE_SECONDS";
@@ -23,7 +22,7 @@ const IDENTITY: &str = "WATCHKEEPER_TEST_IDENTITY";
 async fn reconcile(object: Arc<Widget>, cx: Context) -> Result<Action> {
     let name = object.metadata.name.clone().unwrap();
     if name == "endless" {
-        cx.client().apply(&map("endless", &[])).await?;
+        cx.client().apply(&config_map("endless", &[])).await?;
         std::future::pending::<()>().await;
     }
     let (size, by) = (object.spec.size.to_string(), std::env::var(IDENTITY).unwrap_or_default());
@@ -32,7 +31,7 @@ async fn reconcile(object: Arc<Widget>, cx: Context) -> Result<Action> {
     } else {
         vec![("size", size.as_str()), ("by", &by)]
     };
-    cx.children(&*object).apply([map(&name, &data)]).await?;
+    cx.children(&*object).apply([config_map(&name, &data)]).await?;
     cx.status(&*object).condition(ready("Written")).await?;
     Ok(Action::done())
 }

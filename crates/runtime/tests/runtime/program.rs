@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use watchkeeper_runtime::{Action, Context, Controller, Error, Manager, StartError};
+use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
-
-use crate::kinds::{Widget, widget};
 
 fn idle() -> Controller {
     Controller::of::<Widget>().reconcile(|_: Arc<Widget>, _cx: Context| async { Ok(Action::done()) })
@@ -116,9 +115,9 @@ async fn a_cache_with_options_is_what_its_controllers_see() {
         .controller(controller);
     let running = manager.start().await.unwrap();
     running.ready().await;
-    let mut mine = crate::kinds::map("mine", &[]);
+    let mut mine = config_map("mine", &[]);
     mine.metadata.labels = Some([("mine".to_owned(), "yes".to_owned())].into());
-    running.client().create(&crate::kinds::map("other", &[])).await.unwrap();
+    running.client().create(&config_map("other", &[])).await.unwrap();
     running.client().create(&mine).await.unwrap();
     eventually(|| async { log.lines() == ["mine"] }).await;
     running.stop().await;

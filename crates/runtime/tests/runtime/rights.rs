@@ -10,9 +10,9 @@ use watchkeeper_client::{Client, ready};
 use watchkeeper_core::Key;
 use watchkeeper_election::Options;
 use watchkeeper_runtime::{Action, Context, Controller, Manager};
+use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
-use crate::kinds::{Widget, map, widget};
 use crate::log::Log;
 
 const OPERATOR: &str = "operator";
@@ -79,7 +79,7 @@ async fn an_operator_works_with_the_rights_that_it_uses_and_no_others() {
     let controller = Controller::of::<Widget>().owns::<ConfigMap>().reconcile(
         |widget: Arc<Widget>, cx: Context| async move {
             let name = widget.metadata.name.clone().unwrap();
-            cx.children(&*widget).apply([map(&name, &[])]).await?;
+            cx.children(&*widget).apply([config_map(&name, &[])]).await?;
             cx.status(&*widget).condition(ready("Written")).await?;
             Ok(Action::done())
         },
@@ -110,7 +110,7 @@ async fn a_write_that_is_not_allowed_is_named_tried_again_and_done_once_it_is() 
     let controller = Controller::of::<Widget>().reconcile(move |_: Arc<Widget>, cx: Context| {
         let log = seen.clone();
         async move {
-            let written = cx.client().apply(&map("m", &[])).await;
+            let written = cx.client().apply(&config_map("m", &[])).await;
             log.say(written.as_ref().map_or_else(ToString::to_string, |_| "written".to_owned()));
             written?;
             Ok(Action::done())
@@ -156,7 +156,7 @@ async fn a_kind_that_may_not_be_watched_is_named_with_the_verb_and_is_there_once
     })
     .await;
     grant(&person, OPERATOR, &[("get list watch", "", "secrets")]).await;
-    person.create(&Secret { metadata: map("s", &[]).metadata, ..Secret::default() }).await.unwrap();
+    person.create(&Secret { metadata: config_map("s", &[]).metadata, ..Secret::default() }).await.unwrap();
     eventually(|| async { log.lines() == ["s"] }).await;
     running.ready().await;
     running.stop().await;

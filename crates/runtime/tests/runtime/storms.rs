@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use watchkeeper_client::Client;
 use watchkeeper_runtime::{Action, Context, Controller, Manager, Running};
+use watchkeeper_testkit::fixtures::{Widget, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
-use crate::kinds::{Widget, widget};
 use crate::log::Log;
 
 const MANY: usize = 1000;

@@ -7,9 +7,9 @@ use tokio::time::sleep;
 use watchkeeper_client::key_of;
 use watchkeeper_election::Options;
 use watchkeeper_runtime::{Action, Context, Controller, Every, Manager, Running};
+use watchkeeper_testkit::fixtures::{Widget, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
-use crate::kinds::{Widget, widget};
 use crate::log::Log;
 
 /// A manager that has every kind of task, and says what it reconciles.

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use watchkeeper_core::Key;
 use watchkeeper_core::contract::Memory;
 use watchkeeper_runtime::{Action, Context, Controller, Manager, Watch};
+use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
-use crate::kinds::{Widget, map, widget};
 use crate::log::Log;
 
 fn noting(log: &Log) -> impl watchkeeper_runtime::Reconciler<Widget> + use<> {
@@ -35,7 +35,7 @@ async fn a_watch_can_be_added_and_removed_while_the_controller_runs() {
     client.create(&widget("a", 1)).await.unwrap();
     eventually(|| async { log.lines() == ["a"] }).await;
 
-    let mut secret = Secret { metadata: map("a", &[]).metadata, ..Secret::default() };
+    let mut secret = Secret { metadata: config_map("a", &[]).metadata, ..Secret::default() };
     let by_name = || Watch::by_metadata(|key: &Key, _| Some(key.clone()));
     let id = watches.add::<Secret>(by_name()).unwrap();
     let mut made = client.create(&secret).await.unwrap();

@@ -1,8 +1,9 @@
 use serde_json::json;
 use watchkeeper::client::Patch;
+use watchkeeper_testkit::fixtures::key;
 use watchkeeper_webapp::{WebApp, WebAppSpec};
 
-use crate::world::{World, key, spec, webapp};
+use crate::world::{World, spec, webapp};
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_run_is_refused_with_the_field_and_the_rule() {

@@ -5,9 +5,10 @@ use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 use watchkeeper::client::Kind;
 use watchkeeper_testkit::eventually;
+use watchkeeper_testkit::fixtures::key;
 use watchkeeper_webapp::{WebApp, WebAppSpec};
 
-use crate::world::{World, key, spec};
+use crate::world::{World, spec};
 
 const SOON: Duration = Duration::from_secs(1);
 const CONTAINER: &str = "/spec/template/spec/containers/0";

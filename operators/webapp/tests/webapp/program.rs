@@ -4,9 +4,10 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use watchkeeper::client::Client;
 use watchkeeper::prelude::Key;
+use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::{TestEnv, eventually};
 
-use crate::world::{key, spec, webapp};
+use crate::world::{spec, webapp};
 
 /// The program, killed if the test does not end it.
 struct Program(Child);

@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use serde_json::json;
+use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::{Call, consistently, eventually};
 use watchkeeper_webapp::WebApp;
 
-use crate::world::{World, key, spec};
+use crate::world::{World, spec};
 
 fn is_write(call: &Call) -> bool {
     call.is_write()

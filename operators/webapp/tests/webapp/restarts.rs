@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use watchkeeper::prelude::ResourceExt;
+use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::{Outcome, consistently, eventually};
 use watchkeeper_webapp::{WebApp, WebAppSpec};
 
-use crate::world::{World, is_operators, key, spec, webapp};
+use crate::world::{World, is_operators, spec, webapp};
 
 const APPS: usize = 200;
 const SEEDS: u64 = 2;

@@ -4,10 +4,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::events::v1::Event;
 use serde_json::json;
+use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::{Call, Outcome, consistently, eventually};
 use watchkeeper_webapp::WebApp;
 
-use crate::world::{World, is_operators, key, spec, webapp};
+use crate::world::{World, is_operators, spec, webapp};
 
 fn creates_deployment(call: &Call) -> bool {
     is_operators(call) && call.is_write() && call.resource == "deployments"

@@ -5,8 +5,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 use watchkeeper::client::{Client, Kind, Patch};
-use watchkeeper::prelude::{Key, Manager};
+use watchkeeper::prelude::Manager;
 use watchkeeper::runtime::Running;
+use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::{Call, TestEnv, eventually};
 use watchkeeper_webapp::{WebApp, WebAppSpec};
 
@@ -99,10 +100,6 @@ fn without_noise<K: Kind>(object: &K) -> Value {
 
 pub(crate) fn is_operators(call: &Call) -> bool {
     call.user == OPERATOR
-}
-
-pub(crate) fn key(name: &str) -> Key {
-    Key::new(Some("default"), name)
 }
 
 pub(crate) fn spec() -> WebAppSpec {
