@@ -1,30 +1,18 @@
+use std::time::{Duration, SystemTime};
+
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
-use time::{Duration, OffsetDateTime};
-use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
+use watchkeeper_x509::{Certificate, PublicKeyInfo, alternative_name, der, extension, name, oid, time};
 
-use super::{Error, der};
+use super::Error;
 
-const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
-const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
-const SUBJECT_KEY_ID: &[u8] = &[0x55, 0x1d, 0x0e];
-const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
-const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
-const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
-const AUTHORITY_KEY_ID: &[u8] = &[0x55, 0x1d, 0x23];
-const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
-const SERVER_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01];
-const CLIENT_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
-const ECDSA_WITH_SHA256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02];
-const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
-const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
-
-pub(super) const AUTHORITY_LIFE: Duration = Duration::days(3650);
-pub(super) const LEAF_LIFE: Duration = Duration::days(365);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+pub(super) const AUTHORITY_LIFE: Duration = DAY.saturating_mul(3650);
+pub(super) const LEAF_LIFE: Duration = DAY.saturating_mul(365);
 /// Clocks of clients may be behind ours.
-const LEEWAY: Duration = Duration::hours(1);
+const LEEWAY: Duration = Duration::from_secs(3600);
 
 /// An ECDSA P-256 key, as it is stored and as it signs.
 pub(super) struct Key {
@@ -47,8 +35,7 @@ impl Key {
     }
 
     fn public_key_info(&self) -> Vec<u8> {
-        let algorithm = der::sequence(&[&der::object_id(EC_PUBLIC_KEY), &der::object_id(P256)]);
-        der::sequence(&[&algorithm, &der::bits(0, self.pair.public_key().as_ref())])
+        PublicKeyInfo::write_ec(oid::P256, self.pair.public_key().as_ref())
     }
 
     /// A short hash of the public key, by which certificates name the key that signed them.
@@ -75,13 +62,13 @@ pub(super) struct Authority {
     subject: Vec<u8>,
     key_id: Option<Vec<u8>>,
     /// When its certificate ends.
-    pub(super) end: OffsetDateTime,
+    pub(super) end: SystemTime,
 }
 
 impl Authority {
     /// An authority with this key, and a new certificate that it signs itself.
-    pub(super) fn with_key(key: Key, now: OffsetDateTime) -> Result<Self, Error> {
-        let subject = der::name([(COMMON_NAME, "watchkeeper-ca")]);
+    pub(super) fn with_key(key: Key, now: SystemTime) -> Result<Self, Error> {
+        let subject = name([(oid::COMMON_NAME, "watchkeeper-ca")]);
         let end = now + AUTHORITY_LIFE;
         let certificate = Contents {
             issuer: &subject,
@@ -89,10 +76,10 @@ impl Authority {
             life: (now - LEEWAY, end),
             key: &key,
             extensions: vec![
-                der::extension(BASIC_CONSTRAINTS, true, &der::sequence(&[&[0x01, 0x01, 0xff]])),
+                extension(oid::BASIC_CONSTRAINTS, true, &der::sequence(&[&der::boolean(true)])),
                 // Signs certificates, lists of revoked ones, and handshakes.
-                der::extension(KEY_USAGE, true, &der::bits(1, &[0x86])),
-                der::extension(SUBJECT_KEY_ID, false, &der::octets(&key.id())),
+                extension(oid::KEY_USAGE, true, &der::bits(1, &[0x86])),
+                extension(oid::SUBJECT_KEY_ID, false, &der::octets(&key.id())),
             ],
         }
         .sign(&key)?;
@@ -101,19 +88,15 @@ impl Authority {
 
     /// The authority that has this certificate and this key.
     pub(super) fn restore(certificate: CertificateDer<'static>, key: Key) -> Result<Self, &'static str> {
-        let (_, parsed) = X509Certificate::from_der(&certificate).map_err(|_| "not an X.509 certificate")?;
-        if parsed.public_key().raw != key.public_key_info() {
+        let parsed = Certificate::read(&certificate).map_err(|_| "not an X.509 certificate")?;
+        if parsed.public_key != key.public_key_info() {
             return Err("is not the certificate of the key beside it");
         }
-        if !parsed.is_ca() {
+        if !parsed.is_authority {
             return Err("is not the certificate of an authority");
         }
-        let key_id = parsed.extensions().iter().find_map(|extension| match extension.parsed_extension() {
-            ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
-            _ => None,
-        });
-        let subject = parsed.subject().as_raw().to_vec();
-        let end = parsed.validity().not_after.to_datetime();
+        let key_id = parsed.subject_key_id.map(<[u8]>::to_vec);
+        let (subject, end) = (parsed.subject.encoded.to_vec(), parsed.validity.not_after);
         Ok(Self { subject, key_id, key, certificate, end })
     }
 
@@ -123,29 +106,26 @@ impl Authority {
         key: &Key,
         (user, groups): (&str, &[String]),
         purpose: &Purpose<'_>,
-        now: OffsetDateTime,
+        now: SystemTime,
     ) -> Result<CertificateDer<'static>, Error> {
-        let organizations = groups.iter().map(|group| (ORGANIZATION, group.as_str()));
-        let subject = der::name(organizations.chain([(COMMON_NAME, user)]));
+        let organizations = groups.iter().map(|group| (oid::ORGANIZATION, group.as_str()));
+        let subject = name(organizations.chain([(oid::COMMON_NAME, user)]));
         let used_for = match purpose {
-            Purpose::Server(_) => SERVER_AUTH,
-            Purpose::Client => CLIENT_AUTH,
+            Purpose::Server(_) => oid::SERVER_AUTH,
+            Purpose::Client => oid::CLIENT_AUTH,
         };
         let mut extensions = vec![
-            der::extension(BASIC_CONSTRAINTS, true, &der::sequence(&[])),
-            der::extension(KEY_USAGE, true, &der::bits(7, &[0x80])),
-            der::extension(EXTENDED_KEY_USAGE, false, &der::sequence(&[&der::object_id(used_for)])),
+            extension(oid::BASIC_CONSTRAINTS, true, &der::sequence(&[])),
+            extension(oid::KEY_USAGE, true, &der::bits(7, &[0x80])),
+            extension(oid::EXTENDED_KEY_USAGE, false, &der::sequence(&[&der::object_id(used_for)])),
         ];
         if let Some(id) = &self.key_id {
-            extensions.push(der::extension(
-                AUTHORITY_KEY_ID,
-                false,
-                &der::sequence(&[&der::tagged(0x80, id)]),
-            ));
+            let id = der::sequence(&[&der::tagged(der::implicit(0), id)]);
+            extensions.push(extension(oid::AUTHORITY_KEY_ID, false, &id));
         }
         if let Purpose::Server(names) = purpose {
-            let names: Vec<u8> = names.iter().flat_map(|name| der::general_name(name)).collect();
-            extensions.push(der::extension(ALTERNATIVE_NAMES, false, &der::sequence(&[&names])));
+            let names: Vec<u8> = names.iter().flat_map(|name| alternative_name(name)).collect();
+            extensions.push(extension(oid::ALTERNATIVE_NAMES, false, &der::sequence(&[&names])));
         }
         let life = (now - LEEWAY, now + LEAF_LIFE);
         Contents { issuer: &self.subject, subject: &subject, life, key, extensions }.sign(&self.key)
@@ -156,7 +136,7 @@ impl Authority {
 struct Contents<'a> {
     issuer: &'a [u8],
     subject: &'a [u8],
-    life: (OffsetDateTime, OffsetDateTime),
+    life: (SystemTime, SystemTime),
     key: &'a Key,
     extensions: Vec<Vec<u8>>,
 }
@@ -169,16 +149,16 @@ impl Contents<'_> {
         random.fill(&mut serial).map_err(failed)?;
         serial[0] = serial[0] & 0x7f | 0x40;
 
-        let algorithm = der::sequence(&[&der::object_id(ECDSA_WITH_SHA256)]);
+        let algorithm = der::sequence(&[&der::object_id(oid::ECDSA_WITH_SHA256)]);
         let to_be_signed = der::sequence(&[
-            &der::explicit(0, &der::number(&[2])), // v3
-            &der::number(&serial),
+            &der::tagged(der::explicit(0), &der::unsigned(&[2])), // v3
+            &der::unsigned(&serial),
             &algorithm,
             self.issuer,
-            &der::sequence(&[&der::moment(self.life.0), &der::moment(self.life.1)]),
+            &der::sequence(&[&time::write(self.life.0), &time::write(self.life.1)]),
             self.subject,
             &self.key.public_key_info(),
-            &der::explicit(3, &der::tagged(der::SEQUENCE, &self.extensions.concat())),
+            &der::tagged(der::explicit(3), &der::tagged(der::SEQUENCE, &self.extensions.concat())),
         ]);
         let signature = signer.pair.sign(&random, &to_be_signed).map_err(failed)?;
         Ok(der::sequence(&[&to_be_signed, &algorithm, &der::bits(0, signature.as_ref())]).into())

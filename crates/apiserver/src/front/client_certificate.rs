@@ -1,14 +1,12 @@
 use std::fmt::{self, Write};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
 use ring::digest::{SHA256, digest};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use watchkeeper_x509::{Certificate, oid};
 
 use super::{Authenticator, Identity, Presented};
 
-/// Where kube-apiserver looks for the uid of a user in the subject of a certificate.
-const UID: &str = "1.3.6.1.4.1.57683.2";
 /// Under this key an identity says which credential it was shown.
 pub(super) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
@@ -22,12 +20,10 @@ pub struct ClientCertificate {
 impl ClientCertificate {
     /// Reads a certificate. Verifying it is not its business.
     pub(super) fn read(certificate: &[u8]) -> Self {
-        let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
-            return Self { identity: None, not_after: UNIX_EPOCH };
-        };
-        let end = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or_default();
-        let not_after = UNIX_EPOCH.checked_add(Duration::from_secs(end)).unwrap_or(UNIX_EPOCH);
-        Self { identity: identity(certificate, &parsed), not_after }
+        match Certificate::read(certificate) {
+            Ok(read) => Self { identity: identity(certificate, &read), not_after: read.validity.not_after },
+            Err(_) => Self { identity: None, not_after: UNIX_EPOCH },
+        }
     }
 
     /// Whom it names, whether or not it has expired.
@@ -42,26 +38,26 @@ impl ClientCertificate {
     }
 }
 
-/// The user is the common name, the groups are the organizations. A certificate without a common name is nobody's.
-fn identity(certificate: &[u8], parsed: &X509Certificate<'_>) -> Option<Identity> {
-    let subject = parsed.subject();
-    // Of several, the last: as Go reads it.
-    let user = subject.iter_common_name().last()?.as_str().ok()?;
-    if user.is_empty() {
+/// The user is the common name, the groups are the organizations. A certificate without a common name is nobody's, and so is
+/// one with a name that is no text, which Go does not read at all.
+fn identity(encoded: &[u8], certificate: &Certificate<'_>) -> Option<Identity> {
+    let subject = &certificate.subject;
+    if subject.attributes.iter().any(|attribute| attribute.value.is_none()) {
         return None;
     }
-    let groups = subject.iter_organization().filter_map(|group| group.as_str().ok());
-    let mut identity = Identity::new(user, groups);
-    let mut uids = subject.iter_attributes().filter(|attribute| attribute.attr_type().to_id_string() == UID);
+    // Of several, the last: as Go reads it.
+    let user = subject.values(oid::COMMON_NAME).next_back().filter(|user| !user.is_empty())?;
+    let mut identity = Identity::new(user, subject.organizations());
+    let mut uids = subject.values(oid::KUBERNETES_UID);
     if let Some(uid) = uids.next() {
         // One that is empty or said twice makes the certificate worthless.
-        identity.uid = uid.as_str().ok().filter(|uid| !uid.is_empty())?.to_owned();
-        if uids.next().is_some() {
+        if uid.is_empty() || uids.next().is_some() {
             return None;
         }
+        identity.uid = uid.to_owned();
     }
     let mut id = String::from("X509SHA256=");
-    for byte in digest(&SHA256, certificate).as_ref() {
+    for byte in digest(&SHA256, encoded).as_ref() {
         let _ = write!(id, "{byte:02x}"); // writing to a string does not fail
     }
     identity.extra.insert(CREDENTIAL_ID.into(), vec![id]);

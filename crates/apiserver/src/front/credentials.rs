@@ -3,19 +3,19 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
-use time::{Duration, OffsetDateTime};
 
 use super::authority::{Authority, Key, Purpose};
 use super::client_certificate::CREDENTIAL_ID;
 use super::{Error, Identity, pem, private_file, tls};
 
 /// An authority with less than this left is replaced when it is loaded.
-const RENEW_BEFORE: Duration = Duration::days(30);
+const RENEW_BEFORE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The secrets of a server: its certificate authority, its own key, and the token of its administrator.
 ///
@@ -51,7 +51,7 @@ impl Credentials {
     /// The credentials in a directory, which are made if they are not there. Without a directory they are made for
     /// this process alone.
     pub fn load_or_create(directory: Option<&Path>) -> Result<Self, Error> {
-        let now = OffsetDateTime::now_utc();
+        let now = SystemTime::now();
         let Some(directory) = directory else {
             let authority = Authority::with_key(Key::generate()?, now)?;
             return Ok(Self::assemble(authority, Key::generate()?, new_token()?));
@@ -95,7 +95,7 @@ impl Credentials {
         let key = Key::generate()?;
         let purpose = Purpose::Server(&tls::names(names)?);
         let certificate =
-            self.authority.issue(&key, ("watchkeeper", &[]), &purpose, OffsetDateTime::now_utc())?;
+            self.authority.issue(&key, ("watchkeeper", &[]), &purpose, SystemTime::now())?;
         Ok(IssuedCertificate { certificate: pem::certificate(&certificate), key: pem::key(&key.pkcs8) })
     }
 
@@ -110,7 +110,7 @@ impl Credentials {
             return Err(Error::Name { name: name.into(), reason });
         }
         let key = Key::generate()?;
-        let now = OffsetDateTime::now_utc();
+        let now = SystemTime::now();
         let certificate = self.authority.issue(&key, (user, groups), &Purpose::Client, now)?;
         Ok(IssuedCertificate { certificate: pem::certificate(&certificate), key: pem::key(&key.pkcs8) })
     }
@@ -120,7 +120,7 @@ impl Credentials {
 struct Files<'a>(&'a Path);
 
 impl Files<'_> {
-    fn authority(&self, now: OffsetDateTime) -> Result<Authority, Error> {
+    fn authority(&self, now: SystemTime) -> Result<Authority, Error> {
         let certificate = self.read("ca.crt")?;
         if certificate.is_some() && self.read("ca.key")?.is_none() {
             return Err(wrong(&self.path("ca.key"), "is missing, but ca.crt is there"));
@@ -132,14 +132,14 @@ impl Files<'_> {
             .map_err(|_| wrong(&self.path("ca.crt"), "holds no certificate in PEM"))?;
         let authority =
             Authority::restore(certificate, key).map_err(|reason| wrong(&self.path("ca.crt"), reason))?;
-        if authority.end - now > RENEW_BEFORE {
+        if authority.end > now + RENEW_BEFORE {
             return Ok(authority);
         }
-        tracing::warn!(end = %authority.end, "the certificate of the authority is renewed: write kubeconfigs anew");
+        tracing::warn!("the certificate of the authority is renewed: write kubeconfigs anew");
         self.new_authority(authority.key, now)
     }
 
-    fn new_authority(&self, key: Key, now: OffsetDateTime) -> Result<Authority, Error> {
+    fn new_authority(&self, key: Key, now: SystemTime) -> Result<Authority, Error> {
         let authority = Authority::with_key(key, now)?;
         self.write("ca.crt", &pem::certificate(&authority.certificate))?;
         Ok(authority)

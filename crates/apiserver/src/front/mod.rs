@@ -23,7 +23,6 @@ mod connection_state;
 mod connections;
 mod credentials;
 mod csv;
-pub(crate) mod der;
 mod error;
 mod exchange;
 #[expect(clippy::module_inception, reason = "the module is named for what it defines, as all others")]

@@ -1,8 +1,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use rustls_pki_types::PrivateKeyDer;
-use time::OffsetDateTime;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -65,7 +65,7 @@ struct ServerCertificate {
     credentials: Credentials,
     names: Vec<String>,
     provider: Arc<CryptoProvider>,
-    current: Mutex<(Arc<CertifiedKey>, OffsetDateTime)>,
+    current: Mutex<(Arc<CertifiedKey>, SystemTime)>,
 }
 
 impl ServerCertificate {
@@ -75,12 +75,12 @@ impl ServerCertificate {
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, Error> {
         let names = names(more)?;
-        let now = OffsetDateTime::now_utc();
+        let now = SystemTime::now();
         let current = Mutex::new((certified(&credentials, &names, provider, now)?, now + LEAF_LIFE / 2));
         Ok(Self { credentials, names, provider: Arc::clone(provider), current })
     }
 
-    fn at(&self, now: OffsetDateTime) -> Arc<CertifiedKey> {
+    fn at(&self, now: SystemTime) -> Arc<CertifiedKey> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if now > current.1 {
             match certified(&self.credentials, &self.names, &self.provider, now) {
@@ -112,7 +112,7 @@ fn certified(
     credentials: &Credentials,
     names: &[String],
     provider: &CryptoProvider,
-    now: OffsetDateTime,
+    now: SystemTime,
 ) -> Result<Arc<CertifiedKey>, Error> {
     let key = &credentials.server_key;
     let certificate = credentials.authority.issue(key, ("watchkeeper", &[]), &Purpose::Server(names), now)?;
@@ -123,7 +123,7 @@ fn certified(
 
 impl ResolvesServerCert for ServerCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.at(OffsetDateTime::now_utc()))
+        Some(self.at(SystemTime::now()))
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
         let credentials = Credentials::load_or_create(None).unwrap();
         let provider = Arc::new(ring::default_provider());
         let server = ServerCertificate::issue(credentials, &["api.example".into()], &provider).unwrap();
-        let now = OffsetDateTime::now_utc();
+        let now = SystemTime::now();
         let first = server.at(now);
         assert!(Arc::ptr_eq(&first, &server.at(now + LEAF_LIFE / 3)));
         let second = server.at(now + LEAF_LIFE / 3 * 2);
