@@ -29,7 +29,8 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<SystemTime, Malformed> {
     }
     let seconds = days(year, month, day) * DAY + hour * 3600 + minute * 60 + second;
     let distance = Duration::from_secs(seconds.unsigned_abs());
-    let moment = if seconds < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) };
+    let moment =
+        if seconds < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) };
     moment.ok_or(WRONG)
 }
 

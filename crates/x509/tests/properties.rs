@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use proptest::prelude::*;
 use watchkeeper_x509::der::{self, BIT_STRING, Reader};
 use watchkeeper_x509::{
-    AlternativeName, Certificate, CertificateRequest, PublicKey, PublicKeyInfo, alternative_name, extension, name,
-    oid, time,
+    AlternativeName, Certificate, CertificateRequest, PublicKey, PublicKeyInfo, alternative_name, extension,
+    name, oid, time,
 };
 
 const AUTHORITY: &[u8] = include_bytes!("data/rsa-authority.crt.der");
@@ -185,7 +185,8 @@ fn texts_are_read_as_go_reads_them() {
         let signed = der::sequence(&[&der::unsigned(&[]), &subject, &key, &attributes]);
         let algorithm = der::sequence(&[&der::object_id(oid::ECDSA_WITH_SHA256)]);
         let request = der::sequence(&[&signed, &algorithm, &der::bits(0, &[])]);
-        let read = CertificateRequest::read(&request).map(|request| request.subject.attributes[0].value.clone());
+        let read =
+            CertificateRequest::read(&request).map(|request| request.subject.attributes[0].value.clone());
         read.map_err(|_| ())
     };
     let text = |text: &str| Ok(Some(text.to_owned()));
@@ -220,8 +221,15 @@ fn times_that_do_not_exist_are_refused() {
     assert_eq!(read(0x17, "690101000000Z"), Ok(UNIX_EPOCH - Duration::from_secs(365 * 86_400)), "1969");
     assert_eq!(read(0x17, "000229000000Z"), Ok(UNIX_EPOCH + Duration::from_secs(951_782_400)));
     for wrong in [
-        "010229000000Z", "701301000000Z", "700100000000Z", "700101240000Z", "700101006000Z", "700101000060Z",
-        "70010100000 Z", "7001010000000", "70010100+100Z",
+        "010229000000Z",
+        "701301000000Z",
+        "700100000000Z",
+        "700101240000Z",
+        "700101006000Z",
+        "700101000060Z",
+        "70010100000 Z",
+        "7001010000000",
+        "70010100+100Z",
     ] {
         assert!(read(0x17, wrong).is_err(), "{wrong}");
     }

@@ -176,8 +176,7 @@ fn private(kind: SectionKind, bytes: &[u8]) -> Option<Result<Signer, String>> {
         SectionKind::EcPrivateKey => {
             // The same key with its curve named outside of it.
             let wrapped = |curve: &[u8]| {
-                let algorithm =
-                    der::sequence(&[&der::object_id(oid::EC_PUBLIC_KEY), &der::object_id(curve)]);
+                let algorithm = der::sequence(&[&der::object_id(oid::EC_PUBLIC_KEY), &der::object_id(curve)]);
                 der::sequence(&[&der::unsigned(&[]), &algorithm, &der::octets(bytes)])
             };
             Some(ecdsa(&wrapped(oid::P256)).or_else(|_| ecdsa(&wrapped(oid::P384))))

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
-use watchkeeper_apiserver::front::Identity;
+use watchkeeper_apiserver::authentication::Identity;
 
 use crate::harness::Api;
 use crate::rights::RBAC;
