@@ -14,7 +14,7 @@ use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
-use watchkeeper_apiserver::front::Certificates;
+use watchkeeper_apiserver::authentication::Credentials;
 use watchkeeper_bench_target::{Access, Result};
 
 /// How many bytes are sent at once, as our server does it.
@@ -80,7 +80,7 @@ impl Drop for Bare {
 fn configurations() -> Result<(ServerConfig, ClientConfig)> {
     let directory = tempfile::tempdir()?;
     let [certificate, key] = ["certificate", "key"].map(|name| directory.path().join(name));
-    Certificates::create_files(&certificate, &key, &["127.0.0.1".into()])?;
+    Credentials::create_server_files(&certificate, &key, &["127.0.0.1".into()])?;
     let chain = CertificateDer::pem_file_iter(&certificate)?.collect::<Result<Vec<_>, _>>()?;
     let mut roots = RootCertStore::empty();
     roots.add(chain.last().ok_or("there is no certificate")?.clone())?;

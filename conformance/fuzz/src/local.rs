@@ -8,7 +8,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
-use watchkeeper_apiserver::front::{Body, Identity, Response, Service};
+use watchkeeper_apiserver::authentication::{Identity, Service};
+use watchkeeper_apiserver::front::{Body, Response};
 use watchkeeper_apiserver::{ApiServer, Error, Options};
 use watchkeeper_storage::Memory;
 

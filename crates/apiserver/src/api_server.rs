@@ -6,7 +6,8 @@ use watchkeeper_storage::Storage;
 use watchkeeper_supervision::Supervisor;
 
 use crate::accounts::AccountAuthenticator;
-use crate::front::{ConnectionCounts, Identity, Request, Response, Service};
+use crate::authentication::{Identity, Service};
+use crate::front::{AccessMetrics, Request, Response};
 use crate::server::{Error, Options, Server};
 
 /// A Kubernetes API over a [`Storage`].
@@ -39,9 +40,10 @@ impl ApiServer {
         AccountAuthenticator::new(&self.0)
     }
 
-    /// Shows these counts among the metrics of this server: those of the [`Front`](crate::front::Front) before it.
-    pub fn show_connections(&self, counts: &ConnectionCounts) {
-        self.0.metrics.show_connections(counts);
+    /// Shows these counts among the metrics of this server: those of the [`Front`](crate::front::Front) before it. Their names begin
+    /// with `watchkeeper_`.
+    pub fn show_access(&self, metrics: &AccessMetrics) {
+        self.0.metrics.show_access(metrics);
     }
 
     /// Ends all watches and the server's own tasks, and waits for the latter. Requests are still answered.

@@ -21,7 +21,8 @@ use watchkeeper_storage::Entry;
 
 use crate::aside::Aside;
 use crate::failure::Failure;
-use crate::front::{Body, BodyError, MAX_REQUEST_BYTES};
+use crate::dispatch::MAX_REQUEST_BYTES;
+use crate::front::{Body, BodyError};
 use crate::record::Record;
 
 /// From how many bytes on a document is large. The worst of this size is decoded in a few milliseconds, into 12 MiB.

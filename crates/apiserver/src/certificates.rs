@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use watchkeeper_rbac::{About, Request};
 
+use crate::authentication::{Identity, MASTERS};
 use crate::failure::Failure;
-use crate::front::{Identity, MASTERS};
 use crate::meta;
 use crate::resource::Resource;
 use crate::server::Server;

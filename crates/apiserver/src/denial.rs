@@ -2,8 +2,8 @@
 
 use watchkeeper_rbac::{About, Request};
 
+use crate::authentication::Identity;
 use crate::failure::{Failure, Subject};
-use crate::front::Identity;
 use crate::resource::Resource;
 use crate::write::Place;
 

@@ -8,10 +8,11 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 
 use crate::access::{Authorized, Split};
+use crate::authentication::Identity;
 use crate::documents::Name;
 use crate::failure::Failure;
 use crate::filter::Filter;
-use crate::front::{Body, BodyError, Identity, Request, Response};
+use crate::front::{Body, BodyError, Request, Response};
 use crate::in_flight::Class;
 use crate::render::{Form, Shape};
 use crate::reply::Reply;
@@ -27,6 +28,9 @@ use crate::route::{Collection, Operation, Route, Unrouted};
 use crate::server::Server;
 use crate::write::{Applying, Incoming, Manner, Part, Patch, Place, ScaleChange, Written, decode_as};
 use crate::{access, deadline, discovery, gzip, health, openapi};
+
+/// No request may have a larger body, as in kube-apiserver: 3 MiB.
+pub const MAX_REQUEST_BYTES: usize = 3 << 20;
 
 /// A request, read as far as every handler needs it. What it asks for is not here: that is an [`Action`].
 pub(crate) struct Call {

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use watchkeeper_rbac::{About, Request};
 
 use crate::access::is_master;
-use crate::front::Identity;
+use crate::authentication::Identity;
 use crate::health;
 
 /// How many requests may run at the same time. Zero is no limit.

@@ -1,9 +1,9 @@
 //! An API server that any Kubernetes client takes for the real one.
 //!
-//! [`ApiServer`] answers requests over a [`Storage`](watchkeeper_storage::Storage); [`front`] puts it on sockets, with TLS,
-//! certificates and tokens. The way of a request through this crate:
+//! [`ApiServer`] answers requests over a [`Storage`](watchkeeper_storage::Storage); [`authentication::listen`] puts it on the
+//! sockets of a [`front`], with certificates and tokens. The way of a request through this crate:
 //!
-//! 1. `front`: bytes to a request, and who sent it;
+//! 1. `authentication`: who sent it;
 //! 2. `request`: what the path, the query and the headers ask for;
 //! 3. `access`: whether that is allowed;
 //! 4. `dispatch`: which resource (`registry`, `discovery`), and what is to be done;
@@ -22,6 +22,7 @@ mod advertise;
 mod api_server;
 mod api_services;
 mod aside;
+pub mod authentication;
 mod beginnings;
 mod budget;
 mod certificates;
@@ -33,7 +34,6 @@ mod dispatch;
 mod documents;
 mod failure;
 mod filter;
-pub mod front;
 mod gzip;
 mod health;
 mod in_flight;
@@ -62,7 +62,10 @@ mod write;
 pub use access::Authorization;
 pub use accounts::{AccountAuthenticator, AccountTokens, KeyError};
 pub use api_server::ApiServer;
+pub use dispatch::MAX_REQUEST_BYTES;
 pub use health::release as version;
 pub use in_flight::InFlightLimits;
 pub use server::{Error, Options};
 pub use time::Clock;
+/// What puts the server on sockets.
+pub use watchkeeper_front as front;

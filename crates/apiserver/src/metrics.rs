@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use watchkeeper_storage::Stats;
 use watchkeeper_supervision::Supervisor;
 
-use crate::front::ConnectionCounts;
+use crate::front::AccessMetrics;
 use crate::in_flight::{Class, Rejected};
 
 /// The upper bounds of the buckets for durations, in seconds.
@@ -144,8 +144,8 @@ impl Metrics {
     }
 
     /// Shows these counts, too.
-    pub(crate) fn show_connections(&self, counts: &ConnectionCounts) {
-        counts.register(&mut self.registry.lock());
+    pub(crate) fn show_access(&self, metrics: &AccessMetrics) {
+        metrics.register(self.registry.lock().sub_registry_with_prefix("watchkeeper"));
     }
 
     /// Counts a watch for as long as this lives.

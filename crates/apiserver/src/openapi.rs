@@ -146,7 +146,8 @@ mod tests {
     use watchkeeper_storage::{Memory, Options};
 
     use super::*;
-    use crate::front::{Body, Identity};
+    use crate::authentication::Identity;
+    use crate::front::Body;
 
     async fn get(server: &Arc<Server>, path: &str) -> http::HeaderValue {
         let request = http::Request::builder().uri(path).body(Body::empty()).unwrap();

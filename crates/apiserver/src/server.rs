@@ -12,9 +12,9 @@ use watchkeeper_supervision::Supervisor;
 
 use crate::access::{self, Access, Authorization};
 use crate::accounts::AccountTokens;
+use crate::authentication::Tokens;
 use crate::budget::Budget;
 use crate::failure::Failure;
-use crate::front::Tokens;
 use crate::in_flight::{InFlight, InFlightLimits};
 use crate::registry::{Registrar, Registry};
 use crate::time::Clock;
@@ -46,7 +46,7 @@ pub struct Options {
     /// kube-controller-manager.
     pub role_aggregation: bool,
     /// Whether requests are checked against roles. They are unless this says otherwise, as in a cluster: what is tried out
-    /// here is meant to work there. [`Identity::admin`](crate::front::Identity::admin) may do everything either way.
+    /// here is meant to work there. [`Identity::admin`](crate::authentication::Identity::admin) may do everything either way.
     pub authorization: Authorization,
     /// How tokens of ServiceAccounts are signed and verified; without it, with a key that is made for this server and
     /// forgotten with it.

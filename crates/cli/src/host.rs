@@ -2,7 +2,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::runtime::{self, Runtime};
-use watchkeeper_apiserver::front::{ClientCertificates, Credentials, Error, Front, Limits, Options, Tokens};
+use watchkeeper_apiserver::authentication::{
+    ClientCertificates, Credentials, Error, Options, Tokens, check_plain_http, listen,
+};
+use watchkeeper_apiserver::front::{Front, Limits, Listener};
 use watchkeeper_apiserver::{AccountTokens, ApiServer, Options as ServerOptions};
 use watchkeeper_storage::Storage;
 
@@ -16,14 +19,38 @@ pub(crate) struct Plan {
     pub(crate) tokens: Tokens,
     pub(crate) accounts: AccountTokens,
     pub(crate) options: ServerOptions,
-    pub(crate) https: SocketAddr,
-    pub(crate) http: Option<SocketAddr>,
+    pub(crate) https: Socket,
+    pub(crate) http: Option<Socket>,
     /// How many connections there may be.
     pub(crate) limits: Limits,
     /// More names that clients use for this server.
     pub(crate) names: Vec<String>,
     /// The address in the endpoints of the Service default/kubernetes, if it is not that of `https`.
     pub(crate) advertised: Option<IpAddr>,
+}
+
+/// Where a server listens.
+pub(crate) enum Socket {
+    /// On this address.
+    Address(SocketAddr),
+    /// On a socket that somebody else has bound.
+    Inherited(Listener),
+}
+
+impl Socket {
+    pub(crate) fn address(&self) -> SocketAddr {
+        match self {
+            Self::Address(address) => *address,
+            Self::Inherited(listener) => listener.address(),
+        }
+    }
+
+    fn listener(self) -> Result<Listener, Error> {
+        match self {
+            Self::Address(address) => Ok(Listener::bind(address)?),
+            Self::Inherited(listener) => Ok(listener),
+        }
+    }
 }
 
 /// An API server that listens.
@@ -59,17 +86,19 @@ impl Host {
         let clock = options.clock.clone();
         let server = Arc::new(ApiServer::start(storage, options).await.map_err(Failure::running)?);
         let accounts = server.account_authenticator();
+        http.as_ref().map_or(Ok(()), |http| check_plain_http(http.address())).map_err(failure)?;
+        let https = https.listener().map_err(failure)?;
+        let tls = credentials.tls(&https, &names).map_err(failure)?;
+        let listening = https.address();
         let options = Options {
-            https,
-            http,
-            names,
+            https: (https, tls),
+            http: http.map(Socket::listener).transpose().map_err(failure)?,
             authenticators: vec![Box::new(ClientCertificates), Box::new(tokens), Box::new(accounts)],
             limits,
             clock,
         };
-        let front = Front::start(options, &credentials, server.clone()).await.map_err(failure)?;
-        server.show_connections(&front.connection_counts());
-        let listening = front.https_address();
+        let front = listen(options, Arc::clone(&server)).map_err(failure)?;
+        server.show_access(front.metrics());
         let advertised = SocketAddr::new(advertised.unwrap_or(listening.ip()), listening.port());
         server.advertise(Some(advertised)).await.map_err(Failure::running)?;
         let url = format!("https://{}", reachable(listening));

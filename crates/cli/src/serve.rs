@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use watchkeeper_apiserver::front::{Credentials, Kubeconfig, Limits, Tokens, private_file, raise_open_files};
+use watchkeeper_apiserver::authentication::{Credentials, Kubeconfig, Tokens};
+use watchkeeper_apiserver::front::{Limits, Listener, private_file, raise_open_files};
 use watchkeeper_apiserver::{AccountTokens, InFlightLimits, Options};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage, Window};
 
 use crate::controllers::Controllers;
 use crate::failure::Failure;
-use crate::host::{self, Host, Plan};
-use crate::stopping::{Signals, until_stopped};
+use crate::host::{self, Host, Plan, Socket};
+use crate::stopping::{Signals, Sockets, until_stopped};
 use crate::{caution, duration, logging};
 
 /// After the first signal, how long requests may take to end.
@@ -22,6 +23,9 @@ const GRACE: Duration = Duration::from_secs(20);
 ///
 /// Prints one line once it serves: `ready in 23 ms: https://127.0.0.1:6443`. SIGTERM or SIGINT ends it when all requests
 /// are answered; a second one ends it at once.
+///
+/// Sockets can be inherited, as with socket activation of systemd: the one called `http` (LISTEN_FDNAMES) takes the place of
+/// --http, another one that of --listen. Clients then wait while the server is started again, and are not refused.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
@@ -123,6 +127,7 @@ enum Durability {
 impl Serve {
     /// Serves until a signal comes. `start` is when the process began.
     pub(crate) fn run(self, start: Instant) -> Result<(), Failure> {
+        let (https, http) = self.sockets(Listener::inherited().map_err(Failure::input)?)?;
         logging::begin(&self.log)?;
         caution::disable_core_dumps();
         // What can be said before anything is touched.
@@ -143,15 +148,15 @@ impl Serve {
         let credentials = Credentials::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
         let accounts = AccountTokens::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
         let options = self.options();
-        caution::warn_of_openness(self.listen, options.authorization);
+        caution::warn_of_openness(https.address(), options.authorization);
         let plan = Plan {
             storage: Arc::clone(&storage),
             credentials,
             tokens,
             accounts,
             options,
-            https: self.listen,
-            http: self.http,
+            https,
+            http,
             limits: self.limits(),
             names: self.tls_san,
             advertised: self.advertise_address,
@@ -163,6 +168,19 @@ impl Serve {
         runtime.shutdown_timeout(Duration::from_secs(1));
         drop(storage);
         Ok(())
+    }
+
+    /// Where to listen: on what was inherited, otherwise where the options say.
+    fn sockets(&self, mut inherited: Vec<Listener>) -> Result<(Socket, Option<Socket>), Failure> {
+        let http = inherited.iter().position(|listener| listener.name() == Some("http"));
+        let http = http.map(|http| Socket::Inherited(inherited.remove(http)));
+        let https = inherited.pop().map_or(Socket::Address(self.listen), Socket::Inherited);
+        if !inherited.is_empty() {
+            return Err(Failure::input(
+                "LISTEN_FDS: besides a socket called http, there can be one, on which HTTPS is served",
+            ));
+        }
+        Ok((https, http.or(self.http.map(Socket::Address))))
     }
 
     fn storage(&self) -> Result<Arc<dyn Storage>, Failure> {
@@ -211,6 +229,10 @@ impl Serve {
 
 async fn serve(plan: Plan, kubeconfig: Option<&Path>, start: Instant) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
+    let sockets = match plan.https {
+        Socket::Address(_) => Sockets::Closed,
+        Socket::Inherited(_) => Sockets::HandedOver,
+    };
     let host = Host::start(plan).await?;
     let Host { server, front, credentials, url } = host;
     if let Some(file) = kubeconfig {
@@ -221,6 +243,6 @@ async fn serve(plan: Plan, kubeconfig: Option<&Path>, start: Instant) -> Result<
     let _ = writeln!(stdout, "ready in {} ms: {url}", start.elapsed().as_millis());
     let _ = stdout.flush();
 
-    until_stopped(&mut signals, &server, front, GRACE).await;
+    until_stopped(&mut signals, &server, front, sockets, GRACE).await;
     Ok(())
 }

@@ -30,11 +30,32 @@ impl Signals {
     }
 }
 
+/// What becomes of the sockets of a server that stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sockets {
+    /// They are closed, and who connects is refused.
+    Closed,
+    /// Whoever they were inherited from still has them: another process goes on with them.
+    HandedOver,
+}
+
 /// Waits for a signal, then stops the server when all requests are answered or `grace` is over. A second signal ends the
 /// process at once.
-pub(crate) async fn until_stopped(signals: &mut Signals, server: &ApiServer, front: Front, grace: Duration) {
+pub(crate) async fn until_stopped(
+    signals: &mut Signals,
+    server: &ApiServer,
+    front: Front,
+    sockets: Sockets,
+    grace: Duration,
+) {
     signals.next().await;
-    let stop = async { tokio::join!(server.stop(), front.shutdown(grace)) };
+    let drain = async {
+        match sockets {
+            Sockets::Closed => front.shutdown(grace).await,
+            Sockets::HandedOver => front.hand_over(grace).await,
+        }
+    };
+    let stop = async { tokio::join!(server.stop(), drain) };
     tokio::select! {
         ((), drained) = stop => {
             if drained == Drained::CutOff {

@@ -1,9 +1,9 @@
 //! Certificates and requests for them, as far as an API server looks into them.
 
-use crate::base64;
+use watchkeeper_x509::CertificateRequest;
+use watchkeeper_x509::der::{Reader, SEQUENCE};
 
-/// The object identifier of the name of an organization: 2.5.4.10.
-const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
+use crate::base64;
 
 /// The bytes of a request for a certificate. The error is what is wrong with it.
 pub(crate) fn certificate_request(text: &[u8]) -> Result<Vec<u8>, String> {
@@ -11,30 +11,18 @@ pub(crate) fn certificate_request(text: &[u8]) -> Result<Vec<u8>, String> {
     let Some(block) = block.filter(|block| block.label == "CERTIFICATE REQUEST") else {
         return Err("PEM block type must be CERTIFICATE REQUEST".into());
     };
-    match element(&block.bytes) {
-        Some((0x30, content, [])) if subject(content).is_some() => Ok(block.bytes),
-        Some((0x30, _, rest)) if !rest.is_empty() => Err("asn1: syntax error: trailing data".into()),
+    let mut reader = Reader::new(&block.bytes);
+    match reader.expect(SEQUENCE) {
+        Ok(_) if !reader.is_empty() => Err("asn1: syntax error: trailing data".into()),
+        _ if CertificateRequest::read(&block.bytes).is_ok() => Ok(block.bytes),
         _ => Err("asn1: structure error: malformed certificate request".into()),
     }
 }
 
 /// The organizations that a request for a certificate names, which are groups.
 pub(crate) fn organizations(request: &[u8]) -> Vec<String> {
-    let content = element(request).map_or(&[][..], |(_, content, _)| content);
-    let mut found = Vec::new();
-    let mut sets = subject(content).unwrap_or_default();
-    while let Some((_, set, rest)) = element(sets) {
-        sets = rest;
-        let mut attributes = set;
-        while let Some((_, attribute, rest)) = element(attributes) {
-            attributes = rest;
-            let Some((0x06, ORGANIZATION, value)) = element(attribute) else { continue };
-            if let Some((_, value, _)) = element(value) {
-                found.push(String::from_utf8_lossy(value).into_owned());
-            }
-        }
-    }
-    found
+    let request = CertificateRequest::read(request);
+    request.map(|request| request.subject.organizations().map(str::to_owned).collect()).unwrap_or_default()
 }
 
 /// What is wrong with a list of certificates.
@@ -48,37 +36,11 @@ pub(crate) fn certificates_problem(text: &[u8]) -> Option<String> {
             Some(format!("only CERTIFICATE PEM blocks are allowed, found {:?}", block.label))
         }
         block if block.has_headers => Some("no PEM block headers are permitted".into()),
-        block => match element(&block.bytes) {
-            Some((0x30, ..)) => None,
-            _ => Some("x509: malformed certificate".into()),
+        block => match Reader::new(&block.bytes).expect(SEQUENCE) {
+            Ok(_) => None,
+            Err(_) => Some("x509: malformed certificate".into()),
         },
     })
-}
-
-/// The subject of a request: after the version, inside of what is signed.
-fn subject(content: &[u8]) -> Option<&[u8]> {
-    let (0x30, signed, _) = element(content)? else { return None };
-    let (0x02, _, rest) = element(signed)? else { return None };
-    let (0x30, subject, _) = element(rest)? else { return None };
-    Some(subject)
-}
-
-/// The tag and the content of the first value, and what follows it.
-fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (tag, rest) = bytes.split_first()?;
-    let (first, rest) = rest.split_first()?;
-    let (length, rest) = match *first {
-        short @ 0..=0x7f => (usize::from(short), rest),
-        long => {
-            let (digits, rest) = rest.split_at_checked(usize::from(long & 0x7f))?;
-            if digits.is_empty() || digits.len() > 4 {
-                return None;
-            }
-            (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
-        }
-    };
-    let (content, rest) = rest.split_at_checked(length)?;
-    Some((*tag, content, rest))
 }
 
 /// A block between two lines of dashes.
@@ -121,19 +83,17 @@ fn blocks(text: &[u8]) -> Vec<Block> {
 
 #[cfg(test)]
 mod tests {
+    use watchkeeper_x509::{PublicKeyInfo, der, name, oid};
+
     use super::*;
 
-    /// A request with the subject `O=team, CN=jane`, shortened to what is read of it.
+    /// A request with the subject `O=team, CN=jane`, and without a signature.
     fn request() -> Vec<u8> {
-        let text = |bytes: &[u8]| [&[0x0c, bytes.len() as u8], bytes].concat();
-        let list = |tag: u8, parts: &[&[u8]]| {
-            let content = parts.concat();
-            [&[tag, content.len() as u8], &content[..]].concat()
-        };
-        let attribute =
-            |id: u8, value: &[u8]| list(0x31, &[&list(0x30, &[&[0x06, 3, 0x55, 0x04, id], &text(value)])]);
-        let subject = list(0x30, &[&attribute(10, b"team"), &attribute(3, b"jane")]);
-        list(0x30, &[&list(0x30, &[&[0x02, 1, 0], &subject])])
+        let key = PublicKeyInfo::write_ec(oid::P256, &[4; 65]);
+        let subject = name([(oid::ORGANIZATION, "team"), (oid::COMMON_NAME, "jane")]);
+        let signed =
+            der::sequence(&[&der::unsigned(&[]), &subject, &key, &der::tagged(der::explicit(0), &[])]);
+        der::sequence(&[&signed, &der::sequence(&[]), &der::bits(0, &[])])
     }
 
     fn written(label: &str, bytes: &[u8]) -> Vec<u8> {

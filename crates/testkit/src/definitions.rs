@@ -5,7 +5,8 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use watchkeeper_apiserver::front::{Body, Identity};
+use watchkeeper_apiserver::authentication::Identity;
+use watchkeeper_apiserver::front::Body;
 use watchkeeper_schema::yaml;
 
 use crate::server::Server;

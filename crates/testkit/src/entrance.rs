@@ -5,7 +5,8 @@ use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use watchkeeper_apiserver::front::{Body, Identity, Request, Response, Service};
+use watchkeeper_apiserver::authentication::{Identity, Service};
+use watchkeeper_apiserver::front::{Body, Request, Response};
 
 use crate::Call;
 use crate::faults::Faults;

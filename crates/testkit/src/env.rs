@@ -9,7 +9,7 @@ use kube_core::CustomResourceExt;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use watchkeeper_apiserver::ApiServer;
-use watchkeeper_apiserver::front::Identity;
+use watchkeeper_apiserver::authentication::Identity;
 use watchkeeper_storage::Storage;
 
 use crate::entrance::Entrance;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use watchkeeper_apiserver::Clock;
-use watchkeeper_apiserver::front::{
-    ClientCertificates, Credentials, Error, Front, Identity, Kubeconfig, Limits, Options, Tokens,
+use watchkeeper_apiserver::authentication::{
+    self, ClientCertificates, Credentials, Error, Identity, Kubeconfig, Options, Tokens,
 };
+use watchkeeper_apiserver::front::{Front, Limits, Listener};
 
 use crate::entrance::{Entrance, Listening};
 
@@ -28,8 +29,9 @@ impl Loopback {
         let directory = TempDir::new().map_err(|error| error.to_string())?;
         let credentials = Credentials::load_or_create(None).map_err(|error| error.to_string())?;
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let front = listen(any, &credentials, entrance).await.map_err(|error| error.to_string())?;
-        let address = front.https_address();
+        let listener = Listener::bind(any).map_err(|error| error.to_string())?;
+        let address = listener.address();
+        let front = listen(listener, &credentials, entrance).map_err(|error| error.to_string())?;
         let kubeconfig = directory.path().join("kubeconfig");
         let config = Kubeconfig::new(&format!("https://{address}"), &credentials);
         config.write(&kubeconfig).map_err(|error| error.to_string())?;
@@ -54,27 +56,24 @@ impl Loopback {
     /// Listens where it did before.
     pub(crate) async fn resume(&mut self, entrance: &Arc<Entrance>) -> Result<(), String> {
         if self.front.is_none() {
-            let front = listen(self.address, &self.credentials, entrance).await;
+            let listener = Listener::bind(self.address).map_err(|error| error.to_string())?;
+            let front = listen(listener, &self.credentials, entrance);
             self.front = Some(front.map_err(|error| error.to_string())?);
         }
         Ok(())
     }
 }
 
-async fn listen(
-    address: SocketAddr,
-    credentials: &Credentials,
-    entrance: &Arc<Entrance>,
-) -> Result<Front, Error> {
+fn listen(listener: Listener, credentials: &Credentials, entrance: &Arc<Entrance>) -> Result<Front, Error> {
     let mut tokens = Tokens::new();
     tokens.add(credentials.admin_token(), Identity::admin());
+    let tls = credentials.tls(&listener, &[])?;
     let options = Options {
-        https: address,
+        https: (listener, tls),
         http: None,
-        names: Vec::new(),
         authenticators: vec![Box::new(ClientCertificates), Box::new(tokens)],
         limits: Limits::default(),
         clock: Clock::default(),
     };
-    Front::start(options, credentials, Arc::new(Listening(Arc::clone(entrance)))).await
+    authentication::listen(options, Listening(Arc::clone(entrance)))
 }

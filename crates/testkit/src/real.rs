@@ -12,7 +12,8 @@ use kube_client::client::Body as ClientBody;
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Client, Config};
 use tokio::task::spawn_blocking;
-use watchkeeper_apiserver::front::{Body, Identity, Request, Response};
+use watchkeeper_apiserver::authentication::Identity;
+use watchkeeper_apiserver::front::{Body, Request, Response};
 
 use crate::entrance::Broken;
 use crate::etcd;

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use watchkeeper_apiserver::ApiServer;
-use watchkeeper_apiserver::front::{Identity, Request, Response, Service};
+use watchkeeper_apiserver::authentication::{Identity, Service};
+use watchkeeper_apiserver::front::{Request, Response};
 
 use crate::entrance::Broken;
 use crate::real::Real;

@@ -5,7 +5,8 @@ use futures_util::future::BoxFuture;
 use kube_client::Client;
 use kube_client::client::Body as ClientBody;
 use tower_service::Service;
-use watchkeeper_apiserver::front::{Body, Identity, Response};
+use watchkeeper_apiserver::authentication::Identity;
+use watchkeeper_apiserver::front::{Body, Response};
 
 use crate::entrance::{Broken, Entrance};
 

@@ -4,8 +4,8 @@ use serde_json::Value;
 use watchkeeper_rbac::{About, Binding, Request, Rule, describe_missing, missing};
 
 use super::{GROUP, is_master, user};
+use crate::authentication::Identity;
 use crate::failure::Failure;
-use crate::front::Identity;
 use crate::meta;
 use crate::server::Server;
 use crate::write::{Manner, Place};

@@ -10,9 +10,9 @@ use http::HeaderMap;
 use watchkeeper_rbac::{About, Request, account_name};
 
 use super::request;
+use crate::authentication::{ANONYMOUS, AUTHENTICATED, Identity, MASTERS, UNAUTHENTICATED};
 use crate::dispatch::Call;
 use crate::failure::Failure;
-use crate::front::{ANONYMOUS, AUTHENTICATED, Identity, MASTERS, UNAUTHENTICATED};
 use crate::request::action::Action;
 use crate::server::Server;
 

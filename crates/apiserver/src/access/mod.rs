@@ -16,9 +16,9 @@ use tokio::sync::watch;
 use watchkeeper_rbac::{About, Decision, Policy, Request, RulesOf, User};
 use watchkeeper_storage::Revision;
 
+use crate::authentication::{ANONYMOUS, Identity, MASTERS};
 use crate::dispatch::Call;
 use crate::failure::Failure;
-use crate::front::{ANONYMOUS, Identity, MASTERS};
 use crate::request::action::{Action, PageAction, ResourceAction};
 use crate::server::{Error, Server};
 use crate::{denial, health};

@@ -8,7 +8,7 @@ use watchkeeper_rbac::account_user;
 
 use super::token::{Claims, LEEWAY, Reference};
 use crate::access::account_groups;
-use crate::front::{Authenticator, Identity, Presented};
+use crate::authentication::{Authenticator, Identity, Presented};
 use crate::meta;
 use crate::server::Server;
 

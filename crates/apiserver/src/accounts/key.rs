@@ -14,16 +14,10 @@ use ring::signature::{
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::{PemObject, SectionKind};
 use serde_json::{Value, json};
-use x509_parser::prelude::{FromDer, SubjectPublicKeyInfo, X509Certificate};
-use x509_parser::public_key::PublicKey;
+use watchkeeper_x509::{Certificate, PublicKey, PublicKeyInfo, der, oid};
 
 use super::KeyError;
-use crate::front::{der, pem};
-
-const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
-const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
-const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
-const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
+use crate::front::pem;
 
 /// A signature algorithm of JSON Web Tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,8 +104,8 @@ impl Verifier {
         for (kind, bytes) in sections(file)? {
             let verifier = match kind {
                 SectionKind::PublicKey => Self::of_info(&bytes),
-                SectionKind::Certificate => match X509Certificate::from_der(&bytes) {
-                    Ok((_, certificate)) => Self::of_info(certificate.public_key().raw),
+                SectionKind::Certificate => match Certificate::read(&bytes) {
+                    Ok(certificate) => Self::of_info(certificate.public_key),
                     Err(_) => Err("holds a certificate that cannot be read".into()),
                 },
                 kind => match private(kind, &bytes) {
@@ -130,34 +124,28 @@ impl Verifier {
     /// A key in its general form, as certificates have it.
     fn of_info(info: &[u8]) -> Result<Self, String> {
         let bad = || "holds a public key that is neither RSA nor ECDSA P-256 or P-384".to_owned();
-        let (_, parsed) = SubjectPublicKeyInfo::from_der(info).map_err(|_| bad())?;
+        let PublicKeyInfo { bytes, key } = PublicKeyInfo::read(info).map_err(|_| bad())?;
         let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, info));
-        let public = parsed.subject_public_key.data.to_vec();
-        let (algorithm, mut document) = match parsed.parsed().map_err(|_| bad())? {
-            PublicKey::RSA(rsa) => {
-                let number = |bytes: &[u8]| {
-                    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-                    URL_SAFE_NO_PAD.encode(&bytes[zeros..])
-                };
-                (Algorithm::Rs256, json!({"kty": "RSA", "n": number(rsa.modulus), "e": number(rsa.exponent)}))
+        let number = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let (algorithm, mut document) = match key {
+            PublicKey::Rsa { modulus, exponent } => {
+                (Algorithm::Rs256, json!({"kty": "RSA", "n": number(modulus), "e": number(exponent)}))
             }
-            PublicKey::EC(point) => {
-                let data = point.data();
-                let (algorithm, curve) = match data.len() {
-                    65 => (Algorithm::Es256, "P-256"),
-                    97 => (Algorithm::Es384, "P-384"),
+            PublicKey::Ec { curve, point: [4, point @ ..] } => {
+                let (algorithm, curve) = match (curve, point.len()) {
+                    (oid::P256, 64) => (Algorithm::Es256, "P-256"),
+                    (oid::P384, 96) => (Algorithm::Es384, "P-384"),
                     _ => return Err(bad()),
                 };
-                let (x, y) = data[1..].split_at((data.len() - 1) / 2);
-                let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
-                (algorithm, json!({"kty": "EC", "crv": curve, "x": x, "y": y}))
+                let (x, y) = point.split_at(point.len() / 2);
+                (algorithm, json!({"kty": "EC", "crv": curve, "x": number(x), "y": number(y)}))
             }
             _ => return Err(bad()),
         };
         document["use"] = "sig".into();
         document["kid"] = id.as_str().into();
         document["alg"] = algorithm.name().into();
-        Ok(Self { id, algorithm, public, document })
+        Ok(Self { id, algorithm, public: bytes.to_vec(), document })
     }
 
     pub(super) fn verifies(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> bool {
@@ -188,10 +176,10 @@ fn private(kind: SectionKind, bytes: &[u8]) -> Option<Result<Signer, String>> {
         SectionKind::EcPrivateKey => {
             // The same key with its curve named outside of it.
             let wrapped = |curve: &[u8]| {
-                let algorithm = der::sequence(&[&der::object_id(EC_PUBLIC_KEY), &der::object_id(curve)]);
-                der::sequence(&[&der::number(&[0]), &algorithm, &der::octets(bytes)])
+                let algorithm = der::sequence(&[&der::object_id(oid::EC_PUBLIC_KEY), &der::object_id(curve)]);
+                der::sequence(&[&der::unsigned(&[]), &algorithm, &der::octets(bytes)])
             };
-            Some(ecdsa(&wrapped(P256)).or_else(|_| ecdsa(&wrapped(P384))))
+            Some(ecdsa(&wrapped(oid::P256)).or_else(|_| ecdsa(&wrapped(oid::P384))))
         }
         SectionKind::PrivateKey => Some(ecdsa(bytes).or_else(|_| {
             RsaKeyPair::from_pkcs8(bytes)
@@ -203,19 +191,17 @@ fn private(kind: SectionKind, bytes: &[u8]) -> Option<Result<Signer, String>> {
 }
 
 fn rsa(pair: RsaKeyPair) -> Result<Signer, String> {
-    let algorithm = der::sequence(&[&der::object_id(RSA), &der::tagged(0x05, &[])]);
-    let info = der::sequence(&[&algorithm, &der::bits(0, pair.public_key().as_ref())]);
+    let info = PublicKeyInfo::write_rsa(pair.public_key().as_ref());
     Ok(Signer { pair: Pair::Rsa(pair), verifier: Verifier::of_info(&info)? })
 }
 
 fn ecdsa(pkcs8: &[u8]) -> Result<Signer, String> {
     let random = SystemRandom::new();
     let curves: [(&'static EcdsaSigningAlgorithm, &[u8]); 2] =
-        [(&ECDSA_P256_SHA256_FIXED_SIGNING, P256), (&ECDSA_P384_SHA384_FIXED_SIGNING, P384)];
+        [(&ECDSA_P256_SHA256_FIXED_SIGNING, oid::P256), (&ECDSA_P384_SHA384_FIXED_SIGNING, oid::P384)];
     for (algorithm, curve) in curves {
         if let Ok(pair) = EcdsaKeyPair::from_pkcs8(algorithm, pkcs8, &random) {
-            let algorithm = der::sequence(&[&der::object_id(EC_PUBLIC_KEY), &der::object_id(curve)]);
-            let info = der::sequence(&[&algorithm, &der::bits(0, pair.public_key().as_ref())]);
+            let info = PublicKeyInfo::write_ec(curve, pair.public_key().as_ref());
             return Ok(Signer { pair: Pair::Ecdsa(pair), verifier: Verifier::of_info(&info)? });
         }
     }

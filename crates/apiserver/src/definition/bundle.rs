@@ -1,6 +1,7 @@
 //! Certificates in a definition.
 
 use serde_json::Value;
+use watchkeeper_x509::der::{self, SEQUENCE};
 
 /// What is wrong with a `caBundle`, in the words of client-go; an empty one is right.
 ///
@@ -20,23 +21,10 @@ pub(super) fn problem(bundle: &Value) -> Option<String> {
     if certificates.peek().is_none() {
         return Some("unable to load root certificates: unable to parse bytes as PEM block".into());
     }
-    let is_good = certificates.any(|(_, der)| is_certificate(&der));
+    let is_good = certificates.any(|(_, bytes)| der::only(SEQUENCE, &bytes).is_ok());
     (!is_good).then(|| {
         "unable to load root certificates: failed to parse certificate: x509: malformed certificate".into()
     })
-}
-
-/// A sequence as long as what is there.
-fn is_certificate(der: &[u8]) -> bool {
-    match der {
-        [0x30, length, rest @ ..] if *length < 0x80 => rest.len() == usize::from(*length),
-        [0x30, 0x81, length, rest @ ..] => rest.len() == usize::from(*length),
-        [0x30, 0x82, high, low, rest @ ..] => rest.len() == usize::from(u16::from_be_bytes([*high, *low])),
-        [0x30, 0x83, a, b, c, rest @ ..] => {
-            u32::try_from(rest.len()) == Ok(u32::from_be_bytes([0, *a, *b, *c]))
-        }
-        _ => false,
-    }
 }
 
 /// The labels and contents of the PEM blocks in a text.

@@ -5,8 +5,8 @@ use watchkeeper_rbac::{About, Request, Rule, RulesOf};
 use watchkeeper_schema::{FieldError, Path};
 
 use crate::access::{Authorization, user};
+use crate::authentication::Identity;
 use crate::failure::{Failure, Subject};
-use crate::front::Identity;
 use crate::meta;
 use crate::resource::Resource;
 use crate::server::Server;

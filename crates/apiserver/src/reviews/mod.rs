@@ -5,9 +5,9 @@ mod tokens;
 
 use serde_json::{Value, json};
 
+use crate::authentication::Identity;
 use crate::dispatch::Call;
 use crate::failure::Failure;
-use crate::front::Identity;
 use crate::reply::Reply;
 use crate::request::media::Format;
 use crate::resource::Resource;

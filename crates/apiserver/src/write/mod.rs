@@ -30,10 +30,11 @@ pub(crate) use patch::Patch;
 pub(crate) use scale::ScaleChange;
 pub(crate) use watchkeeper_kinds::Write as Part;
 
+use crate::MAX_REQUEST_BYTES;
+use crate::authentication::Identity;
 use crate::budget::LARGE;
 use crate::definition::Definition;
 use crate::failure::Failure;
-use crate::front::{Identity, MAX_REQUEST_BYTES};
 use crate::meta;
 use crate::request::write_options::FieldValidation;
 use crate::resource::Resource;

@@ -2,7 +2,9 @@
 
 use crate::harness::{Api, read};
 use serde_json::{Value, json};
-use watchkeeper_apiserver::front::{Body, Identity, MAX_REQUEST_BYTES, Service};
+use watchkeeper_apiserver::MAX_REQUEST_BYTES;
+use watchkeeper_apiserver::authentication::{Identity, Service};
+use watchkeeper_apiserver::front::Body;
 
 async fn anonymously(api: &Api, method: &str, path: &str) -> crate::harness::Answer {
     let request = http::Request::builder().method(method).uri(path).body(Body::whole("{}")).unwrap();

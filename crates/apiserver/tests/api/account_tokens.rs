@@ -8,7 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
-use watchkeeper_apiserver::front::{Authenticator, Body, Identity, Presented};
+use watchkeeper_apiserver::authentication::{Authenticator, Identity, Presented};
+use watchkeeper_apiserver::front::Body;
 use watchkeeper_apiserver::{AccountTokens, Clock, Options};
 use watchkeeper_storage::Memory;
 

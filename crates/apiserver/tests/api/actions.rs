@@ -1,7 +1,7 @@
 //! What is authorized is what is done: paths and methods that once were judged as one thing and served as another.
 
 use serde_json::{Value, json};
-use watchkeeper_apiserver::front::Identity;
+use watchkeeper_apiserver::authentication::Identity;
 
 use crate::harness::{Api, config_map};
 use crate::rights::RBAC;

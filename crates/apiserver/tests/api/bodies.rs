@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
-use watchkeeper_apiserver::front::{Body, Identity};
+use watchkeeper_apiserver::authentication::Identity;
+use watchkeeper_apiserver::front::Body;
 use watchkeeper_kinds::protobuf;
 
 use crate::harness::{Answer, Api, WIDGETS, config_map, widget};
@@ -101,8 +102,9 @@ async fn who_may_do_nothing_may_not_fill_the_memory_either() {
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let request = http::Request::builder().method("POST").uri(path).header(CONTENT_TYPE, "application/json");
     let request = request.body(Body::whole(hostile())).unwrap();
-    let answer =
-        crate::harness::read(watchkeeper_apiserver::front::Service::call(&api.server, request, nobody).await);
+    let answer = crate::harness::read(
+        watchkeeper_apiserver::authentication::Service::call(&api.server, request, nobody).await,
+    );
     assert_too_large(&answer.await, "a review");
 }
 

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
-use watchkeeper_apiserver::front::Identity;
+use watchkeeper_apiserver::authentication::Identity;
 
 use crate::harness::Api;
 use crate::rights::RBAC;
@@ -11,6 +11,8 @@ use crate::rights::RBAC;
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const JANE: &str = include_str!("keys/jane.csr");
 const MASTER: &str = include_str!("keys/master.csr");
+/// The same group, in a string type with two bytes a character.
+const WIDE_MASTER: &str = include_str!("keys/wide-master.csr");
 
 fn jane() -> Identity {
     Identity::new("jane", ["people"])
@@ -113,8 +115,10 @@ async fn whoever_decides_or_signs_needs_the_right_to_do_it_for_the_signer() {
 async fn nobody_asks_to_be_a_master() {
     let api = Api::start().await;
     let signer = "kubernetes.io/kube-apiserver-client";
-    let refused = api.post(REQUESTS, request("a", MASTER, signer)).await.failed(403);
-    assert!(refused.to_string().contains("signer with system:masters group is not allowed"), "{refused}");
+    for text in [MASTER, WIDE_MASTER] {
+        let refused = api.post(REQUESTS, request("a", text, signer)).await.failed(403);
+        assert!(refused.to_string().contains("signer with system:masters group is not allowed"), "{refused}");
+    }
     api.post(REQUESTS, request("a", JANE, signer)).await.ok();
     api.post(REQUESTS, request("b", MASTER, "example.com/client")).await.ok();
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use watchkeeper_apiserver::front::{Body, Identity, Response, Service};
+use watchkeeper_apiserver::authentication::{Identity, Service};
+use watchkeeper_apiserver::front::{Body, Response};
 use watchkeeper_apiserver::{ApiServer, Options};
 use watchkeeper_storage::{Memory, Storage};
 use watchkeeper_testkit::{eventually, fixtures};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures_util::{FutureExt, stream};
 use serde_json::{Value, json};
-use watchkeeper_apiserver::front::{Body, Identity, Service};
+use watchkeeper_apiserver::authentication::{Identity, Service};
+use watchkeeper_apiserver::front::Body;
 use watchkeeper_apiserver::{Authorization, Options};
 use watchkeeper_storage::Memory;
 

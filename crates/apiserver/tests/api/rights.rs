@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use watchkeeper_apiserver::Options;
-use watchkeeper_apiserver::front::{Body, Identity, Service};
+use watchkeeper_apiserver::authentication::{Identity, Service};
+use watchkeeper_apiserver::front::Body;
 use watchkeeper_storage::{Memory, Range, Storage};
 
 use crate::harness::{Api, config_map, read};

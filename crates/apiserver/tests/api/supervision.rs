@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use watchkeeper_apiserver::front::Service;
+use watchkeeper_apiserver::authentication::Service;
 use watchkeeper_apiserver::{Clock, Options};
 use watchkeeper_storage::{Commit, Memory, Storage};
 use watchkeeper_supervision::Supervisor;

@@ -12,15 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use watchkeeper_apiserver::front::{
-    Certificates, ClientCertificates, Front, Limits, Options, Tokens, private_file, raise_open_files,
-};
+use watchkeeper_apiserver::authentication::{ClientCertificates, Credentials, Options, Tokens, listen};
+use watchkeeper_apiserver::front::{Limits, Listener, Tls, TlsFiles, private_file, raise_open_files};
 use watchkeeper_apiserver::{AccountTokens, ApiServer, Authorization, Options as ServerOptions};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage};
 
 use crate::failure::Failure;
 use crate::host;
-use crate::stopping::{Signals, until_stopped};
+use crate::stopping::{Signals, Sockets, until_stopped};
 use crate::{caution, duration, logging};
 use flags::{Line, Values};
 
@@ -156,16 +155,20 @@ impl Settings {
             if !self.listen.ip().is_unspecified() {
                 names.push(self.listen.ip().to_string());
             }
-            Certificates::create_files(&self.certificate, &self.key, &names).map_err(Failure::running)?;
-        }
-        let certificates =
-            Certificates::files(&self.certificate, &self.key, self.client_authorities.as_deref())
+            Credentials::create_server_files(&self.certificate, &self.key, &names)
                 .map_err(Failure::running)?;
+        }
+        let tls = Tls::files(TlsFiles {
+            certificate: self.certificate.clone(),
+            key: self.key.clone(),
+            client_authorities: self.client_authorities.clone(),
+        });
+        let tls = tls.map_err(Failure::running)?;
         self.warn_of_exposed_files();
         let storage = self.storage()?;
         watchkeeper_memory::start_trimming().map_err(Failure::running)?;
         let runtime = host::runtime()?;
-        runtime.block_on(self.serve(Arc::clone(&storage), certificates, options, start))?;
+        runtime.block_on(self.serve(Arc::clone(&storage), tls, options, start))?;
         // Tasks first: the storage closes when the last of them lets go of it.
         runtime.shutdown_timeout(Duration::from_secs(1));
         drop(storage);
@@ -240,7 +243,7 @@ impl Settings {
     async fn serve(
         &self,
         storage: Arc<dyn Storage>,
-        certificates: Certificates,
+        tls: Tls,
         options: ServerOptions,
         start: Instant,
     ) -> Result<(), Failure> {
@@ -249,21 +252,21 @@ impl Settings {
         let clock = options.clock.clone();
         let server = Arc::new(ApiServer::start(storage, options).await.map_err(Failure::running)?);
         let accounts = server.account_authenticator();
+        let listener = Listener::bind(self.listen).map_err(Failure::running)?;
+        let listening = listener.address();
         let options = Options {
-            https: self.listen,
+            https: (listener, tls),
             http: None,
-            names: self.names.clone(),
             authenticators: vec![Box::new(ClientCertificates), Box::new(tokens), Box::new(accounts)],
             limits: Limits::of_files(raise_open_files()),
             clock,
         };
-        let front = Front::start(options, certificates, server.clone()).await.map_err(Failure::running)?;
-        server.show_connections(&front.connection_counts());
-        let listening = front.https_address();
+        let front = listen(options, Arc::clone(&server)).map_err(Failure::running)?;
+        server.show_access(front.metrics());
         let advertised = SocketAddr::new(self.advertise.unwrap_or(listening.ip()), listening.port());
         server.advertise(Some(advertised)).await.map_err(Failure::running)?;
         tracing::info!("ready in {} ms: https://{listening}", start.elapsed().as_millis());
-        until_stopped(&mut signals, &server, front, GRACE).await;
+        until_stopped(&mut signals, &server, front, Sockets::Closed, GRACE).await;
         Ok(())
     }
 }

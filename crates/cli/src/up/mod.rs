@@ -6,19 +6,20 @@ mod folder;
 mod git_index;
 mod screen;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use watchkeeper_apiserver::front::{Credentials, Drained, Kubeconfig, Limits, Tokens, raise_open_files};
+use watchkeeper_apiserver::authentication::{Credentials, Kubeconfig, Tokens};
+use watchkeeper_apiserver::front::{Drained, Limits, raise_open_files};
 use watchkeeper_apiserver::{AccountTokens, Options};
 use watchkeeper_storage::{self as storage, Embedded, Storage};
 
 use crate::failure::Failure;
-use crate::host::{self, Host, Plan};
+use crate::host::{self, Host, Plan, Socket};
 use crate::stopping::Signals;
 use crate::{caution, logging};
 use crew::Crew;
@@ -96,7 +97,7 @@ impl Up {
             tokens: Tokens::new(),
             accounts: AccountTokens::load_or_create(Some(&secrets)).map_err(Failure::running)?,
             options: Options::default(),
-            https: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), self.port.unwrap_or_else(usual_port)),
+            https: Socket::Address((Ipv4Addr::LOCALHOST, self.port.unwrap_or_else(usual_port)).into()),
             http: None,
             limits: Limits::of_files(raise_open_files()),
             names: Vec::new(),

@@ -96,7 +96,7 @@ impl Manager {
         let clusters = connect(&self.name, &transport, &self.clusters, &metrics);
         let stopping = CancellationToken::new();
         let (live, ready) = checks(self.checks, &stopping, &metrics.supervisor);
-        let server = serve(self.address, &live, &ready, &metrics).await?;
+        let server = serve(self.address, &live, &ready, &metrics)?;
 
         let term = Term::default();
         let guarded = match self.election {
@@ -238,7 +238,7 @@ fn recovered(supervisor: &Supervisor) -> Result<(), String> {
     Err(format!("panicked again and again: {}", names.join(", ")))
 }
 
-async fn serve(
+fn serve(
     address: Option<SocketAddr>,
     live: &Checks,
     ready: &Checks,
@@ -246,7 +246,7 @@ async fn serve(
 ) -> Result<Option<Server>, StartError> {
     let Some(address) = address else { return Ok(None) };
     let pages = Pages { live: live.clone(), ready: ready.clone(), metrics: metrics.clone() };
-    let server = Server::start(address, pages).await;
+    let server = Server::start(address, pages);
     server.map(Some).map_err(|error| StartError::Address { address, error })
 }
 

@@ -1,0 +1,81 @@
+use watchkeeper_supervision::Supervisor;
+
+#[cfg(feature = "tls")]
+use crate::Tls;
+use crate::front::{Endpoint, Protocol};
+use crate::{AccessMetrics, Deadlines, Error, Front, Limits, Listener, Service};
+
+/// What a [`Front`] is made of before it listens; from [`Front::builder`].
+#[must_use = "it does nothing until it is started"]
+pub struct Builder {
+    pub(crate) service: Box<dyn Service>,
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) limits: Limits,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) metrics: AccessMetrics,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) task: String,
+}
+
+impl Builder {
+    pub(crate) fn new(service: Box<dyn Service>) -> Self {
+        Self {
+            service,
+            endpoints: Vec::new(),
+            limits: Limits::default(),
+            deadlines: Deadlines::default(),
+            metrics: AccessMetrics::default(),
+            supervisor: Supervisor::default(),
+            task: "listener".into(),
+        }
+    }
+
+    /// Serves HTTPS on a listener: HTTP/2 and HTTP/1.1.
+    #[cfg(feature = "tls")]
+    pub fn https(mut self, listener: Listener, tls: Tls) -> Self {
+        self.endpoints
+            .push(Endpoint { listener: listener.or_named("https"), protocol: Protocol::Https(tls) });
+        self
+    }
+
+    /// Serves HTTP/1.1 without TLS on a listener. What is sent can be read on the way.
+    pub fn http(mut self, listener: Listener) -> Self {
+        self.endpoints.push(Endpoint { listener: listener.or_named("http"), protocol: Protocol::Http });
+        self
+    }
+
+    /// How many connections there may be, and of whom. Default: as many as this process can have.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// How long clients may take.
+    pub fn deadlines(mut self, deadlines: Deadlines) -> Self {
+        self.deadlines = deadlines;
+        self
+    }
+
+    /// Where to count. Default: where nobody looks.
+    pub fn metrics(mut self, metrics: &AccessMetrics) -> Self {
+        self.metrics = metrics.clone();
+        self
+    }
+
+    /// What watches over the tasks of the front, and counts panics. A service that reports its health gives its own.
+    pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
+        self.supervisor = supervisor;
+        self
+    }
+
+    /// What the supervisor calls the task that takes connections. Default: `listener`.
+    pub fn task(mut self, name: impl Into<String>) -> Self {
+        self.task = name.into();
+        self
+    }
+
+    /// Listens. To be called in a tokio runtime with time and I/O.
+    pub fn start(self) -> Result<Front, Error> {
+        Front::start(self)
+    }
+}

@@ -1,0 +1,284 @@
+use std::future::poll_fn;
+use std::net::SocketAddr;
+#[cfg(feature = "http2")]
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use http::Extensions;
+use hyper::server::conn::http1;
+#[cfg(feature = "http2")]
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+#[cfg(feature = "tls")]
+use crate::Tls;
+use crate::connection_state::{Idle, Over};
+use crate::connections::Connection;
+use crate::exchange::{Client, Shared, exchange};
+use crate::fair_socket::FairSocket;
+use crate::front::Protocol;
+use crate::metrics::Dropped;
+use crate::stall::StallTimeout;
+use crate::{Deadlines, Peer};
+
+/// HTTP/2: how often, and for how long, a client is asked whether it is there.
+#[cfg(feature = "http2")]
+const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
+/// After an answer that came before the end of its request, how long and how much the client may go on sending.
+/// Closing on unread bytes makes a reset, and clients that get one may never see the answer.
+const LINGER: (Duration, usize) = (Duration::from_secs(1), 8 << 20);
+/// How long saying goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// All headers of a request. What fits is decided by the path: the longest that can be parsed has 64 KiB.
+const HEADER_BYTES: usize = 128 << 10;
+/// How much a client may send ahead of what is read, for one request and for all of a connection. One whole body, and
+/// a few of them. What we send is limited by the windows of the client.
+#[cfg(feature = "http2")]
+const WINDOWS: (u32, u32) = (1 << 20, 8 << 20);
+/// How many requests of an HTTP/2 connection take their first step at a time.
+#[cfg(feature = "http2")]
+const STARTING: usize = 4;
+/// How much of a response waits in memory for a client that does not read, per stream.
+#[cfg(feature = "http2")]
+const SEND_BUFFER: usize = 256 << 10;
+
+/// Serves one connection until it ends: by the client, by a failure, or because of the shutdown.
+pub(crate) async fn serve(
+    stream: TcpStream,
+    peer: SocketAddr,
+    connection: Connection,
+    protocol: Protocol,
+    shared: Arc<Shared>,
+    streams: TaskTracker,
+) {
+    if let Err(error) = tune(&stream) {
+        tracing::debug!(%error, "the client is gone before it was served");
+        return;
+    }
+    let stream = FairSocket(StallTimeout::new(stream));
+    let peer = Peer::new(peer, Arc::clone(connection.place()), shared.shutdown.clone());
+    match protocol {
+        Protocol::Http => {
+            drop(streams); // only HTTP/2 has any
+            http1(stream, client(shared, connection, peer)).await;
+        }
+        #[cfg(feature = "tls")]
+        Protocol::Https(tls) => serve_tls(stream, peer, connection, &tls, shared, streams).await,
+    }
+}
+
+#[cfg(feature = "tls")]
+async fn serve_tls(
+    stream: FairSocket<StallTimeout<TcpStream>>,
+    peer: Peer,
+    connection: Connection,
+    tls: &Tls,
+    shared: Arc<Shared>,
+    streams: TaskTracker,
+) {
+    let handshake = tokio::select! {
+        handshake = timeout(shared.deadlines.handshake, tls.acceptor().accept(stream)) => handshake,
+        () = shared.shutdown.begun() => return,
+        () = connection.evicted() => return,
+    };
+    let stream = match handshake {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => {
+            shared.connections.metrics.handshake_failed();
+            return tracing::debug!(%error, "a TLS handshake failed");
+        }
+        Err(_) => {
+            connection.dropped(Dropped::Handshake);
+            return tracing::debug!("a TLS handshake took too long");
+        }
+    };
+    connection.touch();
+    let session = stream.get_ref().1;
+    let certificates = session.peer_certificates().unwrap_or_default().to_vec();
+    let peer = peer.with_certificates(certificates);
+    match session.alpn_protocol() {
+        #[cfg(feature = "http2")]
+        Some(b"h2") => http2(stream, client(shared, connection, peer), streams).await,
+        _ => {
+            drop(streams);
+            http1(stream, client(shared, connection, peer)).await;
+        }
+    }
+}
+
+/// The client of a connection, which the service hears of.
+fn client(shared: Arc<Shared>, connection: Connection, peer: Peer) -> Arc<Client> {
+    let mut extensions = Extensions::new();
+    shared.service.connected(&peer, &mut extensions);
+    peer.extend(extensions);
+    Arc::new(Client { shared, peer, connection, left_unread: Arc::new(AtomicBool::new(false)) })
+}
+
+/// How long a connection may be idle, if that of somebody who was authenticated may be so for this long.
+fn idle(deadlines: &Deadlines, authenticated: Duration) -> Idle {
+    Idle { first: deadlines.first_request, stranger: deadlines.stranger_idle, authenticated }
+}
+
+/// Small writes leave at once; a client whose machine vanished is noticed within two minutes.
+fn tune(socket: &TcpStream) -> std::io::Result<()> {
+    socket.set_nodelay(true)?;
+    let socket = SockRef::from(socket);
+    let keepalive =
+        TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15));
+    socket.set_tcp_keepalive(&keepalive)?;
+    // Also for one that is there but has stopped reading: what it holds up is memory.
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(Duration::from_secs(120)))?;
+    Ok(())
+}
+
+async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, client: Arc<Client>) {
+    let deadlines = &client.shared.deadlines;
+    let service = service_fn({
+        let client = Arc::clone(&client);
+        move |request| Box::pin(exchange(Arc::clone(&client), request))
+    });
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(deadlines.http1_idle)
+        .max_header_size(HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut closing = false;
+    let ended = loop {
+        tokio::select! {
+            biased;
+            ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break ended,
+            over = client.connection.over(idle(deadlines, deadlines.http1_idle)) => match over {
+                Over::Evicted => return,
+                Over::Idle => {
+                    client.connection.dropped(Dropped::Idle);
+                    break Ok(());
+                }
+            },
+            () = client.shared.shutdown.begun(), if !closing => {
+                closing = true;
+                std::pin::Pin::new(&mut connection).graceful_shutdown();
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection failed");
+    }
+    let mut stream = connection.into_parts().io.into_inner();
+    let goodbye = timeout(GOODBYE, stream.shutdown()).await;
+    if matches!(goodbye, Ok(Ok(()))) && client.left_unread.load(Ordering::Relaxed) {
+        let _ = timeout(LINGER.0, discard(&mut stream)).await; // either way it is closed now
+    }
+}
+
+async fn discard(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<()> {
+    let mut buffer = vec![0; 16 << 10];
+    let mut left = LINGER.1;
+    while left > 0 {
+        match stream.read(&mut buffer).await? {
+            0 => break,
+            count => left = left.saturating_sub(count),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(feature = "http2")]
+async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    client: Arc<Client>,
+    streams: TaskTracker,
+) {
+    let deadlines = &client.shared.deadlines;
+    let service = service_fn({
+        let client = Arc::clone(&client);
+        move |request| exchange(Arc::clone(&client), request)
+    });
+    let connection = http2::Builder::new(Streams { tasks: streams, starting: Arc::new(Semaphore::new(STARTING)) })
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING.0)
+        .keep_alive_timeout(PING.1)
+        .max_concurrent_streams(client.shared.connections.limits().streams)
+        .max_header_list_size(HEADER_BYTES as u32)
+        .initial_stream_window_size(WINDOWS.0)
+        .initial_connection_window_size(WINDOWS.1)
+        .max_send_buf_size(SEND_BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let (mut closing, mut leaving) = (false, false);
+    let ended = loop {
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => break ended,
+            () = farewell(&client), if !closing => {
+                closing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            over = client.connection.over(idle(deadlines, deadlines.http2_idle)), if !leaving => match over {
+                Over::Evicted => return,
+                Over::Idle => {
+                    client.connection.dropped(Dropped::Idle);
+                    leaving = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            },
+            // Who was told to go and does not go, because it never said it was there, is left.
+            () = tokio::time::sleep(GOODBYE), if leaving => {
+                if client.connection.is_idle() {
+                    return;
+                }
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection failed");
+    }
+}
+
+/// Waits until a client is to be told that it should connect anew for its next request. One that has not asked for anything yet when
+/// the front begins to leave may be about to, and is told later.
+#[cfg(feature = "http2")]
+async fn farewell(client: &Client) {
+    client.shared.leaving.cancelled().await;
+    if client.connection.is_fresh() {
+        client.shared.shutdown.begun().await;
+    }
+}
+
+/// Runs the requests of an HTTP/2 connection as tasks that can be waited for.
+///
+/// The first step of a request, up to where it waits for something, is who sends it and whether they may. A client can
+/// send a hundred at once on each of its connections, and their first steps take milliseconds: a few of them at a time, so that
+/// others come in between.
+#[cfg(feature = "http2")]
+#[derive(Clone)]
+struct Streams {
+    tasks: TaskTracker,
+    starting: Arc<Semaphore>,
+}
+
+#[cfg(feature = "http2")]
+impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams {
+    fn execute(&self, stream: F) {
+        let starting = Arc::clone(&self.starting);
+        self.tasks.spawn(async move {
+            let mut stream = pin!(stream);
+            let turn = starting.acquire().await;
+            let first = poll_fn(|cx| Poll::Ready(stream.as_mut().poll(cx))).await;
+            drop(turn);
+            if first.is_pending() {
+                stream.await;
+            }
+        });
+    }
+}

@@ -1,0 +1,515 @@
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::connection_state::ConnectionState;
+use crate::metrics::Dropped;
+use crate::{AccessMetrics, Limits};
+
+/// A stranger of whom something was heard this recently is not closed to make room: its handshake and its first request
+/// may be on their way. Longer than a round trip to the other side of the world.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// The connections of a front, within its [`Limits`].
+///
+/// - A connection that was authenticated is never closed for the sake of another.
+/// - A new connection is let in as long as there are strangers to be closed in its place: at once if one of them has been
+///   silent for 250 ms, otherwise as soon as one has been. Strangers that keep connecting so close each other, and
+///   cannot keep those out who are authenticated within that time.
+/// - From an address with too many strangers of its own, only a stranger of the same address is closed; if none has been
+///   silent for long enough, the new connection is refused. Others do not wait for that.
+/// - An address that has most of the strangers delays only itself: a connection from anywhere else takes the place of one of
+///   them at once, however young. Its own wait, a few at a time; when there are more, the one that has waited for longest is
+///   refused.
+pub(crate) struct Connections {
+    limits: Limits,
+    /// From when the times of events are counted.
+    epoch: Instant,
+    open: Mutex<Open>,
+    /// Told when there may be room again.
+    freed: Notify,
+    /// Those who wait to be let in, in the order in which they came: as many as `waiting_places`. Each is an open file, too.
+    waiting: Mutex<VecDeque<Arc<Notify>>>,
+    waiting_places: usize,
+    pub(crate) metrics: AccessMetrics,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    authenticated: usize,
+    /// How many of those each user has.
+    users: HashMap<String, usize>,
+    strangers: BTreeMap<u64, Arc<ConnectionState>>,
+    /// How many of those each address has; `None` is this machine.
+    addresses: HashMap<Option<IpAddr>, usize>,
+}
+
+/// A connection that was accepted and is let in, or waits for that.
+pub(crate) enum Entry {
+    Admitted(Connection),
+    Waiting { address: Option<IpAddr>, waiting: Waiting },
+}
+
+/// One of those who wait, until this is dropped.
+pub(crate) struct Waiting {
+    connections: Arc<Connections>,
+    /// Told when somebody else is to wait instead.
+    displaced: Arc<Notify>,
+}
+
+/// A connection that counts until this is dropped.
+pub(crate) struct Connection(Arc<Place>);
+
+/// What a connection has among the others, which may outlive it.
+pub(crate) struct Place {
+    id: u64,
+    state: Arc<ConnectionState>,
+    connections: Arc<Connections>,
+    /// The user whose connection it is, once that is known.
+    user: Mutex<Option<String>>,
+}
+
+/// Why a connection is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Full {
+    /// There is no room for it.
+    For(Dropped),
+    /// There may be room then, or when a connection ends.
+    Until(Instant),
+}
+
+impl Connections {
+    pub(crate) fn new(limits: Limits, metrics: AccessMetrics) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            epoch: Instant::now(),
+            open: Mutex::default(),
+            freed: Notify::new(),
+            waiting: Mutex::default(),
+            waiting_places: (limits.connections / 8).max(1),
+            metrics,
+        })
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Takes a connection from `peer` to the address `local` of ours; `None` if there is no room for it. Waits while all
+    /// strangers are too young to be closed and enough others wait already, unless an address is to blame for that.
+    pub(crate) async fn enter(self: &Arc<Self>, peer: SocketAddr, local: Option<IpAddr>) -> Option<Entry> {
+        // Who comes from the address it goes to is on this machine.
+        let address =
+            Some(peer.ip().to_canonical()).filter(|ip| Some(*ip) != local.map(|ip| ip.to_canonical()));
+        loop {
+            let moment = match self.try_admit(address) {
+                Ok(connection) => return Some(Entry::Admitted(connection)),
+                Err(Full::For(reason)) => {
+                    self.metrics.dropped(reason);
+                    return None;
+                }
+                Err(Full::Until(moment)) => moment,
+            };
+            let to_blame = self.open.lock().has_most(address);
+            if let Some(waiting) = self.wait(to_blame) {
+                return Some(Entry::Waiting { address, waiting });
+            }
+            self.room_at(moment).await;
+        }
+    }
+
+    /// Joins those who wait; if there are enough, and `displacing`, instead of the one who has waited for longest.
+    fn wait(self: &Arc<Self>, displacing: bool) -> Option<Waiting> {
+        let mut waiting = self.waiting.lock();
+        if waiting.len() >= self.waiting_places {
+            let longest = if displacing { waiting.pop_front() } else { None };
+            longest?.notify_one();
+        }
+        let displaced = Arc::new(Notify::new());
+        waiting.push_back(Arc::clone(&displaced));
+        Some(Waiting { connections: Arc::clone(self), displaced })
+    }
+
+    /// Waits until there may be room: then, or when a connection ends.
+    async fn room_at(&self, moment: Instant) {
+        tokio::select! {
+            () = sleep_until(moment) => {}
+            () = self.freed.notified() => {}
+        }
+    }
+
+    fn try_admit(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Connection, Full> {
+        let mut open = self.open.lock();
+        let of_address =
+            address.and_then(|_| open.addresses.get(&address)).copied().unwrap_or_default();
+        if of_address >= self.limits.strangers_per_address {
+            self.evict(&mut open, Some(address), GRACE).map_err(|_| Full::For(Dropped::AddressFull))?;
+        }
+        let total = open.authenticated + open.strangers.len();
+        if total >= self.limits.connections || open.strangers.len() >= self.limits.strangers {
+            let most = open.most().filter(|most| *most != address);
+            match (self.evict(&mut open, None, GRACE), most) {
+                (Err(Full::Until(_)), Some(most)) => self.evict(&mut open, Some(most), Duration::ZERO)?,
+                (evicted, _) => evicted?,
+            }
+        }
+        let id = open.next;
+        open.next += 1;
+        let state = Arc::new(ConnectionState::new(address, self.epoch));
+        open.strangers.insert(id, Arc::clone(&state));
+        *open.addresses.entry(address).or_default() += 1;
+        self.metrics.open(&open.counts());
+        let connections = Arc::clone(self);
+        Ok(Connection(Arc::new(Place { id, state, connections, user: Mutex::default() })))
+    }
+
+    /// Closes the stranger of whom nothing was heard for longest, if that is more than `grace`; of those from an address,
+    /// if one is given.
+    fn evict(
+        &self,
+        open: &mut Open,
+        address: Option<Option<IpAddr>>,
+        grace: Duration,
+    ) -> Result<(), Full> {
+        loop {
+            let candidates = open
+                .strangers
+                .iter()
+                .filter(|(_, state)| address.is_none_or(|address| state.address == address));
+            let Some((id, last)) =
+                candidates.map(|(id, state)| (*id, state.last())).min_by_key(|(_, last)| *last)
+            else {
+                return Err(Full::For(Dropped::Full));
+            };
+            if last + grace > Instant::now() {
+                return Err(Full::Until(last + grace));
+            }
+            // If it is used at this moment, another one is the oldest.
+            if open.strangers.get(&id).is_some_and(|state| state.evict(last)) {
+                open.forget(id);
+                self.metrics.dropped(Dropped::Evicted);
+                self.metrics.open(&open.counts());
+                return Ok(());
+            }
+        }
+    }
+
+    /// Closes a stranger, however young, because files have run out. False if there are none.
+    pub(crate) fn make_room(&self) -> bool {
+        self.evict(&mut self.open.lock(), None, Duration::ZERO).is_ok()
+    }
+}
+
+impl Open {
+    /// Removes a stranger.
+    fn forget(&mut self, id: u64) -> bool {
+        let Some(state) = self.strangers.remove(&id) else { return false };
+        release(&mut self.addresses, &state.address);
+        true
+    }
+
+    /// Whether more than half of the strangers are from an address.
+    fn has_most(&self, address: Option<IpAddr>) -> bool {
+        self.addresses.get(&address).is_some_and(|count| count * 2 > self.strangers.len())
+    }
+
+    /// The address that more than half of the strangers are from.
+    fn most(&self) -> Option<Option<IpAddr>> {
+        self.addresses.keys().copied().find(|address| self.has_most(*address))
+    }
+
+    fn counts(&self) -> [usize; 2] {
+        [self.authenticated, self.strangers.len()]
+    }
+}
+
+fn release<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+impl Entry {
+    /// The connection, once it is let in; `None` if there is no room for it any more.
+    pub(crate) async fn admitted(self) -> Option<Connection> {
+        let (address, waiting) = match self {
+            Self::Admitted(connection) => return Some(connection),
+            Self::Waiting { address, waiting } => (address, waiting),
+        };
+        let connections = &waiting.connections;
+        loop {
+            match connections.try_admit(address) {
+                Ok(connection) => return Some(connection),
+                Err(Full::For(reason)) => {
+                    connections.metrics.dropped(reason);
+                    return None;
+                }
+                Err(Full::Until(moment)) => tokio::select! {
+                    () = connections.room_at(moment) => {}
+                    () = waiting.displaced.notified() => {
+                        connections.metrics.dropped(Dropped::AddressFull);
+                        return None;
+                    }
+                },
+            }
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.connections.waiting.lock().retain(|other| !Arc::ptr_eq(other, &self.displaced));
+    }
+}
+
+impl Place {
+    /// Notes whose connection this is. If that is somebody who has not too many connections already, it is not a stranger's
+    /// from now on.
+    pub(crate) fn authenticated(&self, user: &str) {
+        if self.state.is_authenticated() {
+            return;
+        }
+        let connections = &self.connections;
+        let mut open = connections.open.lock();
+        let count = open.users.get(user).copied().unwrap_or_default();
+        // One that was forgotten has ended, has been evicted, or was authenticated by another of its requests.
+        if count >= connections.limits.connections_per_user || !open.forget(self.id) {
+            return;
+        }
+        self.state.authenticate();
+        open.authenticated += 1;
+        *open.users.entry(user.to_owned()).or_default() += 1;
+        *self.user.lock() = Some(user.to_owned());
+        connections.metrics.open(&open.counts());
+        drop(open);
+        connections.freed.notify_one();
+    }
+
+    /// Counts the end of this connection.
+    pub(crate) fn dropped(&self, reason: Dropped) {
+        self.connections.metrics.dropped(reason);
+    }
+}
+
+impl Connection {
+    pub(crate) fn place(&self) -> &Arc<Place> {
+        &self.0
+    }
+}
+
+impl Deref for Connection {
+    type Target = Place;
+
+    fn deref(&self) -> &Place {
+        &self.0
+    }
+}
+
+impl Deref for Place {
+    type Target = Arc<ConnectionState>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.state
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let Place { id, connections, user, .. } = &*self.0;
+        let mut open = connections.open.lock();
+        match user.lock().take() {
+            Some(user) => {
+                open.authenticated = open.authenticated.saturating_sub(1);
+                release(&mut open.users, &user);
+            }
+            None => {
+                open.forget(*id);
+            }
+        }
+        connections.metrics.open(&open.counts());
+        drop(open);
+        connections.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: &str = "192.0.2.1";
+
+    fn limits() -> Limits {
+        Limits {
+            connections: 6,
+            strangers: 4,
+            strangers_per_address: 2,
+            connections_per_user: 3,
+            streams: 100,
+            body_bytes: u64::MAX,
+        }
+    }
+
+    async fn admit(connections: &Arc<Connections>, ip: &str) -> Option<Connection> {
+        let peer = SocketAddr::new(ip.parse().unwrap(), 1);
+        connections.enter(peer, Some(HERE.parse().unwrap())).await?.admitted().await
+    }
+
+    async fn is_evicted(connection: &Connection) -> bool {
+        tokio::time::timeout(Duration::ZERO, connection.evicted()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_stranger_that_was_silent_for_longest_makes_room() {
+        let connections = Connections::new(limits(), AccessMetrics::default());
+        let mut open = Vec::new();
+        for _ in 0..4 {
+            open.push(admit(&connections, HERE).await.unwrap());
+            tokio::time::advance(GRACE).await;
+        }
+        open[0].touch();
+        let before = Instant::now();
+        let _fifth = admit(&connections, HERE).await.unwrap();
+        assert_eq!(before, Instant::now(), "nobody had to wait");
+        assert!(!is_evicted(&open[0]).await, "something was heard of it");
+        assert!(is_evicted(&open[1]).await);
+        assert!(!is_evicted(&open[2]).await && !is_evicted(&open[3]).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn strangers_that_are_young_are_waited_for() {
+        let connections = Connections::new(limits(), AccessMetrics::default());
+        let mut open = Vec::new();
+        for _ in 0..4 {
+            open.push(admit(&connections, HERE).await.unwrap());
+        }
+        let before = Instant::now();
+        let _fifth = admit(&connections, HERE).await.unwrap();
+        assert!(before.elapsed() >= GRACE && before.elapsed() < GRACE * 2, "{:?}", before.elapsed());
+        assert!(is_evicted(&open[0]).await);
+        // One that ends, or is authenticated, makes room at once.
+        let before = Instant::now();
+        let waiting = tokio::spawn({
+            let connections = Arc::clone(&connections);
+            async move { admit(&connections, HERE).await.unwrap() }
+        });
+        tokio::task::yield_now().await;
+        open[1].authenticated("admin");
+        let sixth = waiting.await.unwrap();
+        assert_eq!(before, Instant::now());
+        drop(sixth);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_authenticated_connection_is_never_closed_for_another() {
+        let connections = Connections::new(limits(), AccessMetrics::default());
+        let mut known = Vec::new();
+        for user in ["a", "a", "a", "b", "b"] {
+            let connection = admit(&connections, HERE).await.unwrap();
+            connection.authenticated(user);
+            known.push(connection);
+        }
+        // One place is left, and strangers take it from each other.
+        for _ in 0..20 {
+            tokio::time::advance(GRACE * 2).await;
+            assert!(admit(&connections, HERE).await.is_some());
+        }
+        let last = admit(&connections, HERE).await.unwrap();
+        last.authenticated("c");
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        assert!(admit(&connections, HERE).await.is_none(), "all places are taken by the authenticated");
+        for connection in &known {
+            assert!(!is_evicted(connection).await);
+        }
+        drop(known);
+        assert!(admit(&connections, HERE).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_with_too_many_strangers_takes_the_place_of_its_own() {
+        let connections = Connections::new(limits(), AccessMetrics::default());
+        let elsewhere = admit(&connections, "198.51.100.7").await.unwrap();
+        tokio::time::advance(GRACE).await;
+        let first = admit(&connections, "203.0.113.9").await.unwrap();
+        let second = admit(&connections, "203.0.113.9").await.unwrap();
+        let before = Instant::now();
+        assert!(admit(&connections, "203.0.113.9").await.is_none(), "its others are too young");
+        assert_eq!(before, Instant::now());
+        tokio::time::advance(GRACE).await;
+        let third = admit(&connections, "203.0.113.9").await.unwrap();
+        assert!(is_evicted(&first).await && !is_evicted(&elsewhere).await && !is_evicted(&second).await);
+        second.authenticated("admin");
+        assert!(admit(&connections, "203.0.113.9").await.is_some(), "the authenticated do not count");
+        drop(third);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_of_a_user_with_too_many_count_as_those_of_strangers() {
+        let connections = Connections::new(limits(), AccessMetrics::default());
+        let mut open = Vec::new();
+        for _ in 0..6 {
+            let connection = admit(&connections, HERE).await.unwrap();
+            connection.authenticated("greedy");
+            open.push(connection);
+        }
+        assert_eq!(connections.open.lock().counts(), [3, 3]);
+        tokio::time::advance(GRACE).await;
+        let other = admit(&connections, HERE).await.unwrap();
+        other.authenticated("modest");
+        assert!(other.is_authenticated());
+        drop(open);
+        assert_eq!(connections.open.lock().counts(), [1, 0]);
+        drop(other);
+        let open = connections.open.lock();
+        assert!(open.users.is_empty() && open.addresses.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_has_most_of_the_strangers_delays_only_itself() {
+        let connections = Connections::new(limits(), AccessMetrics::default());
+        let mut crowd = Vec::new();
+        for _ in 0..4 {
+            crowd.push(admit(&connections, HERE).await.unwrap());
+        }
+        let before = Instant::now();
+        let peer = SocketAddr::new(HERE.parse().unwrap(), 1);
+        let enter = || connections.enter(peer, Some(HERE.parse().unwrap()));
+        let first = enter().await.unwrap();
+        assert!(matches!(first, Entry::Waiting { .. }), "one of them may wait");
+        let waiting = enter().await.unwrap();
+        assert!(first.admitted().await.is_none(), "and no more than one");
+        let other = admit(&connections, "198.51.100.7").await.unwrap();
+        assert_eq!(before, Instant::now(), "nobody else had to wait");
+        assert!(is_evicted(&crowd[0]).await && !is_evicted(&crowd[1]).await);
+        other.authenticated("admin");
+        assert!(waiting.admitted().await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_not_told_apart_stays_a_stranger() {
+        let connections = Connections::new(limits(), AccessMetrics::default());
+        let connection = admit(&connections, HERE).await.unwrap();
+        assert!(!connection.is_authenticated());
+        assert!(connections.make_room() && is_evicted(&connection).await);
+        assert!(!connections.make_room());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_has_ended_is_nobodys() {
+        let connections = Connections::new(limits(), AccessMetrics::default());
+        let connection = admit(&connections, HERE).await.unwrap();
+        let place = Arc::clone(connection.place());
+        drop(connection);
+        place.authenticated("late");
+        assert_eq!(connections.open.lock().counts(), [0, 0]);
+    }
+}

@@ -1,0 +1,198 @@
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
+use http::{Method, StatusCode, Version};
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
+use watchkeeper_supervision::Supervisor;
+
+use crate::connection_state::Run;
+use crate::connections::{Connection, Connections};
+use crate::service::plain;
+use crate::{Body, BodyError, Deadlines, Peer, Response, Service, Shutdown};
+
+/// The target of the access log: one event of level `DEBUG` for each request, with its method, path, code and duration.
+pub const ACCESS_LOG: &str = "watchkeeper_front::access";
+
+/// Among the extensions of a response: who asked, for the access log.
+#[derive(Clone, Debug)]
+pub struct LogUser(pub String);
+
+/// What all connections of a front have in common.
+pub(crate) struct Shared {
+    pub(crate) service: Box<dyn Service>,
+    pub(crate) shutdown: Shutdown,
+    /// No more connections are accepted, and clients are told to go elsewhere.
+    pub(crate) leaving: CancellationToken,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) supervisor: Supervisor,
+    /// What the tasks are called that take connections.
+    pub(crate) task: String,
+}
+
+/// What the requests of one connection have in common.
+pub(crate) struct Client {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) peer: Peer,
+    pub(crate) connection: Connection,
+    /// Whether a request was answered without its body being read to the end.
+    pub(crate) left_unread: Arc<AtomicBool>,
+}
+
+/// One request and its answer: ask the service, count, write the access log.
+pub(crate) async fn exchange(
+    client: Arc<Client>,
+    request: http::Request<Incoming>,
+) -> Result<http::Response<Delivery>, Infallible> {
+    let running = client.connection.begin();
+    let (is_head, version) = (*request.method() == Method::HEAD, request.version());
+    let begin = Instant::now();
+    // Only what the log needs, and only if there is one. Of the query nothing: it may hold what is nobody's business.
+    let logged = tracing::enabled!(target: ACCESS_LOG, tracing::Level::DEBUG)
+        .then(|| (request.method().clone(), request.uri().path().to_owned()));
+
+    let mut response = call(&client, request).await;
+    let code = response.status().as_u16();
+    client.shared.connections.metrics.answered(code);
+    if let Some((method, path)) = logged {
+        let user = response.extensions_mut().remove::<LogUser>().map(|user| user.0);
+        tracing::debug!(target: ACCESS_LOG, %method, path, code, user, duration = ?begin.elapsed(), "answered");
+    }
+    // HTTP/2 says it for all requests of the connection at once.
+    if version < Version::HTTP_2 && client.shared.leaving.is_cancelled() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    let response = if is_head { headers_only(response) } else { response };
+    Ok(response.map(|body| Delivery { body, _running: running }))
+}
+
+/// The answer to a HEAD: as long as that to a GET would be, if that is known, but without its content. HTTP/2 clients end
+/// a connection on which they get content they did not ask for.
+fn headers_only(response: Response) -> Response {
+    let (mut head, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact().filter(|length| *length > 0) {
+        head.headers.entry(CONTENT_LENGTH).or_insert(length.into());
+    }
+    Response::from_parts(head, Body::empty())
+}
+
+async fn call(client: &Client, mut request: http::Request<Incoming>) -> Response {
+    request.extensions_mut().insert(client.peer.clone());
+    let limit = client.shared.connections.limits().body_bytes;
+    let is_too_large = request.body().size_hint().lower() > limit;
+    let request = request.map(|incoming| match incoming.is_end_stream() {
+        true => Body::empty(),
+        false => Body::boxed(Upload {
+            incoming,
+            left: limit,
+            limit,
+            stall: (client.shared.deadlines.body_stall, None),
+            left_unread: Arc::clone(&client.left_unread),
+        }),
+    });
+    if is_too_large {
+        return plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large\n");
+    }
+    let answer = async { client.shared.service.call(request).await };
+    // A panic is the end of this request, not of the others on its connection.
+    AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|_| {
+        client.shared.supervisor.panicked("request", None);
+        client.shared.service.panicked()
+    })
+}
+
+/// The body of a request, on its way in.
+struct Upload {
+    incoming: Incoming,
+    /// How many bytes may come, and how many more.
+    limit: u64,
+    left: u64,
+    /// How long we wait for the client, and the timer that runs while we do.
+    stall: (Duration, Option<Pin<Box<Sleep>>>),
+    left_unread: Arc<AtomicBool>,
+}
+
+impl Upload {
+    fn within_limit(&mut self, frame: hyper::Result<Frame<Bytes>>) -> Result<Frame<Bytes>, BodyError> {
+        let frame = frame.map_err(|error| BodyError::Interrupted(error.to_string()))?;
+        let length = frame.data_ref().map_or(0, |data| data.len() as u64);
+        match self.left.checked_sub(length) {
+            Some(left) => self.left = left,
+            None => {
+                return Err(BodyError::TooLarge { limit: usize::try_from(self.limit).unwrap_or(usize::MAX) });
+            }
+        }
+        Ok(frame)
+    }
+}
+
+impl http_body::Body for Upload {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.incoming).poll_frame(cx) {
+            self.stall.1 = None;
+            return Poll::Ready(frame.map(|frame| self.within_limit(frame)));
+        }
+        let (patience, timer) = &mut self.stall;
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(*patience)));
+        timer.as_mut().poll(cx).map(|()| Some(Err(BodyError::Stalled)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if !self.incoming.is_end_stream() {
+            self.left_unread.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The body of a response, on its way out: as long as it is, the request counts as running.
+pub(crate) struct Delivery {
+    body: Body,
+    _running: Run,
+}
+
+impl http_body::Body for Delivery {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

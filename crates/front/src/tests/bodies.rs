@@ -1,0 +1,38 @@
+//! The limit to what a request may carry, whatever the service does.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+
+fn limited() -> Server {
+    Server::limited(Limits { body_bytes: 1000, ..Limits::default() })
+}
+
+#[tokio::test]
+async fn a_body_that_announces_too_much_is_refused_before_the_service_hears_of_it() {
+    let server = limited();
+    for alpn in BOTH {
+        for (size, code, answer) in [(1000, 200, "1000"), (1001, 413, "the body is too large\n")] {
+            let request = http::Request::post("https://localhost/read").header("host", "localhost");
+            let request = request.body(Full::from(vec![b'x'; size])).unwrap();
+            let response = server.client(alpn).await.send(request).await.unwrap();
+            assert_eq!((response.status().as_u16(), text(response).await.as_str()), (code, answer), "{alpn}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_a_length_breaks_off_at_the_limit() {
+    let server = limited();
+    let mut socket = TcpStream::connect(server.http).await.unwrap();
+    let head =
+        "POST /read HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+    socket.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..3 {
+        socket.write_all(format!("190\r\n{}\r\n", "x".repeat(400)).as_bytes()).await.unwrap();
+    }
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).await.unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.ends_with("too large"), "{answer}");
+}
