@@ -20,8 +20,8 @@ use watchkeeper_schema::{MAX_TREE, Weight};
 use watchkeeper_storage::Entry;
 
 use crate::aside::Aside;
-use crate::failure::Failure;
 use crate::dispatch::MAX_REQUEST_BYTES;
+use crate::failure::Failure;
 use crate::front::{Body, BodyError};
 use crate::record::Record;
 

@@ -204,16 +204,17 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let client = Arc::clone(&client);
         move |request| exchange(Arc::clone(&client), request)
     });
-    let connection = http2::Builder::new(Streams { tasks: streams, starting: Arc::new(Semaphore::new(STARTING)) })
-        .timer(TokioTimer::new())
-        .keep_alive_interval(PING.0)
-        .keep_alive_timeout(PING.1)
-        .max_concurrent_streams(client.shared.connections.limits().streams)
-        .max_header_list_size(HEADER_BYTES as u32)
-        .initial_stream_window_size(WINDOWS.0)
-        .initial_connection_window_size(WINDOWS.1)
-        .max_send_buf_size(SEND_BUFFER)
-        .serve_connection(TokioIo::new(stream), service);
+    let connection =
+        http2::Builder::new(Streams { tasks: streams, starting: Arc::new(Semaphore::new(STARTING)) })
+            .timer(TokioTimer::new())
+            .keep_alive_interval(PING.0)
+            .keep_alive_timeout(PING.1)
+            .max_concurrent_streams(client.shared.connections.limits().streams)
+            .max_header_list_size(HEADER_BYTES as u32)
+            .initial_stream_window_size(WINDOWS.0)
+            .initial_connection_window_size(WINDOWS.1)
+            .max_send_buf_size(SEND_BUFFER)
+            .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let (mut closing, mut leaving) = (false, false);
     let ended = loop {

@@ -147,8 +147,7 @@ impl Connections {
 
     fn try_admit(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Connection, Full> {
         let mut open = self.open.lock();
-        let of_address =
-            address.and_then(|_| open.addresses.get(&address)).copied().unwrap_or_default();
+        let of_address = address.and_then(|_| open.addresses.get(&address)).copied().unwrap_or_default();
         if of_address >= self.limits.strangers_per_address {
             self.evict(&mut open, Some(address), GRACE).map_err(|_| Full::For(Dropped::AddressFull))?;
         }
@@ -172,12 +171,7 @@ impl Connections {
 
     /// Closes the stranger of whom nothing was heard for longest, if that is more than `grace`; of those from an address,
     /// if one is given.
-    fn evict(
-        &self,
-        open: &mut Open,
-        address: Option<Option<IpAddr>>,
-        grace: Duration,
-    ) -> Result<(), Full> {
+    fn evict(&self, open: &mut Open, address: Option<Option<IpAddr>>, grace: Duration) -> Result<(), Full> {
         loop {
             let candidates = open
                 .strangers
