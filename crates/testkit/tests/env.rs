@@ -10,7 +10,7 @@ use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Api, Client, Config, Error};
 use kube_core::params::{DeleteParams, ListParams, PostParams, WatchParams};
-use kube_core::{ApiResource, DynamicObject, GroupVersionKind, ResourceExt, WatchEvent};
+use kube_core::{ApiResource, CustomResourceExt, DynamicObject, GroupVersionKind, ResourceExt, WatchEvent};
 use serde_json::json;
 use watchkeeper_testkit::fixtures::{self, Widget};
 use watchkeeper_testkit::{Fate, Outcome, TestEnv, consistently, eventually};
