@@ -1,5 +1,9 @@
 use std::os::unix::fs::PermissionsExt;
 
+use bytes::Bytes;
+use http_body_util::Full;
+
+use super::client::PATIENCE;
 use super::*;
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
-use watchkeeper_front::{Body, Front, Limits, Listener, Request, Response, Tls, TlsFiles, pem};
+use watchkeeper_front::{Front, Limits, Listener, Request, Response, Tls, TlsFiles, pem};
 
 use self::client::{BOTH, Client, get, text};
 use super::*;
