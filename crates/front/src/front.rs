@@ -197,7 +197,7 @@ async fn follow_files(tls: Tls, shared: Arc<Shared>) {
                 Ok(Ok(false)) => {}
                 Ok(Ok(true)) => tracing::info!("new certificates are in use"),
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "new certificates cannot be used; the old ones stay")
+                    tracing::warn!(%error, "new certificates cannot be used; the old ones stay");
                 }
                 Err(_) => shared.supervisor.panicked("certificates", None),
             }

@@ -62,7 +62,8 @@ pub mod private_file;
 mod service;
 mod shutdown;
 mod stall;
-#[cfg(all(test, feature = "http2"))]
+#[cfg(test)]
+#[cfg(feature = "http2")]
 mod tests;
 #[cfg(feature = "tls")]
 mod tls;

@@ -98,7 +98,8 @@ impl AccessMetrics {
         self.handshake_failures.inc();
     }
 
-    #[cfg(all(test, feature = "http2"))]
+    #[cfg(test)]
+    #[cfg(feature = "http2")]
     pub(crate) fn dropped_so_far(&self, reason: Dropped) -> u64 {
         self.dropped.get_or_create(&reason.label()).get()
     }

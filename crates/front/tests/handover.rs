@@ -84,9 +84,10 @@ impl Other {
     }
 }
 
-/// One request on a connection of its own.
-async fn asks_anew(address: SocketAddr) -> String {
+/// One request on a connection of its own, some time after it was opened.
+async fn asks_anew(address: SocketAddr, after: Duration) -> String {
     let mut socket = TcpStream::connect(address).await.expect("refused");
+    tokio::time::sleep(after).await;
     let request = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     socket.write_all(request).await.expect("the connection was closed before it was used");
     let mut answer = String::new();
@@ -129,25 +130,26 @@ async fn no_connection_is_refused_and_no_request_is_lost_while_one_process_takes
 
     let stop = Arc::new(AtomicBool::new(false));
     let mut clients = Vec::new();
-    for number in 0..8 {
+    for number in 0..8_u64 {
         let stop = Arc::clone(&stop);
         clients.push(tokio::spawn(async move {
             let mut seen = Vec::new();
             if number % 2 == 0 {
                 asks_on(address, &stop, &mut seen).await;
             } else {
+                let after = Duration::from_millis(number / 2 * 100);
                 while !stop.load(Ordering::SeqCst) {
-                    seen.push(asks_anew(address).await);
+                    seen.push(asks_anew(address, after).await);
                 }
             }
             seen
         }));
     }
-    while asks_anew(address).await != "1" {}
+    while asks_anew(address, Duration::ZERO).await != "1" {}
     first.process.stdin.as_mut().unwrap().write_all(b"hand over\n").await.unwrap();
     first.says("has handed over").await;
     for _ in 0..20 {
-        assert_eq!(asks_anew(address).await, "2", "the first process is gone");
+        assert_eq!(asks_anew(address, Duration::ZERO).await, "2", "the first process is gone");
     }
     stop.store(true, Ordering::SeqCst);
     for client in clients {

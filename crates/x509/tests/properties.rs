@@ -213,7 +213,7 @@ fn times_that_do_not_exist_are_refused() {
         let whole = certificate(&[], (UNIX_EPOCH, UNIX_EPOCH), &[], false);
         // Both have the same length, so that nothing around them changes.
         let at = whole.windows(good.len()).position(|window| window == good).unwrap();
-        let mut changed = whole.clone();
+        let mut changed = whole;
         changed.splice(at..at + good.len(), der::tagged(tag, text.as_bytes()));
         Certificate::read(&changed).map(|read| read.validity.not_before)
     };

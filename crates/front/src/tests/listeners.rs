@@ -13,7 +13,7 @@ async fn a_socket_that_was_bound_elsewhere_is_served() {
     assert_eq!(client.get("/whoami", None).await.status(), 200);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_on_its_way_is_answered_before_a_front_goes() {
     for alpn in BOTH {
         let server = Server::start().await;
@@ -25,6 +25,8 @@ async fn what_is_on_its_way_is_answered_before_a_front_goes() {
         let shared = Arc::clone(&server.front.shared);
         let leaving = tokio::spawn(server.front.hand_over(PATIENCE));
         until(|| shared.leaving.is_cancelled()).await;
+        // So long may a request be on its way.
+        tokio::time::sleep(Duration::from_secs(1)).await;
         let mut fresh = Client::over(fresh, alpn).await;
         assert_eq!(text(fresh.get("/whoami", None).await).await, "stranger with 0 certificates", "{alpn}");
         server.example.finish.notify_one();
