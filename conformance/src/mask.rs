@@ -117,7 +117,7 @@ impl Mask {
             };
             match (name.as_str(), &mut *value) {
                 ("resourceVersion", Value::String(text))
-                    if text.parse::<u64>().is_ok_and(|version| version > 1) =>
+                    if text.parse::<u64>().is_ok_and(|version| version > 0) =>
                 {
                     *text = match &object {
                         Some(object) => version(self.versions.entry(object.clone()).or_default(), text),

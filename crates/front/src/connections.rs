@@ -1,7 +1,9 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -25,8 +27,8 @@ const GRACE: Duration = Duration::from_millis(250);
 /// - From an address with too many strangers of its own, only a stranger of the same address is closed; if none has been
 ///   silent for long enough, the new connection is refused. Others do not wait for that.
 /// - An address that has most of the strangers delays only itself: a connection from anywhere else takes the place of one of
-///   them at once, however young. Its own wait, a few at a time; when there are more, the one that has waited for longest is
-///   refused.
+///   them at once, however young. Its own wait, a few at a time; when there are more, one that has not sent anything is refused,
+///   or else the one that has waited for longest.
 pub(crate) struct Connections {
     limits: Limits,
     /// From when the times of events are counted.
@@ -35,7 +37,7 @@ pub(crate) struct Connections {
     /// Told when there may be room again.
     freed: Notify,
     /// Those who wait to be let in, in the order in which they came: as many as `waiting_places`. Each is an open file, too.
-    waiting: Mutex<VecDeque<Arc<Notify>>>,
+    waiting: Mutex<VecDeque<Arc<Patience>>>,
     waiting_places: usize,
     pub(crate) metrics: AccessMetrics,
 }
@@ -60,8 +62,15 @@ pub(crate) enum Entry {
 /// One of those who wait, until this is dropped.
 pub(crate) struct Waiting {
     connections: Arc<Connections>,
+    patience: Arc<Patience>,
+}
+
+#[derive(Default)]
+struct Patience {
     /// Told when somebody else is to wait instead.
-    displaced: Arc<Notify>,
+    displaced: Notify,
+    /// Whether something was sent.
+    spoke: AtomicBool,
 }
 
 /// A connection that counts until this is dropped.
@@ -125,16 +134,17 @@ impl Connections {
         }
     }
 
-    /// Joins those who wait; if there are enough, and `displacing`, instead of the one who has waited for longest.
+    /// Joins those who wait; if there are enough, and `displacing`, instead of one of them.
     fn wait(self: &Arc<Self>, displacing: bool) -> Option<Waiting> {
         let mut waiting = self.waiting.lock();
         if waiting.len() >= self.waiting_places {
-            let longest = if displacing { waiting.pop_front() } else { None };
-            longest?.notify_one();
+            let silent = waiting.iter().position(|other| !other.spoke.load(Ordering::Relaxed));
+            let displaced = if displacing { waiting.remove(silent.unwrap_or_default()) } else { None };
+            displaced?.displaced.notify_one();
         }
-        let displaced = Arc::new(Notify::new());
-        waiting.push_back(Arc::clone(&displaced));
-        Some(Waiting { connections: Arc::clone(self), displaced })
+        let patience = Arc::new(Patience::default());
+        waiting.push_back(Arc::clone(&patience));
+        Some(Waiting { connections: Arc::clone(self), patience })
     }
 
     /// Waits until there may be room: then, or when a connection ends.
@@ -234,13 +244,15 @@ fn release<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
 }
 
 impl Entry {
-    /// The connection, once it is let in; `None` if there is no room for it any more.
-    pub(crate) async fn admitted(self) -> Option<Connection> {
+    /// The connection, once it is let in; `None` if there is no room for it any more. `spoke` resolves when its client has sent
+    /// something.
+    pub(crate) async fn admitted(self, spoke: impl Future) -> Option<Connection> {
         let (address, waiting) = match self {
             Self::Admitted(connection) => return Some(connection),
             Self::Waiting { address, waiting } => (address, waiting),
         };
-        let connections = &waiting.connections;
+        let Waiting { connections, patience } = &waiting;
+        let mut spoke = pin!(spoke);
         loop {
             match connections.try_admit(address) {
                 Ok(connection) => return Some(connection),
@@ -250,7 +262,10 @@ impl Entry {
                 }
                 Err(Full::Until(moment)) => tokio::select! {
                     () = connections.room_at(moment) => {}
-                    () = waiting.displaced.notified() => {
+                    _ = &mut spoke, if !patience.spoke.load(Ordering::Relaxed) => {
+                        patience.spoke.store(true, Ordering::Relaxed);
+                    }
+                    () = patience.displaced.notified() => {
                         connections.metrics.dropped(Dropped::AddressFull);
                         return None;
                     }
@@ -262,7 +277,7 @@ impl Entry {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.connections.waiting.lock().retain(|other| !Arc::ptr_eq(other, &self.displaced));
+        self.connections.waiting.lock().retain(|other| !Arc::ptr_eq(other, &self.patience));
     }
 }
 
@@ -355,7 +370,11 @@ mod tests {
 
     async fn admit(connections: &Arc<Connections>, ip: &str) -> Option<Connection> {
         let peer = SocketAddr::new(ip.parse().unwrap(), 1);
-        connections.enter(peer, Some(HERE.parse().unwrap())).await?.admitted().await
+        connections
+            .enter(peer, Some(HERE.parse().unwrap()))
+            .await?
+            .admitted(std::future::pending::<()>())
+            .await
     }
 
     async fn is_evicted(connection: &Connection) -> bool {
@@ -480,12 +499,12 @@ mod tests {
         let first = enter().await.unwrap();
         assert!(matches!(first, Entry::Waiting { .. }), "one of them may wait");
         let waiting = enter().await.unwrap();
-        assert!(first.admitted().await.is_none(), "and no more than one");
+        assert!(first.admitted(std::future::pending::<()>()).await.is_none(), "and no more than one");
         let other = admit(&connections, "198.51.100.7").await.unwrap();
         assert_eq!(before, Instant::now(), "nobody else had to wait");
         assert!(is_evicted(&crowd[0]).await && !is_evicted(&crowd[1]).await);
         other.authenticated("admin");
-        assert!(waiting.admitted().await.is_some());
+        assert!(waiting.admitted(std::future::pending::<()>()).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -252,7 +252,7 @@ async fn take(
                 connections.spawn(async move {
                     let connection = tokio::select! {
                         () = shared.shutdown.begun() => return,
-                        connection = entry.admitted() => connection,
+                        connection = entry.admitted(stream.readable()) => connection,
                     };
                     if let Some(connection) = connection {
                         connection::serve(stream, peer, connection, protocol, shared, streams).await;

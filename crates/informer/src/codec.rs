@@ -71,12 +71,15 @@ pub(crate) fn decode_any<K: Readable>(json: &[u8]) -> Result<AnyValue, String> {
     decode::<K>(json).map(|value| Arc::new(value) as AnyValue)
 }
 
+/// Makes something of JSON, or says why not.
+type OfJson<T> = Box<dyn Fn(&[u8]) -> Result<T, String> + Send + Sync>;
+
 /// A change made to every object before anyone sees it.
 pub(crate) struct Transform {
     /// Decodes and changes.
-    value: Box<dyn Fn(&[u8]) -> Result<AnyValue, String> + Send + Sync>,
+    value: OfJson<AnyValue>,
     /// Decodes, changes and encodes.
-    json: Box<dyn Fn(&[u8]) -> Result<Vec<u8>, String> + Send + Sync>,
+    json: OfJson<Vec<u8>>,
 }
 
 impl Transform {

@@ -20,7 +20,8 @@ pub(super) fn prepare(kind: &Kind, write: Write, new: &mut Fields, old: &Fields)
         Write::Binding => {}
         Write::Resize => resize(new, old),
     }
-    if kind.generation && write != Write::Status && generation::differs(kind, new, old) {
+    let counts = kind.generation && !matches!(write, Write::Status | Write::Binding);
+    if counts && generation::differs(kind, new, old) {
         let before = metadata(old).and_then(|metadata| metadata.get("generation")).and_then(Value::as_i64);
         object(new, "metadata").insert("generation".into(), json!(before.unwrap_or_default() + 1));
     }
