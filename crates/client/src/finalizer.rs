@@ -11,6 +11,9 @@ use crate::known::Known;
 use crate::patch::Patch;
 use crate::write::{Outcome, Written};
 
+/// Gives the operations that change a list of finalizers, of an object of a version; `None` if there are none.
+type Edit<'a> = dyn Fn(&[String], &str) -> Option<Vec<Value>> + Send + Sync + 'a;
+
 impl Client {
     /// Adds a finalizer, unless it is there: the object then stays after a delete until the finalizer is removed.
     ///
@@ -67,7 +70,7 @@ impl Client {
         key: &Key,
         uid: Option<&str>,
         first: AnyValue,
-        edit: &(dyn Fn(&[String], &str) -> Option<Vec<Value>> + Send + Sync),
+        edit: &Edit<'_>,
     ) -> Result<(AnyValue, Outcome), Error> {
         let change = &mut |current: &AnyValue| {
             let meta = known.kind.meta(&**current);

@@ -71,10 +71,10 @@ async fn collect(server: &Server) -> Result<(), Error> {
         {
             let dependents = match work.graph.waits_for(&key) {
                 // It is looked at again when the last of them is gone.
-                Waits::ForDependents => continue,
+                Waits::Dependents => continue,
                 // Those that wait for each other wait for nobody.
-                Waits::ForItself => Vec::new(),
-                Waits::ForNothing => work.graph.dependents_of(&key),
+                Waits::Itself => Vec::new(),
+                Waits::Nothing => work.graph.dependents_of(&key),
             };
             running.push(async move {
                 let judged = judge::judge(server, &key, &dependents);

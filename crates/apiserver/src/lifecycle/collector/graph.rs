@@ -214,17 +214,17 @@ impl Graph {
 
     /// What the object under a key waits for.
     pub(super) fn waits_for(&mut self, key: &str) -> Waits {
-        let Some(object) = self.objects.get(key) else { return Waits::ForNothing };
+        let Some(object) = self.objects.get(key) else { return Waits::Nothing };
         let is_blocked = self.dependents.get(&object.uid).is_some_and(|dependents| dependents.blocking > 0);
         if !is_blocked || !self.is_in_foreground(&object.uid) {
-            return Waits::ForNothing;
+            return Waits::Nothing;
         }
         // A circle that was found may have been broken since.
         if self.circular.contains(key) && self.is_in_circle(key) {
-            return Waits::ForItself;
+            return Waits::Itself;
         }
         self.circular.remove(key);
-        Waits::ForDependents
+        Waits::Dependents
     }
 
     fn is_in_foreground(&self, uid: &str) -> bool {
@@ -279,11 +279,11 @@ impl Graph {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
     /// It does not wait, or for nothing any more.
-    ForNothing,
+    Nothing,
     /// For dependents to be gone.
-    ForDependents,
+    Dependents,
     /// For dependents that wait for it.
-    ForItself,
+    Itself,
 }
 
 /// A search through objects that wait for each other, in one direction.

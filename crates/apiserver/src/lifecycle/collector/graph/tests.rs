@@ -33,7 +33,7 @@ fn chain(order: &[usize]) -> usize {
     for number in order {
         graph.put(&key(*number), &facts(*number, &owners(*number), true));
         let is_last = *number == order.len() - 1;
-        let expected = if is_last { Waits::ForNothing } else { Waits::ForDependents };
+        let expected = if is_last { Waits::Nothing } else { Waits::Dependents };
         assert_eq!(graph.waits_for(&key(*number)), expected);
     }
     graph.cost.get()
@@ -61,7 +61,7 @@ fn an_owner_that_waits_for_thousands_costs_nothing_each_time_it_changes() {
     let before = graph.cost.get();
     for _ in 0..count {
         graph.put(&key(0), &facts(0, &[], true));
-        assert_eq!(graph.waits_for(&key(0)), Waits::ForDependents);
+        assert_eq!(graph.waits_for(&key(0)), Waits::Dependents);
     }
     assert_eq!(graph.cost.get(), before);
     // And each of its dependents, once.
@@ -75,18 +75,18 @@ fn whoever_closes_a_circle_waits_for_itself_until_it_is_broken() {
         let owners = |number: usize| [(number + 2) % 3];
         for number in 0..3 {
             graph.put(&key(number), &facts(number, &owners(number), number != last));
-            assert_ne!(graph.waits_for(&key(number)), Waits::ForItself);
+            assert_ne!(graph.waits_for(&key(number)), Waits::Itself);
         }
         graph.put(&key(last), &facts(last, &owners(last), true));
-        assert_eq!(graph.waits_for(&key(last)), Waits::ForItself);
-        assert_eq!(graph.waits_for(&key(last)), Waits::ForItself, "however often one asks");
+        assert_eq!(graph.waits_for(&key(last)), Waits::Itself);
+        assert_eq!(graph.waits_for(&key(last)), Waits::Itself, "however often one asks");
         // Another member lets go of its owner.
         let other = (last + 1) % 3;
         graph.put(&key(other), &facts(other, &[], true));
-        assert_ne!(graph.waits_for(&key(last)), Waits::ForItself);
+        assert_ne!(graph.waits_for(&key(last)), Waits::Itself);
         // And takes it again.
         graph.put(&key(other), &facts(other, &owners(other), true));
-        assert_eq!(graph.waits_for(&key(other)), Waits::ForItself);
+        assert_eq!(graph.waits_for(&key(other)), Waits::Itself);
     }
 }
 
@@ -97,8 +97,8 @@ fn an_owner_is_released_by_the_last_that_blocks_it() {
     for number in 1..3 {
         graph.put(&key(number), &facts(number, &[0], false));
     }
-    assert_eq!(graph.waits_for(&key(0)), Waits::ForDependents);
+    assert_eq!(graph.waits_for(&key(0)), Waits::Dependents);
     assert!(graph.remove(&key(1), &facts(1, &[0], false)).is_empty());
     assert_eq!(graph.remove(&key(2), &facts(2, &[0], false)), [Box::<str>::from(key(0))]);
-    assert_eq!(graph.waits_for(&key(0)), Waits::ForNothing);
+    assert_eq!(graph.waits_for(&key(0)), Waits::Nothing);
 }
