@@ -30,7 +30,6 @@
 //! | [`queue`] | which key to work on next |
 //! | [`informer`] | a local, indexed copy of what is watched |
 //! | [`sources`] | what can be watched |
-//! | [`schema`] | schemas for fields of custom resources |
 //! | [`vocabulary`] | keys, versions, changes, and the contract of a source |
 
 pub use watchkeeper_client as client;
