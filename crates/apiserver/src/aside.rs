@@ -7,7 +7,9 @@ use std::thread::available_parallelism;
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio_util::task::AbortOnDropHandle;
 
-/// How much less these threads are entitled to a processor: a tenth of what others are, and all that others leave.
+/// How much less these threads are entitled to a processor: a tenth of what others are, and all that others leave. Elsewhere
+/// than on Linux, a priority is the whole process's, and stays.
+#[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
 /// A runtime of its own, of half the processors and with a lower priority, for requests that take milliseconds of computing.
@@ -47,6 +49,7 @@ fn start() -> Option<Runtime> {
         .enable_all()
         .on_thread_start(|| {
             // With the same priority as everything else it works as well, if not as smoothly.
+            #[cfg(target_os = "linux")]
             let _ = rustix::process::nice(NICE);
         })
         .build();

@@ -148,8 +148,8 @@ fn weigh(body: &[u8]) -> Result<usize, watchkeeper_schema::Error> {
     Ok(body.len().saturating_mul(DENSEST).min(MAX_TREE))
 }
 
-/// Does something for as long as it takes; if there is a claim to it, beside the threads that answer others.
-pub(crate) async fn run<F: Future>(claim: Option<Claim<'_>>, mut work: Pin<&mut F>) -> F::Output {
+/// Does something that borrows, and so cannot go to another thread; if there is a claim to it, others go on elsewhere meanwhile.
+pub(crate) async fn run_here<F: Future>(claim: Option<Claim<'_>>, mut work: Pin<&mut F>) -> F::Output {
     if claim.is_none() {
         return work.await;
     }

@@ -101,6 +101,8 @@ impl Rejected {
 /// Counts the requests that run.
 pub(crate) struct InFlight {
     limits: InFlightLimits,
+    /// How many reads of one user are computed at a time.
+    reads_at_a_time: usize,
     running: Mutex<Running>,
 }
 
@@ -131,7 +133,10 @@ struct Counted {
 
 impl InFlight {
     pub(crate) fn new(limits: InFlightLimits) -> Arc<Self> {
-        Arc::new(Self { limits, running: Mutex::default() })
+        // Asking for the processors reads files: once, not for each request.
+        let processors = available_parallelism().map_or(1, NonZero::get);
+        let reads_at_a_time = processors * READS_AT_A_TIME;
+        Arc::new(Self { limits, reads_at_a_time, running: Mutex::default() })
     }
 
     /// Lets a request run, unless too many do.
@@ -155,7 +160,10 @@ impl InFlight {
         running.total[number] += 1;
         let user = match of_user {
             Some(user) => user,
-            None => running.users.entry(identity.user.clone()).or_insert_with(User::new),
+            None => running.users.entry(identity.user.clone()).or_insert_with(|| User {
+                counts: Counts::default(),
+                reads: Arc::new(Semaphore::new(self.reads_at_a_time)),
+            }),
         };
         user.counts[number] += 1;
         let (reads, identity) = (Arc::clone(&user.reads), Arc::clone(identity));
@@ -174,13 +182,6 @@ impl InFlight {
                 (per_user > 0).then_some((usize::MAX, per_user))
             }
         }
-    }
-}
-
-impl User {
-    fn new() -> Self {
-        let processors = available_parallelism().map_or(1, NonZero::get);
-        Self { counts: Counts::default(), reads: Arc::new(Semaphore::new(processors * READS_AT_A_TIME)) }
     }
 }
 
@@ -258,7 +259,7 @@ mod tests {
         } {
             turns.push(turn);
         }
-        assert_eq!(turns.len() % READS_AT_A_TIME, 0);
+        assert_eq!(turns.len(), in_flight.reads_at_a_time);
         assert!(is_their_turn(&in_flight.enter(Class::ReadOnly, &joe).unwrap()).await.is_some());
         let write = in_flight.enter(Class::Mutating, &jane).unwrap();
         assert!(write.turn().await.is_none(), "writes have no turns");

@@ -34,6 +34,7 @@ mod dispatch;
 mod documents;
 mod failure;
 mod filter;
+mod following;
 mod gzip;
 mod health;
 mod in_flight;

@@ -112,12 +112,15 @@ impl Body {
 }
 
 /// A body, and what is dropped with it.
-struct Accompanied<T> {
-    body: UnsyncBoxBody<Bytes, BodyError>,
-    _companion: T,
+pub(crate) struct Accompanied<B, T> {
+    pub(crate) body: B,
+    pub(crate) _companion: T,
 }
 
-impl<T: Unpin> http_body::Body for Accompanied<T> {
+impl<B, T: Unpin> http_body::Body for Accompanied<B, T>
+where
+    B: http_body::Body<Data = Bytes, Error = BodyError> + Unpin,
+{
     type Data = Bytes;
     type Error = BodyError;
 

@@ -16,6 +16,7 @@ use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_supervision::Supervisor;
 
+use crate::body::Accompanied;
 use crate::connection_state::Run;
 use crate::connections::{Connection, Connections};
 use crate::service::plain;
@@ -74,7 +75,7 @@ pub(crate) async fn exchange(
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     let response = if is_head { headers_only(response) } else { response };
-    Ok(response.map(|body| Delivery { body, _running: running }))
+    Ok(response.map(|body| Delivery { body, _companion: running }))
 }
 
 /// The answer to a HEAD: as long as that to a GET would be, if that is known, but without its content. HTTP/2 clients end
@@ -172,27 +173,4 @@ impl Drop for Upload {
 }
 
 /// The body of a response, on its way out: as long as it is, the request counts as running.
-pub(crate) struct Delivery {
-    body: Body,
-    _running: Run,
-}
-
-impl http_body::Body for Delivery {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
+pub(crate) type Delivery = Accompanied<Body, Run>;

@@ -268,6 +268,11 @@ impl<K> fmt::Debug for Informer<K> {
 
 /// Options of an [`Informer`].
 pub struct Builder<K> {
+    options: Options,
+    kind: PhantomData<fn() -> K>,
+}
+
+struct Options {
     name: Option<String>,
     policy: Policy,
     check: bool,
@@ -279,7 +284,6 @@ pub struct Builder<K> {
     metrics: Metrics,
     seed: Option<u64>,
     journal: Option<Journal>,
-    kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Readable> Default for Builder<K> {
@@ -290,7 +294,7 @@ impl<K: Readable> Default for Builder<K> {
 
 impl<K: Readable> Builder<K> {
     fn new() -> Self {
-        Self {
+        let options = Options {
             name: None,
             policy: Policy::default(),
             check: false,
@@ -302,21 +306,21 @@ impl<K: Readable> Builder<K> {
             metrics: Metrics::default(),
             seed: None,
             journal: None,
-            kind: PhantomData,
-        }
+        };
+        Self { options, kind: PhantomData }
     }
 
     /// What the informer is called in logs and metrics. Default: the name of its first source.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+        self.options.name = Some(name.into());
         self
     }
 
     /// How objects are held. Default: [`Policy::Packed`].
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+        self.options.policy = policy;
         self
     }
 
@@ -324,7 +328,7 @@ impl<K: Readable> Builder<K> {
     /// state that could. Costs one decode per change. Default: off; a [`Policy::Typed`] store does it anyway.
     #[must_use]
     pub fn check(mut self, check: bool) -> Self {
-        self.check = check;
+        self.options.check = check;
         self
     }
 
@@ -332,7 +336,7 @@ impl<K: Readable> Builder<K> {
     /// share a decode.
     #[must_use]
     pub fn recent(mut self, values: usize) -> Self {
-        self.recent = values;
+        self.options.recent = values;
         self
     }
 
@@ -346,14 +350,14 @@ impl<K: Readable> Builder<K> {
     where
         K: Serialize,
     {
-        self.transform = Some(Transform::new(transform));
+        self.options.transform = Some(Transform::new(transform));
         self
     }
 
     /// How long to wait before a source that failed is asked again.
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
+        self.options.backoff = backoff;
         self
     }
 
@@ -361,21 +365,21 @@ impl<K: Readable> Builder<K> {
     /// are never older than what was known.
     #[must_use]
     pub fn first_snapshot(mut self, freshness: Freshness) -> Self {
-        self.first = freshness;
+        self.options.first = freshness;
         self
     }
 
     /// Where to count. Default: nowhere.
     #[must_use]
     pub fn metrics(mut self, metrics: &Metrics) -> Self {
-        self.metrics = metrics.clone();
+        self.options.metrics = metrics.clone();
         self
     }
 
     /// Makes the random part of every wait reproducible.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
+        self.options.seed = Some(seed);
         self
     }
 
@@ -383,7 +387,7 @@ impl<K: Readable> Builder<K> {
     /// [`Entry`]. The informer goes no faster than the journal is read. If its receiver is dropped, it is no longer written.
     #[must_use]
     pub fn journal(mut self, journal: mpsc::Sender<Entry<K>>) -> Self {
-        self.journal = Some(Journal::new(journal));
+        self.options.journal = Some(Journal::new(journal));
         self
     }
 }
@@ -392,35 +396,7 @@ impl<K> Builder<K> {
     /// The same options, for those who do not know the type.
     #[must_use]
     pub fn untyped(self) -> Builder<Untyped> {
-        let Self {
-            name,
-            policy,
-            check,
-            recent,
-            decode,
-            transform,
-            backoff,
-            first,
-            metrics,
-            seed,
-            journal,
-            ..
-        } = self;
-        let kind = PhantomData;
-        Builder {
-            name,
-            policy,
-            check,
-            recent,
-            decode,
-            transform,
-            backoff,
-            first,
-            metrics,
-            seed,
-            journal,
-            kind,
-        }
+        Builder { options: self.options, kind: PhantomData }
     }
 
     /// Starts the informer with its first source, on the current tokio runtime.
@@ -429,12 +405,12 @@ impl<K> Builder<K> {
     ///
     /// Outside a tokio runtime.
     pub fn start<S: Source>(self, source: S) -> Informer<K> {
-        Informer::new(self.untyped().start_any(Arc::new(source)))
+        Informer::new(self.options.start(Arc::new(source)))
     }
 }
 
-impl Builder<Untyped> {
-    fn start_any(self, source: Arc<dyn Source>) -> Arc<Inner> {
+impl Options {
+    fn start(self, source: Arc<dyn Source>) -> Arc<Inner> {
         let name = self.name.unwrap_or_else(|| source.name().to_owned());
         let metrics = Arc::new(self.metrics.informer(&name));
         let codec = Codec::new(

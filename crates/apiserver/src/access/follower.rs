@@ -1,7 +1,6 @@
 //! Keeps the policy equal to what is stored.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use serde_json::Value;
@@ -9,14 +8,12 @@ use watchkeeper_rbac::{Binding, ClusterRole, Policy, Role};
 use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
 
 use super::{Access, GROUP};
+use crate::following::until_closed;
 use crate::resource::{ROOT, Resource};
 use crate::server::Server;
 
 /// What the task is called.
 pub(super) const TASK: &str = "access";
-
-/// How long to wait before trying again what failed.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// What the keys of all roles and bindings begin with.
 fn root() -> String {
@@ -37,16 +34,7 @@ pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
 
 /// Follows what changes after a revision that was taken in; without one, takes in everything first.
 pub(super) async fn follow(server: Arc<Server>, mut loaded: Option<Revision>) {
-    loop {
-        match follow_once(&server, loaded.take()).await {
-            Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
-            Err(Error::Closed) => return,
-            Err(error) => {
-                tracing::warn!(%error, "following roles and bindings failed");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
+    until_closed("roles and bindings", || follow_once(&server, loaded.take())).await;
 }
 
 async fn follow_once(server: &Server, loaded: Option<Revision>) -> Result<(), Error> {

@@ -1,20 +1,17 @@
 //! Keeps what is known about the addresses and ports of Services equal to what is stored.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
 
+use crate::following::until_closed;
 use crate::resource::prefix;
 use crate::server::Server;
 use crate::write::Holdings;
 
 /// What the task is called.
 pub(super) const TASK: &str = "service-allocation";
-
-/// How long to wait before trying again what failed.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// Takes in all Services. Returns the revision they are of.
 pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
@@ -30,16 +27,7 @@ pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
 
 /// Follows what changes after a revision that was taken in; without one, takes in everything first.
 pub(super) async fn follow(server: Arc<Server>, mut loaded: Option<Revision>) {
-    loop {
-        match follow_once(&server, loaded.take()).await {
-            Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
-            Err(Error::Closed) => return,
-            Err(error) => {
-                tracing::warn!(%error, "following Services failed");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
+    until_closed("Services", || follow_once(&server, loaded.take())).await;
 }
 
 async fn follow_once(server: &Server, loaded: Option<Revision>) -> Result<(), Error> {

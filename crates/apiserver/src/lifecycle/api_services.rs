@@ -12,6 +12,7 @@ use crate::api_services::{
     Backend, GROUP, MANAGER, PLURAL, Registered, builtin, condition, custom, set_condition,
 };
 use crate::failure::Failure;
+use crate::following::until_closed;
 use crate::meta;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::prefix;
@@ -30,16 +31,7 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// Keeps APIServices as they should be, until the storage is closed.
 pub(super) async fn run(server: Arc<Server>) {
     let mut is_start = true;
-    loop {
-        match follow(&server, std::mem::take(&mut is_start)).await {
-            Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
-            Err(Error::Closed) => return,
-            Err(error) => {
-                tracing::warn!(%error, "following the APIServices failed");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
+    until_closed("the APIServices", || follow(&server, std::mem::take(&mut is_start))).await;
 }
 
 async fn follow(server: &Server, is_start: bool) -> Result<(), Error> {

@@ -11,6 +11,7 @@ use crate::api_services::MANAGER;
 use crate::definition::Definition;
 use crate::definition::deletion::{self, Cleanup};
 use crate::failure::Failure;
+use crate::following::until_closed;
 use crate::registry::Installed;
 use crate::resource::{Resource, prefix};
 use crate::server::Server;
@@ -43,16 +44,7 @@ pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
 
 /// Keeps the registry equal to what is stored.
 pub(super) async fn follow(server: Arc<Server>) {
-    loop {
-        match follow_once(&server).await {
-            Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
-            Err(Error::Closed) => return,
-            Err(error) => {
-                tracing::warn!(%error, "following the definitions of custom resources failed");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
+    until_closed("the definitions of custom resources", || follow_once(&server)).await;
 }
 
 async fn follow_once(server: &Server) -> Result<(), Error> {

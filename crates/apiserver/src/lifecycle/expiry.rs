@@ -7,15 +7,13 @@ use std::time::{Duration, SystemTime};
 use futures_util::StreamExt;
 use watchkeeper_storage::{Commit, Entry, Error, Range, Revision, Storage, Update};
 
+use crate::following::until_closed;
 use crate::resource::prefix;
 use crate::server::Server;
 use crate::time::after;
 
 /// What the task is called.
 pub(super) const TASK: &str = "event-expiry";
-
-/// How long to wait before trying again what failed.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// How long the task sleeps at most: the clock of objects may run otherwise than the one that wakes it.
 const NAP: Duration = Duration::from_secs(10);
@@ -29,16 +27,7 @@ type Queue = VecDeque<(SystemTime, Box<str>, Revision)>;
 
 /// Forgets events, until the storage is closed.
 pub(super) async fn run(server: Arc<Server>, lifetime: Duration) {
-    loop {
-        match follow(&server, lifetime).await {
-            Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
-            Err(Error::Closed) => return,
-            Err(error) => {
-                tracing::warn!(%error, "following the events failed");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
+    until_closed("the events", || follow(&server, lifetime)).await;
 }
 
 async fn follow(server: &Server, lifetime: Duration) -> Result<(), Error> {

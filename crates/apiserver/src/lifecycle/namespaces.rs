@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use watchkeeper_storage::{Entry, Error, Range, Storage, Update};
 
 use crate::failure::Failure;
+use crate::following::until_closed;
 use crate::meta;
 use crate::request::delete_options::{DeleteOptions, Propagation};
 use crate::resource::{ROOT, Resource, prefix};
@@ -26,16 +27,7 @@ const TOGETHER: usize = 64;
 
 /// Follows the namespaces.
 pub(super) async fn run(server: Arc<Server>, cleaning: Cleaning) {
-    loop {
-        match follow(&server, &cleaning).await {
-            Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
-            Err(Error::Closed) => return,
-            Err(error) => {
-                tracing::warn!(%error, "following the namespaces failed");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
+    until_closed("the namespaces", || follow(&server, &cleaning)).await;
 }
 
 /// The uids of the namespaces that are being emptied.

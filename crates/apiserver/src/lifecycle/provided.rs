@@ -1,20 +1,17 @@
 //! What every namespace is given: an account for its programs, and the certificate authority that they trust.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, TryStreamExt, future, stream};
 use serde_json::{Value, json};
 use watchkeeper_storage::{Error, Range, Storage, Update, Watch};
 
 use crate::failure::Failure;
+use crate::following::until_closed;
 use crate::meta;
 use crate::resource::prefix;
 use crate::server::Server;
 use crate::write::{Part, Place};
-
-/// How long to wait before trying again what failed.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// In how many namespaces something is put at the same time.
 const AT_ONCE: usize = 16;
@@ -81,16 +78,7 @@ impl Provided {
 
 /// Sees to it that every namespace has it, until the storage is closed.
 pub(super) async fn run(server: Arc<Server>, provided: Provided) {
-    loop {
-        match follow(&server, &provided).await {
-            Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
-            Err(Error::Closed) => return,
-            Err(error) => {
-                tracing::warn!(%error, "following the namespaces failed");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
+    until_closed("the namespaces", || follow(&server, &provided)).await;
 }
 
 async fn follow(server: &Server, provided: &Provided) -> Result<(), Error> {

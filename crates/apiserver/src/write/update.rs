@@ -78,7 +78,7 @@ impl Server {
             };
             let claim = self.budget.stored(&entry).await;
             let attempt = pin!(self.attempt(place, part, manner, &entry, &mut next));
-            if let Some(written) = budget::run(claim, attempt).await? {
+            if let Some(written) = budget::run_here(claim, attempt).await? {
                 return Ok(written);
             }
         }
