@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::request::delete_options::DeleteOptions;
+use crate::resource::ObjectRef;
 use crate::server::{Error, Server};
-use crate::write::{Part, Place};
+use crate::write::Subresource;
 
 /// The name of the Service, its Endpoints and its EndpointSlice, and the namespace they are in.
 const NAME: (&str, &str) = ("default", "kubernetes");
@@ -51,7 +52,7 @@ impl Server {
         }
         if let Some(service) = self.advertised("", "services") {
             let change = |service: &mut Value| service["spec"]["ports"][0]["targetPort"] = port.into();
-            self.modify_internal(&service, Part::Main, change).await?;
+            self.writer.modify(&service, Subresource::Main, change).await?;
         }
         Ok(())
     }
@@ -65,9 +66,9 @@ impl Server {
             None => false,
         };
         if is_another_family {
-            self.delete_internal(&place, &DeleteOptions::default()).await?;
+            self.writer.delete(&place, &DeleteOptions::default()).await?;
         }
-        match self.create_internal(group, "v1", plural, Some(NAME.0), object.clone()).await {
+        match self.writer.create(group, "v1", plural, Some(NAME.0), object.clone()).await {
             Err(failure) if failure.reason == "AlreadyExists" => {}
             made => return made.map(drop),
         }
@@ -79,20 +80,20 @@ impl Server {
                 }
             }
         };
-        self.modify_internal(&place, Part::Main, change).await
+        self.writer.modify(&place, Subresource::Main, change).await
     }
 
     async fn withdraw(&self) -> Result<(), Failure> {
         for (group, plural) in ENDPOINTS {
             if let Some(place) = self.advertised(group, plural) {
-                self.delete_internal(&place, &DeleteOptions::default()).await?;
+                self.writer.delete(&place, &DeleteOptions::default()).await?;
             }
         }
         Ok(())
     }
 
-    fn advertised(&self, group: &str, plural: &str) -> Option<Place> {
+    fn advertised(&self, group: &str, plural: &str) -> Option<ObjectRef> {
         let resource = self.registry().find(group, "v1", plural)?;
-        Some(Place { resource, namespace: Some(NAME.0.into()), name: NAME.1.into() })
+        Some(ObjectRef { resource, namespace: Some(NAME.0.into()), name: NAME.1.into() })
     }
 }

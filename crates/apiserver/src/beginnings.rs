@@ -64,7 +64,7 @@ impl Server {
             match self.storage.commit(commit).await {
                 Ok(committed) => {
                     if let Some((key, holdings, _reservation)) = given {
-                        self.allocator.note(&key, committed.revision, holdings);
+                        self.writer.allocator.note(&key, committed.revision, holdings);
                     }
                     return Ok(());
                 }
@@ -81,7 +81,10 @@ impl Server {
         for name in NAMESPACES {
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             let Some((resource, key)) = self.missing("", "namespaces", &object).await? else { continue };
-            let made = self.made(&resource, object, MANAGER).map_err(|failure| failed(&key, failure))?;
+            let made = self
+                .writer
+                .new_stored(&resource, object, MANAGER)
+                .map_err(|failure| failed(&key, failure))?;
             changes.push(Change { key, replaces: None, value: resource.encode(&made) });
         }
         Ok(changes)
@@ -96,14 +99,17 @@ impl Server {
                 "labels": {"component": "apiserver", "provider": "kubernetes"},
             },
             "spec": {
-                "clusterIP": crate::services::FIRST.to_string(),
+                "clusterIP": crate::write::service::FIRST.to_string(),
                 "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
             },
         });
         let Some((resource, key)) = self.missing("", "services", &object).await? else { return Ok(None) };
-        let mut made = self.made(&resource, object, MANAGER).map_err(|failure| failed(&key, failure))?;
-        let reservation =
-            self.allocate(&resource, &mut made, None, false).map_err(|failure| failed(&key, failure))?;
+        let mut made =
+            self.writer.new_stored(&resource, object, MANAGER).map_err(|failure| failed(&key, failure))?;
+        let reservation = self
+            .writer
+            .allocate(&resource, &mut made, None, false)
+            .map_err(|failure| failed(&key, failure))?;
         let (holdings, value) = (Holdings::of(&made), resource.encode(&made));
         Ok(reservation.map(|reservation| (Change { key, replaces: None, value }, holdings, reservation)))
     }
@@ -114,7 +120,7 @@ impl Server {
         let now = self.options.clock.stamp();
         let blocks = json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": "kubernetes"},
-            "spec": {"cidrs": [crate::services::block()]},
+            "spec": {"cidrs": [crate::write::service::BLOCK]},
             "status": {"conditions": [{
                 "type": "Ready", "status": "True", "reason": "", "lastTransitionTime": now,
                 "message": "Kubernetes default Service CIDR is ready",

@@ -3,20 +3,21 @@
 use serde_json::{Value, json};
 use watchkeeper_rbac::{About, Request};
 
-use crate::authentication::{Identity, MASTERS};
+use crate::access::Access;
+use crate::authentication::Identity;
 use crate::failure::Failure;
 use crate::meta;
 use crate::resource::Resource;
-use crate::server::Server;
-use crate::write::{Manner, Part, Place};
+use crate::write::Subresource;
+use crate::write::admission::Attributes;
 
-const GROUP: &str = "certificates.k8s.io";
-/// Who signs certificates of users.
-const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+/// The group and the plural name of CertificateSigningRequests.
+pub(crate) const GROUP: &str = "certificates.k8s.io";
+pub(crate) const PLURAL: &str = "certificatesigningrequests";
 
 /// Whether objects of a resource are requests for certificates.
 fn is_requests(resource: &Resource) -> bool {
-    resource.group == GROUP && resource.plural == "certificatesigningrequests"
+    resource.group == GROUP && resource.plural == PLURAL
 }
 
 /// Writes into a new request who asks. Whatever the request itself says about that is forgotten.
@@ -43,8 +44,14 @@ pub(crate) fn name_requester(resource: &Resource, object: &mut Value, author: Op
 }
 
 /// Says of conditions when they came to be, where their writer does not.
-pub(crate) fn stamp_conditions(resource: &Resource, part: Part, new: &mut Value, old: &Value, now: &str) {
-    if !is_requests(resource) || !matches!(part, Part::Status | Part::Approval) {
+pub(crate) fn stamp_conditions(
+    resource: &Resource,
+    subresource: Subresource,
+    new: &mut Value,
+    old: &Value,
+    now: &str,
+) {
+    if !is_requests(resource) || !matches!(subresource, Subresource::Status | Subresource::Approval) {
         return;
     }
     let known: Vec<Value> = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -64,47 +71,22 @@ pub(crate) fn stamp_conditions(resource: &Resource, part: Part, new: &mut Value,
     }
 }
 
-/// Refuses a new request for a certificate that would make its owner a master of the cluster.
-pub(crate) fn check_request(place: &Place, object: &Value) -> Result<(), Failure> {
-    let is_dangerous = is_requests(&place.resource)
-        && object["spec"]["signerName"] == CLIENT_SIGNER
-        && watchkeeper_kinds::requested_organizations(object).iter().any(|group| group == MASTERS);
-    if is_dangerous {
-        let why = format!("use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed");
-        return Err(Failure::forbidden(place.resource.subject(), &place.name, &why));
+/// Refuses a decision on a request, or its certificate, by a client that may not give it for the signer of the request.
+pub(crate) fn check_signer(access: &Access, attributes: &Attributes<'_>, verb: &str) -> Result<(), Failure> {
+    let (Some(author), Some(old)) = (attributes.context.author.client(), attributes.old) else {
+        return Ok(());
+    };
+    let signer = old["spec"]["signerName"].as_str().unwrap_or_default();
+    let domain = signer.split('/').next().unwrap_or_default();
+    let may = |name: &str| {
+        let about =
+            About::Resource { group: GROUP, resource: "signers", subresource: "", namespace: "", name };
+        access.judge(author, &Request { verb, about }).is_allowed()
+    };
+    if may(signer) || may(&format!("{domain}/*")) {
+        return Ok(());
     }
-    Ok(())
-}
-
-impl Server {
-    /// Refuses a decision on a request, or its certificate, by one who may not give it for the signer of the request.
-    pub(crate) fn check_signer(
-        &self,
-        place: &Place,
-        part: Part,
-        new: &Value,
-        old: &Value,
-        manner: &Manner,
-    ) -> Result<(), Failure> {
-        let Some(author) = manner.author.as_ref().filter(|_| is_requests(&place.resource)) else {
-            return Ok(());
-        };
-        let verb = match part {
-            Part::Approval => "approve",
-            Part::Status if new["status"] != old["status"] => "sign",
-            _ => return Ok(()),
-        };
-        let signer = old["spec"]["signerName"].as_str().unwrap_or_default();
-        let domain = signer.split('/').next().unwrap_or_default();
-        let may = |name: &str| {
-            let about =
-                About::Resource { group: GROUP, resource: "signers", subresource: "", namespace: "", name };
-            self.judge(author, &Request { verb, about }).is_allowed()
-        };
-        if may(signer) || may(&format!("{domain}/*")) {
-            return Ok(());
-        }
-        let why = format!("user not permitted to {verb} requests with signerName {signer:?}");
-        Err(Failure::forbidden(place.resource.subject(), &place.name, &why))
-    }
+    let target = attributes.target;
+    let why = format!("user not permitted to {verb} requests with signerName {signer:?}");
+    Err(Failure::forbidden(target.resource.subject(), &target.name, &why))
 }

@@ -4,8 +4,8 @@ use watchkeeper_rbac::{About, Request};
 
 use crate::authentication::Identity;
 use crate::failure::{Failure, Subject};
+use crate::resource::ObjectRef;
 use crate::resource::Resource;
-use crate::write::Place;
 
 /// Somebody may not do this. `reason` is what is known beyond that no rule allows it.
 pub(crate) fn denied(identity: &Identity, request: &Request<'_>, reason: &str) -> Failure {
@@ -48,7 +48,7 @@ pub(crate) fn connect_verbs(resource: &Resource, subresource: &str) -> Option<&'
 }
 
 /// There are no nodes behind this server, so nothing runs that could be looked into.
-pub(crate) fn no_node(place: &Place, subresource: &str) -> Failure {
+pub(crate) fn no_node(place: &ObjectRef, subresource: &str) -> Failure {
     Failure::bad_request(format!(
         "{} {:?}: {subresource} is not available: no node runs anything here, this server only keeps objects",
         place.resource.subject(),

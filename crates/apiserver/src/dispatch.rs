@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
+use serde_json::Value;
 
 use crate::access::{Authorized, Split};
 use crate::authentication::Identity;
 use crate::documents::Name;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::filter::Filter;
 use crate::front::{Body, BodyError, Request, Response};
 use crate::in_flight::Class;
@@ -23,11 +24,15 @@ use crate::request::media::{self, Accepted, Endpoint, Format, PatchFormat, Trans
 use crate::request::path::Target;
 use crate::request::query::Query;
 use crate::request::write_options::WriteOptions;
+use crate::resource::ObjectRef;
 use crate::resource::Resource;
-use crate::route::{Collection, Operation, Route, Unrouted};
+use crate::route::{self, Collection, Route, Unrouted};
 use crate::server::Server;
-use crate::write::{Applying, Incoming, Manner, Part, Patch, Place, ScaleChange, Written, decode_as};
-use crate::{access, deadline, discovery, gzip, health, openapi};
+use crate::write::{
+    Applying, Author, Incoming, Operation, Patch, ScaleChange, Subresource, WriteContext, WriteRequest,
+    Written, admission, decode_as,
+};
+use crate::{access, deadline, discovery, gzip, health, meta, openapi};
 
 /// No request may have a larger body, as in kube-apiserver: 3 MiB.
 pub const MAX_REQUEST_BYTES: usize = 3 << 20;
@@ -60,16 +65,22 @@ impl Call {
         self.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    pub(crate) fn manner(&self, options: &WriteOptions) -> Manner {
+    /// Options and author of a write.
+    pub(crate) fn context(&self, options: &WriteOptions) -> WriteContext {
         let agent = self.user_agent().split('/').next().unwrap_or_default();
         let manager = if options.field_manager.is_empty() { agent } else { &options.field_manager };
-        Manner {
+        WriteContext {
             dry_run: options.dry_run,
             manager: manager.chars().take(128).collect(),
             field_validation: options.field_validation,
-            author: Some(Arc::clone(&self.identity)),
-            ..Manner::default()
+            author: Author::Client(Arc::clone(&self.identity)),
         }
+    }
+
+    /// The same for a deletion.
+    fn delete_context(&self, options: &DeleteOptions) -> WriteContext {
+        let options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+        self.context(&options)
     }
 }
 
@@ -248,29 +259,38 @@ impl Server {
         self: &Arc<Self>,
         call: &Call,
         resource: &Arc<Resource>,
-        operation: Operation,
+        operation: route::Operation,
     ) -> Result<Reply, Failure> {
         match operation {
-            Operation::List(of) => self.listed(call, resource, &of).await,
-            Operation::Watch(of) => self.watched(call, resource, &of).await,
-            Operation::DeleteCollection(of) => self.collection_deleted(call, resource, &of).await,
-            Operation::Create(of) => self.posted(call, resource, of.namespace).await,
-            Operation::Get(place) => self.got(call, &place).await,
-            Operation::Update(place, part) => self.put(call, &place, part).await,
-            Operation::Patch(place, part) => self.patched(call, &place, part).await,
-            Operation::Delete(place) => self.deleted(call, &place).await,
-            Operation::GetScale(place) => self.got_scale(call, &place).await,
-            Operation::UpdateScale(place) => self.put_scale(call, &place).await,
-            Operation::PatchScale(place) => self.patched_scale(call, &place).await,
-            Operation::Bind(place) => self.bind(call, &place).await,
-            Operation::Evict(place) => self.evict(call, &place).await,
-            Operation::IssueToken(place) => self.issue_token(call, &place).await,
-            Operation::Connect(place, subresource) if subresource == "log" => self.logged(call, &place).await,
-            Operation::Connect(place, subresource) => {
+            route::Operation::List(of) => self.listed(call, resource, &of).await,
+            route::Operation::Watch(of) => self.watched(call, resource, &of).await,
+            route::Operation::DeleteCollection(of) => self.collection_deleted(call, resource, &of).await,
+            route::Operation::Create(of) => self.posted(call, resource, of.namespace).await,
+            route::Operation::Get(place) => self.got(call, &place).await,
+            route::Operation::Update(place, part) => self.put(call, &place, part).await,
+            route::Operation::Patch(place, part) => self.patched(call, &place, part).await,
+            route::Operation::Delete(place) => self.deleted(call, &place).await,
+            route::Operation::GetScale(place) => self.got_scale(call, &place).await,
+            route::Operation::UpdateScale(place) => self.put_scale(call, &place).await,
+            route::Operation::PatchScale(place) => self.patched_scale(call, &place).await,
+            route::Operation::Bind(place) => self.bind(call, &place).await,
+            route::Operation::Evict(place) => self.evict(call, &place).await,
+            route::Operation::IssueToken(place) => self.issue_token(call, &place).await,
+            route::Operation::Connect(place, subresource) if subresource == "log" => {
+                self.logged(call, &place).await
+            }
+            route::Operation::Connect(place, subresource) => {
                 self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
+                self.admit_connect(call, &place, &subresource).await?;
                 Err(crate::denial::no_node(&place, &subresource))
             }
         }
+    }
+
+    /// Has admission judge a request that is handed on to a Pod or a Node.
+    async fn admit_connect(&self, call: &Call, target: &ObjectRef, subresource: &str) -> Result<(), Failure> {
+        let context = &call.context(&WriteOptions::default());
+        self.writer.admit(admission::Verb::Connect, target, subresource, context, Value::Null).await.map(drop)
     }
 
     async fn listed(&self, call: &Call, resource: &Arc<Resource>, of: &Collection) -> Result<Reply, Failure> {
@@ -296,8 +316,9 @@ impl Server {
         let list = ListOptions::from_query(&call.query)?;
         let filter = Filter::new(resource, &list)?;
         let accepted = accepted(call, resource)?;
-        let listed =
-            self.delete_collection(resource, of.namespace.as_deref(), &filter, &list, &options).await?;
+        let listed = self.list(resource, of.namespace.as_deref(), &filter, &list).await?;
+        let targets = listed.entries.iter().map(|entry| ObjectRef::of(resource, &entry.key)).collect();
+        self.writer.delete_all(targets, &options, &call.delete_context(&options)).await?;
         let form = Form::new(&accepted, &call.query)?;
         let body = listed.body(Arc::clone(resource), form).await?;
         Ok(Reply::new(200, body).typed(form.format.media_type()))
@@ -312,41 +333,52 @@ impl Server {
         let options = WriteOptions::of_create(&call.query)?;
         let accepted = accepted(call, resource)?;
         let format = media::body_format(&call.headers, resource.builtin_kind().is_some())?;
-        let manner = call.manner(&options);
-        let incoming = Incoming::read(resource, &call.body, format, &manner)?;
+        let context = &call.context(&options);
+        let incoming = Incoming::read(resource, &call.body, format, context.field_validation)?;
         if resource.is_core("bindings") {
-            return self.bind_named(incoming.object, namespace, &manner, &accepted).await;
+            return self.bind_named(incoming.object, namespace, context, &accepted).await;
         }
         if !resource.is_stored() {
-            let namespace = namespace.as_deref();
+            let target = ObjectRef {
+                resource: Arc::clone(resource),
+                namespace: namespace.clone(),
+                name: String::new(),
+            };
+            let verb = admission::Verb::Create;
+            let object = self.writer.admit(verb, &target, "", context, incoming.object).await?.object;
+            let (incoming, namespace) = (Incoming { object, ..incoming }, namespace.as_deref());
             return crate::reviews::answer(
                 self,
                 call,
                 resource,
                 namespace,
                 incoming,
-                &manner,
+                context,
                 accepted.format,
             )
             .await;
         }
-        let place = Place { resource: Arc::clone(resource), namespace, name: String::new() };
-        let written = self.create(&place, incoming, &manner).await?;
+        let target = ObjectRef { resource: Arc::clone(resource), namespace, name: String::new() };
+        let (subresource, operation) = (Subresource::Main, Operation::Create(incoming));
+        let written = self.writer.write(WriteRequest { target, subresource, operation, context }).await?;
         self.written(call, resource, written, &accepted)
     }
 
-    async fn deleted(self: &Arc<Self>, call: &Call, place: &Place) -> Result<Reply, Failure> {
+    async fn deleted(self: &Arc<Self>, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
         let resource = &place.resource;
         let options = call.delete_options()?;
         let accepted = accepted(call, resource)?;
-        let (object, is_object) = self.delete(place, &options).await?.answer(resource);
-        let object = if is_object {
-            let form = Form::new(&accepted, &call.query)?;
-            form.shape.of_one(resource, object)
+        let context = &call.delete_context(&options);
+        let (target, operation) = (place.clone(), Operation::Delete(&options));
+        let request = WriteRequest { target, subresource: Subresource::Main, operation, context };
+        let Written { object, removed, warnings, .. } = self.writer.write(request).await?;
+        let object = if removed && !resource.returns_deleted() {
+            failure::deleted(resource.subject(), meta::name(&object), meta::uid(&object))
         } else {
-            object
+            Form::new(&accepted, &call.query)?.shape.of_one(resource, object)
         };
         let reply = Reply::object(200, &object, accepted.format);
+        let reply = warnings.iter().fold(reply, |reply, warning| reply.warning(warning));
         let is_asked = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
         Ok(match resource.usual_propagation() {
             Some(_) if !is_asked && resource.group == "batch" => reply.warning(ORPHANED_PODS),
@@ -354,7 +386,7 @@ impl Server {
         })
     }
 
-    async fn got(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+    async fn got(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
         let resource = &place.resource;
         let accepted = accepted(call, resource)?;
         let version = call.query.get("resourceVersion").unwrap_or_default();
@@ -370,32 +402,39 @@ impl Server {
         Ok(Reply::object(200, &form.shape.of_one(resource, resource.read(&entry)?), form.format))
     }
 
-    async fn put(&self, call: &Call, place: &Place, part: Part) -> Result<Reply, Failure> {
+    async fn put(&self, call: &Call, place: &ObjectRef, subresource: Subresource) -> Result<Reply, Failure> {
         let options = WriteOptions::of_update(&call.query)?;
         let accepted = accepted(call, &place.resource)?;
         let format = media::body_format(&call.headers, place.resource.builtin_kind().is_some())?;
-        let manner = call.manner(&options);
-        let incoming = Incoming::read(&place.resource, &call.body, format, &manner)?;
-        let written = self.update(place, part, incoming, &manner).await?;
+        let context = &call.context(&options);
+        let incoming = Incoming::read(&place.resource, &call.body, format, context.field_validation)?;
+        let (target, operation) = (place.clone(), Operation::Replace(incoming));
+        let written = self.writer.write(WriteRequest { target, subresource, operation, context }).await?;
         self.written(call, &place.resource, written, &accepted)
     }
 
-    async fn patched(&self, call: &Call, place: &Place, part: Part) -> Result<Reply, Failure> {
+    async fn patched(
+        &self,
+        call: &Call,
+        place: &ObjectRef,
+        subresource: Subresource,
+    ) -> Result<Reply, Failure> {
         let format = patch_format(call, &place.resource)?;
         let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
         let accepted = accepted(call, &place.resource)?;
-        let manner = call.manner(&options);
-        if format == PatchFormat::Apply {
+        let (context, target) = (&call.context(&options), place.clone());
+        let write = |operation| WriteRequest { target, subresource, operation, context };
+        let written = if format == PatchFormat::Apply {
             let applying = Applying::read(&place.resource, &call.body, options.force.unwrap_or_default())?;
-            let written = self.apply(place, part, &applying, &manner).await?;
-            return self.written(call, &place.resource, written, &accepted);
-        }
-        let patch = Patch::read(&call.body, format)?;
-        let written = self.patch(place, part, &patch, &manner).await?;
+            self.writer.write(write(Operation::Apply(&applying))).await?
+        } else {
+            let patch = Patch::read(&call.body, format)?;
+            self.writer.write(write(Operation::Patch(&patch))).await?
+        };
         self.written(call, &place.resource, written, &accepted)
     }
 
-    async fn got_scale(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+    async fn got_scale(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
         let resource = &place.resource;
         let accepted = accepted(call, resource)?;
         let entry = self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
@@ -404,7 +443,7 @@ impl Server {
         Ok(Reply::object(200, &shown, accepted.format))
     }
 
-    async fn put_scale(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+    async fn put_scale(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
         let accepted = accepted(call, &place.resource)?;
         let options = WriteOptions::of_update(&call.query)?;
         let format = media::body_format(&call.headers, true)?;
@@ -412,7 +451,7 @@ impl Server {
         self.rescaled(call, place, &change, &options, &accepted).await
     }
 
-    async fn patched_scale(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+    async fn patched_scale(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
         let accepted = accepted(call, &place.resource)?;
         let format = patch_format(call, &place.resource)?;
         let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
@@ -423,13 +462,16 @@ impl Server {
     async fn rescaled(
         &self,
         call: &Call,
-        place: &Place,
+        place: &ObjectRef,
         change: &ScaleChange,
         options: &WriteOptions,
         accepted: &Accepted,
     ) -> Result<Reply, Failure> {
-        let written = self.rescale(place, change, &call.manner(options)).await?;
-        let shown = Form::new(accepted, &call.query)?.shape.of_scale(written.object);
+        let (context, target) = (&call.context(options), place.clone());
+        let (subresource, operation) = (Subresource::Main, Operation::Scale(change));
+        let written = self.writer.write(WriteRequest { target, subresource, operation, context }).await?;
+        let scale = place.resource.written_scale(&written.object)?;
+        let shown = Form::new(accepted, &call.query)?.shape.of_scale(scale);
         Ok(Reply::object(200, &shown, accepted.format))
     }
 

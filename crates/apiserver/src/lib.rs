@@ -17,7 +17,6 @@
 
 mod access;
 mod accounts;
-mod admission;
 mod advertise;
 mod api_server;
 mod api_services;
@@ -41,7 +40,6 @@ mod in_flight;
 mod lifecycle;
 mod list;
 mod listing;
-mod managed;
 mod meta;
 mod metrics;
 mod openapi;
@@ -55,7 +53,6 @@ mod resource;
 mod reviews;
 mod route;
 mod server;
-mod services;
 mod time;
 mod watch;
 mod write;
@@ -70,3 +67,4 @@ pub use server::{Error, Options};
 pub use time::Clock;
 /// What puts the server on sockets.
 pub use watchkeeper_front as front;
+pub use write::admission::built_in as admission_plugins;

@@ -182,7 +182,7 @@ mod tests {
             },
         });
         let group = "apiextensions.k8s.io";
-        server.create_internal(group, "v1", "customresourcedefinitions", None, definition).await.unwrap();
+        server.writer.create(group, "v1", "customresourcedefinitions", None, definition).await.unwrap();
         assert_ne!(get(&server, "/openapi/v3").await, index);
     }
 }

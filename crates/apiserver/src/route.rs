@@ -10,8 +10,9 @@ use crate::failure::Failure;
 use crate::registry::Registry;
 use crate::request::action::{ResourceAction, Verb};
 use crate::request::path::Scope;
+use crate::resource::ObjectRef;
 use crate::resource::Resource;
-use crate::write::{Part, Place};
+use crate::write::Subresource;
 
 /// Where a request leads.
 pub(crate) struct Route {
@@ -26,21 +27,21 @@ pub(crate) enum Operation {
     Watch(Collection),
     DeleteCollection(Collection),
     Create(Collection),
-    Get(Place),
-    Update(Place, Part),
-    Patch(Place, Part),
-    Delete(Place),
-    GetScale(Place),
-    UpdateScale(Place),
-    PatchScale(Place),
+    Get(ObjectRef),
+    Update(ObjectRef, Subresource),
+    Patch(ObjectRef, Subresource),
+    Delete(ObjectRef),
+    GetScale(ObjectRef),
+    UpdateScale(ObjectRef),
+    PatchScale(ObjectRef),
     /// Puts a pod on a node.
-    Bind(Place),
+    Bind(ObjectRef),
     /// Deletes a pod, unless it is needed.
-    Evict(Place),
+    Evict(ObjectRef),
     /// Issues a token of a ServiceAccount.
-    IssueToken(Place),
+    IssueToken(ObjectRef),
     /// Looks into something that a node runs, by the subresource of this name.
-    Connect(Place, String),
+    Connect(ObjectRef, String),
 }
 
 /// The objects of a resource, in a namespace or in all.
@@ -127,13 +128,15 @@ fn builtin(
         }
         (name, None) => {
             let check = check_name(name.as_deref());
-            let place = Place { resource: Arc::clone(resource), namespace, name: name.unwrap_or_default() };
+            let place =
+                ObjectRef { resource: Arc::clone(resource), namespace, name: name.unwrap_or_default() };
             of_object(verb, place).and_then(|operation| check.map(|()| operation))
         }
         (name, Some(part)) => {
             let verb = if name.is_some() { verb } else { verb.of_one() };
             let check = check_name(name.as_deref());
-            let place = Place { resource: Arc::clone(resource), namespace, name: name.unwrap_or_default() };
+            let place =
+                ObjectRef { resource: Arc::clone(resource), namespace, name: name.unwrap_or_default() };
             of_subresource(kind, verb, place, part).and_then(|operation| check.map(|()| operation))
         }
     };
@@ -167,18 +170,23 @@ fn of_collection(
     }
 }
 
-fn of_object(verb: Verb, place: Place) -> Result<Operation, Failure> {
+fn of_object(verb: Verb, place: ObjectRef) -> Result<Operation, Failure> {
     match verb {
         _ if !place.resource.is_stored() => Err(Failure::no_such_path()),
         Verb::Get => Ok(Operation::Get(place)),
-        Verb::Update => Ok(Operation::Update(place, Part::Main)),
-        Verb::Patch => Ok(Operation::Patch(place, Part::Main)),
+        Verb::Update => Ok(Operation::Update(place, Subresource::Main)),
+        Verb::Patch => Ok(Operation::Patch(place, Subresource::Main)),
         Verb::Delete => Ok(Operation::Delete(place)),
         _ => Err(Failure::unknown_method()),
     }
 }
 
-fn of_subresource(kind: &'static Kind, verb: Verb, place: Place, name: String) -> Result<Operation, Failure> {
+fn of_subresource(
+    kind: &'static Kind,
+    verb: Verb,
+    place: ObjectRef,
+    name: String,
+) -> Result<Operation, Failure> {
     let connects = denial::connect_verbs(&place.resource, &name);
     let verbs = connects.or_else(|| kind.subresource(&name).map(|subresource| subresource.verbs));
     match verbs {
@@ -200,14 +208,14 @@ fn of_subresource(kind: &'static Kind, verb: Verb, place: Place, name: String) -
 }
 
 /// Reads and writes of a part of an object.
-fn of_part(verb: Verb, place: Place, name: &str) -> Option<Operation> {
+fn of_part(verb: Verb, place: ObjectRef, name: &str) -> Option<Operation> {
     match (name, verb) {
         ("scale", Verb::Get) => return Some(Operation::GetScale(place)),
         ("scale", Verb::Update) => return Some(Operation::UpdateScale(place)),
         ("scale", Verb::Patch) => return Some(Operation::PatchScale(place)),
         _ => {}
     }
-    match (Part::of(name)?, verb) {
+    match (Subresource::of(name)?, verb) {
         (_, Verb::Get) => Some(Operation::Get(place)),
         (part, Verb::Update) => Some(Operation::Update(place, part)),
         (part, Verb::Patch) => Some(Operation::Patch(place, part)),
@@ -228,7 +236,7 @@ fn custom(resource: &Arc<Resource>, action: ResourceAction) -> Result<Operation,
     };
     if let Some(part) = subresource {
         let check = check_name(name.as_deref());
-        let place = Place { resource: Arc::clone(resource), namespace, name: name.unwrap_or_default() };
+        let place = ObjectRef { resource: Arc::clone(resource), namespace, name: name.unwrap_or_default() };
         if !resource.has_subresource(&part) {
             return Err(place.not_found().into());
         }
@@ -237,7 +245,11 @@ fn custom(resource: &Arc<Resource>, action: ResourceAction) -> Result<Operation,
     }
     let (is_named, check) = (name.is_some(), check_name(name.as_deref()));
     let place = |name: Option<String>, namespace| {
-        check.map(|()| Place { resource: Arc::clone(resource), namespace, name: name.unwrap_or_default() })
+        check.map(|()| ObjectRef {
+            resource: Arc::clone(resource),
+            namespace,
+            name: name.unwrap_or_default(),
+        })
     };
     Ok(match verb {
         // Whatever the method is: it was judged as a watch, and a watch is all it gets.
@@ -246,8 +258,8 @@ fn custom(resource: &Arc<Resource>, action: ResourceAction) -> Result<Operation,
         Verb::DeleteCollection => Operation::DeleteCollection(Collection { namespace, only: None }),
         Verb::Create if !is_named => Operation::Create(Collection { namespace, only: None }),
         Verb::Get => Operation::Get(place(name, namespace)?),
-        Verb::Update => Operation::Update(place(name, namespace)?, Part::Main),
-        Verb::Patch => Operation::Patch(place(name, namespace)?, Part::Main),
+        Verb::Update => Operation::Update(place(name, namespace)?, Subresource::Main),
+        Verb::Patch => Operation::Patch(place(name, namespace)?, Subresource::Main),
         Verb::Delete => Operation::Delete(place(name, namespace)?),
         Verb::Create | Verb::Proxy | Verb::Unknown => return Err(resource.unknown_verb(verb).into()),
     })

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::in_flight::{InFlight, InFlightLimits};
 use crate::registry::{Registrar, Registry};
 use crate::time::Clock;
-use crate::write::Allocator;
+use crate::write::{Handles, Writer};
 use crate::{lifecycle, metrics::Metrics};
 
 /// What can be chosen about an [`ApiServer`](crate::ApiServer).
@@ -51,6 +51,8 @@ pub struct Options {
     /// How tokens of ServiceAccounts are signed and verified; without it, with a key that is made for this server and
     /// forgotten with it.
     pub account_tokens: Option<AccountTokens>,
+    /// The admission plug-ins that are switched off, by upstream's names; see [`admission_plugins`](crate::admission_plugins).
+    pub disabled_admission_plugins: Vec<String>,
     /// The bearer tokens that TokenReviews know besides those of ServiceAccounts.
     pub tokens: Option<Arc<Tokens>>,
 }
@@ -69,6 +71,7 @@ impl Default for Options {
             role_aggregation: true,
             authorization: Authorization::default(),
             account_tokens: None,
+            disabled_admission_plugins: Vec::new(),
             tokens: None,
         }
     }
@@ -93,21 +96,19 @@ pub enum Error {
 /// What an [`ApiServer`](crate::ApiServer) consists of.
 pub(crate) struct Server {
     pub(crate) storage: Arc<dyn Storage>,
-    pub(crate) registrar: Registrar,
+    pub(crate) registrar: Arc<Registrar>,
     pub(crate) options: Options,
     pub(crate) metrics: Metrics,
-    pub(crate) access: Access,
+    pub(crate) access: Arc<Access>,
+    /// Writes objects.
+    pub(crate) writer: Writer,
     pub(crate) in_flight: Arc<InFlight>,
     /// The keys that tokens of ServiceAccounts are signed with.
     pub(crate) accounts: AccountTokens,
     /// Where clients reach this server, once it listens.
     pub(crate) address: Mutex<Option<SocketAddr>>,
-    /// Held while something is written that no two objects may have: the names of definitions.
-    pub(crate) turns: tokio::sync::Mutex<()>,
-    /// Which Service has which cluster IP and node ports.
-    pub(crate) allocator: Allocator,
     /// What large bodies and objects may cost.
-    pub(crate) budget: Budget,
+    pub(crate) budget: Arc<Budget>,
     /// Held while a document about all that is served is made.
     pub(crate) documenting: Arc<Semaphore>,
     /// Watches over the tasks of this server and of those who put it on sockets.
@@ -138,21 +139,32 @@ impl Server {
                 .map_err(|error| Error::Bootstrap { what: "a key".into(), why: error.to_string() })?,
         };
         let metrics = Metrics::default();
+        let (registrar, budget) = (Arc::new(Registrar::new()), Arc::new(Budget::default()));
+        let access = Arc::new(Access::new(options.authorization));
+        let stopping = watch::channel(false).0;
+        let handles = Handles {
+            storage: Arc::clone(&storage),
+            registrar: Arc::clone(&registrar),
+            access: Arc::clone(&access),
+            budget: Arc::clone(&budget),
+            clock: options.clock.clone(),
+            stopping: Stopping(stopping.subscribe()),
+        };
+        let writer = Writer::new(handles, &options.disabled_admission_plugins);
         let server = Arc::new(Self {
             storage,
-            registrar: Registrar::new(),
+            registrar,
             in_flight: InFlight::new(options.in_flight),
             options,
-            access: Access::new(),
+            access,
+            writer,
             accounts,
             address: Mutex::default(),
             supervisor: metrics.supervisor(),
             metrics,
-            turns: tokio::sync::Mutex::new(()),
-            allocator: crate::services::allocator(),
-            budget: Budget::default(),
+            budget,
             documenting: Arc::new(Semaphore::new(1)),
-            stopping: watch::channel(false).0,
+            stopping,
             tasks: Mutex::default(),
         });
         lifecycle::start(&server).await?;

@@ -6,8 +6,9 @@ use watchkeeper_rbac::{Rule, aggregated};
 
 use super::GROUP;
 use crate::failure::Failure;
+use crate::resource::ObjectRef;
 use crate::server::Server;
-use crate::write::{Part, Place};
+use crate::write::Subresource;
 
 /// What the task is called.
 pub(super) const TASK: &str = "role-aggregation";
@@ -42,9 +43,9 @@ fn outdated(server: &Server) -> Vec<(String, Vec<Rule>)> {
 
 async fn update(server: &Server, name: &str, rules: &[Rule]) -> Result<(), Failure> {
     let Some(resource) = server.registry().find(GROUP, "v1", "clusterroles") else { return Ok(()) };
-    let place = Place { resource, namespace: None, name: name.to_owned() };
+    let place = ObjectRef { resource, namespace: None, name: name.to_owned() };
     let change = |object: &mut serde_json::Value| {
         object["rules"] = rules.iter().map(Rule::value).collect();
     };
-    server.modify_internal(&place, Part::Main, change).await
+    server.writer.modify(&place, Subresource::Main, change).await
 }

@@ -3,26 +3,25 @@
 use serde_json::Value;
 use watchkeeper_rbac::{About, Binding, Request, Rule, describe_missing, missing};
 
-use super::{GROUP, is_master, user};
+use super::{Access, GROUP, is_master, user};
 use crate::authentication::Identity;
 use crate::failure::Failure;
 use crate::meta;
-use crate::server::Server;
-use crate::write::{Manner, Place};
+use crate::resource::ObjectRef;
 
-impl Server {
+impl Access {
     /// Refuses a role or a binding by which its writer would give away rights that they do not have.
     pub(crate) fn check_escalation(
         &self,
-        place: &Place,
+        place: &ObjectRef,
         new: &Value,
         old: Option<&Value>,
-        manner: &Manner,
+        author: Option<&Identity>,
     ) -> Result<(), Failure> {
-        let Some(author) = &manner.author else { return Ok(()) };
+        let Some(author) = author else { return Ok(()) };
         if place.resource.group != GROUP
             || is_master(author)
-            || self.options.authorization == super::Authorization::None
+            || self.authorization == super::Authorization::None
             || old.is_some_and(|old| only_owners_change(new, old))
         {
             return Ok(());
@@ -56,7 +55,7 @@ impl Server {
                 if self.may(author, "bind", bound, namespace, &binding.role.name) {
                     return Ok(());
                 }
-                let rules = self.access.policy.read().rules_in(&binding).map(<[Rule]>::to_vec);
+                let rules = self.policy.read().rules_in(&binding).map(<[Rule]>::to_vec);
                 let rules = rules.map_err(|why| missing_role(place, &binding, why))?;
                 self.check_held(place, author, namespace, name, &rules)
             }
@@ -71,13 +70,13 @@ impl Server {
 
     fn check_held(
         &self,
-        place: &Place,
+        place: &ObjectRef,
         author: &Identity,
         namespace: &str,
         name: &str,
         wanted: &[Rule],
     ) -> Result<(), Failure> {
-        let held = self.access.policy.read().rules_of(&user(author), namespace);
+        let held = self.policy.read().rules_of(&user(author), namespace);
         let missing = missing(&held.rules, wanted);
         if missing.is_empty() {
             return Ok(());
@@ -93,13 +92,13 @@ impl Server {
             Rule { verbs: all(), api_groups: all(), resources: all(), ..Rule::default() },
             Rule { verbs: all(), non_resource_urls: all(), ..Rule::default() },
         ];
-        let held = self.access.policy.read().rules_of(&user(author), "");
+        let held = self.policy.read().rules_of(&user(author), "");
         missing(&held.rules, &everything).is_empty()
     }
 }
 
 /// The answer to binding a role that is not there; it names the wrong resource, as in kube-apiserver.
-fn missing_role(place: &Place, binding: &Binding, why: String) -> Failure {
+fn missing_role(place: &ObjectRef, binding: &Binding, why: String) -> Failure {
     match binding.role.kind.as_str() {
         "Role" | "ClusterRole" => Failure::not_found(place.resource.subject(), &binding.role.name),
         _ => Failure::untyped(why),

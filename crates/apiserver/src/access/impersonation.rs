@@ -103,13 +103,13 @@ impl Server {
             mode => {
                 let asked = request(action);
                 let verb = format!("impersonate-on:{}:{}", mode.name(), asked.verb);
-                self.require(requestor, &Request { verb: &verb, ..asked })?;
+                self.access.require(requestor, &Request { verb: &verb, ..asked })?;
                 (format!("impersonate:{}", mode.name()), AUTHENTICATION)
             }
         };
         let require = |group, resource, subresource, namespace, name| {
             let about = About::Resource { group, resource, subresource, namespace, name };
-            self.require(requestor, &Request { verb: &verb, about })
+            self.access.require(requestor, &Request { verb: &verb, about })
         };
         let mut identity = wanted.clone();
         match (account_name(&wanted.user), node_name(&wanted.user)) {

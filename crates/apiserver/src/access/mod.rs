@@ -43,19 +43,43 @@ pub enum Authorization {
 
 /// What is known about roles and bindings.
 pub(crate) struct Access {
+    authorization: Authorization,
     policy: RwLock<Policy>,
     /// The revision up to which all roles and bindings are known here.
     reached: watch::Sender<Revision>,
 }
 
 impl Access {
-    pub(crate) fn new() -> Self {
-        Self { policy: RwLock::default(), reached: watch::channel(0).0 }
+    pub(crate) fn new(authorization: Authorization) -> Self {
+        Self { authorization, policy: RwLock::default(), reached: watch::channel(0).0 }
+    }
+
+    pub(crate) fn authorization(&self) -> Authorization {
+        self.authorization
     }
 
     /// All rules that apply to somebody in a namespace.
     pub(crate) fn rules_of(&self, user: &User<'_>, namespace: &str) -> RulesOf {
         self.policy.read().rules_of(user, namespace)
+    }
+
+    /// Refuses what somebody may not do.
+    pub(crate) fn require(&self, identity: &Identity, request: &Request<'_>) -> Result<(), Failure> {
+        let verdict = self.judge(identity, request);
+        if verdict.is_allowed() {
+            return Ok(());
+        }
+        Err(denial::denied(identity, request, &verdict.reason()))
+    }
+
+    /// Whether somebody may do something.
+    pub(crate) fn judge(&self, identity: &Identity, request: &Request<'_>) -> Verdict {
+        match self.authorization {
+            _ if is_master(identity) => Verdict::Granted,
+            Authorization::None if identity.user != ANONYMOUS => Verdict::Granted,
+            Authorization::None => Verdict::Judged(Decision::Denied(Vec::new())),
+            Authorization::Rbac => Verdict::Judged(self.policy.read().decide(&user(identity), request)),
+        }
     }
 }
 
@@ -108,30 +132,9 @@ impl Server {
             Action::Resource(_) => false,
         };
         if !is_public && !is_master(&call.identity) {
-            self.require(&call.identity, &request(&action))?;
+            self.access.require(&call.identity, &request(&action))?;
         }
         Ok(Authorized(action))
-    }
-
-    /// Refuses what somebody may not do.
-    pub(crate) fn require(&self, identity: &Identity, request: &Request<'_>) -> Result<(), Failure> {
-        let verdict = self.judge(identity, request);
-        if verdict.is_allowed() {
-            return Ok(());
-        }
-        Err(denial::denied(identity, request, &verdict.reason()))
-    }
-
-    /// Whether somebody may do something.
-    pub(crate) fn judge(&self, identity: &Identity, request: &Request<'_>) -> Verdict {
-        match self.options.authorization {
-            _ if is_master(identity) => Verdict::Granted,
-            Authorization::None if identity.user != ANONYMOUS => Verdict::Granted,
-            Authorization::None => Verdict::Judged(Decision::Denied(Vec::new())),
-            Authorization::Rbac => {
-                Verdict::Judged(self.access.policy.read().decide(&user(identity), request))
-            }
-        }
     }
 }
 

@@ -12,8 +12,10 @@ use crate::meta;
 use crate::reply::Reply;
 use crate::request::media::{self, Endpoint};
 use crate::request::write_options::WriteOptions;
+use crate::resource::ObjectRef;
 use crate::server::Server;
-use crate::write::{Place, decode_as};
+use crate::write::admission::Verb;
+use crate::write::decode_as;
 
 const KIND: Subject<'static> = Subject { group: "authentication.k8s.io", name: "TokenRequest" };
 const VERSION: &str = "authentication.k8s.io/v1";
@@ -35,7 +37,7 @@ struct Bound {
 
 impl Server {
     /// Issues a token.
-    pub(crate) async fn issue_token(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+    pub(crate) async fn issue_token(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
         let options = WriteOptions::of_create(&call.query)?;
         let accepted = media::accept(&call.headers, Endpoint::Objects)?;
         let format = media::body_format(&call.headers, true)?;
@@ -60,7 +62,9 @@ impl Server {
             );
             return Err(Failure::conflict(KIND, &place.name, &why));
         }
-        let managed = self.owners(&object, &call.manner(&options).manager);
+        let context = &call.context(&options);
+        object = self.writer.admit(Verb::Create, place, "token", context, object).await?.object;
+        let managed = self.owners(&object, &context.manager);
         let spec = Spec::read(&object, self.accounts.audiences())?;
         let now = self.options.clock.now();
         let bound = self.bound(place, &spec).await?;
@@ -101,7 +105,7 @@ impl Server {
     }
 
     /// The objects that a token is to be bound to.
-    async fn bound(&self, place: &Place, spec: &Spec) -> Result<Bound, Failure> {
+    async fn bound(&self, place: &ObjectRef, spec: &Spec) -> Result<Bound, Failure> {
         let mut bound = Bound::default();
         let Some(reference) = spec.reference.as_object() else { return Ok(bound) };
         let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -179,7 +183,7 @@ impl Spec {
     /// What the token will say.
     fn claims(
         &self,
-        place: &Place,
+        place: &ObjectRef,
         account: &Value,
         bound: &Bound,
         now: SystemTime,

@@ -33,9 +33,10 @@ pub(crate) async fn missing(server: &Server) -> Result<Vec<Change>, Error> {
         if present.contains(key.as_str()) {
             continue;
         }
-        let object = server.made(&resource, registered.object(), MANAGER).map_err(|failure| {
-            Error::Bootstrap { what: format!("apiservice {}", registered.name()), why: failure.message }
-        })?;
+        let object =
+            server.writer.new_stored(&resource, registered.object(), MANAGER).map_err(|failure| {
+                Error::Bootstrap { what: format!("apiservice {}", registered.name()), why: failure.message }
+            })?;
         changes.push(Change { key, replaces: None, value: resource.encode(&object) });
     }
     Ok(changes)

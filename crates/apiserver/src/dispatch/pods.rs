@@ -8,19 +8,20 @@ use crate::reply::Reply;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::media::{self, Accepted};
 use crate::request::write_options::WriteOptions;
+use crate::resource::ObjectRef;
 use crate::server::Server;
-use crate::write::{Manner, Place, decode_as};
+use crate::write::{Eviction, Operation, Subresource, WriteContext, WriteRequest, decode_as};
 use crate::{denial, meta};
 
 impl Server {
     /// Puts a pod on a node.
-    pub(super) async fn bind(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+    pub(super) async fn bind(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
         let options = WriteOptions::of_create(&call.query)?;
         let accepted = accepted(call, &place.resource)?;
         let format = media::body_format(&call.headers, true)?;
         let binding = decode_as(&call.body, format, "Binding", &["v1"])?;
         check_name(place, &binding, "Binding")?;
-        self.assign(place, &binding, &call.manner(&options)).await?;
+        self.bind_to(place, &binding, &call.context(&options)).await?;
         Ok(Reply::object(201, &failure::success(201), accepted.format))
     }
 
@@ -29,7 +30,7 @@ impl Server {
         &self,
         mut binding: Value,
         namespace: Option<String>,
-        manner: &Manner,
+        context: &WriteContext,
         accepted: &Accepted,
     ) -> Result<Reply, Failure> {
         let Some(resource) = self.registry().find("", "v1", "pods") else {
@@ -42,13 +43,19 @@ impl Server {
             return Err(Failure::bad_request(message));
         }
         ["uid", "resourceVersion"].into_iter().for_each(|field| meta::remove(&mut binding, field));
-        let place = Place { resource, namespace, name: meta::name(&binding).to_owned() };
-        self.assign(&place, &binding, manner).await?;
+        let place = ObjectRef { resource, namespace, name: meta::name(&binding).to_owned() };
+        self.bind_to(&place, &binding, context).await?;
         Ok(Reply::object(201, &failure::success(201), accepted.format))
     }
 
+    async fn bind_to(&self, pod: &ObjectRef, binding: &Value, context: &WriteContext) -> Result<(), Failure> {
+        let (target, operation) = (pod.clone(), Operation::Bind(binding));
+        let request = WriteRequest { target, subresource: Subresource::Binding, operation, context };
+        self.writer.write(request).await.map(drop)
+    }
+
     /// What a pod wrote, of which there is nothing as long as it is on no node.
-    pub(super) async fn logged(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+    pub(super) async fn logged(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
         let entry = self.get(&place.resource, place.namespace.as_deref(), &place.name, None).await?;
         let pod = place.resource.read(&entry)?;
         check_container(&pod, call.query.get("container").unwrap_or_default())?;
@@ -59,20 +66,25 @@ impl Server {
     }
 
     /// Deletes a pod in a polite way.
-    pub(super) async fn evict(&self, call: &Call, place: &Place) -> Result<Reply, Failure> {
+    pub(super) async fn evict(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
         let accepted = accepted(call, &place.resource)?;
         let format = media::body_format(&call.headers, true)?;
         let eviction = decode_as(&call.body, format, "Eviction", &["policy/v1", "policy/v1beta1"])?;
         check_name(place, &eviction, "Eviction")?;
         let mut options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
-        options.dry_run |= WriteOptions::of_create(&call.query)?.dry_run;
-        self.delete(place, &options).await?;
+        let create = WriteOptions::of_create(&call.query)?;
+        options.dry_run |= create.dry_run;
+        let context = &WriteContext { dry_run: options.dry_run, ..call.context(&create) };
+        let (target, eviction) = (place.clone(), Eviction { object: eviction, options });
+        let operation = Operation::Evict(&eviction);
+        let request = WriteRequest { target, subresource: Subresource::Main, operation, context };
+        self.writer.write(request).await?;
         Ok(Reply::object(201, &failure::success(201), accepted.format))
     }
 }
 
 /// Refuses what is about another object than the path.
-fn check_name(place: &Place, object: &Value, kind: &str) -> Result<(), Failure> {
+fn check_name(place: &ObjectRef, object: &Value, kind: &str) -> Result<(), Failure> {
     let name = meta::name(object);
     if name == place.name {
         return Ok(());

@@ -21,7 +21,7 @@ pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
         .iter()
         .filter_map(|entry| Some((entry.key.clone(), entry.modified, read(server, entry)?)))
         .collect();
-    server.allocator.replace(services, page.revision);
+    server.writer.allocator.replace(services, page.revision);
     Ok(page.revision)
 }
 
@@ -40,7 +40,7 @@ async fn follow_once(server: &Server, loaded: Option<Revision>) -> Result<(), Er
         let Update::Event(event) = update? else { continue };
         let entry = event.entry();
         let read = || read(server, entry?);
-        server.allocator.follow(event.key(), event.revision, entry.is_none(), read);
+        server.writer.allocator.follow(event.key(), event.revision, entry.is_none(), read);
     }
     Ok(())
 }

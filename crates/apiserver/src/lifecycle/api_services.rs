@@ -15,9 +15,10 @@ use crate::failure::Failure;
 use crate::following::until_closed;
 use crate::meta;
 use crate::request::delete_options::DeleteOptions;
+use crate::resource::ObjectRef;
 use crate::resource::prefix;
 use crate::server::Server;
-use crate::write::{Part, Place};
+use crate::write::Subresource;
 
 /// What the task is called.
 pub(super) const TASK: &str = "api-services";
@@ -136,11 +137,11 @@ impl Keeper<'_> {
     async fn try_keep(&self, name: &str, is_start: bool) -> Result<bool, Failure> {
         let server = self.server;
         let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(false) };
-        let place = Place { resource, namespace: None, name: name.to_owned() };
+        let place = ObjectRef { resource, namespace: None, name: name.to_owned() };
         let wanted = self.wanted.get(name);
         let Some(entry) = server.storage.get(&place.key(), None).await?.entry else {
             if let Some(wanted) = wanted {
-                server.create_by(MANAGER, GROUP, "v1", PLURAL, None, wanted.object()).await?;
+                server.writer.create_as(MANAGER, GROUP, "v1", PLURAL, None, wanted.object()).await?;
             }
             return Ok(false);
         };
@@ -150,13 +151,13 @@ impl Keeper<'_> {
             let Some(wanted) = wanted.cloned().or_else(at_start) else {
                 let options =
                     DeleteOptions { uid: Some(meta::uid(&object).to_owned()), ..DeleteOptions::default() };
-                server.delete_internal(&place, &options).await?;
+                server.writer.delete(&place, &options).await?;
                 return Ok(false);
             };
             if object["spec"] != wanted.spec() {
                 let spec = wanted.spec();
                 let correct = |object: &mut Value| object["spec"] = spec.clone();
-                server.modify_by(MANAGER, &place, Part::Main, correct).await?;
+                server.writer.modify_as(MANAGER, &place, Subresource::Main, correct).await?;
             }
             return Ok(false);
         }
@@ -166,7 +167,7 @@ impl Keeper<'_> {
         let condition = condition(&object["spec"], &self.backend(&object["spec"]["service"]).await?);
         let now = server.options.clock.stamp();
         let say = |object: &mut Value| set_condition(object, condition.clone(), &now);
-        server.modify_by(MANAGER, &place, Part::Status, say).await?;
+        server.writer.modify_as(MANAGER, &place, Subresource::Status, say).await?;
         Ok(true)
     }
 

@@ -13,9 +13,10 @@ use crate::definition::deletion::{self, Cleanup};
 use crate::failure::Failure;
 use crate::following::until_closed;
 use crate::registry::Installed;
+use crate::resource::ObjectRef;
 use crate::resource::{Resource, prefix};
 use crate::server::Server;
-use crate::write::{Part, Place};
+use crate::write::Subresource;
 
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
@@ -140,19 +141,19 @@ async fn clean_one(server: Arc<Server>, installed: Arc<Installed>) {
 
 async fn touch(server: &Server, name: &str) -> Result<(), Failure> {
     let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(()) };
-    let place = Place { resource, namespace: None, name: name.to_owned() };
-    server.modify_by(MANAGER, &place, Part::Main, |_| ()).await
+    let place = ObjectRef { resource, namespace: None, name: name.to_owned() };
+    server.writer.modify_as(MANAGER, &place, Subresource::Main, |_| ()).await
 }
 
 /// Says how far the deletion of the objects has come; that none is left lets the definition go.
 async fn report(server: &Server, name: &str, cleanup: &Cleanup) -> Result<(), Failure> {
     let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(()) };
     let now = server.options.clock.stamp();
-    let place = Place { resource, namespace: None, name: name.to_owned() };
+    let place = ObjectRef { resource, namespace: None, name: name.to_owned() };
     let next = |object: &mut serde_json::Value| deletion::progress(object, cleanup, &now);
     if *cleanup != Cleanup::Done {
-        return server.modify_by(MANAGER, &place, Part::Status, next).await;
+        return server.writer.modify_as(MANAGER, &place, Subresource::Status, next).await;
     }
     // What says so stands in the status, what holds the definition in its metadata.
-    server.modify_by(MANAGER, &place, Part::Main, next).await
+    server.writer.modify_as(MANAGER, &place, Subresource::Main, next).await
 }

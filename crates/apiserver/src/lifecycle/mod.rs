@@ -8,7 +8,6 @@ mod api_services;
 mod collector;
 mod definitions;
 mod expiry;
-mod hooks;
 mod namespaces;
 mod provided;
 

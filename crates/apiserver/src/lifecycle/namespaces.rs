@@ -12,9 +12,10 @@ use crate::failure::Failure;
 use crate::following::until_closed;
 use crate::meta;
 use crate::request::delete_options::{DeleteOptions, Propagation};
+use crate::resource::ObjectRef;
 use crate::resource::{ROOT, Resource, prefix};
 use crate::server::Server;
-use crate::write::{Part, Place};
+use crate::write::Subresource;
 
 /// What the tasks are called: the one that follows, and the one that empties a namespace.
 pub(super) const TASK: &str = "namespace-deletion";
@@ -62,7 +63,7 @@ fn consider(server: &Arc<Server>, cleaning: &Cleaning, entry: &Entry) {
         return;
     }
     let cleaning = Arc::clone(cleaning);
-    let place = Place { resource: namespaces, namespace: None, name: meta::name(&object).to_owned() };
+    let place = ObjectRef { resource: namespaces, namespace: None, name: meta::name(&object).to_owned() };
     let uid = meta::uid(&object).to_owned();
     server.spawn_for(TASK, place.name.clone(), move |server| {
         let (cleaning, place, uid) = (Arc::clone(&cleaning), place.clone(), uid.clone());
@@ -77,7 +78,7 @@ fn consider(server: &Arc<Server>, cleaning: &Cleaning, entry: &Entry) {
 }
 
 /// Deletes everything in a namespace, and then what holds the namespace.
-async fn clean(server: &Server, place: &Place) -> Result<(), Failure> {
+async fn clean(server: &Server, place: &ObjectRef) -> Result<(), Failure> {
     loop {
         let before = server.storage.stats().revision;
         let mut remains = Remains::default();
@@ -89,7 +90,7 @@ async fn clean(server: &Server, place: &Place) -> Result<(), Failure> {
             break;
         }
         let now = server.options.clock.stamp();
-        server.modify_internal(place, Part::Status, |namespace| remains.report(namespace, &now)).await?;
+        server.writer.modify(place, Subresource::Status, |namespace| remains.report(namespace, &now)).await?;
         changed(server, before).await?;
     }
     release(server, place).await
@@ -187,13 +188,13 @@ async fn changed(server: &Server, revision: u64) -> Result<(), Error> {
 }
 
 /// Takes what holds a namespace off it.
-async fn release(server: &Server, place: &Place) -> Result<(), Failure> {
+async fn release(server: &Server, place: &ObjectRef) -> Result<(), Failure> {
     let next = |object: &mut Value| {
         if let Some(spec) = object.get_mut("spec") {
             spec["finalizers"] = json!([]);
         }
     };
-    server.modify_internal(place, Part::Finalize, next).await
+    server.writer.modify(place, Subresource::Finalize, next).await
 }
 
 /// Waits for a change to the objects of a resource, but not forever: one may have been missed.
@@ -217,7 +218,8 @@ pub(super) async fn empty(
         ..DeleteOptions::default()
     };
     let page = server.storage.range(range()).await?;
-    let places: Vec<Place> = page.entries.iter().map(|entry| Place::of(resource, &entry.key)).collect();
+    let places: Vec<ObjectRef> =
+        page.entries.iter().map(|entry| ObjectRef::of(resource, &entry.key)).collect();
     let deletions = places.into_iter().map(|place| delete(server, place, &options));
     let outcomes: Vec<_> = stream::iter(deletions).buffered(TOGETHER).collect().await;
     outcomes.into_iter().collect::<Result<(), Failure>>()?;
@@ -228,8 +230,8 @@ pub(super) async fn empty(
 }
 
 /// Deletes one of the objects of a resource. One that cannot be deleted is in the way of no other.
-async fn delete(server: &Server, place: Place, options: &DeleteOptions) -> Result<(), Failure> {
+async fn delete(server: &Server, place: ObjectRef, options: &DeleteOptions) -> Result<(), Failure> {
     let key = place.key();
-    let deleted = server.supervisor.caught_async(TASK, &key, server.delete_internal(&place, options)).await;
+    let deleted = server.supervisor.caught_async(TASK, &key, server.writer.delete(&place, options)).await;
     deleted.unwrap_or_else(|| Err(Failure::internal(format!("deleting {key} panicked"))))
 }

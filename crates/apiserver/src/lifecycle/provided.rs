@@ -9,9 +9,10 @@ use watchkeeper_storage::{Error, Range, Storage, Update, Watch};
 use crate::failure::Failure;
 use crate::following::until_closed;
 use crate::meta;
+use crate::resource::ObjectRef;
 use crate::resource::prefix;
 use crate::server::Server;
-use crate::write::{Part, Place};
+use crate::write::Subresource;
 
 /// In how many namespaces something is put at the same time.
 const AT_ONCE: usize = 16;
@@ -135,9 +136,9 @@ async fn ensure(server: &Server, provided: &Provided, namespace: String) {
 async fn try_ensure(server: &Server, provided: &Provided, namespace: &str) -> Result<(), Failure> {
     let plural = provided.plural();
     let Some(resource) = server.registry().find("", "v1", plural) else { return Ok(()) };
-    let place = Place { resource, namespace: Some(namespace.into()), name: provided.name().into() };
+    let place = ObjectRef { resource, namespace: Some(namespace.into()), name: provided.name().into() };
     let Some(entry) = server.storage.get(&place.key(), None).await?.entry else {
-        return server.create_internal("", "v1", plural, Some(namespace), provided.object()).await.map(drop);
+        return server.writer.create("", "v1", plural, Some(namespace), provided.object()).await.map(drop);
     };
     let object = place.resource.read(&entry)?;
     let mut wanted = object.clone();
@@ -145,5 +146,5 @@ async fn try_ensure(server: &Server, provided: &Provided, namespace: &str) -> Re
     if wanted == object || meta::is_deleting(&object) {
         return Ok(());
     }
-    server.modify_internal(&place, Part::Main, |object| provided.correct(object)).await
+    server.writer.modify(&place, Subresource::Main, |object| provided.correct(object)).await
 }

@@ -1,5 +1,7 @@
 //! One resource in one version, as it is served.
 
+mod object_ref;
+mod plugin_set;
 mod reading;
 mod rules;
 
@@ -14,6 +16,8 @@ use crate::failure::Subject;
 use crate::registry::Installed;
 use crate::watch::Frames;
 
+pub(crate) use object_ref::ObjectRef;
+pub(crate) use plugin_set::{AdmissionPlan, PluginSet};
 pub(crate) use reading::Unreadable;
 
 /// Where all objects are stored.
@@ -42,6 +46,8 @@ pub(crate) struct Resource {
     shape: OnceLock<Shape>,
     /// Recent changes, encoded as this version.
     pub(crate) frames: Frames,
+    /// Which admission plug-ins handle its writes.
+    pub(crate) admission: AdmissionPlan,
 }
 
 /// Where the rules of a resource come from.
@@ -81,6 +87,7 @@ impl Resource {
             ),
             shape: OnceLock::new(),
             frames: Frames::default(),
+            admission: AdmissionPlan::default(),
         }
     }
 
@@ -107,6 +114,7 @@ impl Resource {
                 .map_or(Printing::Shared(Printer::plain()), Printing::Own),
             shape: OnceLock::new(),
             frames: Frames::default(),
+            admission: AdmissionPlan::default(),
         }
     }
 
@@ -178,7 +186,7 @@ impl Resource {
     }
 
     /// Whether its objects define other resources.
-    pub(crate) fn is_definitions(&self) -> bool {
+    pub(crate) fn is_crd(&self) -> bool {
         self.group == "apiextensions.k8s.io" && self.plural == "customresourcedefinitions"
     }
 

@@ -10,7 +10,7 @@ use watchkeeper_table::FieldPath;
 use super::{Nature, Resource};
 use crate::failure::{Failure, Subject};
 use crate::request::action::Verb;
-use crate::write::Part;
+use crate::write::Subresource;
 use crate::{definition, meta};
 
 impl Resource {
@@ -88,7 +88,7 @@ impl Resource {
     /// What becomes of an object before it is created: what clients may not set is reset.
     pub(crate) fn prepare_create(&self, object: &mut Value) {
         match &self.nature {
-            Nature::Builtin(_) if self.is_definitions() => definition::prepare_create(object),
+            Nature::Builtin(_) if self.is_crd() => definition::prepare_create(object),
             Nature::Builtin(kind) => kind.prepare_for_create(object),
             Nature::Custom(installed, index) => {
                 definition::object::prepare_create(&installed.definition.versions[*index], object);
@@ -97,14 +97,14 @@ impl Resource {
     }
 
     /// What becomes of an object before it, or a part of it, replaces `old`.
-    pub(crate) fn prepare_update(&self, part: Part, new: &mut Value, old: &Value) {
+    pub(crate) fn prepare_update(&self, part: Subresource, new: &mut Value, old: &Value) {
         match (&self.nature, part) {
-            (Nature::Builtin(_), Part::Status) if self.is_definitions() => {
+            (Nature::Builtin(_), Subresource::Status) if self.is_crd() => {
                 definition::prepare_status_update(new, old);
             }
-            (Nature::Builtin(_), _) if self.is_definitions() => definition::prepare_update(new, old),
+            (Nature::Builtin(_), _) if self.is_crd() => definition::prepare_update(new, old),
             (Nature::Builtin(kind), part) => kind.prepare_for_update(part, new, old),
-            (Nature::Custom(..), Part::Status) => definition::object::prepare_status_update(new, old),
+            (Nature::Custom(..), Subresource::Status) => definition::object::prepare_status_update(new, old),
             (Nature::Custom(installed, index), _) => {
                 definition::object::prepare_update(&installed.definition.versions[*index], new, old);
             }
@@ -113,7 +113,7 @@ impl Resource {
 
     /// What is wrong with a new object.
     pub(crate) fn validate(&self, object: &Value) -> Vec<FieldError> {
-        if self.is_definitions() {
+        if self.is_crd() {
             return definition::validate(object, None);
         }
         let mut errors = Vec::new();
@@ -133,10 +133,10 @@ impl Resource {
     }
 
     /// What is wrong with an object that, or a part of which, replaces `old`.
-    pub(crate) fn validate_update(&self, part: Part, new: &Value, old: &Value) -> Vec<FieldError> {
-        if self.is_definitions() {
+    pub(crate) fn validate_update(&self, part: Subresource, new: &Value, old: &Value) -> Vec<FieldError> {
+        if self.is_crd() {
             return match part {
-                Part::Status => definition::validate_status(new, old),
+                Subresource::Status => definition::validate_status(new, old),
                 _ => definition::validate(new, Some(old)),
             };
         }
@@ -144,7 +144,7 @@ impl Resource {
         errors.extend(metadata_update_errors(new, old));
         // kube-apiserver says some things again for each kind, and clients see it.
         match &self.nature {
-            Nature::Builtin(kind) if part == Part::Main => {
+            Nature::Builtin(kind) if part == Subresource::Main => {
                 let (changes, whole) = kind.metadata_checks();
                 for _ in 0..changes {
                     errors.extend(metadata_update_errors(new, old));
@@ -165,12 +165,12 @@ impl Resource {
             Nature::Custom(installed, index) => {
                 errors.extend(metadata_update_errors(new, old));
                 let version = &installed.definition.versions[*index];
-                errors.extend(if part == Part::Status {
+                errors.extend(if part == Subresource::Status {
                     version.schema.validate_status_update(old, new)
                 } else {
                     version.schema.validate_update(old, new)
                 });
-                errors.extend(definition::object::check_scale(version, new, part == Part::Status));
+                errors.extend(definition::object::check_scale(version, new, part == Subresource::Status));
             }
         }
         errors
@@ -230,7 +230,7 @@ impl Resource {
 
     /// What becomes of an object that is to be deleted.
     pub(crate) fn prepare_delete(&self, object: &mut Value, now: &str) {
-        if self.is_definitions() {
+        if self.is_crd() {
             definition::deletion::begin(object, now);
         }
         if self.is_core("namespaces") {

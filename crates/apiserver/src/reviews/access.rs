@@ -27,7 +27,7 @@ pub(super) fn review(
     let spec = &object["spec"];
     let named = named(spec);
     let identity = if is_self { asking } else { &named };
-    let verdict = server.judge(identity, &request(spec));
+    let verdict = server.access.judge(identity, &request(spec));
     let mut status = json!({"allowed": verdict.is_allowed()});
     let reason = verdict.reason();
     if !reason.is_empty() {

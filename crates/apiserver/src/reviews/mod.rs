@@ -12,7 +12,7 @@ use crate::reply::Reply;
 use crate::request::media::Format;
 use crate::resource::Resource;
 use crate::server::Server;
-use crate::write::{Incoming, Manner};
+use crate::write::{Incoming, WriteContext};
 
 /// Answers a review.
 pub(crate) async fn answer(
@@ -21,7 +21,7 @@ pub(crate) async fn answer(
     resource: &Resource,
     namespace: Option<&str>,
     incoming: Incoming,
-    manner: &Manner,
+    manner: &WriteContext,
     format: Format,
 ) -> Result<Reply, Failure> {
     let Incoming { mut object, warnings } = incoming;
@@ -44,7 +44,7 @@ pub(crate) async fn answer(
             if let Some(namespace) = namespace {
                 crate::meta::set(&mut object, "namespace", namespace);
             }
-            server.manage_created(resource, &mut object, manner);
+            server.writer.record_owner(resource, &mut object, manner);
             object["status"] = match resource.kind.as_str() {
                 "TokenReview" => tokens::review(server, &object).await?,
                 _ => access::review(server, resource, &call.identity, &object)?,

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use watchkeeper_storage::{Commit, Committed, Error, Revision};
 
+use super::Writer;
 use crate::resource::Resource;
-use crate::server::Server;
 
 /// The cluster IPs of a Service as numbers, and its node ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -281,13 +281,13 @@ impl Drop for Reservation {
     }
 }
 
-impl Server {
+impl Writer {
     /// Commits the next state of an object, `None` if it is deleted. Of a Service, what it has from then on is noted before
     /// this returns, and only then its reservation is released.
     ///
     /// If something is reserved, the commit goes to its end even if the caller does not wait for it. Whether it was made
     /// would not be known otherwise, and what it gives away would seem to be free.
-    pub(super) async fn commit(
+    pub(super) async fn store(
         &self,
         resource: &Resource,
         key: &str,

@@ -82,8 +82,8 @@ struct Settings {
     account_keys_uri: Option<String>,
     account_signing_key: Option<PathBuf>,
     account_keys: Vec<PathBuf>,
-    /// Whether namespaces have a ServiceAccount: nobody misses it if Pods are not given one.
-    service_accounts: bool,
+    /// The admission plugins that are switched off.
+    disabled_plugins: Vec<String>,
     garbage_collection: bool,
     event_lifetime: Option<Duration>,
     request_timeout: Option<Duration>,
@@ -134,7 +134,7 @@ impl Settings {
             account_keys_uri: keys_uri(values, port)?,
             account_signing_key: path("service-account-signing-key-file"),
             account_keys: values.words("service-account-key-file").map(PathBuf::from).collect(),
-            service_accounts: !values.words("disable-admission-plugins").any(|name| name == "ServiceAccount"),
+            disabled_plugins: disabled_plugins(values),
             garbage_collection: values.last("enable-garbage-collector") != Some("false"),
             event_lifetime: time(values, "event-ttl")?,
             request_timeout: time(values, "request-timeout")?,
@@ -209,7 +209,9 @@ impl Settings {
         options.authorization = self.authorization;
         options.account_tokens = Some(accounts);
         options.tokens = Some(Arc::new(tokens));
-        options.service_accounts = self.service_accounts;
+        // Nobody misses the ServiceAccount of a namespace if Pods are not given one.
+        options.service_accounts = !self.disabled_plugins.iter().any(|name| name == "ServiceAccount");
+        options.disabled_admission_plugins = self.disabled_plugins.clone();
         options.garbage_collection = self.garbage_collection;
         options.event_lifetime = self.event_lifetime.unwrap_or(options.event_lifetime);
         options.request_timeout = self.request_timeout.unwrap_or(options.request_timeout);
@@ -313,6 +315,13 @@ fn parsed<T: std::str::FromStr>(values: &Values, name: &str) -> Result<Option<T>
     values.last(name).map(parse).transpose()
 }
 
+/// The plugins that are switched off and not on again.
+fn disabled_plugins(values: &Values) -> Vec<String> {
+    let enabled: Vec<&str> = values.words("enable-admission-plugins").collect();
+    let disabled = values.words("disable-admission-plugins").filter(|name| !enabled.contains(name));
+    disabled.map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,7 +360,8 @@ mod tests {
         assert_eq!(settings.account_issuer.as_deref(), Some("https://127.0.0.1:40001/"));
         assert_eq!(settings.account_keys, [PathBuf::from("/certs/sa-signer.crt")]);
         assert_eq!(settings.account_signing_key, Some(PathBuf::from("/certs/sa-signer.key")));
-        assert!(settings.garbage_collection && !settings.service_accounts);
+        assert!(settings.garbage_collection);
+        assert_eq!(settings.disabled_plugins, ["ServiceAccount"]);
     }
 
     #[test]
@@ -371,7 +381,7 @@ mod tests {
         for wrong in [
             "--authorization-mode=RBAC,Webhook",
             "--enable-admission-plugins=AlwaysPullImages",
-            "--disable-admission-plugins=NamespaceLifecycle",
+            "--disable-admission-plugins=Nonsense",
             "--runtime-config=batch/v1=false",
             "--runtime-config=api/beta=false",
             "--anonymous-auth=false",

@@ -31,15 +31,6 @@ const DEFAULT: &[&str] = &[
     "ValidatingAdmissionWebhook",
 ];
 
-/// Of these, the ones that act here and cannot be switched off.
-const FIXED: &[&str] = &[
-    "DefaultTolerationSeconds",
-    "NamespaceLifecycle",
-    "Priority",
-    "StorageObjectInUseProtection",
-    "TaintNodesByCondition",
-];
-
 /// Off by default, and without effect on anybody but nodes.
 const HARMLESS: &[&str] = &["AlwaysAdmit", "NamespaceExists", "NodeRestriction"];
 
@@ -67,13 +58,9 @@ pub(super) fn enable(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a plugin may be done without.
+/// Refuses to switch off a plugin that is not known. One that does not act here can be switched off like any other.
 pub(super) fn disable(name: &str) -> Result<(), String> {
-    known(name, "disable")?;
-    if FIXED.contains(&name) {
-        return Err(format!("--disable-admission-plugins={name}: this server cannot do without that plugin"));
-    }
-    Ok(())
+    known(name, "disable")
 }
 
 fn known(name: &str, verb: &str) -> Result<(), String> {
@@ -93,7 +80,14 @@ mod tests {
         assert_eq!(enable("NodeRestriction"), Ok(()));
         assert_eq!(enable("ValidatingAdmissionWebhook"), Ok(()));
         assert!(enable("AlwaysPullImages").is_err());
-        assert!(disable("NamespaceLifecycle").is_err());
+        assert_eq!(disable("NamespaceLifecycle"), Ok(()));
         assert!(enable("Nonsense").is_err() && disable("Nonsense").is_err());
+    }
+
+    #[test]
+    fn every_plugin_of_the_server_is_on_by_default() {
+        for name in watchkeeper_apiserver::admission_plugins() {
+            assert!(DEFAULT.contains(&name), "{name}");
+        }
     }
 }

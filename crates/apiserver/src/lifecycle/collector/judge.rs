@@ -7,8 +7,9 @@ use super::graph::{Facts, OwnerReference};
 use crate::failure::Failure;
 use crate::meta;
 use crate::request::delete_options::{DeleteOptions, Propagation};
+use crate::resource::ObjectRef;
 use crate::server::Server;
-use crate::write::{FOREGROUND, ORPHAN, Part, Place};
+use crate::write::{FOREGROUND, ORPHAN, Subresource};
 
 /// What an owner is to one of its dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub(super) async fn judge(server: &Server, key: &str, dependents: &[Box<str>]) -
         uid: Some(facts.uid),
         ..DeleteOptions::default()
     };
-    match server.delete_internal(&place, &options).await {
+    match server.writer.delete(&place, &options).await {
         // It was made anew meanwhile, which will be looked at by itself.
         Err(failure) if failure.reason == "Conflict" => Ok(()),
         outcome => outcome,
@@ -70,16 +71,16 @@ pub(super) async fn judge(server: &Server, key: &str, dependents: &[Box<str>]) -
 }
 
 /// The object under a key.
-async fn look(server: &Server, key: &str) -> Result<Option<(Place, Facts)>, Failure> {
+async fn look(server: &Server, key: &str) -> Result<Option<(ObjectRef, Facts)>, Failure> {
     let Some(resource) = server.registry().of_key(key) else { return Ok(None) };
     let Some(entry) = server.storage.get(key, None).await?.entry else { return Ok(None) };
     let Some(facts) = Facts::read(&entry) else { return Ok(None) };
     let (namespace, name) = resource.split_key(key);
-    let place = Place { namespace: namespace.map(str::to_owned), name: name.to_owned(), resource };
+    let place = ObjectRef { namespace: namespace.map(str::to_owned), name: name.to_owned(), resource };
     Ok(Some((place, facts)))
 }
 
-async fn classify(server: &Server, dependent: &Place, owner: &OwnerReference) -> Result<Owner, Failure> {
+async fn classify(server: &Server, dependent: &ObjectRef, owner: &OwnerReference) -> Result<Owner, Failure> {
     let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
     // Owners of a kind that is not served here may be there without being seen.
     let Some(resource) = server.registry().find_kind(group, version, &owner.kind) else {
@@ -103,14 +104,14 @@ async fn classify(server: &Server, dependent: &Place, owner: &OwnerReference) ->
 /// Brings an owner that waits for its dependents nearer to its end.
 async fn finish(
     server: &Server,
-    place: &Place,
+    place: &ObjectRef,
     facts: &Facts,
     dependents: &[Box<str>],
 ) -> Result<(), Failure> {
     if facts.finalizers.iter().any(|name| name == ORPHAN) {
         let disowned = dependents.iter().cloned().map(|key| disown_one(server, key, &facts.uid));
         stream::iter(disowned).buffer_unordered(TOGETHER).try_collect::<()>().await?;
-        return server.remove_finalizer(place, ORPHAN).await;
+        return server.writer.remove_finalizer(place, ORPHAN).await;
     }
     // Each of them is looked at by itself, and the owner again when the last one is gone.
     for key in dependents {
@@ -118,7 +119,7 @@ async fn finish(
             return Ok(());
         }
     }
-    server.remove_finalizer(place, FOREGROUND).await
+    server.writer.remove_finalizer(place, FOREGROUND).await
 }
 
 /// Whether one of the dependents of an object waits until its own dependents are gone.
@@ -134,7 +135,7 @@ async fn has_waiting(server: &Server, owner: &Facts, dependents: &[Box<str>]) ->
 }
 
 /// Lets an object not keep its owners from being deleted any more.
-async fn unblock(server: &Server, place: &Place) -> Result<(), Failure> {
+async fn unblock(server: &Server, place: &ObjectRef) -> Result<(), Failure> {
     let change = |object: &mut Value| {
         let references = object["metadata"].get_mut("ownerReferences").and_then(Value::as_array_mut);
         for reference in references.into_iter().flatten() {
@@ -143,7 +144,7 @@ async fn unblock(server: &Server, place: &Place) -> Result<(), Failure> {
             }
         }
     };
-    server.modify_internal(place, Part::Main, change).await
+    server.writer.modify(place, Subresource::Main, change).await
 }
 
 /// Whether the object under a key is a dependent that keeps its owner from being deleted.
@@ -162,7 +163,7 @@ async fn disown_one(server: &Server, key: Box<str>, uid: &str) -> Result<(), Fai
 }
 
 /// Takes owners off an object.
-async fn disown(server: &Server, place: &Place, uids: &[&str]) -> Result<(), Failure> {
+async fn disown(server: &Server, place: &ObjectRef, uids: &[&str]) -> Result<(), Failure> {
     if uids.is_empty() {
         return Ok(());
     }
@@ -177,5 +178,5 @@ async fn disown(server: &Server, place: &Place, uids: &[&str]) -> Result<(), Fai
             meta::set(object, "ownerReferences", kept);
         }
     };
-    server.modify_internal(place, Part::Main, change).await
+    server.writer.modify(place, Subresource::Main, change).await
 }

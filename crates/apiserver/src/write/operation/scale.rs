@@ -4,15 +4,15 @@ use serde_json::Value;
 use watchkeeper_schema::managed::{self, FieldPath, FieldSet, ManagedFields, Request, scale as owned};
 use watchkeeper_schema::{FieldError, Path, Shape};
 
-use super::update::Next;
-use super::{Manner, Part, Patch, Place, Written};
+use super::{Patch, based_on, check_target, no_name};
 use crate::definition::ScalePaths;
 use crate::definition::scale::{self, ScaleError};
 use crate::failure::{Failure, Subject};
 use crate::meta;
 use crate::request::label_selector::LabelSelector;
-use crate::resource::{Nature, Resource};
-use crate::server::Server;
+use crate::resource::{Nature, ObjectRef, Resource};
+use crate::write::WriteRequest;
+use crate::write::request::{Current, Draft, Moment};
 
 impl From<ScaleError> for Failure {
     fn from(error: ScaleError) -> Self {
@@ -24,7 +24,7 @@ impl From<ScaleError> for Failure {
 }
 
 /// Refuses a Scale that is none, or that of another object.
-fn check(place: &Place, change: &ScaleChange, scale: &Value) -> Result<(), Failure> {
+fn check(target: &ObjectRef, change: &ScaleChange, scale: &Value) -> Result<(), Failure> {
     if let Some((kind, problem)) = problem(scale) {
         return Err(match change {
             ScaleChange::Replace(_) => Failure::bad_request(format!(
@@ -37,8 +37,8 @@ fn check(place: &Place, change: &ScaleChange, scale: &Value) -> Result<(), Failu
             }
         });
     }
-    super::update::check_place(place, scale)?;
-    if meta::name(scale).is_empty() { Err(super::update::no_name(place)) } else { Ok(()) }
+    check_target(target, scale)?;
+    if meta::name(scale).is_empty() { Err(no_name(target)) } else { Ok(()) }
 }
 
 /// What it says it is, and why it cannot be read as a Scale, as Go says it.
@@ -109,6 +109,15 @@ impl Resource {
         }
     }
 
+    /// The Scale of an object that was just written; an object without replicas has 0.
+    pub(crate) fn written_scale(&self, object: &Value) -> Result<Value, Failure> {
+        let paths = self.scale_paths().ok_or_else(Failure::no_such_path)?;
+        Ok(match &self.nature {
+            Nature::Custom(..) => scale::read_written(&paths, object)?,
+            Nature::Builtin(_) => builtin(&paths, object)?,
+        })
+    }
+
     /// The Scale of an object.
     pub(crate) fn scale(&self, object: &Value) -> Result<Value, Failure> {
         let paths = self.scale_paths().ok_or_else(Failure::no_such_path)?;
@@ -119,74 +128,79 @@ impl Resource {
     }
 }
 
-impl Server {
-    /// Changes the number of replicas of an object. Returns the Scale.
-    pub(crate) async fn rescale(
-        &self,
-        place: &Place,
-        change: &ScaleChange,
-        manner: &Manner,
-    ) -> Result<Written, Failure> {
-        let resource = &place.resource;
-        let paths = resource.scale_paths().ok_or_else(Failure::no_such_path)?;
-        let next = |current: &Value| {
-            let before = match &resource.nature {
-                Nature::Custom(..) => scale::read_to_write(&paths, current)?,
-                Nature::Builtin(_) => builtin(&paths, current)?,
-            };
-            let after = match change {
-                ScaleChange::Replace(scale) => scale.clone(),
-                ScaleChange::Patch(patch) => patch.apply_to_scale(&before)?,
-            };
-            check(place, change, &after)?;
-            let replicas = after["spec"]["replicas"].as_i64().unwrap_or_default();
-            if replicas < 0 && matches!(resource.nature, Nature::Builtin(_)) {
-                let at = Path::root().child("spec").child("replicas");
-                let error = FieldError::invalid(&at, replicas, "must be greater than or equal to 0");
-                let subject = Subject { group: "autoscaling", name: "Scale" };
-                return Err(Failure::invalid(subject, &place.name, &[error]));
-            }
-            let mut object = scale::write(&paths, current, &after)?;
-            self.manage_scaled(place, &paths, [&before, &after], current, &mut object, manner);
-            Ok(Next { object, warnings: Vec::new() })
+impl ScaleChange {
+    /// The Scale that is wanted.
+    pub(super) fn next(&self, request: &WriteRequest<'_>, old: &Value) -> Result<Draft, Failure> {
+        let target = &request.target;
+        let before = scale_to_write(&target.resource, old)?;
+        let after = match self {
+            Self::Replace(scale) => scale.clone(),
+            Self::Patch(patch) => patch.apply_to_scale(&before)?,
         };
-        let manner = Manner { is_apply: true, ..manner.clone() };
-        let written = self.modify(place, Part::Main, &manner, next).await?;
-        let object = match &resource.nature {
-            Nature::Custom(..) => scale::read_written(&paths, &written.object)?,
-            Nature::Builtin(_) => builtin(&paths, &written.object)?,
-        };
-        Ok(Written { object, ..written })
-    }
-
-    /// Records who changed the number of replicas: those who own it own the Scale, and the other way round.
-    fn manage_scaled(
-        &self,
-        place: &Place,
-        paths: &ScalePaths,
-        [before, after]: [&Value; 2],
-        current: &Value,
-        object: &mut Value,
-        manner: &Manner,
-    ) {
-        let path = |_: &str| Some(FieldPath::of(paths.spec.trim_start_matches('.').split('.')));
-        let Ok(owners) = ManagedFields::read(current) else { return };
-        let (mut live, mut new) = (before.clone(), after.clone());
-        owned::from_parent(&owners, path).write(&mut live);
-        meta::copy(&mut new, &live, "managedFields");
-        let request = Request {
-            versions: &Shape::deduced(),
-            api_version: "autoscaling/v1",
-            kind: "Scale",
-            subresource: "scale",
-            manager: &manner.manager,
-            now: &self.options.clock.stamp(),
-            reset: &FieldSet::default(),
-        };
-        let new = managed::update_or_clear(&request, &live, new);
-        if let Ok(scale) = ManagedFields::read(&new) {
-            owned::to_parent(&owners, &scale, &place.resource.api_version, path).write(object);
+        check(target, self, &after)?;
+        let replicas = after["spec"]["replicas"].as_i64().unwrap_or_default();
+        if replicas < 0 && matches!(target.resource.nature, Nature::Builtin(_)) {
+            let at = Path::root().child("spec").child("replicas");
+            let error = FieldError::invalid(&at, replicas, "must be greater than or equal to 0");
+            let subject = Subject { group: "autoscaling", name: "Scale" };
+            return Err(Failure::invalid(subject, &target.name, &[error]));
         }
+        Ok(Draft::of(after))
+    }
+}
+
+/// The object with the replicas of a Scale.
+pub(super) fn laid_into(
+    request: &WriteRequest<'_>,
+    current: &Current,
+    old: &Value,
+    scale: &Value,
+    moment: &Moment,
+) -> Result<Value, Failure> {
+    let WriteRequest { target, context, .. } = request;
+    let paths = target.resource.scale_paths().ok_or_else(Failure::no_such_path)?;
+    let before = scale_to_write(&target.resource, old)?;
+    let mut object = scale::write(&paths, old, scale)?;
+    record_scaled(target, &paths, [&before, scale], old, &mut object, &context.manager, moment);
+    Ok(based_on(request, current, object)?.object)
+}
+
+/// The Scale of an object, to be changed.
+fn scale_to_write(resource: &Resource, object: &Value) -> Result<Value, Failure> {
+    let paths = resource.scale_paths().ok_or_else(Failure::no_such_path)?;
+    Ok(match &resource.nature {
+        Nature::Custom(..) => scale::read_to_write(&paths, object)?,
+        Nature::Builtin(_) => builtin(&paths, object)?,
+    })
+}
+
+/// Records the owner of the number of replicas: owners of the field own it in the Scale, and the other way round.
+fn record_scaled(
+    target: &ObjectRef,
+    paths: &ScalePaths,
+    [before, after]: [&Value; 2],
+    current: &Value,
+    object: &mut Value,
+    manager: &str,
+    moment: &Moment,
+) {
+    let path = |_: &str| Some(FieldPath::of(paths.spec.trim_start_matches('.').split('.')));
+    let Ok(owners) = ManagedFields::read(current) else { return };
+    let (mut live, mut new) = (before.clone(), after.clone());
+    owned::from_parent(&owners, path).write(&mut live);
+    meta::copy(&mut new, &live, "managedFields");
+    let request = Request {
+        versions: &Shape::deduced(),
+        api_version: "autoscaling/v1",
+        kind: "Scale",
+        subresource: "scale",
+        manager,
+        now: &moment.stamp,
+        reset: &FieldSet::default(),
+    };
+    let new = managed::update_or_clear(&request, &live, new);
+    if let Ok(scale) = ManagedFields::read(&new) {
+        owned::to_parent(&owners, &scale, &target.resource.api_version, path).write(object);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who manages which fields.
+//! managedFields: which manager owns which fields.
 
 use std::sync::{Arc, LazyLock};
 
@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use watchkeeper_schema::managed::{self, Converted, FieldPath, FieldSet, Request, Versions};
 use watchkeeper_schema::{Error, Shape};
 
+use super::operation::Operation;
+use super::request::{Current, Draft, Moment};
+use super::{Subresource, WriteRequest};
 use crate::registry::Registry;
 use crate::resource::{Nature, Resource};
-use crate::server::Server;
-use crate::write::{Manner, Part, Place};
 
 /// What is written through the object itself leaves the status alone.
 static STATUS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::from_iter([FieldPath::of(["status"])]));
@@ -69,31 +70,19 @@ impl Versions for Served {
     }
 }
 
-/// What a part of a resource does not write.
-fn reset(resource: &Resource, part: Part) -> &'static FieldSet {
-    match (part, resource.builtin_kind().map_or("", |kind| kind.kind)) {
-        (Part::Main, "CertificateSigningRequest") => &REQUEST,
-        (Part::Status, "CertificateSigningRequest") => &REQUEST_STATUS,
-        (Part::Approval, _) => &REQUEST_APPROVAL,
+/// The fields that a write through a subresource does not own.
+fn reset(resource: &Resource, subresource: Subresource) -> &'static FieldSet {
+    match (subresource, resource.builtin_kind().map_or("", |kind| kind.kind)) {
+        (Subresource::Main, "CertificateSigningRequest") => &REQUEST,
+        (Subresource::Status, "CertificateSigningRequest") => &REQUEST_STATUS,
+        (Subresource::Approval, _) => &REQUEST_APPROVAL,
         (
-            Part::Status,
+            Subresource::Status,
             "APIService" | "ResourceClaim" | "ServiceCIDR" | "ValidatingAdmissionPolicy" | "VolumeAttachment",
         ) => &ONLY_STATUS,
-        (Part::Status, _) => &ALL_BUT_STATUS,
-        (Part::Main, _) if resource.has_subresource("status") => &STATUS,
+        (Subresource::Status, _) => &ALL_BUT_STATUS,
+        (Subresource::Main, _) if resource.has_subresource("status") => &STATUS,
         _ => &NOTHING,
-    }
-}
-
-/// The name of a part, as owners are recorded with it.
-fn subresource(part: Part) -> &'static str {
-    match part {
-        Part::Status => "status",
-        Part::Finalize => "finalize",
-        Part::EphemeralContainers => "ephemeralcontainers",
-        Part::Approval => "approval",
-        Part::Resize => "resize",
-        _ => "",
     }
 }
 
@@ -107,55 +96,60 @@ fn empty(resource: &Resource) -> Value {
     object
 }
 
-impl Server {
-    /// Records who made an object.
-    pub(crate) fn manage_created(&self, resource: &Resource, object: &mut Value, manner: &Manner) {
-        let nothing = empty(resource);
-        self.manage(resource, Part::Main, &nothing, object, manner);
-    }
-
-    /// Records who changed an object.
-    pub(crate) fn manage_updated(
-        &self,
-        place: &Place,
-        part: Part,
-        object: &mut Value,
-        old: &Value,
-        manner: &Manner,
-    ) {
-        self.manage(&place.resource, part, old, object, manner);
-    }
-
-    /// Records that this server has said something in the status of a definition, as kube-apiserver does.
-    pub(crate) fn manage_judged(&self, resource: &Resource, object: &mut Value, before: &Value) {
-        let manner = Manner { manager: crate::api_services::MANAGER.into(), ..Manner::default() };
-        self.manage(resource, Part::Status, before, object, &manner);
-    }
-
-    fn manage(&self, resource: &Resource, part: Part, live: &Value, object: &mut Value, manner: &Manner) {
-        if !manner.is_apply {
-            let record = |request: &Request<'_>| managed::update_or_clear(request, live, object.take());
-            *object = self.as_manager(resource, part, manner, record);
+/// Records the author of a draft as the owner of the fields that it changes. Applies and Scales record theirs themselves, and a
+/// Binding makes nobody an owner.
+pub(super) fn record(request: &WriteRequest<'_>, current: &Current, moment: &Moment, draft: &mut Draft) {
+    let WriteRequest { target, subresource, context, operation } = request;
+    let resource = &target.resource;
+    match (operation, &current.object) {
+        (Operation::Create(_) | Operation::Replace(_), None) => {
+            record_created(resource, &mut draft.object, &context.manager, moment);
         }
+        (Operation::Replace(_) | Operation::Patch(_) | Operation::Change(_), Some(old)) => {
+            record_change(resource, *subresource, old, &mut draft.object, &context.manager, moment);
+        }
+        _ => {}
     }
+}
 
-    /// Does something about the owners of fields in the name of who writes.
-    pub(crate) fn as_manager<T>(
-        &self,
-        resource: &Resource,
-        part: Part,
-        manner: &Manner,
-        act: impl FnOnce(&Request<'_>) -> T,
-    ) -> T {
-        let registry = self.registry();
-        act(&Request {
-            versions: &Served::of(&registry, resource),
-            api_version: &resource.api_version,
-            kind: &resource.kind,
-            subresource: subresource(part),
-            manager: &manner.manager,
-            now: &self.options.clock.stamp(),
-            reset: reset(resource, part),
-        })
-    }
+/// Records the owner of a new object.
+pub(super) fn record_created(resource: &Resource, object: &mut Value, manager: &str, moment: &Moment) {
+    record_change(resource, Subresource::Main, &empty(resource), object, manager, moment);
+}
+
+/// Records the server as the owner of the status of a CRD, as kube-apiserver does.
+pub(super) fn record_conditions(resource: &Resource, object: &mut Value, before: &Value, moment: &Moment) {
+    let manager = crate::api_services::MANAGER;
+    record_change(resource, Subresource::Status, before, object, manager, moment);
+}
+
+fn record_change(
+    resource: &Resource,
+    subresource: Subresource,
+    live: &Value,
+    object: &mut Value,
+    manager: &str,
+    moment: &Moment,
+) {
+    let record = |request: &Request<'_>| managed::update_or_clear(request, live, object.take());
+    *object = as_manager(resource, subresource, manager, moment, record);
+}
+
+/// Changes owners of fields in the name of a manager.
+pub(super) fn as_manager<T>(
+    resource: &Resource,
+    subresource: Subresource,
+    manager: &str,
+    moment: &Moment,
+    act: impl FnOnce(&Request<'_>) -> T,
+) -> T {
+    act(&Request {
+        versions: &Served::of(&moment.registry, resource),
+        api_version: &resource.api_version,
+        kind: &resource.kind,
+        subresource: super::subresource_name(subresource),
+        manager,
+        now: &moment.stamp,
+        reset: reset(resource, subresource),
+    })
 }

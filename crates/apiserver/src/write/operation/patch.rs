@@ -5,15 +5,15 @@ use watchkeeper_kinds::Kind;
 use watchkeeper_schema::patch::{self, JsonPatch};
 use watchkeeper_schema::{Error, FieldError, Path, json, strict_message};
 
-use super::incoming::judge;
-use super::update::{Next, check_place};
-use super::{Manner, Part, Place, Written};
+use super::{based_on, check_target};
 use crate::definition::go_value;
 use crate::failure::{Failure, Subject};
 use crate::request::media::PatchFormat;
 use crate::request::write_options::FieldValidation;
 use crate::resource::Resource;
-use crate::server::Server;
+use crate::write::decode::judge;
+use crate::write::request::{Current, Draft};
+use crate::write::{Incoming, WriteContext, WriteRequest};
 
 /// A change to an object, as a client describes it.
 pub(crate) enum Patch {
@@ -91,8 +91,25 @@ impl Patch {
         }
     }
 
-    /// The object with the change made, as if a client had sent it.
-    fn next(&self, resource: &Resource, current: &Value, manner: &Manner) -> Result<Next, Failure> {
+    /// The current object with the change made.
+    pub(super) fn next(
+        &self,
+        request: &WriteRequest<'_>,
+        old: &Value,
+        current: &Current,
+    ) -> Result<Draft, Failure> {
+        let Incoming { object, warnings } = self.patched(&request.target.resource, old, request.context)?;
+        check_target(&request.target, &object)?;
+        Ok(Draft { warnings, ..based_on(request, current, object)? })
+    }
+
+    /// An object with the change made, as if a client had sent it.
+    fn patched(
+        &self,
+        resource: &Resource,
+        current: &Value,
+        context: &WriteContext,
+    ) -> Result<Incoming, Failure> {
         let mut object = self.apply(resource, current)?;
         if !object.is_object() {
             return Err(Failure::unprocessable());
@@ -123,7 +140,7 @@ impl Patch {
             }
         })?;
         let complaints = self.complaints();
-        let warnings = match manner.field_validation {
+        let warnings = match context.field_validation {
             FieldValidation::Strict => match strict_message(&complaints, &unknown) {
                 Some(message) => return Err(invalid(message)),
                 None => Vec::new(),
@@ -131,7 +148,7 @@ impl Patch {
             lenient => judge(complaints, unknown, lenient).map_err(Failure::bad_request)?,
         };
         resource.default(&mut object);
-        Ok(Next { object, warnings })
+        Ok(Incoming { object, warnings })
     }
 }
 
@@ -140,22 +157,4 @@ fn other_kind(object: &Value) -> Option<&'static Kind> {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
     watchkeeper_kinds::find_kind(group, version, text("kind"))
-}
-
-impl Server {
-    /// Changes an object, or a part of it.
-    pub(crate) async fn patch(
-        &self,
-        place: &Place,
-        part: Part,
-        patch: &Patch,
-        manner: &Manner,
-    ) -> Result<Written, Failure> {
-        let next = |current: &Value| {
-            let next = patch.next(&place.resource, current, manner)?;
-            check_place(place, &next.object)?;
-            Ok(next)
-        };
-        self.modify(place, part, manner, next).await
-    }
 }

@@ -2,18 +2,21 @@
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 
 use serde_json::{Value, json};
 use watchkeeper_schema::{FieldError, Path};
 
+use super::{Allocator, Holdings, Refusal, Reservation, Writer};
 use crate::failure::Failure;
 use crate::meta;
 use crate::resource::Resource;
-use crate::server::Server;
-use crate::write::{Allocator, Holdings, Refusal, Reservation};
 
-/// The first address of the range, and how many there are. The first and the last are not given away.
-const RANGE: (Ipv4Addr, u32) = (Ipv4Addr::new(10, 0, 0, 0), 1 << 16);
+/// The addresses of Services, in CIDR notation.
+pub(crate) const BLOCK: &str = "10.0.0.0/16";
+
+/// The same as numbers, without the first and the last, which are not allocated.
+const ADDRESSES: Range<u32> = Ipv4Addr::new(10, 0, 0, 1).to_bits()..Ipv4Addr::new(10, 0, 255, 255).to_bits();
 
 /// So many addresses at the begin of the range are left for those who ask for one of them, as long as there are others.
 const CHOSEN_ADDRESSES: u32 = 256;
@@ -22,21 +25,14 @@ const CHOSEN_ADDRESSES: u32 = 256;
 pub(crate) const FIRST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
 /// The ports that nodes give to Services.
-const NODE_PORTS: std::ops::Range<u32> = 30_000..32_768;
+const NODE_PORTS: Range<u32> = 30_000..32_768;
 
 /// So many ports at the begin of the range are left for those who ask for one of them, as long as there are others.
 const CHOSEN_PORTS: u32 = 86;
 
-/// The range, as others write it.
-pub(crate) fn block() -> String {
-    format!("{}/{}", RANGE.0, RANGE.1.leading_zeros() + 1)
-}
-
 /// An allocator of all that Services can be given.
 pub(crate) fn allocator() -> Allocator {
-    let first = RANGE.0.to_bits();
-    let addresses = first + 1..first + RANGE.1 - 1;
-    Allocator::new((addresses, CHOSEN_ADDRESSES), (NODE_PORTS, CHOSEN_PORTS))
+    Allocator::new((ADDRESSES, CHOSEN_ADDRESSES), (NODE_PORTS, CHOSEN_PORTS))
 }
 
 /// Why a Service does not get what it needs.
@@ -46,7 +42,7 @@ enum Problem {
     Untyped(String),
 }
 
-impl Server {
+impl Writer {
     /// Gives a Service what it asks for, or what is free. What it gets is reserved for it.
     ///
     /// The Service must have been prepared: what the old one has and the new one does not mention is in it already.

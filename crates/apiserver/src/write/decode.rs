@@ -4,7 +4,6 @@ use serde_json::Value;
 use watchkeeper_schema::json::Decoded;
 use watchkeeper_schema::{Error, json, strict_message, unknown_field, yaml};
 
-use super::Manner;
 use super::document_order::in_document_order;
 use crate::definition::object::summary;
 use crate::failure::Failure;
@@ -26,7 +25,7 @@ impl Incoming {
         resource: &Resource,
         body: &[u8],
         format: BodyFormat,
-        manner: &Manner,
+        field_validation: FieldValidation,
     ) -> Result<Self, Failure> {
         let decoded = match format {
             BodyFormat::Json => json::decode(body),
@@ -40,13 +39,18 @@ impl Incoming {
             BodyFormat::Yaml | BodyFormat::Protobuf => decoded.value.to_string().into(),
         })?;
         if format == BodyFormat::Json && resource.builtin_kind().is_some() {
-            return Self::ordered(resource, decoded, body, manner);
+            return Self::ordered(resource, decoded, body, field_validation);
         }
-        Self::of(resource, decoded.value, decoded.complaints, manner)
+        Self::of(resource, decoded.value, decoded.complaints, field_validation)
     }
 
     /// Reads an object of a built-in kind, of which everything is said in the order of the document.
-    fn ordered(resource: &Resource, decoded: Decoded, body: &[u8], manner: &Manner) -> Result<Self, Failure> {
+    fn ordered(
+        resource: &Resource,
+        decoded: Decoded,
+        body: &[u8],
+        field_validation: FieldValidation,
+    ) -> Result<Self, Failure> {
         let Decoded { value: mut object, complaints } = decoded;
         let unknown = Self::shape(resource, &mut object)?;
         let mut said: Vec<String> =
@@ -54,8 +58,8 @@ impl Incoming {
         if said.len() > 1 {
             said = in_document_order(said, body);
         }
-        let warnings = judge(said, Vec::new(), manner.field_validation)
-            .map_err(|problem| misshapen(resource, &problem))?;
+        let warnings =
+            judge(said, Vec::new(), field_validation).map_err(|problem| misshapen(resource, &problem))?;
         resource.default(&mut object);
         Ok(Self { object, warnings })
     }
@@ -75,10 +79,10 @@ impl Incoming {
         resource: &Resource,
         mut object: Value,
         complaints: Vec<String>,
-        manner: &Manner,
+        field_validation: FieldValidation,
     ) -> Result<Self, Failure> {
         let unknown = Self::shape(resource, &mut object)?;
-        let warnings = judge(complaints, in_order(resource, unknown), manner.field_validation)
+        let warnings = judge(complaints, in_order(resource, unknown), field_validation)
             .map_err(|problem| misshapen(resource, &problem))?;
         resource.default(&mut object);
         Ok(Self { object, warnings })

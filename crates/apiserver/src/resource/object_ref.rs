@@ -1,0 +1,57 @@
+//! Objects by name.
+
+use std::sync::Arc;
+
+use super::Resource;
+use crate::failure::Failure;
+
+/// A reference to an object, which need not exist: its resource in one version, its namespace and its name.
+#[derive(Clone)]
+pub(crate) struct ObjectRef {
+    pub(crate) resource: Arc<Resource>,
+    /// `None` for cluster-scoped resources.
+    pub(crate) namespace: Option<String>,
+    /// Empty if the name is yet to be generated.
+    pub(crate) name: String,
+}
+
+impl ObjectRef {
+    /// The object stored under a key.
+    pub(crate) fn of(resource: &Arc<Resource>, key: &str) -> Self {
+        let (namespace, name) = resource.split_key(key);
+        Self {
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+            resource: Arc::clone(resource),
+        }
+    }
+
+    /// The key under which the object is stored.
+    pub(crate) fn key(&self) -> String {
+        self.resource.key(self.namespace.as_deref(), &self.name)
+    }
+
+    /// The key under which kube-apiserver stores the object, as its messages show it: without the group of built-in kinds.
+    pub(crate) fn upstream_key(&self) -> String {
+        let key = self.key();
+        let has_group =
+            matches!(self.resource.group.as_str(), "apiextensions.k8s.io" | "apiregistration.k8s.io");
+        if self.resource.builtin_kind().is_none() || has_group {
+            return key;
+        }
+        let rest = key.strip_prefix(self.resource.prefix.as_str()).unwrap_or(&key);
+        let folder = match (self.resource.group.as_str(), self.resource.plural.as_str()) {
+            ("", "services") => "services/specs",
+            ("", "endpoints") => "services/endpoints",
+            ("", "nodes") => "minions",
+            ("networking.k8s.io", "ingresses") => "ingress",
+            (_, plural) => plural,
+        };
+        format!("/registry/{folder}/{rest}")
+    }
+
+    /// The answer to a request for an object that does not exist.
+    pub(crate) fn not_found(&self) -> Failure {
+        Failure::not_found(self.resource.subject(), &self.name)
+    }
+}

@@ -1,0 +1,56 @@
+//! Which admission plug-ins handle the writes of a resource.
+
+use std::sync::OnceLock;
+
+/// A set of admission plug-ins, by their place in the chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PluginSet(u64);
+
+impl PluginSet {
+    /// The most plug-ins that a chain can have.
+    pub(crate) const CAPACITY: usize = u64::BITS as usize;
+
+    /// The plug-ins at these places. Places from [`PluginSet::CAPACITY`] on are left out.
+    pub(crate) fn of(places: impl IntoIterator<Item = usize>) -> Self {
+        let bit = |place| u32::try_from(place).ok().and_then(|place| 1_u64.checked_shl(place));
+        Self(places.into_iter().filter_map(bit).fold(0, |set, bit| set | bit))
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The places in the chain, in its order.
+    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
+        (0..Self::CAPACITY).filter(move |place| self.0 >> place & 1 == 1)
+    }
+}
+
+/// The plug-ins that handle the writes of one resource, worked out once for each kind of write. The chain fills it in.
+#[derive(Debug, Default)]
+pub(crate) struct AdmissionPlan([OnceLock<PluginSet>; Self::SLOTS]);
+
+impl AdmissionPlan {
+    /// How many kinds of writes are told apart.
+    pub(crate) const SLOTS: usize = 4;
+
+    /// The plug-ins for a kind of write; computed if they are not known. A slot that does not exist is always computed.
+    pub(crate) fn get(&self, slot: usize, compute: impl FnOnce() -> PluginSet) -> PluginSet {
+        match self.0.get(slot) {
+            Some(known) => *known.get_or_init(compute),
+            None => compute(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_has_what_was_put_in_in_the_order_of_the_chain() {
+        let set = PluginSet::of([5, 0, 63, 64, 1000]);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 5, 63]);
+        assert!(PluginSet::of([]).is_empty() && !set.is_empty());
+    }
+}

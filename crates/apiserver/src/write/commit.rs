@@ -1,0 +1,189 @@
+//! The last step of a write: the commit, on the condition that nothing it depends on has changed.
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::MutexGuard;
+use watchkeeper_schema::{Weight, managed};
+use watchkeeper_storage::{Commit, Error, Revision};
+
+use super::operation::{Operation, create};
+use super::request::{Current, Intent, Moment, Outcome, Planned};
+use super::{WriteRequest, Writer, Written, ownership};
+use crate::MAX_REQUEST_BYTES;
+use crate::access::{self, Authorization};
+use crate::budget::LARGE;
+use crate::definition::{self, Names};
+use crate::failure::Failure;
+use crate::meta;
+use crate::request::delete_options::DeleteOptions;
+use crate::resource::{ObjectRef, Resource};
+
+impl Writer {
+    /// Commits what was planned, unless it is a dry run. It is in force when this returns.
+    pub(super) async fn commit(
+        &self,
+        request: &WriteRequest<'_>,
+        current: Current,
+        planned: Planned,
+        attempt: usize,
+    ) -> Result<Outcome, Failure> {
+        let WriteRequest { target, context, operation, .. } = request;
+        let Planned { mut object, mut intent, reservation, warnings } = planned;
+        let (resource, key, created) = (&target.resource, target.key(), current.object.is_none());
+        if created && let Some(version) = operation.unexpected_version() {
+            if !context.dry_run {
+                return Err(Failure::untyped("resourceVersion should not be set on objects to be created"));
+            }
+            meta::set(&mut object, "resourceVersion", version.to_string());
+        }
+        let _exclusive = self.exclusive(resource).await;
+        if resource.is_crd() && intent == Intent::Put && !context.dry_run && !operation.is_deletion() {
+            judge_names(resource, &mut object, &self.moment());
+        }
+        if let Some(old) =
+            current.object.as_ref().filter(|_| intent == Intent::Put && !operation.is_deletion())
+        {
+            if managed::same_but_times(&object, old) {
+                object = old.clone();
+                intent = Intent::Keep;
+            } else if is_finished(resource, &object) {
+                intent = Intent::Remove;
+            }
+        }
+        let value = match intent {
+            Intent::Put => Some(encode(resource, &object)?),
+            Intent::Remove | Intent::Keep => None,
+        };
+        let removed = intent == Intent::Remove && operation.is_deletion();
+        let mut written = Written { object, revision: None, created, removed, warnings };
+        if context.dry_run && created {
+            self.check_absent(target, &key).await?;
+        }
+        if context.dry_run || intent == Intent::Keep {
+            return Ok(Outcome::Written(written));
+        }
+        let commit = match &value {
+            Some(value) => conditions(&key, &current).put(key.as_str(), value.clone()),
+            None => conditions(&key, &current).delete(key.as_str()),
+        };
+        let next = Some(&written.object).filter(|_| value.is_some());
+        let revision = match self.store(resource, &key, commit, next, reservation).await {
+            Ok(committed) => committed.revision,
+            Err(Error::Conflict { key: other, revision, .. }) if other != key => {
+                return Ok(Outcome::Superseded(Some(revision)));
+            }
+            Err(Error::Conflict { current, .. }) if created => {
+                return match operation {
+                    Operation::Create(incoming) => {
+                        create::exists(incoming, target, current.as_deref(), attempt)?;
+                        Ok(Outcome::Superseded(None))
+                    }
+                    _ => Ok(Outcome::Superseded(None)),
+                };
+            }
+            Err(Error::Conflict { .. }) => return Ok(Outcome::Superseded(None)),
+            Err(error) => return Err(error.into()),
+        };
+        self.in_force(resource, revision).await;
+        if removed && resource.is_core("services") {
+            self.delete_endpoints(target).await;
+        }
+        // Of an object that went with its last finalizer, the answer is what was last said about it.
+        if value.is_some() || removed {
+            meta::set(&mut written.object, "resourceVersion", revision.to_string());
+        }
+        written.revision = Some(revision);
+        Ok(Outcome::Written(written))
+    }
+
+    /// The right to write CRDs, no two of which may have the same names; `None` for other resources.
+    async fn exclusive(&self, resource: &Resource) -> Option<MutexGuard<'_, ()>> {
+        if resource.is_crd() { Some(self.crd_names.lock().await) } else { None }
+    }
+
+    /// Refuses the dry run of a create if the object exists.
+    async fn check_absent(&self, target: &ObjectRef, key: &str) -> Result<(), Failure> {
+        match self.storage.get(key, None).await?.entry {
+            Some(entry) => Err(create::already_exists(target, Some(&entry))),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until a CRD, a role or a binding is in force: its writer may rely on it at once.
+    async fn in_force(&self, resource: &Resource, revision: Revision) {
+        if resource.is_crd() {
+            self.registrar.reach(revision).await;
+        }
+        if resource.group == access::GROUP && self.access.authorization() != Authorization::None {
+            let mut stopping = self.stopping.clone();
+            tokio::select! {
+                () = self.access.reach(revision) => {}
+                // Roles are not followed any more.
+                () = stopping.wait() => {}
+            }
+        }
+    }
+
+    /// Deletes the Endpoints of a Service that was deleted.
+    async fn delete_endpoints(&self, service: &ObjectRef) {
+        let Some(resource) = self.registrar.current().find("", "v1", "endpoints") else { return };
+        let target = ObjectRef { resource, ..service.clone() };
+        // The Service is gone; its deletion has succeeded in any case.
+        if let Err(failure) = Box::pin(self.delete(&target, &DeleteOptions::default())).await {
+            tracing::warn!(service = %target.name, failure = %failure.message, "Endpoints could not be deleted");
+        }
+    }
+}
+
+/// The conditions of a commit: the object and the guards are as they were read.
+fn conditions(key: &str, current: &Current) -> Commit {
+    let commit = match &current.entry {
+        Some(entry) => Commit::new().unchanged(key, entry.modified),
+        None => Commit::new().absent(key),
+    };
+    current.guards.iter().fold(commit, |commit, guard| commit.unchanged(guard.key.as_str(), guard.modified))
+}
+
+/// The stored form of an object. One that is too large for any request to bring it back is refused.
+fn encode(resource: &Resource, object: &Value) -> Result<Bytes, Failure> {
+    let bytes = resource.encode(object);
+    if bytes.len() > 2 * MAX_REQUEST_BYTES {
+        return Err(Failure::too_large(&format!("limit is {MAX_REQUEST_BYTES}")));
+    }
+    // Patches can make more of an object than any body would be.
+    if bytes.len() >= LARGE {
+        Weight::default().value(object).map_err(|error| Failure::too_large(&error.to_string()))?;
+    }
+    Ok(bytes)
+}
+
+/// Whether an object is marked for deletion and nothing holds it any more.
+fn is_finished(resource: &Resource, object: &Value) -> bool {
+    let grace = meta::get(object, "deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
+    meta::is_deleting(object)
+        && meta::finalizers(object).is_empty()
+        && grace == 0
+        && !resource.is_held(object)
+}
+
+/// Sets the conditions of a CRD: which of its names it gets, as the server's own fields.
+fn judge_names(resource: &Resource, object: &mut Value, moment: &Moment) {
+    let group = object["spec"]["group"].as_str().unwrap_or_default().to_owned();
+    let name = meta::name(object).to_owned();
+    let builtin = watchkeeper_kinds::all().iter().filter(|kind| kind.group == group).map(|kind| Names {
+        plural: kind.plural.into(),
+        singular: kind.singular.into(),
+        kind: kind.kind.into(),
+        list_kind: kind.list_kind(),
+        short_names: kind.short_names.iter().map(|name| (*name).to_owned()).collect(),
+        categories: Vec::new(),
+    });
+    let custom = moment.registry.definitions.values().map(|installed| &installed.definition);
+    let custom =
+        custom.filter(|other| other.group == group && other.name != name).map(|other| other.names.clone());
+    let others: Vec<Names> = builtin.chain(custom).collect();
+    let before = object.clone();
+    if definition::conditions(object, &others, &moment.stamp) {
+        ownership::record_conditions(resource, object, &before, moment);
+    }
+}

@@ -1,0 +1,101 @@
+//! The stored state that a write is based on.
+
+use std::sync::Arc;
+
+use watchkeeper_rbac::{About, Request};
+use watchkeeper_storage::{Entry, Revision};
+
+use super::operation::Operation;
+use super::request::{Current, Guard, Moment, NamespaceState};
+use super::{WriteRequest, Writer};
+use crate::failure::Failure;
+use crate::meta;
+use crate::resource::ObjectRef;
+
+impl Writer {
+    /// The time and the registry of one attempt.
+    pub(super) fn moment(&self) -> Moment {
+        let now = self.clock.now();
+        Moment { registry: self.registrar.current(), now, stamp: crate::time::stamp(now) }
+    }
+
+    /// The entry of the object, if the operation is based on it.
+    pub(super) async fn stored(&self, request: &WriteRequest<'_>) -> Result<Option<Arc<Entry>>, Failure> {
+        // Whether a new object exists already is found out by the commit: everything else about it is told before.
+        if matches!(request.operation, Operation::Create(_)) {
+            return Ok(None);
+        }
+        Ok(self.storage.get(&request.target.key(), None).await?.entry)
+    }
+
+    /// Reads the object, or what a new one depends on. Refuses an operation that needs an object if there is none.
+    pub(super) async fn read_current(
+        &self,
+        request: &WriteRequest<'_>,
+        entry: Option<Arc<Entry>>,
+    ) -> Result<Current, Failure> {
+        let target = &request.target;
+        if let Some(entry) = entry {
+            let object = Some(target.resource.read(&entry)?);
+            return Ok(Current { object, entry: Some(entry), ..Current::default() });
+        }
+        request.operation.check_missing(request)?;
+        self.check_may_create(request)?;
+        let mut current = Current::default();
+        if let Some(namespace) = &target.namespace {
+            let (state, guard) = self.namespace(namespace).await?;
+            current.namespace = state;
+            current.guards.extend(guard);
+        }
+        if let Some((installed, _)) = target.resource.custom_version() {
+            if installed.definition.terminating {
+                let why = "create not allowed while custom resource definition is terminating";
+                return Err(Failure::forbidden(target.resource.subject(), &target.name, why));
+            }
+            current.guards.push(Guard { key: installed.key.clone(), modified: installed.revision });
+        }
+        Ok(current)
+    }
+
+    /// Refuses to create an object for a client that was authorized to change it.
+    fn check_may_create(&self, request: &WriteRequest<'_>) -> Result<(), Failure> {
+        let WriteRequest { target, operation, context, .. } = request;
+        let Some(author) = context.author.client().filter(|_| !matches!(operation, Operation::Create(_)))
+        else {
+            return Ok(());
+        };
+        let about = About::Resource {
+            group: &target.resource.group,
+            resource: &target.resource.plural,
+            subresource: "",
+            namespace: target.namespace.as_deref().unwrap_or_default(),
+            name: &target.name,
+        };
+        self.access.require(author, &Request { verb: "create", about })
+    }
+
+    /// The state of a namespace, and the condition that it stays as it is.
+    async fn namespace(&self, name: &str) -> Result<(NamespaceState, Option<Guard>), Failure> {
+        let key = format!("{}{name}", crate::resource::prefix("", "namespaces"));
+        let Some(entry) = self.storage.get(&key, None).await?.entry else {
+            return Ok((NamespaceState::Missing, None));
+        };
+        let Some(namespaces) = self.registrar.current().find("", "v1", "namespaces") else {
+            return Err(Failure::internal("namespaces are not served"));
+        };
+        let state = match meta::is_deleting(&namespaces.read(&entry)?) {
+            true => NamespaceState::Terminating,
+            false => NamespaceState::Active,
+        };
+        Ok((state, Some(Guard { key, modified: entry.modified })))
+    }
+
+    /// Brings the resource of a new object up to date, after its CRD or its namespace has changed.
+    pub(super) async fn refresh(&self, target: &mut ObjectRef, revision: Revision) -> Result<(), Failure> {
+        self.registrar.reach(revision).await;
+        let resource = &target.resource;
+        let found = self.registrar.current().find(&resource.group, &resource.version, &resource.plural);
+        target.resource = found.ok_or_else(|| target.not_found())?;
+        Ok(())
+    }
+}

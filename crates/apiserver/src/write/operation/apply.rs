@@ -1,0 +1,113 @@
+//! Server-side apply.
+
+use serde_json::Value;
+use watchkeeper_schema::json::{self, Decoded};
+use watchkeeper_schema::managed::{self, ApplyError, Request};
+use watchkeeper_schema::{Error, yaml};
+
+use super::{based_on, create, forget_version, no_name, set_namespace};
+use crate::failure::Failure;
+use crate::meta;
+use crate::resource::Resource;
+use crate::write::request::{Current, Draft, Moment};
+use crate::write::{Incoming, Subresource, WriteRequest, ownership};
+
+/// All that a manager has to say about an object.
+pub(crate) struct Applying {
+    object: Value,
+    complaints: Vec<String>,
+    /// Whether fields are taken from those who manage them.
+    force: bool,
+}
+
+impl Applying {
+    /// Reads the body of a request.
+    pub(crate) fn read(resource: &Resource, body: &[u8], force: bool) -> Result<Self, Failure> {
+        let decoded = match plain_json(body) {
+            Some(decoded) => decoded,
+            None => yaml::decode(body).map_err(|error| match error {
+                Error::TooLarge => Failure::too_large(&error.to_string()),
+                error => Failure::bad_request(format!("error decoding YAML: {error}")),
+            })?,
+        };
+        if !decoded.value.is_object() {
+            return Err(Failure::bad_request("error decoding YAML: the body is not an object"));
+        }
+        resource.check_kind(&decoded.value, || decoded.value.to_string().into())?;
+        Ok(Self { object: decoded.value, complaints: decoded.complaints, force })
+    }
+}
+
+/// Reads a body that is JSON, as what most clients call YAML is, and says the same as YAML: nothing in it is there twice, and no
+/// number has a fraction or an exponent. Reading YAML takes several times as long.
+fn plain_json(body: &[u8]) -> Option<Decoded> {
+    fn is_plain(value: &Value) -> bool {
+        match value {
+            Value::Number(number) => !number.is_f64(),
+            Value::Array(items) => items.iter().all(is_plain),
+            Value::Object(fields) => fields.values().all(is_plain),
+            _ => true,
+        }
+    }
+    let is_object = body.trim_ascii_start().starts_with(b"{");
+    let decoded = is_object.then(|| json::decode(body).ok()).flatten()?;
+    (decoded.complaints.is_empty() && is_plain(&decoded.value)).then_some(decoded)
+}
+
+impl Applying {
+    pub(super) fn object(&self) -> &Value {
+        &self.object
+    }
+
+    /// Refuses to apply to an object that does not exist, if the request means an existing one.
+    pub(super) fn check_missing(&self, request: &WriteRequest<'_>) -> Result<(), Failure> {
+        let (target, uid) = (&request.target, meta::uid(&self.object));
+        if request.subresource != Subresource::Main {
+            return Err(target.not_found());
+        }
+        if uid.is_empty() {
+            return Ok(());
+        }
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        Err(Failure::conflict(target.resource.subject(), &target.name, &why))
+    }
+
+    /// The current object with what is applied merged into it, or a new object.
+    pub(super) fn next(
+        &self,
+        request: &WriteRequest<'_>,
+        current: &Current,
+        moment: &Moment,
+    ) -> Result<Draft, Failure> {
+        let Incoming { mut object, warnings } = self.merged(request, current.object.as_ref(), moment)?;
+        if current.object.is_some() {
+            return Ok(Draft { warnings, ..based_on(request, current, object)? });
+        }
+        if meta::name(&self.object).is_empty() {
+            return Err(no_name(&request.target));
+        }
+        forget_version(&mut object)?;
+        set_namespace(&request.target, &mut object)?;
+        create::set_system_fields(&mut object, moment);
+        Ok(Draft { object, warnings })
+    }
+
+    fn merged(
+        &self,
+        request: &WriteRequest<'_>,
+        live: Option<&Value>,
+        moment: &Moment,
+    ) -> Result<Incoming, Failure> {
+        let WriteRequest { target, subresource, context, .. } = request;
+        let merge = |request: &Request<'_>| managed::apply(request, live, &self.object, self.force);
+        let applied = ownership::as_manager(&target.resource, *subresource, &context.manager, moment, merge);
+        let applied = applied.map_err(|error| match error {
+            ApplyError::Conflicts(conflicts) => Failure::apply_conflict(&conflicts),
+            ApplyError::Failed(Error::NotApplicable(message)) => Failure::bad_request(message),
+            ApplyError::Failed(error) => Failure::untyped(error.to_string()),
+        })?;
+        Incoming::of(&target.resource, applied.object, self.complaints.clone(), context.field_validation)
+    }
+}

@@ -1,0 +1,156 @@
+//! A write, as it travels through the pipeline.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::Value;
+use watchkeeper_storage::{Entry, Revision};
+
+use super::operation::Operation;
+use super::{Reservation, Subresource};
+use crate::authentication::Identity;
+use crate::registry::Registry;
+use crate::request::write_options::FieldValidation;
+use crate::resource::ObjectRef;
+
+/// The author of a write.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Author {
+    /// An authenticated client.
+    Client(Arc<Identity>),
+    /// The server itself: roles, policies and webhooks do not apply to it.
+    #[default]
+    Server,
+}
+
+impl Author {
+    /// The identity of a client.
+    pub(crate) fn client(&self) -> Option<&Identity> {
+        match self {
+            Self::Client(identity) => Some(identity),
+            Self::Server => None,
+        }
+    }
+}
+
+/// Options and author of a write.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteContext {
+    /// Whether everything is done but the commit.
+    pub(crate) dry_run: bool,
+    /// The manager that is recorded as the owner of the fields that are written.
+    pub(crate) manager: String,
+    /// Whether unknown and repeated fields are ignored, warned about or refused.
+    pub(crate) field_validation: FieldValidation,
+    pub(crate) author: Author,
+}
+
+impl WriteContext {
+    /// A write of the server itself, under the name of one of its parts.
+    pub(crate) fn of_server(manager: &str) -> Self {
+        Self { manager: manager.into(), ..Self::default() }
+    }
+}
+
+/// A write: which object, what is to become of it, by whom.
+pub(crate) struct WriteRequest<'a> {
+    pub(crate) target: ObjectRef,
+    pub(crate) subresource: Subresource,
+    pub(crate) operation: Operation<'a>,
+    pub(crate) context: &'a WriteContext,
+}
+
+/// The stored state that a write is based on, and that its commit depends on.
+#[derive(Default)]
+pub(super) struct Current {
+    /// The object in the version of the request; `None` if it does not exist.
+    pub(super) object: Option<Value>,
+    /// The entry that the object was read from.
+    pub(super) entry: Option<Arc<Entry>>,
+    /// The namespace of an object that is to be created.
+    pub(super) namespace: NamespaceState,
+    /// Other entries that must not change before the commit: the namespace and the CRD of a new object.
+    pub(super) guards: Vec<Guard>,
+}
+
+/// An entry that a commit depends on, and the revision at which it was read.
+pub(super) struct Guard {
+    pub(super) key: String,
+    pub(super) modified: Revision,
+}
+
+/// The namespace in which an object is created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum NamespaceState {
+    /// The object exists already, or its resource is cluster-scoped.
+    #[default]
+    Irrelevant,
+    Active,
+    Terminating,
+    Missing,
+}
+
+/// What a write wants, before it is laid into the stored object.
+pub(crate) struct Draft {
+    /// The object of the request. It is of the resource itself, or the Scale, Binding or Eviction of a subresource; null if an
+    /// object is deleted.
+    pub(crate) object: Value,
+    /// Warnings for the client.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Draft {
+    pub(super) fn of(object: Value) -> Self {
+        Self { object, warnings: Vec::new() }
+    }
+}
+
+/// The outcome of a write as it was worked out, before it is committed.
+pub(super) struct Planned {
+    /// The next state of the object, or its last one if it is removed.
+    pub(super) object: Value,
+    pub(super) intent: Intent,
+    /// Cluster IPs and node ports held for a Service.
+    pub(super) reservation: Option<Reservation>,
+    /// Warnings for the client.
+    pub(super) warnings: Vec<String>,
+}
+
+/// What is to be done with the stored object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Intent {
+    /// It is created or replaced.
+    Put,
+    /// It is removed.
+    Remove,
+    /// It stays as it is.
+    Keep,
+}
+
+/// The outcome of one attempt to commit.
+pub(super) enum Outcome {
+    Written(Written),
+    /// Another writer was faster. If it changed the namespace or the CRD of a new object, this is the revision.
+    Superseded(Option<Revision>),
+}
+
+/// The result of a write.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) object: Value,
+    /// The revision of the commit; `None` if nothing was committed.
+    pub(crate) revision: Option<Revision>,
+    pub(crate) created: bool,
+    /// Whether a deletion removed the object, rather than marking it.
+    pub(crate) removed: bool,
+    /// Warnings for the client.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The surroundings of one attempt: everything that a pure step may look at besides the request.
+pub(super) struct Moment {
+    pub(super) registry: Arc<Registry>,
+    pub(super) now: SystemTime,
+    /// The time as objects carry it.
+    pub(super) stamp: String,
+}

@@ -1,0 +1,56 @@
+//! What the write pipeline works with.
+
+use std::sync::Arc;
+
+use watchkeeper_storage::Storage;
+
+use super::Allocator;
+use super::admission::Chain;
+use crate::access::Access;
+use crate::budget::Budget;
+use crate::registry::Registrar;
+use crate::server::Stopping;
+use crate::time::Clock;
+
+/// The handles that a [`Writer`] is made of.
+pub(crate) struct Handles {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) registrar: Arc<Registrar>,
+    pub(crate) access: Arc<Access>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) clock: Clock,
+    pub(crate) stopping: Stopping,
+}
+
+/// Writes objects. See the [module](super) for the way of a write.
+pub(crate) struct Writer {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) registrar: Arc<Registrar>,
+    pub(super) access: Arc<Access>,
+    pub(super) budget: Arc<Budget>,
+    pub(super) clock: Clock,
+    pub(super) stopping: Stopping,
+    pub(super) admission: Chain,
+    /// Which Service has which cluster IP and node ports.
+    pub(crate) allocator: Allocator,
+    /// Held while a CRD is written: no two may have the same names.
+    pub(super) crd_names: tokio::sync::Mutex<()>,
+}
+
+impl Writer {
+    /// A writer whose admission chain lacks the plug-ins with these names.
+    pub(crate) fn new(handles: Handles, disabled_plugins: &[String]) -> Self {
+        let Handles { storage, registrar, access, budget, clock, stopping } = handles;
+        Self {
+            admission: Chain::new(&access, disabled_plugins),
+            storage,
+            registrar,
+            access,
+            budget,
+            clock,
+            stopping,
+            allocator: super::service::allocator(),
+            crd_names: tokio::sync::Mutex::new(()),
+        }
+    }
+}
