@@ -8,7 +8,6 @@ use watchkeeper_schema::{Error, FieldError, Path, json, strict_message};
 use super::incoming::judge;
 use super::update::{Next, check_place};
 use super::{Manner, Part, Place, Written};
-use crate::definition::go_value;
 use crate::failure::{Failure, Subject};
 use crate::request::media::PatchFormat;
 use crate::request::write_options::FieldValidation;
@@ -99,7 +98,9 @@ impl Patch {
         }
         let invalid = |detail: String| {
             let shown = match self {
-                Self::Strategic { patch, .. } if detail.starts_with("unrecognized type") => go_value(patch),
+                Self::Strategic { patch, .. } if detail.starts_with("unrecognized type") => {
+                    watchkeeper_go::fmt::value(patch)
+                }
                 // Made anew, without what was dropped from it since: that is rare, and keeping it is not for free.
                 _ => self.apply(resource, current).map(|object| object.to_string()).unwrap_or_default(),
             };
