@@ -3,8 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
@@ -12,6 +10,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use watchkeeper_go::base64;
 use watchkeeper_schema::yaml;
 
 use crate::Result;
@@ -110,7 +109,7 @@ impl Access {
 
 fn pem(value: &Value, field: &str) -> Result<Vec<u8>> {
     let text = value[field].as_str().ok_or_else(|| format!("the kubeconfig has no {field}"))?;
-    Ok(STANDARD.decode(text)?)
+    Ok(base64::decode(text)?)
 }
 
 #[cfg(test)]

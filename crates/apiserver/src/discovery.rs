@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
 use crate::registry::{Group, GroupVersion, Registry};
@@ -205,7 +204,7 @@ fn storage_version_hash(resource: &Resource) -> String {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
-    BASE64_STANDARD.encode(hash.to_be_bytes())
+    watchkeeper_go::base64::encode(hash.to_be_bytes())
 }
 
 impl Resource {

@@ -2,8 +2,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use time::OffsetDateTime;
-use time::macros::format_description;
+use watchkeeper_go::Time;
 
 /// Which lease is stood for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,9 +130,9 @@ const MICROSECOND: Duration = Duration::from_micros(1);
 
 /// A time as leases have it: `2006-01-02T15:04:05.000000Z`.
 fn stamp(time: SystemTime) -> String {
-    let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
-    // Only years beyond 9999 cannot be written.
-    OffsetDateTime::from(time).format(format).unwrap_or_else(|_| "9999-12-31T23:59:59.000000Z".into())
+    /// The last second whose year has four digits.
+    const LAST: Time = Time::from_unix(253_402_300_799);
+    Time::from(time).min(LAST).rfc3339_micro()
 }
 
 #[cfg(test)]

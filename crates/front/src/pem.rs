@@ -1,8 +1,7 @@
 //! The text form of certificates and keys.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use watchkeeper_go::base64;
 
 /// A certificate.
 pub fn certificate(certificate: &CertificateDer<'_>) -> String {
@@ -15,7 +14,7 @@ pub fn key(key: &PrivatePkcs8KeyDer<'_>) -> String {
 }
 
 fn encode(label: &str, bytes: &[u8]) -> String {
-    let base64 = STANDARD.encode(bytes);
+    let base64 = base64::encode(bytes);
     let mut text = format!("-----BEGIN {label}-----\n");
     let mut rest = base64.as_str();
     while !rest.is_empty() {

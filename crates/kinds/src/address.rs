@@ -1,19 +1,20 @@
 //! Addresses and blocks of addresses, as strictly as new fields take them, and as old ones do.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
+use watchkeeper_go::address::{Block, is_mapped, parse_sloppy};
 
 /// What is wrong with a text that is to be an address.
 pub(crate) fn problem(text: &str) -> Option<String> {
     if let Some(problem) = legacy_problem(text) {
         return Some(problem.into());
     }
-    let canonical = parse_loosely(text)?.to_string();
+    let canonical = parse_sloppy(text)?.to_string();
     (canonical != text).then(|| format!("must be in canonical form ({canonical:?})"))
 }
 
 /// What is wrong with an address in a field that is as old as Kubernetes: it may be written in several ways.
 pub(crate) fn legacy_problem(text: &str) -> Option<&'static str> {
-    let Some(address) = parse_loosely(text) else {
+    let Some(address) = parse_sloppy(text) else {
         return Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     };
     if text.parse::<IpAddr>().is_err() {
@@ -27,62 +28,29 @@ pub(crate) fn block_problem(text: &str) -> Option<String> {
     if let Some(problem) = legacy_block_problem(text) {
         return Some(problem.into());
     }
-    let (address, bits) = parse_block(text)?;
+    let Block { address, bits } = Block::parse_sloppy(text)?;
     let canonical = format!("{address}/{bits}");
     (canonical != text).then(|| format!("must be in canonical form ({canonical:?})"))
 }
 
 /// What is wrong with a block in a field that is as old as Kubernetes: it may be written in several ways.
 pub(crate) fn legacy_block_problem(text: &str) -> Option<&'static str> {
-    let Some((address, bits)) = parse_block(text) else {
+    let Some(block) = Block::parse_sloppy(text) else {
         return Some("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
     };
     let (written, length) = text.split_once('/').unwrap_or((text, ""));
-    if written.parse::<IpAddr>().is_err() || length != bits.to_string() {
+    if written.parse::<IpAddr>().is_err() || length != block.bits.to_string() {
         return Some("must not have leading 0s in IP or prefix length");
     }
-    if is_mapped(address) {
+    if is_mapped(block.address) {
         return Some("must not have an IPv4-mapped IPv6 address");
     }
-    (address != first_of(address, bits)).then_some("must not have bits set beyond the prefix length")
+    (block.address != block.first()).then_some("must not have bits set beyond the prefix length")
 }
 
 /// Whether a block is of addresses of version 6; `None` if it is no block.
 pub(crate) fn is_version_6(block: &str) -> Option<bool> {
-    parse_block(block).map(|(address, _)| address.is_ipv6())
-}
-
-fn parse_block(text: &str) -> Option<(IpAddr, u32)> {
-    let (address, length) = text.split_once('/')?;
-    let address = parse_loosely(address)?;
-    let bits: u32 = length.parse().ok().filter(|_| length.bytes().all(|byte| byte.is_ascii_digit()))?;
-    (bits <= if address.is_ipv6() { 128 } else { 32 }).then_some((address, bits))
-}
-
-/// An address whose numbers may begin with zeros.
-pub(crate) fn parse_loosely(text: &str) -> Option<IpAddr> {
-    text.parse().ok().or_else(|| {
-        let number = |part: &str| part.parse::<u8>().ok().filter(|_| !part.starts_with('+'));
-        let parts: Vec<u8> = text.split('.').map(number).collect::<Option<_>>()?;
-        <[u8; 4]>::try_from(parts).ok().map(IpAddr::from)
-    })
-}
-
-fn is_mapped(address: IpAddr) -> bool {
-    matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some())
-}
-
-fn first_of(address: IpAddr, bits: u32) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - bits).unwrap_or_default();
-            std::net::Ipv4Addr::from_bits(address.to_bits() & mask).into()
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - bits).unwrap_or_default();
-            Ipv6Addr::from_bits(address.to_bits() & mask).into()
-        }
-    }
+    Block::parse_sloppy(block).map(|block| block.address.is_ipv6())
 }
 
 #[cfg(test)]

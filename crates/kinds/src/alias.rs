@@ -1,7 +1,7 @@
 //! Fields that have two names, or two forms.
 
-use crate::base64;
 use serde_json::{Map, Value, json};
+use watchkeeper_go::base64;
 
 /// How often the template of a daemon set has changed.
 pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";

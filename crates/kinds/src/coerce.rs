@@ -1,9 +1,10 @@
 //! What decoding into a Go type and encoding again makes of an object.
 
 use crate::definition::{self, Field, Record, Shape, WhenAbsent};
-use crate::{Error, Kind, alias, base64, decimal, time};
+use crate::{Error, Kind, alias, decimal};
 use serde_json::{Map, Value};
 use std::fmt::Write;
+use watchkeeper_go::{Time, base64};
 
 /// Of very many unknown fields only the first are told.
 const MAX_UNKNOWN: usize = 1000;
@@ -115,7 +116,7 @@ impl Reader {
                 None => wrong(&format!("number {number}")),
             },
             (Shape::Bytes, Value::String(text)) => {
-                let bytes = base64::decode(text).map_err(Error::Decode)?;
+                let bytes = base64::decode(&*text).map_err(Error::Decode)?;
                 *text = base64::encode(&bytes);
                 Ok(!bytes.is_empty())
             }
@@ -131,11 +132,11 @@ impl Reader {
                 if fits { Ok(true) } else { Err(self.misfit(record, &given_number(other), "int32")) }
             }
             (Shape::Time, Value::String(text)) => {
-                *text = time::seconds(text).map_err(Error::Decode)?;
+                *text = Time::parse(text).map_err(Error::Decode)?.rfc3339();
                 Ok(true)
             }
             (Shape::MicroTime, Value::String(text)) => {
-                *text = time::micros(text).map_err(Error::Decode)?;
+                *text = Time::parse_micro(text).map_err(Error::Decode)?.rfc3339_micro();
                 Ok(true)
             }
             (Shape::Time | Shape::MicroTime, other) => Err(self.misfit(record, go_kind(other), "string")),

@@ -17,7 +17,6 @@
 mod address;
 mod alias;
 mod autoscalers;
-mod base64;
 mod coerce;
 mod decimal;
 mod default;
@@ -32,7 +31,6 @@ pub mod protobuf;
 mod resolve;
 mod select;
 mod table;
-mod time;
 mod validate;
 mod view;
 
@@ -48,7 +46,7 @@ pub fn all() -> &'static [Kind] {
 /// The organizations that a CertificateSigningRequest asks to be certified as: groups of the user, to an API server.
 pub fn requested_organizations(request: &serde_json::Value) -> Vec<String> {
     let text = request["spec"]["request"].as_str().unwrap_or_default();
-    let bytes = base64::decode(text).unwrap_or_default();
+    let bytes = watchkeeper_go::base64::decode(text).unwrap_or_default();
     pem::certificate_request(&bytes).map(|request| pem::organizations(&request)).unwrap_or_default()
 }
 

@@ -3,7 +3,7 @@
 use watchkeeper_x509::CertificateRequest;
 use watchkeeper_x509::der::{Reader, SEQUENCE};
 
-use crate::base64;
+use watchkeeper_go::base64;
 
 /// The bytes of a request for a certificate. The error is what is wrong with it.
 pub(crate) fn certificate_request(text: &[u8]) -> Result<Vec<u8>, String> {

@@ -2,17 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use watchkeeper_go::base64;
 use watchkeeper_kinds::{Error, protobuf};
 
 /// Objects of every kind that Go has encoded: each once with every field set and once with none.
 fn objects() -> impl Iterator<Item = (Vec<u8>, Value)> {
     include_str!("data/protobuf/objects.txt").lines().map(|line| {
         let (bytes, object) = line.split_once(' ').unwrap();
-        (BASE64_STANDARD.decode(bytes).unwrap(), serde_json::from_str(object).unwrap())
+        (base64::decode(bytes).unwrap(), serde_json::from_str(object).unwrap())
     })
 }
 
@@ -97,8 +96,7 @@ fn a_list_written_one_by_one_is_the_list_written_at_once() {
 fn events_are_framed_as_go_does() {
     for line in include_str!("data/protobuf/watch.txt").lines() {
         let mut words = line.splitn(3, ' ');
-        let (event_type, bytes) =
-            (words.next().unwrap(), BASE64_STANDARD.decode(words.next().unwrap()).unwrap());
+        let (event_type, bytes) = (words.next().unwrap(), base64::decode(words.next().unwrap()).unwrap());
         let object = serde_json::from_str(words.next().unwrap()).unwrap();
         assert_eq!(protobuf::watch_frame(event_type, &object).unwrap(), bytes, "{event_type}");
     }

@@ -2,19 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
 use std::sync::OnceLock;
+use watchkeeper_go::base64;
 use watchkeeper_kinds::{Error, protobuf};
 
 fn corpus() -> &'static [Vec<u8>] {
     static CORPUS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     CORPUS.get_or_init(|| {
         let lines = include_str!("data/protobuf/objects.txt").lines();
-        lines.map(|line| BASE64_STANDARD.decode(line.split_once(' ').unwrap().0).unwrap()).collect()
+        lines.map(|line| base64::decode(line.split_once(' ').unwrap().0).unwrap()).collect()
     })
 }
 

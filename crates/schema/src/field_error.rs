@@ -1,8 +1,8 @@
-use crate::go_text;
 use crate::path::Path;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fmt;
+use watchkeeper_go as go;
 
 /// What is wrong with a field, in the words of a `StatusCause`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,7 +123,7 @@ impl FieldError {
         value: impl Into<Value>,
         supported: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        let supported: Vec<String> = supported.into_iter().map(go_text::quote).collect();
+        let supported: Vec<String> = supported.into_iter().map(go::quote).collect();
         let detail = if supported.is_empty() {
             String::new()
         } else {
@@ -186,9 +186,9 @@ impl FieldError {
             text.push_str(": ");
             text.push_str(&match value {
                 _ if self.shown.is_some() => self.shown.clone().unwrap_or_default(),
-                Value::String(string) => go_text::quote(string),
-                Value::Number(number) => go_text::number(number),
-                other => go_text::json(other),
+                Value::String(string) => go::quote(string),
+                Value::Number(number) => go::fmt::number(number),
+                other => go::json::encode(other),
             });
         }
         if !self.detail.is_empty() {
@@ -201,7 +201,7 @@ impl FieldError {
 
 /// A Go structure in JSON.
 fn structure(fields: &[(&str, Value)]) -> String {
-    let text = |(name, value): &(&str, Value)| format!("{}:{}", go_text::quote(name), go_text::json(value));
+    let text = |(name, value): &(&str, Value)| format!("{}:{}", go::quote(name), go::json::encode(value));
     format!("{{{}}}", fields.iter().map(text).collect::<Vec<_>>().join(","))
 }
 
@@ -224,7 +224,7 @@ impl fmt::Display for FieldError {
 /// ```
 pub fn invalid_message(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> String {
     let dot = if group.is_empty() { "" } else { "." };
-    let mut message = format!("{kind}{dot}{group} {} is invalid", go_text::quote(name));
+    let mut message = format!("{kind}{dot}{group} {} is invalid", go::quote(name));
     if let Some(text) = aggregate(errors) {
         message.push_str(": ");
         message.push_str(&text);

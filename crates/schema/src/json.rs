@@ -10,13 +10,12 @@
 //! The size of the bytes is the caller's to limit, and so is what becomes of them: see [`Weight`](crate::Weight).
 
 use crate::Error;
-pub use crate::go_json::complaint;
-use crate::go_text;
 use crate::path::Trail;
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 use std::collections::HashSet;
 use watchkeeper_core::json::{Cursor, SyntaxError};
+use watchkeeper_go as go;
 
 /// How deep values may be nested.
 pub const MAX_DEPTH: usize = watchkeeper_core::json::MAX_DEPTH as usize;
@@ -49,7 +48,7 @@ pub struct Decoded {
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
     read(bytes).map_err(|error| match error {
-        Error::Syntax(_) => complaint(bytes).map_or(error, Error::Syntax),
+        Error::Syntax(_) => go::json::complaint(bytes).map_or(error, Error::Syntax),
         error => error,
     })
 }
@@ -59,11 +58,6 @@ fn read(bytes: &[u8]) -> Result<Decoded, Error> {
     let value = decoder.value(&Trail::Start, MAX_DEPTH)?;
     decoder.cursor.end().map_err(syntax)?;
     Ok(Decoded { value, complaints: decoder.complaints.texts })
-}
-
-/// Encodes a value as Go's `encoding/json` does: keys sorted, `<`, `>` and `&` escaped, numbers in Go's forms.
-pub fn encode(value: &Value) -> String {
-    go_text::json(value)
 }
 
 struct Decoder<'a> {
@@ -194,7 +188,7 @@ impl Complaints {
         if at >= MAX_COMPLAINTS || self.written > MAX_WRITTEN {
             return;
         }
-        let text = format!("duplicate field {}", go_text::quote(&path()));
+        let text = format!("duplicate field {}", go::quote(&path()));
         self.written += text.len();
         if self.seen.insert(text.clone()) {
             self.texts.insert(at, text);

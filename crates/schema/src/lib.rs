@@ -21,8 +21,6 @@ mod default;
 mod error;
 mod field_error;
 mod format;
-mod go_json;
-mod go_text;
 pub mod json;
 pub mod managed;
 pub mod metadata;

@@ -23,8 +23,8 @@ mod volume;
 use crate::column::{AGE, CREATED, NAME};
 use crate::fields::Fields;
 use crate::printer::{Printer, View};
-use crate::timestamp::Timestamp;
 use serde_json::Value;
+use watchkeeper_go::Time;
 
 pub(crate) use pod::POD;
 
@@ -104,7 +104,7 @@ pub(crate) fn find(group: &str, kind: &str) -> Option<&'static Printer> {
 }
 
 fn created(view: &View<'_>) -> Value {
-    view.object.time("metadata.creationTimestamp").unwrap_or(Timestamp::NONE).rfc3339().into()
+    view.object.time("metadata.creationTimestamp").unwrap_or(Time::ZERO).rfc3339().into()
 }
 
 /// The values of the text field `name` of all items, with commas between.

@@ -1,10 +1,11 @@
+use crate::cell;
 use crate::column::{AGE, Column, NAME};
+use crate::duration::age;
 use crate::fields::Fields;
-use crate::go_text;
-use crate::timestamp::Timestamp;
 use crate::{Error, JsonPath};
 use serde_json::Value;
 use std::borrow::Cow;
+use watchkeeper_go::Time;
 
 /// Below this, floats without a fraction are whole numbers exactly. Go writes them without a point.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -59,7 +60,7 @@ impl CustomCells {
     }
 
     /// The cells of an object, the name first.
-    pub(crate) fn of(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+    pub(crate) fn of(&self, object: &Value, now: Time) -> Vec<Value> {
         let mut cells = Vec::with_capacity(self.0.len() + 1);
         cells.push(object.text("metadata.name").into());
         cells.extend(self.0.iter().map(|(kind, path)| match path.first(object) {
@@ -83,9 +84,9 @@ impl Kind {
     }
 
     /// The cell for a value; null if the value is not of this type.
-    fn cell(self, value: &Value, now: Timestamp) -> Value {
+    fn cell(self, value: &Value, now: Time) -> Value {
         match (self, value) {
-            (Self::String, value) => go_text::cell(value).into(),
+            (Self::String, value) => cell::text(value).into(),
             (Self::Integer, Value::Number(number)) => match number.as_i64() {
                 Some(_) => value.clone(),
                 None => truncated(number.as_f64().unwrap_or_default()).into(),
@@ -107,13 +108,13 @@ fn truncated(float: f64) -> i64 {
     if fits { float as i64 } else { i64::MIN }
 }
 
-fn date(text: &str, now: Timestamp) -> Cow<'static, str> {
+fn date(text: &str, now: Time) -> Cow<'static, str> {
     if matches!(text, "" | "null") {
         return "<unknown>".into();
     }
-    match Timestamp::parse(text) {
-        None => "<invalid>".into(),
-        Some(time) if time.is_none() => "<unknown>".into(),
-        Some(time) => time.age(now).into(),
+    match Time::parse(text) {
+        Err(_) => "<invalid>".into(),
+        Ok(time) if time.is_zero() => "<unknown>".into(),
+        Ok(time) => age(time, now).into(),
     }
 }

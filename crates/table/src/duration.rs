@@ -1,6 +1,7 @@
 //! Lengths of time in two or three digits: `45s`, `5m10s`, `3h7m`, `12d`, `2y40d`.
 
 use std::time::Duration;
+use watchkeeper_go::Time;
 
 /// What stands where a length of time would, if a moment lies more than a second in the future.
 const INVALID: &str = "<invalid>";
@@ -31,6 +32,11 @@ pub fn human_short(duration: Duration) -> String {
     }
 }
 
+/// How long ago a moment was.
+pub(crate) fn age(since: Time, now: Time) -> String {
+    human_seconds(now.seconds_since(since))
+}
+
 /// As [`human`], of whole seconds that may be negative: clocks differ, so one second into the future is still now.
 pub(crate) fn human_seconds(seconds: i64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
@@ -56,5 +62,20 @@ fn two(large: i64, large_unit: char, small: i64, small_unit: char) -> String {
         format!("{large}{large_unit}")
     } else {
         format!("{large}{large_unit}{small}{small_unit}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_cut_off_where_go_runs_out_of_nanoseconds() {
+        let now = Time::from_unix(0);
+        let at = |text: &str| age(Time::parse(text).unwrap(), now);
+        assert_eq!(age(Time::ZERO, now), "292y");
+        assert_eq!(age(now, now), "0s");
+        assert_eq!(at("1970-01-01T00:00:01.999999999Z"), "0s");
+        assert_eq!(at("1970-01-01T00:00:02Z"), "<invalid>");
     }
 }

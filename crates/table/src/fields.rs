@@ -1,5 +1,5 @@
-use crate::timestamp::Timestamp;
 use serde_json::Value;
+use watchkeeper_go::Time;
 
 static MISSING: Value = Value::Null;
 
@@ -59,8 +59,8 @@ pub(crate) trait Fields {
     }
 
     /// A moment, if there is one that is not "no time".
-    fn time(&self, path: &str) -> Option<Timestamp> {
-        Timestamp::parse(self.at(path).as_str()?).filter(|time| !time.is_none())
+    fn time(&self, path: &str) -> Option<Time> {
+        Time::parse(self.at(path).as_str()?).ok().filter(|time| !time.is_zero())
     }
 
     /// Whether the condition `kind` in the list of conditions at `path` is true. The first of its kind counts.

@@ -14,7 +14,6 @@
 
 mod eval;
 mod parse;
-mod unquote;
 
 use crate::Error;
 use eval::walk;

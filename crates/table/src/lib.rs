@@ -15,20 +15,19 @@
 //! missing, and missing fields count as what Kubernetes would have filled in.
 
 mod builtin;
+mod cell;
 mod column;
 mod custom;
 pub mod duration;
 mod error;
 mod field_path;
 mod fields;
-mod go_text;
 pub mod jsonpath;
 mod partial;
 mod printer;
 mod quantity;
 mod selector;
 mod table;
-mod timestamp;
 
 pub use error::Error;
 pub use field_path::FieldPath;

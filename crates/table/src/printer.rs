@@ -3,9 +3,9 @@ use crate::builtin;
 use crate::column::{Column, Columns};
 use crate::custom::CustomCells;
 use crate::fields::Fields;
-use crate::timestamp::Timestamp;
 use serde_json::Value;
 use std::time::SystemTime;
+use watchkeeper_go::Time;
 
 /// The columns of a kind and how its objects fill them.
 ///
@@ -46,7 +46,7 @@ enum Cells {
 /// An object to be printed, at a moment.
 pub(crate) struct View<'a> {
     pub(crate) object: &'a Value,
-    pub(crate) now: Timestamp,
+    pub(crate) now: Time,
 }
 
 impl Printer {
@@ -84,7 +84,7 @@ impl Printer {
         self.cells_at(object, now.into())
     }
 
-    pub(crate) fn cells_at(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+    pub(crate) fn cells_at(&self, object: &Value, now: Time) -> Vec<Value> {
         match &self.cells {
             Cells::Custom(cells) => cells.of(object, now),
             Cells::Builtin(cells) => cells(&View { object, now }),
@@ -118,7 +118,7 @@ impl View<'_> {
     /// The time since the moment at `path`.
     pub(crate) fn since(&self, path: &str) -> String {
         match self.object.time(path) {
-            Some(time) => time.age(self.now),
+            Some(time) => crate::duration::age(time, self.now),
             None => "<unknown>".into(),
         }
     }

@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use kube_client::{Client, Config};
 use serde_json::{Value, json};
+use watchkeeper_go::base64;
 
 /// What the server itself writes whenever it likes.
 const ITS_OWN: &[&str] = &[
@@ -38,7 +37,7 @@ pub(crate) async fn empty(directory: &Path) -> Result<(), String> {
     keys.retain(|key| !first.contains(key.as_str()) && !ITS_OWN.iter().any(|own| key.starts_with(own)));
     keys.sort_by_key(|key| key.starts_with(DEFINITIONS));
     for keys in keys.chunks(AT_ONCE) {
-        let delete = |key: &String| json!({"request_delete_range": {"key": STANDARD.encode(key)}});
+        let delete = |key: &String| json!({"request_delete_range": {"key": base64::encode(key)}});
         ask(&etcd, "txn", &json!({"success": keys.iter().map(delete).collect::<Vec<_>>()})).await?;
     }
     Ok(())
@@ -46,10 +45,10 @@ pub(crate) async fn empty(directory: &Path) -> Result<(), String> {
 
 async fn keys(etcd: &Client) -> Result<Vec<String>, String> {
     let range = json!({
-        "key": STANDARD.encode("/registry/"), "range_end": STANDARD.encode("/registry0"), "keys_only": true,
+        "key": base64::encode("/registry/"), "range_end": base64::encode("/registry0"), "keys_only": true,
     });
     let found = ask(etcd, "range", &range).await?;
-    let key = |pair: &Value| String::from_utf8(STANDARD.decode(pair["key"].as_str()?).ok()?).ok();
+    let key = |pair: &Value| String::from_utf8(base64::decode(pair["key"].as_str()?).ok()?).ok();
     Ok(found["kvs"].as_array().into_iter().flatten().filter_map(key).collect())
 }
 

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
 use ring::rand::SystemRandom;
 use ring::signature::{
@@ -14,6 +12,7 @@ use ring::signature::{
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::{PemObject, SectionKind};
 use serde_json::{Value, json};
+use watchkeeper_go::base64::RAW_URL;
 use watchkeeper_x509::{Certificate, PublicKey, PublicKeyInfo, der, oid};
 
 use super::KeyError;
@@ -125,8 +124,8 @@ impl Verifier {
     fn of_info(info: &[u8]) -> Result<Self, String> {
         let bad = || "holds a public key that is neither RSA nor ECDSA P-256 or P-384".to_owned();
         let PublicKeyInfo { bytes, key } = PublicKeyInfo::read(info).map_err(|_| bad())?;
-        let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, info));
-        let number = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let id = RAW_URL.encode(digest(&SHA256, info));
+        let number = |bytes: &[u8]| RAW_URL.encode(bytes);
         let (algorithm, mut document) = match key {
             PublicKey::Rsa { modulus, exponent } => {
                 (Algorithm::Rs256, json!({"kty": "RSA", "n": number(modulus), "e": number(exponent)}))

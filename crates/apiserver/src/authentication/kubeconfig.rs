@@ -3,8 +3,6 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use watchkeeper_front::private_file;
 
@@ -21,7 +19,7 @@ pub struct Kubeconfig {
 impl Kubeconfig {
     /// For the server at this URL.
     pub fn new(server: &str, credentials: &Credentials) -> Self {
-        let authority = STANDARD.encode(credentials.authority_certificate());
+        let authority = watchkeeper_go::base64::encode(credentials.authority_certificate());
         // JSON strings are YAML strings, whatever is in them.
         let (server, token) = (Value::from(server), Value::from(credentials.admin_token()));
         let text = format!(

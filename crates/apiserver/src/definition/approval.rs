@@ -1,9 +1,9 @@
 //! Groups that belong to Kubernetes need the consent of its API reviewers, said in an annotation.
 
 use super::field::{deep, text};
-use super::go::quoted;
 use super::url::Url;
 use serde_json::Value;
+use watchkeeper_go::quote as quoted;
 
 pub(super) const ANNOTATION: &str = "api-approved.kubernetes.io";
 

@@ -4,7 +4,6 @@ use super::approval::{self, Approval};
 use super::bundle;
 use super::canonical::canonical;
 use super::field::{deep, fields_mut, flag, get, list, list_mut, object_mut, text};
-use super::go;
 use super::names::Names;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -138,7 +137,7 @@ fn grant(name: &str, before: &str, taken: &HashSet<&str>, granted: &mut String) 
 }
 
 fn in_use(name: &str) -> String {
-    format!("{} is already in use", go::quoted(name))
+    format!("{} is already in use", watchkeeper_go::quote(name))
 }
 
 /// The condition `Established` once all names are accepted.

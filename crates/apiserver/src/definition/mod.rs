@@ -19,7 +19,6 @@ mod compiled;
 mod conditions;
 pub(crate) mod deletion;
 mod field;
-mod go;
 mod names;
 pub(crate) mod object;
 mod prepare;
@@ -37,7 +36,6 @@ mod tests;
 
 pub(crate) use compiled::{Definition, ScalePaths, Version};
 pub(crate) use conditions::conditions;
-pub(crate) use go::plain as go_value;
 pub(crate) use names::Names;
 pub(crate) use prepare::{prepare_create, prepare_status_update, prepare_update};
 pub(crate) use priority::compare_versions;

@@ -2,8 +2,9 @@
 
 use super::compiled::ScalePaths;
 use super::field::{fields_mut, get, object_mut, text};
-use super::go::{plain, quoted, type_name};
 use serde_json::{Value, json};
+use watchkeeper_go::fmt::{type_name, value as plain};
+use watchkeeper_go::quote as quoted;
 use watchkeeper_schema::{FieldError, Path};
 
 /// The replicas of a Scale that is to be patched, of an object that has none yet.

@@ -1,4 +1,4 @@
-use super::go::quoted;
+use watchkeeper_go::quote as quoted;
 
 /// A URL as Go's `net/url` reads it, as far as a webhook's address is concerned.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 use super::rejected::Rejected;
 use serde_json::{Map, Value, json};
-use watchkeeper_schema::json::complaint;
+use watchkeeper_go::base64::RAW_URL;
+use watchkeeper_go::json::complaint;
 
 const VERSION: &str = "meta.k8s.io/v1";
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// Where a list that comes in pieces goes on.
 ///
@@ -30,7 +30,7 @@ impl Token {
         let text = format!(r#"{{"v":"{VERSION}","rv":{revision},"start":{start}}}"#);
         // As Go escapes JSON; these characters occur in the key only.
         let text = text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
-        to_base64(text.as_bytes())
+        RAW_URL.encode(text.as_bytes())
     }
 
     /// Reads a token that a client sent.
@@ -40,8 +40,7 @@ impl Token {
 
     fn read(token: &str) -> Result<Self, String> {
         let invalid = |problem: String| format!("continue key is not valid: {problem}");
-        let bytes =
-            from_base64(token).map_err(|at| invalid(format!("illegal base64 data at input byte {at}")))?;
+        let bytes = RAW_URL.decode(token).map_err(invalid)?;
         let fields = read_fields(&bytes).map_err(invalid)?;
         let version = text_field(&fields, "v").map_err(invalid)?;
         let revision = integer_field(&fields, "rv").map_err(invalid)?;
@@ -118,47 +117,6 @@ fn json_type(value: &Value) -> &'static str {
     }
 }
 
-fn to_base64(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |index: usize| chunk.get(index).map_or(0, |byte| usize::from(*byte));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        let digits = [18, 12, 6, 0].map(|shift| char::from(ALPHABET[bits >> shift & 63]));
-        out.extend(&digits[..=chunk.len()]);
-    }
-    out
-}
-
-/// Undoes unpadded base64 as Go does: line breaks are skipped, left-over bits are not looked at. The error is where the
-/// input goes wrong.
-fn from_base64(text: &str) -> Result<Vec<u8>, usize> {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
-    let (mut bits, mut count) = (0_u32, 0);
-    for (at, byte) in text.bytes().enumerate() {
-        let digit = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'-' => 62,
-            b'_' => 63,
-            b'\r' | b'\n' => continue,
-            _ => return Err(at),
-        };
-        (bits, count) = (bits << 6 | u32::from(digit), count + 1);
-        if count == 4 {
-            out.extend(&bits.to_be_bytes()[1..]);
-            (bits, count) = (0, 0);
-        }
-    }
-    match count {
-        1 => return Err(text.len() - 1),
-        2 => out.extend(&(bits << 12).to_be_bytes()[1..2]),
-        3 => out.extend(&(bits << 6).to_be_bytes()[1..3]),
-        _ => {}
-    }
-    Ok(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,7 +153,7 @@ mod tests {
     #[test]
     fn a_token_for_the_newest_state_has_the_version_minus_one() {
         let token = Token { revision: None, after: "a/b".into() };
-        let text = String::from_utf8(from_base64(&token.encode()).unwrap()).unwrap();
+        let text = String::from_utf8(RAW_URL.decode(&token.encode()).unwrap()).unwrap();
         assert_eq!(text, r#"{"v":"meta.k8s.io/v1","rv":-1,"start":"a/b\u0000"}"#);
         assert_eq!(Token::decode(&token.encode()), Ok(token));
     }
@@ -206,8 +164,8 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in any::<String>(), inner in any::<Vec<u8>>(), json in r#"\{?("(v|rv|start)":("?[a-z0-9/.]{0,5}"?),?){0,4}\}?"#) {
             let _ = Token::decode(&text);
-            let _ = Token::decode(&to_base64(&inner));
-            let _ = Token::decode(&to_base64(json.as_bytes()));
+            let _ = Token::decode(&RAW_URL.encode(&inner));
+            let _ = Token::decode(&RAW_URL.encode(json.as_bytes()));
         }
 
         #[test]
@@ -218,7 +176,7 @@ mod tests {
 
         #[test]
         fn base64_is_undone(bytes in any::<Vec<u8>>()) {
-            prop_assert_eq!(from_base64(&to_base64(&bytes)), Ok(bytes));
+            prop_assert_eq!(RAW_URL.decode(&RAW_URL.encode(&bytes)), Ok(bytes));
         }
     }
 }

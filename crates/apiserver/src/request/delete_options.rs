@@ -1,7 +1,8 @@
 use super::query::Query;
-use super::rejected::{Rejected, quoted};
+use super::rejected::Rejected;
 use super::write_options::read_dry_run;
 use serde_json::{Map, Value};
+use watchkeeper_go::quote;
 use watchkeeper_schema::{FieldError, Path};
 
 /// How a deletion is meant.
@@ -160,8 +161,8 @@ fn check_kind(body: &Map<String, Value>) -> Result<(), String> {
         "" | "DeleteOptions" => Ok(()),
         kind => Err(format!(
             "no kind {} is registered for version {} in scheme \"watchkeeper\"",
-            quoted(kind),
-            quoted(&version)
+            quote(kind),
+            quote(&version)
         )),
     }
 }

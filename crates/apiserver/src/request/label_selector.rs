@@ -1,9 +1,9 @@
 use super::label_syntax;
-use super::rejected::quoted;
 #[cfg(test)]
 use serde_json::Map;
 use serde_json::Value;
 use std::fmt;
+use watchkeeper_go::quote;
 use watchkeeper_schema::metadata::{label_key_problems, label_value_problems};
 use watchkeeper_schema::{FieldError, Path};
 
@@ -156,7 +156,7 @@ impl Requirement {
             Some("Exists") => Operator::Exists,
             Some("DoesNotExist") => Operator::DoesNotExist,
             other => {
-                let other = quoted(other.unwrap_or_default());
+                let other = quote(other.unwrap_or_default());
                 return Err(format!("{other} is not a valid label selector operator"));
             }
         };

@@ -8,7 +8,6 @@ pub(crate) mod action;
 mod content_type;
 pub(crate) mod continue_token;
 pub(crate) mod delete_options;
-mod duration;
 mod escape;
 pub(crate) mod field_selector;
 pub(crate) mod label_selector;

@@ -1,5 +1,6 @@
 use super::escape::{Part, unescape};
-use super::rejected::{Rejected, quoted};
+use super::rejected::Rejected;
+use watchkeeper_go::quote;
 
 /// What a path leads to.
 ///
@@ -85,7 +86,7 @@ impl Target {
     /// Reads the path of a URL, as it was sent.
     pub(crate) fn parse(path: &str) -> Result<Self, Rejected> {
         let decoded = unescape(path, Part::Path)
-            .map_err(|bad| Rejected::BadRequest(format!("invalid URL escape {}", quoted(bad))))?;
+            .map_err(|bad| Rejected::BadRequest(format!("invalid URL escape {}", quote(bad))))?;
         let Some(path) = decoded.strip_prefix('/') else {
             return Ok(if decoded.is_empty() { Self::Root } else { Self::Other(decoded) });
         };

@@ -1,6 +1,7 @@
 use super::escape::{Part, unescape};
-use super::rejected::{Rejected, quoted};
+use super::rejected::Rejected;
 use std::time::Duration;
+use watchkeeper_go::quote;
 
 /// More parameters than this, and none is read.
 const MAX_PARAMETERS: usize = 10_000;
@@ -63,7 +64,7 @@ impl Query {
                 PosOverflow | NegOverflow => "value out of range",
                 _ => "invalid syntax",
             };
-            Rejected::BadRequest(format!("strconv.ParseInt: parsing {}: {problem}", quoted(value)))
+            Rejected::BadRequest(format!("strconv.ParseInt: parsing {}: {problem}", quote(value)))
         })
     }
 
@@ -72,7 +73,7 @@ impl Query {
         let Some(value) = self.get("timeout").filter(|value| !value.is_empty()) else {
             return Ok(None);
         };
-        let nanoseconds = super::duration::parse(value).map_err(|error| {
+        let nanoseconds = watchkeeper_go::duration::parse(value).map_err(|error| {
             Rejected::BadRequest(format!("invalid timeout specified in the request URL - {error}"))
         })?;
         Ok(u64::try_from(nanoseconds).ok().filter(|time| *time > 0).map(Duration::from_nanos))

@@ -1,4 +1,4 @@
-use watchkeeper_schema::{FieldError, Path, invalid_message};
+use watchkeeper_schema::{FieldError, invalid_message};
 
 /// The group of the kinds that options belong to.
 const GROUP: &str = "meta.k8s.io";
@@ -65,24 +65,10 @@ impl Rejected {
     }
 }
 
-/// A text in quotes as Go's `%q` prints it. Field errors quote that way, so one of them does the work.
-pub(crate) fn quoted(text: &str) -> String {
-    let body = FieldError::invalid(&Path::root(), text, "").body();
-    match body.split_once(": ") {
-        Some((_, quoted)) => quoted.into(),
-        None => body,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quotes_as_go_does() {
-        assert_eq!(quoted("a: \"b\"\n"), r#""a: \"b\"\n""#);
-        assert_eq!(quoted(""), "\"\"");
-    }
+    use watchkeeper_schema::Path;
 
     #[test]
     fn says_what_a_status_needs() {

@@ -91,7 +91,7 @@ fn check_manager(name: &str, errors: &mut Vec<FieldError>) {
     if name.len() > LIMIT {
         errors.push(FieldError::too_long(&at, 128));
     }
-    for (position, char) in name.char_indices().filter(|(_, char)| !is_printable(*char)) {
+    for (position, char) in name.char_indices().filter(|(_, char)| !watchkeeper_go::quote::is_print(*char)) {
         let rule = format!("invalid character U+{:04X} (at position {position})", u32::from(char));
         errors.push(FieldError::invalid(&at, name, rule));
         // The name is repeated in every complaint: a long one with many is answered in part.
@@ -99,14 +99,6 @@ fn check_manager(name: &str, errors: &mut Vec<FieldError>) {
             return;
         }
     }
-}
-
-/// Whether Go would print a character as it is. Quoting shows it: what is escaped cannot be printed.
-fn is_printable(char: char) -> bool {
-    char == ' '
-        || char == '"'
-        || char == '\\'
-        || !super::rejected::quoted(char.encode_utf8(&mut [0; 4])).contains('\\')
 }
 
 #[cfg(test)]

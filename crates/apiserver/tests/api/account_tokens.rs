@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use watchkeeper_apiserver::authentication::{Authenticator, Identity, Presented};
 use watchkeeper_apiserver::front::Body;
 use watchkeeper_apiserver::{AccountTokens, Clock, Options};
+use watchkeeper_go::base64::{RAW_URL, STANDARD};
 use watchkeeper_storage::Memory;
 
 use crate::harness::Api;
@@ -176,7 +175,7 @@ impl Forger {
     }
 
     fn sign(&self, header: &Value, claims: &Value) -> String {
-        let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let encode = |bytes: &[u8]| RAW_URL.encode(bytes);
         let message =
             format!("{}.{}", encode(header.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
         let mut signature = vec![0; self.0.public().modulus_len()];
@@ -192,7 +191,7 @@ async fn a_signature_does_not_make_up_for_claims_that_are_missing_or_contradict_
     let bank = Bank::open(Some(tokens)).await;
     let (forger, good) = (Forger::new(), bank.token(json!({})).await);
     let part = |at: usize| -> Value {
-        let bytes = URL_SAFE_NO_PAD.decode(good.split('.').nth(at).unwrap()).unwrap();
+        let bytes = RAW_URL.decode(good.split('.').nth(at).unwrap()).unwrap();
         serde_json::from_slice(&bytes).unwrap()
     };
     let (header, claims) = (part(0), part(1));

@@ -1,7 +1,5 @@
 //! Requests for certificates: who asks, who decides, who signs.
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use watchkeeper_apiserver::authentication::Identity;
 
@@ -20,7 +18,7 @@ fn jane() -> Identity {
 
 fn request(name: &str, text: &str, signer: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {
-        "request": BASE64_STANDARD.encode(text), "signerName": signer, "usages": ["client auth"],
+        "request": watchkeeper_go::base64::encode(text), "signerName": signer, "usages": ["client auth"],
     }})
 }
 
@@ -77,7 +75,7 @@ async fn a_decision_has_its_own_door_and_is_final() {
     assert_eq!(&kept["status"]["conditions"][0], decision);
     let refused = api.merge(&approval, condition("Denied")).await.failed(422);
     assert!(refused.to_string().contains("updates may not remove a condition"), "{refused}");
-    let certificate = json!({"status": {"certificate": BASE64_STANDARD.encode(JANE)}});
+    let certificate = json!({"status": {"certificate": watchkeeper_go::base64::encode(JANE)}});
     let refused = api.merge(&status, certificate).await.failed(422);
     assert!(refused.to_string().contains("only CERTIFICATE PEM blocks are allowed"), "{refused}");
 }

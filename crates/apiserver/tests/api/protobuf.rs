@@ -1,7 +1,5 @@
 //! Protobuf, which typed clients speak unless they are told otherwise.
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -162,7 +160,7 @@ fn sample(kind: &str) -> Value {
         "CSIStorageCapacity" => json!({"storageClassName": "s", "capacity": "1Gi"}),
         "VolumeAttributesClass" => json!({"driverName": "d", "parameters": {"a": "b"}}),
         "CertificateSigningRequest" => json!({"spec": {
-            "request": BASE64_STANDARD.encode(include_str!("keys/jane.csr")),
+            "request": watchkeeper_go::base64::encode(include_str!("keys/jane.csr")),
             "signerName": "example.com/client", "usages": ["client auth"],
         }}),
         "IPAddress" => json!({

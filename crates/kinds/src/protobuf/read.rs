@@ -4,9 +4,10 @@ use super::clock;
 use super::message::{Field, Message, Place, Shape};
 use super::scalar;
 use super::wire::{Payload, Reader, problem};
-use crate::{Error, base64};
+use crate::Error;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use watchkeeper_go::base64;
 use watchkeeper_schema::Weight;
 
 /// What JSON may nest, so that it can be read again by parsers that have a limit.

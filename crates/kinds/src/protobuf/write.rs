@@ -3,8 +3,8 @@
 use super::clock;
 use super::message::{Field, Message, Shape};
 use super::wire::Writer;
-use crate::base64;
 use serde_json::{Map, Value};
+use watchkeeper_go::base64;
 
 /// The fields of a message. `None` if a value is not of the type of its field; fields that the message does not have
 /// are passed over.

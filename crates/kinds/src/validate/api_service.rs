@@ -36,7 +36,7 @@ pub(super) fn spec(spec: &Field<'_>, errors: &mut Errors) {
         (spec.get("service"), spec.get("caBundle"), spec.get("insecureSkipTLSVerify"));
     if !service.is_set() {
         if !bundle.is_empty() {
-            let length = crate::base64::decode(bundle.text()).map_or(0, |bytes| bytes.len());
+            let length = watchkeeper_go::base64::decode(bundle.text()).map_or(0, |bytes| bytes.len());
             let detail = "local APIServices may not have a caBundle";
             errors.push(FieldError::invalid(&bundle.at, format!("{length} bytes"), detail));
         }

@@ -2,10 +2,11 @@
 
 use super::field::{Errors, Field};
 use super::names::signer;
+use crate::pem;
 use crate::prepare::{Write, same};
-use crate::{base64, pem};
 use serde_json::Value;
 use std::collections::HashSet;
+use watchkeeper_go::base64;
 use watchkeeper_schema::{FieldError, Path};
 
 /// What a certificate can be for, sorted.

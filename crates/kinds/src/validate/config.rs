@@ -1,7 +1,7 @@
 //! Config maps and secrets.
 
 use super::field::{Errors, Field};
-use crate::base64;
+use watchkeeper_go::base64;
 use watchkeeper_schema::FieldError;
 
 /// The bytes of values that a config map or a secret may hold together.

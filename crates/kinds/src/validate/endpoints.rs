@@ -1,10 +1,10 @@
 //! Where services are: endpoints, and slices of them.
 
 use super::field::{Errors, Field};
-use crate::address::parse_loosely;
 use crate::prepare::same;
 use std::collections::HashSet;
 use std::net::IpAddr;
+use watchkeeper_go::address::parse_sloppy;
 use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::{
     dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems,
@@ -157,7 +157,7 @@ fn slice_address(address: &Field<'_>, all: &Field<'_>, family: &str, errors: &mu
 
 /// An address that something else than the host itself can have.
 pub(super) fn reachable(address: &Field<'_>, errors: &mut Errors) {
-    let Some(read) = parse_loosely(address.text()) else {
+    let Some(read) = parse_sloppy(address.text()) else {
         errors.push(FieldError::invalid(&address.at, address.text(), "must be a valid IP address"));
         return;
     };

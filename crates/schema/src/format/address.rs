@@ -1,8 +1,9 @@
 //! Addresses: of hosts, of mail boxes, of things.
 
 use regex::Regex;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;
+use watchkeeper_go::address::{Block, parse_sloppy};
 
 /// Letters and symbols of any script are welcome, underscores are not; a host with dots ends in letters.
 pub(super) fn is_hostname(text: &str) -> bool {
@@ -17,43 +18,18 @@ pub(super) fn is_hostname(text: &str) -> bool {
         && HOSTNAME.as_ref().is_some_and(|hostname| hostname.is_match(text))
 }
 
-/// Leading zeros pass; so does an IPv6 address that ends in an IPv4 one.
+/// An address with dots. Leading zeros pass; so does an address of version 6 that ends in one of version 4.
 pub(super) fn is_ipv4(text: &str) -> bool {
-    match text.rsplit_once(':') {
-        Some((start, end)) => is_dotted(end) && is_ip6(&format!("{start}:0.0.0.0")),
-        None => is_dotted(text),
-    }
+    text.contains('.') && parse_sloppy(text).is_some()
 }
 
+/// An address with colons, without leading zeros in what it may have of version 4.
 pub(super) fn is_ipv6(text: &str) -> bool {
-    text.contains(':') && is_ip6(text)
-}
-
-fn is_ip6(text: &str) -> bool {
     text.parse::<Ipv6Addr>().is_ok()
 }
 
-fn is_dotted(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('.').collect();
-    parts.len() == 4 && parts.iter().all(|part| decimal(part).is_some_and(|number| number <= 255))
-}
-
-/// A number of digits only, whatever its leading zeros.
-fn decimal(text: &str) -> Option<u32> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| digits)
-}
-
 pub(super) fn is_cidr(text: &str) -> bool {
-    let Some((address, prefix)) = text.split_once('/') else {
-        return false;
-    };
-    let longest = match (is_dotted(address), is_ip6(address) || is_ipv4(address)) {
-        (true, _) => 32,
-        (_, true) => 128,
-        _ => return false,
-    };
-    decimal(prefix).is_some_and(|prefix| prefix <= longest)
+    Block::parse_sloppy(text).is_some()
 }
 
 /// Six, eight or twenty bytes, in pairs with colons or dashes, or in fours with dots.
@@ -129,7 +105,7 @@ fn is_host(text: &str) -> bool {
 fn is_bracketed(text: &str) -> bool {
     let (address, zone) =
         text.split_once("%25").map_or((text, None), |(address, zone)| (address, Some(zone)));
-    is_ip6(address) && zone.is_none_or(|zone| !zone.is_empty() && escapes_are_good(zone))
+    is_ipv6(address) && zone.is_none_or(|zone| !zone.is_empty() && escapes_are_good(zone))
 }
 
 fn is_port(text: &str) -> bool {
@@ -194,8 +170,7 @@ impl Reader<'_> {
             let end = self.rest.find(']')?;
             let literal = &self.rest[1..end];
             self.rest = &self.rest[end + 1..];
-            let address = literal.strip_prefix("IPv6:").unwrap_or(literal);
-            return (is_dotted(address) || is_ip6(address)).then_some(());
+            return literal.parse::<IpAddr>().is_ok().then_some(());
         }
         self.atom(true)
     }

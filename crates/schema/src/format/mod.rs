@@ -4,8 +4,6 @@ mod address;
 mod number;
 mod time;
 
-pub(crate) use time::utc;
-
 use crate::schema::Type;
 
 /// What a format demands.

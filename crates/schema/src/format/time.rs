@@ -1,28 +1,22 @@
-//! Dates, times and durations as Go reads them.
+//! Dates, times and durations, as the package `strfmt` of kube-openapi reads them.
+
+use watchkeeper_go::{calendar, duration};
 
 pub(super) fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| {
         let digits = bytes.get(from..to)?;
-        digits.iter().try_fold(0u32, |number, byte| {
-            byte.is_ascii_digit().then(|| number * 10 + u32::from(byte - b'0'))
-        })
+        digits
+            .iter()
+            .try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0')))
     };
     let (Some(year), Some(month), Some(day)) = (number(0, 4), number(5, 7), number(8, 10)) else {
         return false;
     };
-    bytes.len() == 10 && bytes[4] == b'-' && bytes[7] == b'-' && day >= 1 && day <= days_in(month, year)
-}
-
-fn days_in(month: u32, year: u32) -> u32 {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => 0,
-    }
+    bytes.len() == 10
+        && bytes[4] == b'-'
+        && bytes[7] == b'-'
+        && (1..=calendar::days_in(year, month)).contains(&day)
 }
 
 /// A date, a `t`, a time with a zone. Whatever stands behind a second `t` is not looked at.
@@ -68,40 +62,7 @@ fn is_zone(text: &str) -> bool {
 
 /// What Go calls a duration, or anywhere in the text a number and a unit, spelled out or not.
 pub(super) fn is_duration(text: &str) -> bool {
-    is_go_duration(text) || has_duration(text).unwrap_or(false)
-}
-
-fn is_go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    let mut total = 0f64;
-    let mut parts = 0;
-    while !rest.is_empty() {
-        let end = rest.find(|char: char| !(char.is_ascii_digit() || char == '.')).unwrap_or(rest.len());
-        let (number, after) = rest.split_at(end);
-        if !number.bytes().any(|byte| byte.is_ascii_digit())
-            || number.bytes().filter(|byte| *byte == b'.').count() > 1
-        {
-            return false;
-        }
-        let end = after.find(|char: char| char.is_ascii_digit() || char == '.').unwrap_or(after.len());
-        let (unit, after) = after.split_at(end);
-        let nanoseconds = match unit {
-            "ns" => 1e0,
-            "us" | "µs" | "μs" => 1e3,
-            "ms" => 1e6,
-            "s" => 1e9,
-            "m" => 60e9,
-            "h" => 3600e9,
-            _ => return false,
-        };
-        total += number.parse::<f64>().unwrap_or_default() * nanoseconds;
-        parts += 1;
-        rest = after;
-    }
-    parts > 0 && total < i64::MAX as f64
+    duration::parse(text).is_ok() || has_duration(text).unwrap_or(false)
 }
 
 /// `None` if a number is too large for any unit.
@@ -131,62 +92,6 @@ fn is_unit(unit: &str) -> bool {
     SHORT.contains(&unit) || unit == "wk" || LONG.iter().any(|long| unit.starts_with(long))
 }
 
-/// An RFC 3339 time as the API writes times: UTC, whole seconds. The error is Go's.
-pub(crate) fn utc(text: &str) -> Result<String, String> {
-    parse_utc(text).ok_or_else(|| {
-        let quoted = crate::go_text::quote(text);
-        format!("parsing time {quoted} as \"2006-01-02T15:04:05Z07:00\": cannot parse {quoted} as \"2006\"")
-    })
-}
-
-fn parse_utc(text: &str) -> Option<String> {
-    let (date, time) = text.split_once('T')?;
-    let (clock, rest) = time.split_at_checked(8)?;
-    let zone = match rest.strip_prefix(['.', ',']) {
-        Some(fraction) => fraction.trim_start_matches(|char: char| char.is_ascii_digit()),
-        None => rest,
-    };
-    let zone_is_good = zone == "Z" || (zone != "z" && is_zone(zone));
-    if !is_date(date) || !is_time(&format!("{clock}z"))? || !zone_is_good {
-        return None;
-    }
-    let number = |text: &str, from: usize, to: usize| text.get(from..to)?.parse::<i64>().ok();
-    let offset = match zone {
-        "Z" => 0,
-        zone => {
-            let minutes = number(zone, 1, 3)? * 60 + number(zone, 4, 6)?;
-            if zone.starts_with('-') { -minutes } else { minutes }
-        }
-    };
-    let (hour, minute, second) = (number(clock, 0, 2)?, number(clock, 3, 5)?, number(clock, 6, 8)?);
-    let minutes = hour * 60 + minute - offset;
-    let day = days_from_date(number(date, 0, 4)?, number(date, 5, 7)?, number(date, 8, 10)?)
-        + minutes.div_euclid(1440);
-    let (year, month, day) = date_from_days(day);
-    let minutes = minutes.rem_euclid(1440);
-    Some(format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{second:02}Z", minutes / 60, minutes % 60))
-}
-
-/// Days since the first of March of the year 0, in the Gregorian calendar: leap days then stand at the end of a year.
-fn days_from_date(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    year * 365 + year.div_euclid(4) - year.div_euclid(100)
-        + year.div_euclid(400)
-        + (month * 153 + 2) / 5
-        + day
-        - 1
-}
-
-fn date_from_days(days: i64) -> (i64, i64, i64) {
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (year * 365 + year / 4 - year / 100);
-    let month = (day * 5 + 2) / 153;
-    let day = day - (month * 153 + 2) / 5 + 1;
-    let year = year + era * 400;
-    if month < 10 { (year, month + 3, day) } else { (year + 1, month - 9, day) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,24 +112,6 @@ mod tests {
             "2020-01-01 ",
         ] {
             assert!(!is_date(bad), "{bad}");
-        }
-    }
-
-    #[test]
-    fn times_are_written_in_utc() {
-        for (given, written) in [
-            ("2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z"),
-            ("2020-03-01T00:30:00.25+01:00", "2020-02-29T23:30:00Z"),
-            ("1999-12-31T23:59:59-00:01", "2000-01-01T00:00:59Z"),
-            ("2100-02-28T23:00:00-02:00", "2100-03-01T01:00:00Z"),
-            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
-        ] {
-            assert_eq!(utc(given).unwrap(), written);
-        }
-        for bad in
-            ["", "x", "2020-01-01", "2020-01-01T00:00:00", "2020-01-01t00:00:00Z", "2020-02-30T00:00:00Z"]
-        {
-            assert!(utc(bad).is_err(), "{bad}");
         }
     }
 

@@ -1,8 +1,8 @@
 use super::element::FieldPath;
 use super::entries::{Entry, Operation};
 use super::set::FieldSet;
-use crate::go_text;
 use std::fmt;
+use watchkeeper_go as go;
 
 /// A field that is applied with another value than that of the manager who owns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,9 +50,9 @@ impl Conflicts {
 }
 
 fn describe(entry: &Entry) -> String {
-    let mut text = go_text::quote(&entry.manager);
+    let mut text = go::quote(&entry.manager);
     if !entry.subresource.is_empty() {
-        text.push_str(&format!(" with subresource {}", go_text::quote(&entry.subresource)));
+        text.push_str(&format!(" with subresource {}", go::quote(&entry.subresource)));
     }
     if entry.operation == Operation::Update {
         text.push_str(&format!(" using {}", entry.api_version));

@@ -1,7 +1,7 @@
-use crate::go_text;
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::fmt;
+use watchkeeper_go as go;
 
 /// One step of a way through an object: a field, or an element of a list by what identifies it.
 ///
@@ -81,7 +81,7 @@ impl fmt::Display for PathElement {
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
-        Value::String(text) => go_text::quote(text),
+        Value::String(text) => go::quote(text),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(shown).collect();
             format!("[{}]", items.join(","))
@@ -89,7 +89,7 @@ fn shown(value: &Value) -> String {
         Value::Object(fields) => {
             fields.iter().map(|(name, value)| format!("{name}={}", shown(value))).collect()
         }
-        other => go_text::value(other),
+        other => go::fmt::value(other),
     }
 }
 

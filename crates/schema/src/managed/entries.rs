@@ -1,8 +1,9 @@
 use super::set::FieldSet;
+use crate::Error;
 use crate::json::MAX_DEPTH;
-use crate::{Error, format, go_text};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use watchkeeper_go as go;
 
 /// How fields came to be owned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +58,7 @@ impl Entry {
                     id.push(',');
                 }
                 id.extend(["\"", name, "\":"]);
-                go_text::write_json_string(&mut id, value);
+                go::json::write_string(&mut id, value);
             }
         };
         field("manager", &self.manager);
@@ -242,7 +243,7 @@ fn raw_entry(value: &Value) -> Option<Raw<'_>> {
     }
     let time = match entry.get("time") {
         None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(format::utc(text).ok()?),
+        Some(Value::String(text)) => Some(go::Time::parse(text).ok()?.rfc3339()),
         Some(_) => return None,
     };
     Some(Raw { texts, time, fields: entry.get("fieldsV1").filter(|fields| !fields.is_null()) })
@@ -263,7 +264,7 @@ impl Raw<'_> {
             "FieldsV1" => {}
             "" => return Err(format!("missing fieldsType in managed fields entry {index}")),
             other => {
-                let other = go_text::quote(other);
+                let other = go::quote(other);
                 return Err(format!("invalid fieldsType {other} in managed fields entry {index}"));
             }
         }

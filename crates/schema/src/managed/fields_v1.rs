@@ -1,7 +1,7 @@
 use super::element::PathElement;
 use super::set::{Entry, FieldSet};
-use crate::go_text;
 use serde_json::{Map, Value};
+use watchkeeper_go as go;
 
 impl FieldSet {
     /// Reads the value of `fieldsV1`. Kinds of elements that are not known are ignored; the error is a text for people.
@@ -31,7 +31,7 @@ fn read(value: &Value) -> Result<(FieldSet, bool), String> {
     let fields = match value {
         Value::Object(fields) => fields,
         Value::Null => return Ok((FieldSet::new(), true)),
-        other => return Err(format!("expected an object, got {}", go_text::type_of(other))),
+        other => return Err(format!("expected an object, got {}", go::fmt::reflected_type(other))),
     };
     let mut entries = Vec::with_capacity(fields.len());
     let mut is_member = false;
@@ -81,9 +81,9 @@ fn write_element(element: &PathElement) -> String {
         PathElement::Key(fields) => {
             let fields: Map<String, Value> =
                 fields.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
-            format!("k:{}", go_text::json(&Value::Object(fields)))
+            format!("k:{}", go::json::encode(&Value::Object(fields)))
         }
-        PathElement::Value(value) => format!("v:{}", go_text::json(value)),
+        PathElement::Value(value) => format!("v:{}", go::json::encode(value)),
         PathElement::Index(index) => format!("i:{index}"),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Request;
 use super::set::FieldSet;
-use crate::go_text;
 use serde_json::{Map, Value};
+use watchkeeper_go as go;
 
 /// The only manager that takes over.
 pub(super) const MANAGER: &str = "kubectl";
@@ -43,7 +43,7 @@ pub(super) fn refresh(object: &mut Value, applied: &Value) {
     let Some(Value::Object(annotations)) = object.pointer_mut("/metadata/annotations") else {
         return;
     };
-    annotations.insert(ANNOTATION.into(), format!("{}\n", go_text::json(&applied)).into());
+    annotations.insert(ANNOTATION.into(), format!("{}\n", go::json::encode(&applied)).into());
     let size = |annotations: &Map<String, Value>| -> usize {
         annotations.iter().map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum()
     };

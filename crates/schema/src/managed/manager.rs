@@ -1,4 +1,5 @@
-use crate::{FieldError, Path, go_text};
+use crate::{FieldError, Path};
+use watchkeeper_go as go;
 
 /// How long the name of a manager may be, in bytes.
 pub const MAX_NAME: usize = 128;
@@ -11,7 +12,7 @@ pub fn check_name(name: &str, at: &Path) -> Vec<FieldError> {
         found.push(FieldError::too_long(at, MAX_NAME as i64));
     }
     for (position, char) in name.char_indices() {
-        if !go_text::is_print(char) {
+        if !go::quote::is_print(char) {
             let code = u32::from(char);
             let message = format!("invalid character U+{code:04X} (at position {position})");
             found.push(FieldError::invalid(at, name, message));

@@ -1,10 +1,9 @@
 //! The fields of `metadata` and their types.
 
 use super::Coerced;
-use crate::format::utc;
-use crate::go_text;
 use crate::path::Trail;
 use serde_json::{Map, Value};
+use watchkeeper_go as go;
 
 /// The type of a field.
 #[derive(Clone, Copy)]
@@ -152,10 +151,12 @@ impl Place<'_> {
                 keeps_zero || number.as_i64() != Some(0)
             }
             (Shape::Integer { .. }, Value::Number(number)) => {
-                let given = format!("number {}", go_text::number(number));
+                let given = format!("number {}", go::fmt::number(number));
                 return Err(self.mismatch(&given, "int64"));
             }
-            (Shape::Time, Value::String(text)) => return utc(text).map(|time| Some(time.into())),
+            (Shape::Time, Value::String(text)) => {
+                return go::Time::parse(text).map(|time| Some(time.rfc3339().into()));
+            }
             (Shape::Time, other) => {
                 let kind = go_kind(other);
                 return Err(format!("json: cannot unmarshal {kind} into Go value of type string"));

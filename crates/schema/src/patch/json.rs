@@ -1,8 +1,8 @@
 use super::pointer::{Container, Pointer};
-use crate::go_text;
 use crate::json::{self, MAX_DEPTH, nests_within};
 use crate::{Error, Weight};
 use serde_json::{Map, Value};
+use watchkeeper_go as go;
 
 /// How many operations a patch may have.
 pub const MAX_OPERATIONS: usize = 10_000;
@@ -55,7 +55,7 @@ impl JsonPatch {
             };
             for name in operation.keys() {
                 if !matches!(name.as_str(), "op" | "path" | "from" | "value") {
-                    let place = go_text::quote(&format!("[{index}].{name}"));
+                    let place = go::quote(&format!("[{index}].{name}"));
                     complaints.push(format!("json patch unknown field {place}"));
                 }
             }
@@ -120,10 +120,7 @@ impl Patching {
             return fail("add operation failed to decode path: missing value");
         };
         let missing = || {
-            format!(
-                "add operation does not apply: doc is missing path: {}: missing value",
-                go_text::quote(path)
-            )
+            format!("add operation does not apply: doc is missing path: {}: missing value", go::quote(path))
         };
         let pointer = Pointer::new(path).ok_or_else(|| Error::PatchDoesNotApply(missing()))?;
         let value = value(operation);
@@ -141,7 +138,7 @@ impl Patching {
             return fail("remove operation failed to decode path: missing value");
         };
         let Some(mut found) = self.find(path) else {
-            let path = go_text::quote(path);
+            let path = go::quote(path);
             return fail(format!(
                 "remove operation does not apply: doc is missing path: {path}: missing value"
             ));

@@ -1,4 +1,5 @@
 use serde_json::{Map, Value};
+use watchkeeper_go as go;
 
 /// A JSON pointer (RFC 6901), split into the keys that lead to a container and the last one.
 pub(super) struct Pointer {
@@ -120,7 +121,7 @@ fn existing(key: &str, length: usize) -> Result<usize, String> {
 }
 
 fn number(key: &str) -> Result<i64, String> {
-    key.parse().map_err(|_| format!("strconv.Atoi: parsing {}: invalid syntax", crate::go_text::quote(key)))
+    key.parse().map_err(|_| format!("strconv.Atoi: parsing {}: invalid syntax", go::quote(key)))
 }
 
 fn within(index: i64, length: usize) -> Result<usize, String> {

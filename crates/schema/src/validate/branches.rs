@@ -2,10 +2,10 @@
 
 use super::walk::Walk;
 use crate::FieldError;
-use crate::go_text;
 use crate::path::Trail;
 use crate::schema::Node;
 use serde_json::Value;
+use watchkeeper_go as go;
 
 impl Walk<'_> {
     /// Branches are judged as if the value were new: what was wrong before is not tolerated inside of them.
@@ -105,7 +105,7 @@ impl Walk<'_> {
 
     /// An error about several schemas at once; it names its place in the sentence only.
     fn composite(&mut self, at: &Trail<'_>, detail: impl FnOnce(&str) -> String) {
-        self.fail(|base| FieldError::invalid(base, "", detail(&go_text::quote(&at.name()))));
+        self.fail(|base| FieldError::invalid(base, "", detail(&go::quote(&at.name()))));
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::bounded::Bounded;
 use crate::field_error::FieldError;
-use crate::go_text;
 use crate::path::{Path, Trail};
 use crate::schema::Node;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
+use watchkeeper_go as go;
 
 /// Finds duplicates in the lists of an object.
 pub(super) fn check(root: &Node, object: &Value, errors: &mut Bounded<FieldError>) {
@@ -92,7 +92,7 @@ fn identity_of_keys(found: &Value, keys: &[String]) -> String {
     match (keys, keys.first().and_then(|key| found.get(key))) {
         ([_], Some(value)) => identity(value),
         ([_], None) => String::new(),
-        _ => go_text::json(found),
+        _ => go::json::encode(found),
     }
 }
 
@@ -101,7 +101,7 @@ fn identity(item: &Value) -> String {
     match item.as_f64() {
         Some(0.0) if item.as_i64().is_none() => "0.0".into(),
         Some(float) if item.as_i64().is_none() => format!("{float:e}"),
-        _ => go_text::json(item),
+        _ => go::json::encode(item),
     }
 }
 

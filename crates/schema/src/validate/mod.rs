@@ -5,6 +5,7 @@ mod embedded;
 mod lists;
 mod number;
 mod old;
+mod type_name;
 mod walk;
 
 use crate::bounded::Bounded;

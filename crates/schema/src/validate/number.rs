@@ -3,10 +3,10 @@
 use super::walk::place;
 use crate::field_error::FieldError;
 use crate::format::Format;
-use crate::go_text;
 use crate::path::Path;
 use crate::schema::{Node, Type};
 use serde_json::{Number, Value};
+use watchkeeper_go as go;
 
 /// A number that fails, before anybody asked where it stands.
 pub(super) struct Failure {
@@ -80,7 +80,7 @@ fn check_limit(
         }
         _ => {
             let float = number.as_f64()?;
-            (float.partial_cmp(&limit)?, Number::from_f64(float), go_text::float(limit))
+            (float.partial_cmp(&limit)?, Number::from_f64(float), go::fmt::float(limit))
         }
     };
     (!passes(order))
@@ -96,7 +96,7 @@ fn check_multiple(number: &Number, factor: f64, native: bool) -> Option<Failure>
         _ => {
             let float = number.as_f64()?;
             let quotient = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
-            (factor > 0.0, is_integral(Some(quotient)), Number::from_f64(float), go_text::float(factor))
+            (factor > 0.0, is_integral(Some(quotient)), Number::from_f64(float), go::fmt::float(factor))
         }
     };
     if !positive {

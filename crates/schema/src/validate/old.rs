@@ -1,7 +1,8 @@
-use crate::go_text;
+use super::type_name::type_name;
 use crate::schema::Node;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
+use watchkeeper_go as go;
 
 /// A value next to the one it replaces, and the place in the schema where both stand.
 #[derive(Clone, Copy)]
@@ -94,8 +95,8 @@ fn key_of(element: &Value, keys: &[String]) -> Option<String> {
         if matches!(value, Value::Null | Value::Array(_) | Value::Object(_)) {
             return None;
         }
-        text.push_str(go_text::type_name(value));
-        text.push_str(&go_text::json(value));
+        text.push_str(type_name(value));
+        text.push_str(&go::json::encode(value));
         text.push('\0');
     }
     Some(text)

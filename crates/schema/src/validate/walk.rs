@@ -1,13 +1,14 @@
 use super::number;
 use super::old::Old;
+use super::type_name::type_name;
 use crate::bounded::Bounded;
 use crate::field_error::FieldError;
 use crate::format::Format;
-use crate::go_text;
 use crate::path::{Path, Trail};
 use crate::schema::{Additional, Node, Type};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
+use watchkeeper_go as go;
 
 /// A walk over a value along a schema.
 ///
@@ -104,7 +105,7 @@ impl<'a> Walk<'a> {
             Some(declared) => *declared == kind,
             None => false,
         };
-        let actual = go_text::type_name(value);
+        let actual = type_name(value);
         let fits = match value {
             Value::Number(number) if number.as_i64().is_some() => {
                 accepts(Type::Integer) || accepts(Type::Number)
@@ -145,7 +146,7 @@ impl<'a> Walk<'a> {
     fn wrong_type(&mut self, expected: &str, actual: &str, at: &Trail<'_>) {
         self.fail(|base| {
             let name = at.name();
-            let detail = format!("{name} in body must be of type {expected}: {}", go_text::quote(actual));
+            let detail = format!("{name} in body must be of type {expected}: {}", go::quote(actual));
             FieldError::type_invalid(&place(&name, base), actual, detail)
         });
     }
@@ -195,7 +196,7 @@ impl<'a> Walk<'a> {
         }
         if node.checks.unique_items {
             let mut seen = HashSet::new();
-            if !items.iter().all(|item| seen.insert(go_text::json(item))) {
+            if !items.iter().all(|item| seen.insert(go::json::encode(item))) {
                 self.invalid(at, "", |name| format!("{name} in body shouldn't contain duplicates"));
             }
         }
@@ -278,7 +279,7 @@ impl<'a> Walk<'a> {
                 .iter()
                 .map(|allowed| match allowed {
                     Value::String(text) => text.clone(),
-                    other => go_text::json(other),
+                    other => go::json::encode(other),
                 })
                 .collect();
             FieldError::not_supported(

@@ -3,6 +3,7 @@
 use super::scalar::Scalar;
 use serde_json::{Map, Value};
 use std::fmt::Write;
+use watchkeeper_go as go;
 
 /// Encodes a value as a document that [`decode`](super::decode) reads as the same value.
 ///
@@ -83,7 +84,7 @@ fn inline(value: &Value, indent: usize, out: &mut String) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Value::Number(number) => out.push_str(&crate::go_text::number(number)),
+        Value::Number(number) => out.push_str(&go::fmt::number(number)),
         Value::String(string) => text(string, indent, out),
         Value::Array(_) => out.push_str("[]"),
         Value::Object(_) => out.push_str("{}"),

@@ -9,7 +9,6 @@
 mod encode;
 mod scalar;
 
-use crate::go_text;
 use crate::json::{Decoded, MAX_DEPTH, nests_within};
 use crate::{Error, Weight};
 pub use encode::encode;
@@ -18,6 +17,7 @@ use scalar::Scalar;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use watchkeeper_go as go;
 
 /// How many bytes of JSON aliases may add up to.
 const MAX_ALIASED: usize = 4 << 20;
@@ -224,8 +224,8 @@ impl<'a> Decoder<'a> {
                     Key::Field(scalar(&text, style, tag)?.into_key()?)
                 }
                 Event::Alias(anchor) => match self.alias(anchor, depth)? {
-                    Value::String(name) => Key::Field((name.clone(), go_text::quote(&name))),
-                    other => Key::Field((go_text::json(&other), go_text::json(&other))),
+                    Value::String(name) => Key::Field((name.clone(), go::quote(&name))),
+                    other => Key::Field((go::json::encode(&other), go::json::encode(&other))),
                 },
                 _ => return Err(syntax("invalid map key")),
             };

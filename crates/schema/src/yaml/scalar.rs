@@ -1,8 +1,8 @@
 use super::syntax;
 use crate::Error;
-use crate::go_text;
 use crate::json;
 use serde_json::Value;
+use watchkeeper_go as go;
 
 /// A scalar, resolved as Go's YAML 1.1 reader does.
 #[derive(Debug, PartialEq)]
@@ -63,7 +63,7 @@ impl<'a> Scalar<'a> {
             Self::Int(integer) => return Ok(integer.into()),
             Self::Large(integer) => json::number(&integer.to_string()),
             Self::Float(float) if !float.is_finite() => None,
-            Self::Float(float) => json::number(&go_text::json(&float.into())),
+            Self::Float(float) => json::number(&go::json::encode(&float.into())),
         };
         number.map(Value::Number).ok_or_else(|| syntax("unsupported number"))
     }
@@ -72,14 +72,23 @@ impl<'a> Scalar<'a> {
     pub(super) fn into_key(self) -> Result<(String, String), Error> {
         let plain = |text: String| (text.clone(), text);
         Ok(match self {
-            Self::Text(text) => (text.into(), go_text::quote(text)),
+            Self::Text(text) => (text.into(), go::quote(text)),
             Self::Bool(bool) => plain(bool.to_string()),
             Self::Int(integer) => plain(integer.to_string()),
-            Self::Float(float) if float.is_finite() => (go_text::float32(float), go_text::float(float)),
+            Self::Float(float) if float.is_finite() => (float_key(float), go::fmt::float(float)),
             Self::Null | Self::Large(_) | Self::Float(_) => {
                 return Err(Error::Syntax("error converting YAML to JSON: unsupported map key".into()));
             }
         })
+    }
+}
+
+/// The name of a field whose key is a float. As in Go it is a narrow one, which may be too large to be finite.
+fn float_key(float: f64) -> String {
+    match go::fmt::float32(float).as_str() {
+        "+Inf" => ".inf".into(),
+        "-Inf" => "-.inf".into(),
+        text => text.into(),
     }
 }
 

@@ -1,7 +1,7 @@
 use super::apps::{CONTAINERS, IMAGES, SELECTOR};
 use super::{containers, title};
 use crate::column::{AGE, NAME, boolean, integer, text};
-use crate::duration::human_seconds;
+use crate::duration::{age, human_seconds};
 use crate::fields::Fields;
 use crate::printer::{Printer, View};
 use crate::selector;
@@ -93,7 +93,7 @@ fn completions(job: &Value) -> String {
 fn run_time(view: &View<'_>) -> String {
     match (view.object.time("status.startTime"), view.object.time("status.completionTime")) {
         (None, _) => String::new(),
-        (Some(start), None) => start.age(view.now),
+        (Some(start), None) => age(start, view.now),
         (Some(start), Some(end)) => human_seconds(end.seconds_since(start)),
     }
 }

@@ -1,10 +1,11 @@
 use super::containers;
 use crate::column::{AGE, NAME, text, wide};
+use crate::duration::age;
 use crate::fields::Fields;
 use crate::printer::{Printer, View};
 use crate::selector;
-use crate::timestamp::Timestamp;
 use serde_json::Value;
+use watchkeeper_go::Time;
 
 pub(crate) static POD: Printer = Printer::new(
     &[
@@ -39,7 +40,7 @@ fn pod(view: &View<'_>) -> Vec<Value> {
     let summary = Summary::of(pod);
     let total = pod.len("spec.containers") + sidecars(pod).count();
     let restarts = match summary.last_restart {
-        Some(time) if summary.restarts != 0 => format!("{} ({} ago)", summary.restarts, time.age(view.now)),
+        Some(time) if summary.restarts != 0 => format!("{} ({} ago)", summary.restarts, age(time, view.now)),
         _ => summary.restarts.to_string(),
     };
     let first_ip = pod.list("status.podIPs").first().map_or("", |ip| ip.text("ip"));
@@ -78,7 +79,7 @@ struct Summary {
     reason: String,
     ready: usize,
     restarts: i64,
-    last_restart: Option<Timestamp>,
+    last_restart: Option<Time>,
 }
 
 impl Summary {
@@ -188,7 +189,7 @@ fn any_condition(pod: &Value, kind: &str, status: &str) -> bool {
 }
 
 /// When the run before the current one ended.
-fn last_end(status: &Value) -> Option<Timestamp> {
+fn last_end(status: &Value) -> Option<Time> {
     status.time("lastState.terminated.finishedAt")
 }
 

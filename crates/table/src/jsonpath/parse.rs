@@ -157,7 +157,7 @@ impl<'a> Parser<'a> {
         }
         let text = self.take(length.ok_or_else(unterminated)?);
         let inner = &text[1..text.len() - 1];
-        match super::unquote::unquote(inner, quote) {
+        match watchkeeper_go::quote::unquote(inner, quote) {
             Some(text) => Ok(Node::Text(Value::String(text))),
             None => Err(format!("unquote string {text} error invalid syntax")),
         }

@@ -3,8 +3,8 @@
 
 use super::spec::{Parts, Spec};
 use crate::definition::field::{flag, get, list, optional_text, text};
-use crate::definition::go;
 use serde_json::{Number, Value, json};
+use watchkeeper_go::json as go_json;
 
 /// How a keyword of a schema is kept.
 #[derive(Clone, Copy)]
@@ -161,7 +161,7 @@ fn shown(schema: &Value, keyword: &str, form: Form) -> String {
             let dependencies = value.as_object().into_iter().flatten();
             object(dependencies.map(|(name, dependency)| {
                 let (schema, property) = match dependency {
-                    Value::Array(_) => (null(), go::json(dependency)),
+                    Value::Array(_) => (null(), go_json::encode(dependency)),
                     _ => (self::schema(dependency), null()),
                 };
                 (name.as_str(), object([("Schema", schema), ("Property", property)]))
@@ -171,7 +171,7 @@ fn shown(schema: &Value, keyword: &str, form: Form) -> String {
             object([("Description", string(text(value, "description"))), ("URL", string(text(value, "url")))])
         }
         Form::Rules => array(list(schema, keyword).iter().map(rule)),
-        Form::Text | Form::Flag | Form::Any | Form::Texts => go::json(value),
+        Form::Text | Form::Flag | Form::Any | Form::Texts => go_json::encode(value),
     }
 }
 
@@ -180,7 +180,7 @@ fn schemas(value: &Value) -> String {
 }
 
 fn rule(rule: &Value) -> String {
-    let optional = |field| get(rule, field).map_or_else(null, go::json);
+    let optional = |field| get(rule, field).map_or_else(null, go_json::encode);
     object([
         ("Rule", string(text(rule, "rule"))),
         ("Message", string(text(rule, "message"))),
@@ -193,7 +193,7 @@ fn rule(rule: &Value) -> String {
 
 /// A number kept as a float: `10` and `10.0` are shown alike.
 fn float(value: &Value) -> String {
-    go::json(&json!(value.as_f64().and_then(Number::from_f64)))
+    go_json::encode(&json!(value.as_f64().and_then(Number::from_f64)))
 }
 
 fn null() -> String {
@@ -201,7 +201,7 @@ fn null() -> String {
 }
 
 fn string(text: &str) -> String {
-    go::json(&Value::from(text))
+    go_json::encode(&Value::from(text))
 }
 
 fn array(items: impl Iterator<Item = String>) -> String {

@@ -2,9 +2,9 @@
 
 use super::labels::dns_subdomain_problems;
 use crate::definition::field::{get, text, texts};
-use crate::definition::go::quoted;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use watchkeeper_go::quote as quoted;
 use watchkeeper_schema::metadata::validate;
 use watchkeeper_schema::{FieldError, Path};
 

@@ -3,8 +3,8 @@
 use super::columns::check_path;
 use super::versions::shown_as;
 use crate::definition::field::{get, optional_text, text};
-use crate::definition::go;
 use serde_json::Value;
+use watchkeeper_go::json as go_json;
 use watchkeeper_schema::{FieldError, Path};
 
 /// What is wrong with the paths of `/scale`.
@@ -33,7 +33,7 @@ pub(super) fn check(subresources: &Value, at: &Path, errors: &mut Vec<FieldError
     match check_path(path, &at) {
         Some(error) => errors.push(error),
         None if !is_below(path, ".spec") && !is_below(path, ".status") => {
-            let shown = go::json(&Value::from(path));
+            let shown = go_json::encode(&Value::from(path));
             errors.push(shown_as(&at, &shown, "should be a json path under either .spec or .status"));
         }
         None => {}

@@ -8,9 +8,9 @@ use super::names;
 use super::schemas;
 use super::spec::{Spec, Version};
 use super::{Kept, columns, selectable, subresources};
-use crate::definition::go;
 use serde_json::Value;
 use std::collections::HashSet;
+use watchkeeper_go::json as go_json;
 
 use watchkeeper_schema::{FieldError, Path, Reason};
 
@@ -109,7 +109,7 @@ fn check_warning(version: &Version<'_>, at: &Path, errors: &mut Vec<FieldError>)
     } else {
         problems.push("can only be set for deprecated versions".into());
     }
-    let shown = go::json(&Value::from(warning));
+    let shown = go_json::encode(&Value::from(warning));
     errors.extend(problems.into_iter().map(|problem| shown_as(at, &shown, &problem)));
 }
 

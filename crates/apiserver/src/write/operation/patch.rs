@@ -6,7 +6,6 @@ use watchkeeper_schema::patch::{self, JsonPatch};
 use watchkeeper_schema::{Error, FieldError, Path, json, strict_message};
 
 use super::{based_on, check_target};
-use crate::definition::go_value;
 use crate::failure::{Failure, Subject};
 use crate::request::media::PatchFormat;
 use crate::request::write_options::FieldValidation;
@@ -116,7 +115,9 @@ impl Patch {
         }
         let invalid = |detail: String| {
             let shown = match self {
-                Self::Strategic { patch, .. } if detail.starts_with("unrecognized type") => go_value(patch),
+                Self::Strategic { patch, .. } if detail.starts_with("unrecognized type") => {
+                    watchkeeper_go::fmt::value(patch)
+                }
                 // Made anew, without what was dropped from it since: that is rare, and keeping it is not for free.
                 _ => self.apply(resource, current).map(|object| object.to_string()).unwrap_or_default(),
             };

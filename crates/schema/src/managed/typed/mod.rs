@@ -11,9 +11,9 @@ pub(super) use compare::Changes;
 
 use super::element::PathElement;
 use super::set::FieldSet;
-use crate::go_text;
 use crate::shape::{Identity, List, Shape, TypeId};
 use serde_json::Value;
+use watchkeeper_go as go;
 
 /// The operations on values of one shape. Values must have been [validated](Typed::validate) against it.
 #[derive(Clone, Copy)]
@@ -51,7 +51,7 @@ impl<'s> Typed<'s> {
                 });
                 let mut found: Vec<_> = found.collect();
                 if found.is_empty() {
-                    let names: Vec<String> = keys.iter().map(|key| go_text::quote(&key.name)).collect();
+                    let names: Vec<String> = keys.iter().map(|key| go::quote(&key.name)).collect();
                     return Err(format!(
                         "associative list with keys has an element that omits all key fields [{}] (and doesn't have \
                          default values for any key fields)",

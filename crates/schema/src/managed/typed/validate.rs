@@ -1,10 +1,10 @@
 use super::Typed;
-use crate::go_text;
 use crate::managed::element::PathElement;
 use crate::shape::{Form, Identity, List, Map, Scalar, TypeId};
 use serde_json::{Map as Fields, Value};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use watchkeeper_go as go;
 
 /// How many findings are reported.
 const MAX_FINDINGS: usize = 100;
@@ -80,10 +80,10 @@ impl Validation<'_> {
             (Form::Map(map), Value::Object(fields)) => self.fields(map, fields, at),
             (Form::List(list), Value::Array(items)) => self.items(list, items, at),
             (Form::Map(_), other) => {
-                self.report(at, || format!("expected map, got &{{{}}}", go_text::value(other)));
+                self.report(at, || format!("expected map, got &{{{}}}", go::fmt::value(other)));
             }
             (Form::List(_), other) => {
-                self.report(at, || format!("expected list, got &{{{}}}", go_text::value(other)));
+                self.report(at, || format!("expected list, got &{{{}}}", go::fmt::value(other)));
             }
         }
     }
@@ -91,16 +91,17 @@ impl Validation<'_> {
     fn scalar(&mut self, scalar: Scalar, value: &Value, at: &At<'_>) {
         let is_scalar = !value.is_object() && !value.is_array();
         match scalar {
-            Scalar::Numeric if !value.is_number() => self
-                .report(at, || format!("expected numeric (int or float), got {}", go_text::type_of(value))),
+            Scalar::Numeric if !value.is_number() => self.report(at, || {
+                format!("expected numeric (int or float), got {}", go::fmt::reflected_type(value))
+            }),
             Scalar::String if !value.is_string() => self.report(at, || {
-                format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_text::syntax(value))
+                format!("expected string, got &value.valueUnstructured{{Value:{}}}", go::fmt::syntax(value))
             }),
             Scalar::Boolean if !value.is_boolean() => {
-                self.report(at, || format!("expected boolean, got &{{{}}}", go_text::value(value)));
+                self.report(at, || format!("expected boolean, got &{{{}}}", go::fmt::value(value)));
             }
             Scalar::Untyped if !is_scalar => {
-                self.report(at, || format!("expected any scalar, got &{{{}}}", go_text::value(value)));
+                self.report(at, || format!("expected any scalar, got &{{{}}}", go::fmt::value(value)));
             }
             _ => {}
         }

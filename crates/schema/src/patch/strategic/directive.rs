@@ -1,6 +1,7 @@
 use super::{Object, PATCH, SET_ORDER};
-use crate::{Error, go_text};
+use crate::Error;
 use serde_json::Value;
+use watchkeeper_go as go;
 
 /// The value of `$patch`.
 pub(super) enum Directive {
@@ -22,8 +23,8 @@ impl Directive {
 }
 
 pub(super) fn unknown(directive: &Value, patch: &Object) -> Error {
-    let patch = go_text::object(patch);
-    Error::Unmergeable(format!("unknown patch type: {} in map: {patch}", go_text::value(directive)))
+    let patch = go::fmt::object(patch);
+    Error::Unmergeable(format!("unknown patch type: {} in map: {patch}", go::fmt::value(directive)))
 }
 
 /// Whether an element is there to be deleted.

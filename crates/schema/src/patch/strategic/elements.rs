@@ -1,7 +1,8 @@
 use super::Object;
-use crate::{Error, go_text};
+use crate::Error;
 use serde_json::Value;
 use std::collections::HashMap;
+use watchkeeper_go as go;
 
 /// What elements of a list are told apart by.
 #[derive(Clone, Copy)]
@@ -21,9 +22,9 @@ pub(super) fn are_objects(lists: [&[Value]; 2]) -> Result<bool, Error> {
     if first.is_array() {
         return Err(Error::PatchDoesNotApply("lists of lists are not supported".into()));
     }
-    let name = go_text::type_of(first);
-    if first.is_null() || elements.any(|element| go_text::type_of(element) != name) {
-        let lists: Vec<String> = lists.iter().map(|list| go_text::list(list)).collect();
+    let name = go::fmt::reflected_type(first);
+    if first.is_null() || elements.any(|element| go::fmt::reflected_type(element) != name) {
+        let lists: Vec<String> = lists.iter().map(|list| go::fmt::list(list)).collect();
         let lists = lists.join(" ");
         return Err(Error::Unmergeable(format!("list element types are not identical: [{lists}]")));
     }
@@ -63,7 +64,7 @@ impl Identity<'_> {
 }
 
 pub(super) fn no_merge_key(object: &Object, key: &str) -> Error {
-    let object = go_text::object(object);
+    let object = go::fmt::object(object);
     Error::Unmergeable(format!("map: {object} does not contain declared merge key: {key}"))
 }
 
@@ -72,5 +73,5 @@ pub(super) fn object(element: &Value) -> Result<&Object, Error> {
 }
 
 pub(super) fn wrong_type(expected: &str, found: &Value) -> Error {
-    Error::Unmergeable(format!("expected a {expected}, but received a {}", go_text::type_of(found)))
+    Error::Unmergeable(format!("expected a {expected}, but received a {}", go::fmt::reflected_type(found)))
 }

@@ -6,6 +6,7 @@ use crate::Error;
 use crate::shape::{Field, TypeId};
 use serde_json::Value;
 use std::collections::HashSet;
+use watchkeeper_go as go;
 
 impl Merge<'_> {
     /// Merges a list as the strategy of its field says.
@@ -195,8 +196,8 @@ fn check_order(change: &[Value], order: &[Value], key: &str) -> Result<(), Error
         if !matched {
             return Err(Error::Unmergeable(format!(
                 "The order in patch list:\n{}\n doesn't match {SET_ORDER} list:\n{}\n",
-                crate::go_text::list(change),
-                crate::go_text::list(order)
+                go::fmt::list(change),
+                go::fmt::list(order)
             )));
         }
     }

@@ -5,10 +5,11 @@ mod elements;
 mod list;
 mod order;
 
+use crate::Error;
 use crate::shape::{Field, Shape, TypeId};
-use crate::{Error, go_text};
 use directive::{Directive, discard_nulls, named_list, without_directives};
 use serde_json::{Map, Value};
+use watchkeeper_go as go;
 
 type Object = Map<String, Value>;
 
@@ -107,9 +108,9 @@ impl<'s> Merge<'s> {
     fn lookup(self, kind: TypeId, name: &str) -> Result<&'s Field, Error> {
         let kind = self.shape.get(kind);
         match &kind.map {
-            Some(map) if map.has_fields() => map.field(name).ok_or_else(|| {
-                Error::Unmergeable(format!("unable to find api field {}", go_text::quote(name)))
-            }),
+            Some(map) if map.has_fields() => map
+                .field(name)
+                .ok_or_else(|| Error::Unmergeable(format!("unable to find api field {}", go::quote(name)))),
             other => {
                 let form = match (other, &kind.list) {
                     (Some(_), _) => "map",

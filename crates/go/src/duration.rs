@@ -1,7 +1,19 @@
-//! Durations as Go writes them: `1h30m`, `1.5s`, `-5ms`.
+//! Durations as Go's `time` package reads them: `1h30m`, `1.5s`, `-5ms`.
 
-/// The nanoseconds in a duration; the error is in the words of Go's `time` package.
-pub(super) fn parse(text: &str) -> Result<i64, String> {
+use crate::quote::of_time;
+
+/// The nanoseconds of a duration.
+///
+/// # Errors
+///
+/// The message of Go's `time.ParseDuration`.
+///
+/// ```
+/// use watchkeeper_go::duration;
+/// assert_eq!(duration::parse("1m0.5s"), Ok(60_500_000_000));
+/// assert_eq!(duration::parse("5").unwrap_err(), r#"time: missing unit in duration "5""#);
+/// ```
+pub fn parse(text: &str) -> Result<i64, String> {
     let invalid = || format!("time: invalid duration {}", quoted(text));
     let (is_negative, mut rest) = match text.strip_prefix(['-', '+']) {
         Some(rest) => (text.starts_with('-'), rest),
@@ -74,24 +86,14 @@ fn nanoseconds(unit: &str) -> Option<u64> {
     })
 }
 
-/// In quotes, with every byte that is not plain ASCII as two digits: the `time` package has its own way here.
 fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
-            b' '..=b'\x7f' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("\\x{byte:02x}")),
-        }
-    }
-    out.push('"');
-    out
+    of_time(text.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::recorded;
+    use crate::recorded;
     use proptest::prelude::*;
 
     #[test]
@@ -105,7 +107,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(crate::request::cases(256)))]
+        #![proptest_config(ProptestConfig::with_cases(crate::cases(256)))]
 
         #[test]
         fn any_text_is_read_or_refused(text in any::<String>(), likely in "[-+]?([0-9]{0,20}[.]?[0-9]{0,25}(ns|us|ms|s|m|h|)){0,3}") {
