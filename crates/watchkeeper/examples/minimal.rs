@@ -31,26 +31,24 @@ pub(crate) struct GreetingStatus {
 
 /// Called when a greeting or its page has changed, and once for each when the program starts. It does not ask what
 /// happened: it says what should be there, and nothing is sent where that is so already.
-async fn reconcile(greeting: Arc<Greeting>, cx: Context) -> Result<Action> {
+async fn reconcile(greeting: Arc<Greeting>, cx: Context<Greeting>) -> Result<Action> {
     let text = greeting.spec.text.trim();
     if text.is_empty() {
-        cx.status(&*greeting).condition(not_ready("NoText", "spec.text is empty")).await?;
+        cx.status().condition(not_ready("NoText", "spec.text is empty")).await?;
         return Ok(Action::done());
     }
-    let page = ConfigMap {
-        data: Some([("index.html".into(), format!("<h1>{text}</h1>"))].into()),
-        ..named(&*greeting)
-    };
+    let page =
+        ConfigMap { data: Some([("index.html".into(), format!("<h1>{text}</h1>"))].into()), ..cx.named() };
     // Creates the page, puts it back if someone edits or deletes it, and removes it when it is no longer wanted.
-    cx.children(&*greeting).apply([page]).await?;
-    cx.status(&*greeting).condition(ready("PageWritten")).await?;
+    cx.children().apply([page]).await?;
+    cx.status().condition(ready("PageWritten")).await?;
     Ok(Action::done())
 }
 
 /// Called before a greeting goes. The page goes by itself, because the greeting owns it; this is for what is not in the
 /// cluster. Until it has returned `Ok`, the greeting stays.
-async fn say_goodbye(greeting: Arc<Greeting>, cx: Context) -> Result<Action> {
-    cx.event(&*greeting, Event::normal("Goodbye", "Delete", "The page is taken down"));
+async fn say_goodbye(_: Arc<Greeting>, cx: Context<Greeting>) -> Result<Action> {
+    cx.event(Event::normal("Goodbye", "Delete", "The page is taken down"));
     Ok(Action::done())
 }
 

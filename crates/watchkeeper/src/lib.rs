@@ -4,9 +4,9 @@
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use watchkeeper::prelude::*;
 //!
-//! async fn reconcile(map: Arc<ConfigMap>, cx: Context) -> Result<Action> {
-//!     let copy = ConfigMap { data: map.data.clone(), ..named_after(&*map, "copy") };
-//!     cx.children(&*map).apply([copy]).await?;
+//! async fn reconcile(map: Arc<ConfigMap>, cx: Context<ConfigMap>) -> Result<Action> {
+//!     let copy = ConfigMap { data: map.data.clone(), ..cx.named_after("copy") };
+//!     cx.children().apply([copy]).await?;
 //!     Ok(Action::done())
 //! }
 //!
@@ -41,9 +41,7 @@ pub use watchkeeper_queue as queue;
 pub use watchkeeper_runtime as runtime;
 pub use watchkeeper_sources as sources;
 
-mod named;
-
-pub use named::{named, named_after};
+pub use watchkeeper_client::{named, named_after};
 
 /// What a controller needs: `use watchkeeper::prelude::*`.
 pub mod prelude {
