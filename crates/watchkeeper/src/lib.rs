@@ -42,15 +42,22 @@ pub use watchkeeper_runtime as runtime;
 pub use watchkeeper_sources as sources;
 
 pub use watchkeeper_client::{named, named_after};
+#[cfg(feature = "derive")]
+pub use watchkeeper_macros::{kind, schema};
+
+/// What the code that the macros write refers to. Not for use by hand: it may change with every version.
+#[cfg(feature = "derive")]
+#[doc(hidden)]
+pub mod __private {
+    pub use {k8s_openapi, kube, schemars, serde, serde_json};
+}
 
 /// What a controller needs: `use watchkeeper::prelude::*`.
 pub mod prelude {
     pub use std::sync::Arc;
     pub use std::time::Duration;
 
-    pub use kube::{CustomResource, CustomResourceExt, Resource, ResourceExt};
-    pub use schemars::JsonSchema;
-    pub use serde::{Deserialize, Serialize};
+    pub use kube_core::{CustomResourceExt, Resource, ResourceExt};
     pub use watchkeeper_client::{Cache, Client, Condition, Kind, condition, not_ready, ready};
     pub use watchkeeper_core::Key;
     pub use watchkeeper_events::Event;
