@@ -37,7 +37,7 @@ type Seen = Arc<Mutex<BTreeMap<String, String>>>;
 
 fn noting(seen: &Seen) -> Controller {
     let seen = Arc::clone(seen);
-    Controller::of::<ConfigMap>().reconcile(move |map: Arc<ConfigMap>, _cx: Context| {
+    Controller::of::<ConfigMap>().reconcile(move |map: Arc<ConfigMap>, _cx: Context<ConfigMap>| {
         let says = says(&map).unwrap_or_default().to_owned();
         seen.lock().insert(map.metadata.name.clone().unwrap_or_default(), says);
         async { Ok(Action::done()) }

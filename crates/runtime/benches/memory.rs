@@ -51,13 +51,14 @@ async fn main() {
     let runs = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&runs);
     let backoff = Backoff { max: Duration::from_secs(1), ..Backoff::default() };
-    let controller =
-        Controller::of::<ConfigMap>().backoff(backoff).reconcile(move |_: Arc<ConfigMap>, _cx: Context| {
+    let controller = Controller::of::<ConfigMap>().backoff(backoff).reconcile(
+        move |_: Arc<ConfigMap>, _cx: Context<ConfigMap>| {
             let run = counted.fetch_add(1, Ordering::Relaxed);
             async move {
                 if run.is_multiple_of(3) { Err(Error::message("every third")) } else { Ok(Action::done()) }
             }
-        });
+        },
+    );
     let running = Manager::new("bench", env.client()).controller(controller).start().await.unwrap();
     running.ready().await;
 

@@ -57,7 +57,7 @@ async fn main() {
     }
     let runs = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&runs);
-    let reconcile = move |object: Arc<Secret>, cx: Context| {
+    let reconcile = move |object: Arc<Secret>, cx: Context<Secret>| {
         let runs = Arc::clone(&counted);
         async move {
             let key = key_of(&*object);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
-use watchkeeper_client::{Children, Client, Kind, StatusWriter};
+use watchkeeper_client::{Children, Client, Kind, StatusWriter, named, named_after};
 use watchkeeper_events::{Event, Recorder};
 use watchkeeper_queue::Priority;
 
@@ -10,12 +10,30 @@ use crate::clusters::Clusters;
 use crate::error::{Error, Result};
 use crate::reference::reference;
 
-/// What a reconcile has at hand: the client of its cluster, why it runs, and when it has to stop.
+/// What a reconcile has at hand: its object, the client of its cluster, why it runs, and when it has to stop.
 ///
-/// A handle; clones are cheap and may be moved into tasks. They should not outlive the reconcile.
-#[derive(Clone)]
-pub struct Context {
-    inner: Arc<Inner>,
+/// `K` is the type of the object. The controller of a kind hands out a `Context<K>` for one object of it; a
+/// [keyed](crate::Controller::keyed) controller has no object, and its runs get a plain `Context`.
+///
+/// A handle: clones are cheap and may be moved into tasks. They should not outlive the reconcile.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # use watchkeeper_events::Event;
+/// use watchkeeper_runtime::{Action, Context, Result};
+///
+/// async fn reconcile(secret: Arc<Secret>, cx: Context<Secret>) -> Result<Action> {
+///     let page = ConfigMap { immutable: secret.immutable, ..cx.named() };
+///     if cx.children().apply([page]).await?.is_changed() {
+///         cx.event(Event::normal("PageWritten", "Reconcile", "The page is up to date"));
+///     }
+///     Ok(Action::done())
+/// }
+/// ```
+pub struct Context<K = ()> {
+    run: Arc<Inner>,
+    object: Arc<K>,
 }
 
 pub(crate) struct Inner {
@@ -30,76 +48,123 @@ pub(crate) struct Inner {
 }
 
 impl Context {
-    pub(crate) fn new(inner: Inner) -> Self {
-        Self { inner: Arc::new(inner) }
+    pub(crate) fn new(run: Inner) -> Self {
+        Self { run: Arc::new(run), object: Arc::default() }
+    }
+
+    /// The context of the same run, with the object that the run is for.
+    pub(crate) fn about<K>(self, object: Arc<K>) -> Context<K> {
+        Context { run: self.run, object }
+    }
+}
+
+/// What a run can do for its own object.
+impl<K: Kind> Context<K> {
+    /// The objects that this object wants to exist: applies, adopts and prunes them. See [`Client::children`].
+    pub fn children(&self) -> Children<'_> {
+        self.run.client.children(&*self.object)
+    }
+
+    /// Writes the status of this object, if something in it moved. See [`Client::status`].
+    pub fn status(&self) -> StatusWriter<'_, K> {
+        self.run.client.status(&*self.object)
+    }
+
+    /// Records an event about this object, as `kubectl describe` and `kubectl events` show it. Never waits and never
+    /// fails: events are written in the background, repeated ones are counted, too many are dropped.
+    pub fn event(&self, event: Event) {
+        self.event_for(&*self.object, event);
+    }
+
+    /// An empty object with the name and the namespace of this object, to be filled in.
+    pub fn named<C: Kind + Default>(&self) -> C {
+        named(&*self.object)
+    }
+
+    /// An empty object in the namespace of this object, with its name and a suffix: `web` and `cache` make `web-cache`.
+    pub fn named_after<C: Kind + Default>(&self, suffix: &str) -> C {
+        named_after(&*self.object, suffix)
+    }
+}
+
+impl<K> Context<K> {
+    /// The object that this run is for, in the state that the reconcile was given.
+    pub fn object(&self) -> &Arc<K> {
+        &self.object
     }
 
     /// The client of the cluster that the object is in. Its reads show what it wrote.
     pub fn client(&self) -> &Client {
-        &self.inner.client
+        &self.run.client
     }
 
     /// The client of another cluster, by the name under which the manager knows it.
     pub fn cluster(&self, name: &str) -> Result<&Client> {
-        self.inner.clusters.get(Some(name)).ok_or_else(|| {
+        self.run.clusters.get(Some(name)).ok_or_else(|| {
             Error::message(format!("the manager knows no cluster {name:?}: add it with Manager::cluster"))
         })
     }
 
-    /// The objects that `owner` wants to exist: applies, adopts and prunes. See [`Client::children`].
-    pub fn children<O: Kind>(&self, owner: &O) -> Children<'_> {
-        self.inner.client.children(owner)
+    /// The objects that another object wants to exist. See [`Client::children`].
+    pub fn children_of<O: Kind>(&self, owner: &O) -> Children<'_> {
+        self.run.client.children(owner)
     }
 
-    /// Writes the status of an object, if something in it moved. See [`Client::status`].
-    pub fn status<'a, K: Kind>(&'a self, object: &'a K) -> StatusWriter<'a, K> {
-        self.inner.client.status(object)
+    /// Writes the status of another object, or of a newer state of this one. See [`Client::status`].
+    pub fn status_of<'a, O: Kind>(&'a self, object: &'a O) -> StatusWriter<'a, O> {
+        self.run.client.status(object)
     }
 
-    /// Tells people something about an object, as `kubectl describe` and `kubectl events` show it. Never waits and
-    /// never fails: events are written in the background, repeated ones are counted, too many are dropped.
-    pub fn event<K: Kind>(&self, object: &K, event: Event) {
-        self.inner.recorder.event(&reference(object), event);
+    /// Records an event about another object.
+    pub fn event_for<O: Kind>(&self, object: &O, event: Event) {
+        self.run.recorder.event(&reference(object), event);
     }
 
     /// The name of the controller that runs this.
     pub fn controller(&self) -> &str {
-        &self.inner.controller
+        &self.run.controller
     }
 
     /// How often in a row this has failed before; 0 at first.
     pub fn attempt(&self) -> u32 {
-        self.inner.attempt
+        self.run.attempt
     }
 
     /// The priority with which this run was asked for.
     pub fn priority(&self) -> Priority {
-        self.inner.priority
+        self.run.priority
     }
 
     /// The newest change that asked for this run, if it was a change. For logs and traces, not for decisions.
     pub fn cause(&self) -> Option<&Cause> {
-        self.inner.cause.as_ref()
+        self.run.cause.as_ref()
     }
 
     /// Resolves when this run has to end: the program stops, the lead is lost. The run is dropped at its next await a
     /// little later in any case.
     pub fn cancelled(&self) -> WaitForCancellationFuture<'_> {
-        self.inner.cancelled.cancelled()
+        self.run.cancelled.cancelled()
     }
 
     /// Whether this run has to end.
     pub fn is_cancelled(&self) -> bool {
-        self.inner.cancelled.is_cancelled()
+        self.run.cancelled.is_cancelled()
     }
 }
 
-impl std::fmt::Debug for Context {
+impl<K> Clone for Context<K> {
+    fn clone(&self) -> Self {
+        Self { run: Arc::clone(&self.run), object: Arc::clone(&self.object) }
+    }
+}
+
+/// Shows which run this is, never what is in the object.
+impl<K> std::fmt::Debug for Context<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Context")
-            .field("controller", &self.inner.controller)
-            .field("attempt", &self.inner.attempt)
-            .field("cause", &self.inner.cause)
+            .field("controller", &self.run.controller)
+            .field("attempt", &self.run.attempt)
+            .field("cause", &self.run.cause)
             .finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@
 //!   [`Reconciler`] or an async function.
 //! - A [`Manager`] runs controllers: it connects, fills caches, elects a leader, serves probes and metrics, and stops in
 //!   order.
-//! - A [`Context`] is what a reconcile has at hand: the [`Client`](watchkeeper_client::Client), whose reads come from
+//! - A [`Context`] is what a reconcile has at hand: its object, and the [`Client`](watchkeeper_client::Client), whose reads come from
 //!   memory and show its own writes.
 //!
 //! ```no_run
@@ -12,7 +12,7 @@
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use watchkeeper_runtime::{Action, Context, Controller, Manager, Result};
 //!
-//! async fn reconcile(map: Arc<ConfigMap>, cx: Context) -> Result<Action> {
+//! async fn reconcile(map: Arc<ConfigMap>, cx: Context<ConfigMap>) -> Result<Action> {
 //!     println!("{:?} (attempt {})", map.metadata.name, cx.attempt());
 //!     Ok(Action::done())
 //! }

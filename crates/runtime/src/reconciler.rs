@@ -29,7 +29,7 @@ use crate::error::Result;
 /// }
 ///
 /// impl Reconciler<ConfigMap> for Pages {
-///     async fn reconcile(&self, page: Arc<ConfigMap>, _cx: Context) -> Result<Action> {
+///     async fn reconcile(&self, page: Arc<ConfigMap>, _cx: Context<ConfigMap>) -> Result<Action> {
 ///         let name = page.metadata.name.as_deref().unwrap_or_default();
 ///         tokio::fs::write(self.root.join(name), format!("{:?}", page.data)).await?;
 ///         Ok(Action::done())
@@ -40,17 +40,17 @@ use crate::error::Result;
 /// ```
 pub trait Reconciler<K>: Send + Sync + 'static {
     /// Makes it so.
-    fn reconcile(&self, object: Arc<K>, cx: Context) -> impl Future<Output = Result<Action>> + Send;
+    fn reconcile(&self, object: Arc<K>, cx: Context<K>) -> impl Future<Output = Result<Action>> + Send;
 
     /// Undoes what was done for an object whose deletion was asked for. Called if the controller has a
     /// [finalizer](crate::Builder::finalizer), which is removed when this is [done](Action::done); a requeue keeps it.
-    fn cleanup(&self, _object: Arc<K>, _cx: Context) -> impl Future<Output = Result<Action>> + Send {
+    fn cleanup(&self, _object: Arc<K>, _cx: Context<K>) -> impl Future<Output = Result<Action>> + Send {
         async { Ok(Action::done()) }
     }
 
     /// The object is gone. Called with the last state that was known, once, and not again after a restart; what has to
     /// happen in any case belongs into [`cleanup`](Self::cleanup).
-    fn deleted(&self, _last: Arc<K>, _cx: Context) -> impl Future<Output = Result<Action>> + Send {
+    fn deleted(&self, _last: Arc<K>, _cx: Context<K>) -> impl Future<Output = Result<Action>> + Send {
         async { Ok(Action::done()) }
     }
 }
@@ -58,10 +58,10 @@ pub trait Reconciler<K>: Send + Sync + 'static {
 impl<K, F, R> Reconciler<K> for F
 where
     K: Send + Sync + 'static,
-    F: Fn(Arc<K>, Context) -> R + Send + Sync + 'static,
+    F: Fn(Arc<K>, Context<K>) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Action>> + Send,
 {
-    fn reconcile(&self, object: Arc<K>, cx: Context) -> impl Future<Output = Result<Action>> + Send {
+    fn reconcile(&self, object: Arc<K>, cx: Context<K>) -> impl Future<Output = Result<Action>> + Send {
         self(object, cx)
     }
 }

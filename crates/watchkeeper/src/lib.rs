@@ -4,9 +4,9 @@
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use watchkeeper::prelude::*;
 //!
-//! async fn reconcile(map: Arc<ConfigMap>, cx: Context) -> Result<Action> {
-//!     let copy = ConfigMap { data: map.data.clone(), ..named_after(&*map, "copy") };
-//!     cx.children(&*map).apply([copy]).await?;
+//! async fn reconcile(map: Arc<ConfigMap>, cx: Context<ConfigMap>) -> Result<Action> {
+//!     let copy = ConfigMap { data: map.data.clone(), ..cx.named_after("copy") };
+//!     cx.children().apply([copy]).await?;
 //!     Ok(Action::done())
 //! }
 //!
@@ -41,18 +41,23 @@ pub use watchkeeper_queue as queue;
 pub use watchkeeper_runtime as runtime;
 pub use watchkeeper_sources as sources;
 
-mod named;
+pub use watchkeeper_client::{named, named_after};
+#[cfg(feature = "derive")]
+pub use watchkeeper_macros::{kind, schema};
 
-pub use named::{named, named_after};
+/// What the code that the macros write refers to. Not for use by hand: it may change with every version.
+#[cfg(feature = "derive")]
+#[doc(hidden)]
+pub mod __private {
+    pub use {k8s_openapi, kube, schemars, serde, serde_json};
+}
 
 /// What a controller needs: `use watchkeeper::prelude::*`.
 pub mod prelude {
     pub use std::sync::Arc;
     pub use std::time::Duration;
 
-    pub use kube::{CustomResource, CustomResourceExt, Resource, ResourceExt};
-    pub use schemars::JsonSchema;
-    pub use serde::{Deserialize, Serialize};
+    pub use kube_core::{CustomResourceExt, Resource, ResourceExt};
     pub use watchkeeper_client::{Cache, Client, Condition, Kind, condition, not_ready, ready};
     pub use watchkeeper_core::Key;
     pub use watchkeeper_events::Event;

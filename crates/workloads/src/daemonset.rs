@@ -29,7 +29,7 @@ struct DaemonSets {
 }
 
 impl Reconciler<DaemonSet> for DaemonSets {
-    async fn reconcile(&self, set: Arc<DaemonSet>, cx: Context) -> Result<Action> {
+    async fn reconcile(&self, set: Arc<DaemonSet>, cx: Context<DaemonSet>) -> Result<Action> {
         let collisions = set.status.as_ref().and_then(|status| status.collision_count);
         let revisions = Revisions::of(&*set, &set.spec.template, collisions, cx.client()).await?;
         let hash = revisions::hash(&revisions.newest);
@@ -42,13 +42,13 @@ impl Reconciler<DaemonSet> for DaemonSets {
         let ended = rest.iter().filter(|pod| !pods::is_terminating(pod));
         let surplus = alive.iter().skip(1).chain(alive.first().filter(outdated));
         for pod in ended.chain(surplus) {
-            delete(&set, pod, &cx).await?;
+            delete(pod, &cx).await?;
         }
         if alive.is_empty() && rest.is_empty() {
             create(&set, hash, &cx).await?;
         }
         let status = status(&set, &alive, hash, &self.world);
-        cx.status(&*set).set(|set| set.status = Some(status.clone())).await?;
+        cx.status().set(|set| set.status = Some(status.clone())).await?;
         let needed = [revisions::name(&revisions.newest)];
         revisions.truncate(set.spec.revision_history_limit.unwrap_or(10), &needed, cx.client()).await?;
         let min_ready = set.spec.min_ready_seconds.unwrap_or(0);
@@ -62,22 +62,22 @@ fn revision(pod: &Pod) -> &str {
     labels.and_then(|labels| labels.get(REVISION)).map(String::as_str).unwrap_or_default()
 }
 
-async fn create(set: &DaemonSet, hash: &str, cx: &Context) -> Result<(), Failure> {
+async fn create(set: &DaemonSet, hash: &str, cx: &Context<DaemonSet>) -> Result<(), Failure> {
     let mut pod = generated_pod_of(set, &set.spec.template)?;
     pod.metadata.labels.get_or_insert_default().insert(REVISION.into(), hash.into());
     // A daemon goes where nothing else may, and it is known which node is meant.
     pod.spec.get_or_insert_default().node_name = Some(NODE.into());
     let made = cx.client().create(&pod).await?;
     let note = format!("Created pod: {}", made.metadata.name.unwrap_or_default());
-    cx.event(set, Event::normal("SuccessfulCreate", "Create", note));
+    cx.event(Event::normal("SuccessfulCreate", "Create", note));
     Ok(())
 }
 
-async fn delete(set: &DaemonSet, pod: &Pod, cx: &Context) -> Result<(), Failure> {
+async fn delete(pod: &Pod, cx: &Context<DaemonSet>) -> Result<(), Failure> {
     match cx.client().delete(pod).await {
         Ok(_) => {
             let note = format!("Deleted pod: {}", pod.metadata.name.as_deref().unwrap_or_default());
-            cx.event(set, Event::normal("SuccessfulDelete", "Delete", note));
+            cx.event(Event::normal("SuccessfulDelete", "Delete", note));
             Ok(())
         }
         Err(Failure::NotFound { .. } | Failure::Conflict { .. }) => Ok(()),

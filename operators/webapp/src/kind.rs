@@ -3,8 +3,7 @@ use std::collections::BTreeMap;
 use watchkeeper::prelude::*;
 
 /// A web application: an image that serves HTTP on a port, so many times.
-#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
-#[kube(
+#[watchkeeper::kind(
     group = "apps.watchkeeper.dev",
     version = "v1alpha1",
     kind = "WebApp",
@@ -17,14 +16,14 @@ use watchkeeper::prelude::*;
         spec_replicas_path = ".spec.replicas",
         status_replicas_path = ".status.replicas",
         label_selector_path = ".status.selector"
-    )
+    ),
+    printcolumn("Image", ".spec.image"),
+    printcolumn("Replicas", ".spec.replicas", "integer"),
+    printcolumn("Ready", ".status.readyReplicas", "integer"),
+    printcolumn("URL", ".status.serviceURL"),
+    printcolumn("Age", ".metadata.creationTimestamp", "date")
 )]
-#[kube(printcolumn = r#"{"name":"Image","type":"string","jsonPath":".spec.image"}"#)]
-#[kube(printcolumn = r#"{"name":"Replicas","type":"integer","jsonPath":".spec.replicas"}"#)]
-#[kube(printcolumn = r#"{"name":"Ready","type":"integer","jsonPath":".status.readyReplicas"}"#)]
-#[kube(printcolumn = r#"{"name":"URL","type":"string","jsonPath":".status.serviceURL"}"#)]
-#[kube(printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#)]
-#[serde(rename_all = "camelCase")]
+#[derive(PartialEq, Eq)]
 pub struct WebAppSpec {
     /// The image to run, such as `nginx:1.29` or `registry.example.com/team/shop@sha256:...`.
     #[schemars(regex(
@@ -49,8 +48,8 @@ fn one() -> i32 {
 }
 
 /// How it goes.
-#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
-#[serde(rename_all = "camelCase")]
+#[watchkeeper::schema]
+#[derive(Default, PartialEq)]
 pub struct WebAppStatus {
     /// The generation of the spec that this is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]

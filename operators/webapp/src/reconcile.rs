@@ -33,10 +33,10 @@ pub fn operator(manager: Manager) -> Manager {
         )
 }
 
-async fn reconcile(app: Arc<WebApp>, cx: Context) -> Result<Action> {
+async fn reconcile(app: Arc<WebApp>, cx: Context<WebApp>) -> Result<Action> {
     let done = make_so(&app, &cx).await;
     if let Ok(outcomes) = &done {
-        tell_changes(&app, &cx, outcomes);
+        tell_changes(&cx, outcomes);
     }
     let refusal = done.as_ref().err().and_then(Trouble::of_write);
     report(&app, &cx, refusal.clone()).await?;
@@ -51,13 +51,17 @@ async fn reconcile(app: Arc<WebApp>, cx: Context) -> Result<Action> {
 
 /// Makes the children what they should be. What was added to them goes first: it may be what keeps an apply from being valid,
 /// such as a second port of the same name.
-async fn make_so(app: &WebApp, cx: &Context) -> Result<Outcomes, client::Error> {
+async fn make_so(app: &WebApp, cx: &Context<WebApp>) -> Result<Outcomes, client::Error> {
     tidy(app, cx, desired::tidy_deployment).await?;
     tidy(app, cx, desired::tidy_service).await?;
-    cx.children(app).apply([desired::deployment(app)]).apply([desired::service(app)]).await
+    cx.children().apply([desired::deployment(app)]).apply([desired::service(app)]).await
 }
 
-async fn tidy<K: Kind>(app: &WebApp, cx: &Context, tidy: fn(&mut K, &WebApp)) -> Result<(), client::Error> {
+async fn tidy<K: Kind>(
+    app: &WebApp,
+    cx: &Context<WebApp>,
+    tidy: fn(&mut K, &WebApp),
+) -> Result<(), client::Error> {
     let key = key_of(app);
     let Some(child) = cx.client().get::<K>(&key).await? else { return Ok(()) };
     let mut owners = child.meta().owner_references.iter().flatten();
@@ -71,7 +75,7 @@ async fn tidy<K: Kind>(app: &WebApp, cx: &Context, tidy: fn(&mut K, &WebApp)) ->
 }
 
 /// Writes into the status how it goes, and says what is news.
-async fn report(app: &WebApp, cx: &Context, refusal: Option<Trouble>) -> Result<()> {
+async fn report(app: &WebApp, cx: &Context<WebApp>, refusal: Option<Trouble>) -> Result<()> {
     let deployment = cx
         .client()
         .get::<Deployment>(&key_of(app))
@@ -83,7 +87,7 @@ async fn report(app: &WebApp, cx: &Context, refusal: Option<Trouble>) -> Result<
     };
     let outlook = Outlook::new(app, deployment.as_deref(), trouble);
     tell_outlook(app, cx, &outlook);
-    let mut writer = cx.status(app).observed_generation().set(|app| {
+    let mut writer = cx.status().observed_generation().set(|app| {
         let (url, selector) = (desired::url(app), desired::selector(app));
         let status = app.status.get_or_insert_default();
         status.replicas = outlook.replicas;
@@ -102,7 +106,11 @@ async fn report(app: &WebApp, cx: &Context, refusal: Option<Trouble>) -> Result<
 }
 
 /// What is wrong with the pods, or else with the Deployment. Pods know sooner and better.
-async fn trouble(app: &WebApp, cx: &Context, deployment: Option<&Deployment>) -> Result<Option<Trouble>> {
+async fn trouble(
+    app: &WebApp,
+    cx: &Context<WebApp>,
+    deployment: Option<&Deployment>,
+) -> Result<Option<Trouble>> {
     let pods = cx.client().list::<Pod>().in_namespace(app.namespace().unwrap_or_default());
     let mut pods = pods.labels(desired::selector(app)).await?;
     pods.retain(|pod| pod.metadata.deletion_timestamp.is_none());
@@ -112,18 +120,18 @@ async fn trouble(app: &WebApp, cx: &Context, deployment: Option<&Deployment>) ->
     Ok(found.or_else(|| deployment.and_then(Trouble::of_deployment)))
 }
 
-fn tell_changes(app: &WebApp, cx: &Context, outcomes: &Outcomes) {
+fn tell_changes(cx: &Context<WebApp>, outcomes: &Outcomes) {
     let changes =
         [("Created", &outcomes.created), ("Updated", &outcomes.changed), ("Removed", &outcomes.pruned)];
     for (reason, children) in changes {
         for child in children {
             let note = format!("{reason} {} {}", child.kind, child.key.name());
-            cx.event(app, Event::normal(format!("{}{reason}", child.kind), "Reconcile", note));
+            cx.event(Event::normal(format!("{}{reason}", child.kind), "Reconcile", note));
         }
     }
 }
 
-fn tell_outlook(app: &WebApp, cx: &Context, outlook: &Outlook) {
+fn tell_outlook(app: &WebApp, cx: &Context<WebApp>, outlook: &Outlook) {
     let was = |kind: &str| {
         let mut conditions = app.status.iter().flat_map(|status| &status.conditions);
         conditions
@@ -133,11 +141,11 @@ fn tell_outlook(app: &WebApp, cx: &Context, outlook: &Outlook) {
     if let Some(Trouble { reason, message }) = &outlook.trouble
         && was("Degraded") != Some(("True", reason))
     {
-        cx.event(app, Event::warning(reason, "Reconcile", message));
+        cx.event(Event::warning(reason, "Reconcile", message));
     }
     if outlook.complete && was("Progressing").is_some_and(|(status, _)| status == "True") {
         let note = format!("{} replicas of {} are ready", app.spec.replicas, app.spec.image);
-        cx.event(app, Event::normal("RolledOut", "Reconcile", note));
+        cx.event(Event::normal("RolledOut", "Reconcile", note));
     }
 }
 

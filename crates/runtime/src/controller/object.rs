@@ -256,21 +256,21 @@ fn erased<T: Readable>(reconciler: impl Reconciler<T>) -> Arc<dyn AnyReconciler>
 impl<T: Readable, R: Reconciler<T>> AnyReconciler for Erased<T, R> {
     fn reconcile(&self, object: AnyValue, cx: Context) -> BoxFuture<'_, Result<Action>> {
         match typed(object) {
-            Ok(object) => Box::pin(self.reconciler.reconcile(object, cx)),
+            Ok(object) => Box::pin(self.reconciler.reconcile(Arc::clone(&object), cx.about(object))),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
 
     fn cleanup(&self, object: AnyValue, cx: Context) -> BoxFuture<'_, Result<Action>> {
         match typed(object) {
-            Ok(object) => Box::pin(self.reconciler.cleanup(object, cx)),
+            Ok(object) => Box::pin(self.reconciler.cleanup(Arc::clone(&object), cx.about(object))),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
 
     fn deleted(&self, last: AnyValue, cx: Context) -> BoxFuture<'_, Result<Action>> {
         match typed(last) {
-            Ok(last) => Box::pin(self.reconciler.deleted(last, cx)),
+            Ok(last) => Box::pin(self.reconciler.deleted(Arc::clone(&last), cx.about(last))),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }

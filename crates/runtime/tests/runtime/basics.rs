@@ -28,7 +28,7 @@ async fn start(env: &TestEnv, controller: Controller) -> Running {
 
 fn sizes(log: &Log) -> impl Reconciler<Widget> + use<> {
     let log = log.clone();
-    move |widget: Arc<Widget>, _cx: Context| {
+    move |widget: Arc<Widget>, _cx: Context<Widget>| {
         let log = log.clone();
         async move {
             log.say(format!("{} {}", widget.metadata.name.as_deref().unwrap(), widget.spec.size));
@@ -54,11 +54,11 @@ async fn what_is_there_and_what_changes_is_reconciled() {
 }
 
 /// Writes one ConfigMap for each widget.
-async fn write_map(widget: Arc<Widget>, cx: Context) -> Result<Action> {
+async fn write_map(widget: Arc<Widget>, cx: Context<Widget>) -> Result<Action> {
     let name = widget.metadata.name.clone().unwrap();
     let size = widget.spec.size.to_string();
-    cx.children(&*widget).apply([config_map(&name, &[("size", &size)])]).await?;
-    cx.status(&*widget).condition(ready("Written")).await?;
+    cx.children().apply([config_map(&name, &[("size", &size)])]).await?;
+    cx.status().condition(ready("Written")).await?;
     Ok(Action::done())
 }
 
@@ -143,7 +143,7 @@ async fn a_predicate_keeps_out_what_does_not_pass_but_not_a_deletion() {
     let deleted = log.clone();
     let controller = Controller::of::<Widget>()
         .only(Predicate::generation_changed())
-        .deleted(move |last: Arc<Widget>, _cx: Context| {
+        .deleted(move |last: Arc<Widget>, _cx: Context<Widget>| {
             let log = deleted.clone();
             async move {
                 log.say(format!("{} gone", last.metadata.name.as_deref().unwrap()));
@@ -175,20 +175,20 @@ struct Careful {
 }
 
 impl Reconciler<Widget> for Careful {
-    async fn reconcile(&self, widget: Arc<Widget>, _cx: Context) -> Result<Action> {
+    async fn reconcile(&self, widget: Arc<Widget>, _cx: Context<Widget>) -> Result<Action> {
         assert_eq!(widget.metadata.finalizers.as_deref(), Some(&["test.dev/careful".to_owned()][..]));
         self.log.say("reconcile");
         Ok(Action::done())
     }
 
-    async fn cleanup(&self, widget: Arc<Widget>, _cx: Context) -> Result<Action> {
+    async fn cleanup(&self, widget: Arc<Widget>, _cx: Context<Widget>) -> Result<Action> {
         assert!(widget.metadata.deletion_timestamp.is_some());
         self.log.say("cleanup");
         let first = self.log.lines().iter().filter(|line| *line == "cleanup").count() == 1;
         Ok(if first { Action::requeue_after(Duration::from_secs(5)) } else { Action::done() })
     }
 
-    async fn deleted(&self, _last: Arc<Widget>, _cx: Context) -> Result<Action> {
+    async fn deleted(&self, _last: Arc<Widget>, _cx: Context<Widget>) -> Result<Action> {
         self.log.say("deleted");
         Ok(Action::done())
     }
@@ -234,7 +234,7 @@ async fn an_object_that_was_deleted_while_the_program_was_down_is_cleaned_up() {
 #[tokio::test(start_paused = true)]
 async fn foreign_finalizers_stay() {
     let env = env().await;
-    let done = |_: Arc<Widget>, _cx: Context| async { Ok(Action::done()) };
+    let done = |_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) };
     let running =
         start(&env, Controller::of::<Widget>().cleanup("test.dev/ours", done).reconcile(done)).await;
     let client = running.client();
@@ -309,16 +309,17 @@ async fn the_cause_and_the_attempt_are_told() {
     let env = env().await;
     let log = Log::default();
     let seen = log.clone();
-    let controller =
-        Controller::of::<Widget>().owns::<ConfigMap>().reconcile(move |widget: Arc<Widget>, cx: Context| {
+    let controller = Controller::of::<Widget>().owns::<ConfigMap>().reconcile(
+        move |widget: Arc<Widget>, cx: Context<Widget>| {
             let log = seen.clone();
             async move {
                 log.say(cx.cause().map_or_else(|| "none".into(), ToString::to_string));
                 let name = widget.metadata.name.clone().unwrap();
-                cx.children(&*widget).apply([config_map(&name, &[])]).await?;
+                cx.children().apply([config_map(&name, &[])]).await?;
                 Ok(Action::done())
             }
-        });
+        },
+    );
     let running = start(&env, controller).await;
     running.client().create(&widget("a", 1)).await.unwrap();
     eventually(|| async { log.lines().len() == 2 }).await;

@@ -18,7 +18,7 @@ async fn a_request_knows_its_cluster_and_writes_go_there() {
     let log = Log::default();
     let seen = log.clone();
     let controller = Controller::of::<Widget>().in_clusters(["east", "west"]).reconcile(
-        move |object: Arc<Widget>, cx: Context| {
+        move |object: Arc<Widget>, cx: Context<Widget>| {
             let log = seen.clone();
             async move {
                 let name = object.metadata.name.clone().unwrap();
@@ -71,7 +71,7 @@ async fn a_cluster_that_nobody_added_is_an_error_that_says_what_to_do() {
     let hub = TestEnv::start().await;
     let controller = Controller::of::<Widget>()
         .in_clusters(["north"])
-        .reconcile(|_: Arc<Widget>, _cx: Context| async { Ok(Action::done()) });
+        .reconcile(|_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) });
     let error = Manager::new("test", hub.client()).controller(controller).start().await.unwrap_err();
     assert!(matches!(&error, StartError::UnknownCluster { cluster, .. } if cluster == "north"));
     assert!(error.to_string().contains("Manager::cluster"), "{error}");

@@ -19,11 +19,11 @@ async fn a_definition_that_is_deleted_and_made_again_takes_old_objects_along_and
     let log = Log::default();
     let (seen, gone) = (log.clone(), log.clone());
     let controller = Controller::of::<Widget>()
-        .deleted(move |last: Arc<Widget>, _cx: Context| {
+        .deleted(move |last: Arc<Widget>, _cx: Context<Widget>| {
             gone.say(format!("{} gone", last.metadata.name.as_deref().unwrap()));
             async { Ok(Action::done()) }
         })
-        .reconcile(move |widget: Arc<Widget>, _cx: Context| {
+        .reconcile(move |widget: Arc<Widget>, _cx: Context<Widget>| {
             seen.say(format!("{} {}", widget.metadata.name.as_deref().unwrap(), widget.spec.size));
             async { Ok(Action::done()) }
         });

@@ -12,7 +12,7 @@ use crate::log::Log;
 
 fn of<K: watchkeeper_client::Kind>(log: &Log) -> Controller {
     let log = log.clone();
-    Controller::of::<K>().reconcile(move |object: Arc<K>, _cx: Context| {
+    Controller::of::<K>().reconcile(move |object: Arc<K>, _cx: Context<K>| {
         log.say(format!("{} {}", K::kind(&()), object.meta().name.as_deref().unwrap()));
         async { Ok(Action::done()) }
     })

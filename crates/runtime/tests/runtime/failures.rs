@@ -23,10 +23,10 @@ async fn run<F, R>(
     does: F,
 ) -> Running
 where
-    F: Fn(Context) -> R + Send + Sync + 'static,
+    F: Fn(Context<Widget>) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Action>> + Send + 'static,
 {
-    let controller = builder.reconcile(move |_: Arc<Widget>, cx: Context| does(cx));
+    let controller = builder.reconcile(move |_: Arc<Widget>, cx: Context<Widget>| does(cx));
     let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
     running.ready().await;
     running.client().create(&widget("a", 1)).await.unwrap();
@@ -191,7 +191,7 @@ async fn a_stop_does_not_wait_longer_than_its_grace() {
     let env = env().await;
     let log = Log::default();
     let seen = log.clone();
-    let controller = Controller::of::<Widget>().reconcile(move |_: Arc<Widget>, _cx: Context| {
+    let controller = Controller::of::<Widget>().reconcile(move |_: Arc<Widget>, _cx: Context<Widget>| {
         seen.say("begun");
         std::future::pending::<Result<Action>>()
     });

@@ -13,12 +13,10 @@ async fn an_object_that_is_woken_again_and_again_by_own_writes_raises_an_alarm_t
     let env = TestEnv::start().await;
     env.install::<Widget>().await;
     let controller = Controller::of::<Widget>().hot_loop_limit(10).reconcile(
-        |widget: Arc<Widget>, cx: Context| async move {
+        |widget: Arc<Widget>, cx: Context<Widget>| async move {
             // Never satisfied with what is there.
             let seen = widget.status.as_ref().map_or(0, |status| status.seen) + 1;
-            cx.status(&*widget)
-                .set(|widget: &mut Widget| widget.status.get_or_insert_default().seen = seen)
-                .await?;
+            cx.status().set(|widget: &mut Widget| widget.status.get_or_insert_default().seen = seen).await?;
             tokio::time::sleep(Duration::from_millis(500)).await;
             Ok(Action::done())
         },
@@ -45,11 +43,9 @@ async fn own_writes_that_come_to_rest_raise_none_and_send_nothing_more() {
     let env = TestEnv::start().await;
     env.install::<Widget>().await;
     let controller = Controller::of::<Widget>().hot_loop_limit(2).reconcile(
-        |widget: Arc<Widget>, cx: Context| async move {
+        |widget: Arc<Widget>, cx: Context<Widget>| async move {
             let size = widget.spec.size;
-            cx.status(&*widget)
-                .set(|widget: &mut Widget| widget.status.get_or_insert_default().seen = size)
-                .await?;
+            cx.status().set(|widget: &mut Widget| widget.status.get_or_insert_default().seen = size).await?;
             Ok(Action::done())
         },
     );

@@ -16,7 +16,7 @@ use crate::log::Log;
 /// A candidate whose reconciles say its name, and write it into a map.
 async fn candidate(env: &TestEnv, name: &'static str, log: &Log) -> Running {
     let seen = log.clone();
-    let controller = Controller::of::<Widget>().reconcile(move |object: Arc<Widget>, cx: Context| {
+    let controller = Controller::of::<Widget>().reconcile(move |object: Arc<Widget>, cx: Context<Widget>| {
         let log = seen.clone();
         async move {
             log.say(format!("{name}: {} {}", object.metadata.name.as_deref().unwrap(), object.spec.size));
@@ -66,7 +66,7 @@ async fn the_lease_is_released_only_after_the_last_reconcile_has_ended() {
     let env = env().await;
     let log = Log::default();
     let seen = log.clone();
-    let controller = Controller::of::<Widget>().reconcile(move |_: Arc<Widget>, cx: Context| {
+    let controller = Controller::of::<Widget>().reconcile(move |_: Arc<Widget>, cx: Context<Widget>| {
         let log = seen.clone();
         async move {
             log.say("begun");
@@ -122,7 +122,7 @@ async fn a_running_reconcile_is_dropped_and_its_writes_refused_when_the_lead_is_
     let seen = log.clone();
     let escaped = Arc::new(parking_lot::Mutex::new(None));
     let kept = Arc::clone(&escaped);
-    let controller = Controller::of::<Widget>().reconcile(move |_: Arc<Widget>, cx: Context| {
+    let controller = Controller::of::<Widget>().reconcile(move |_: Arc<Widget>, cx: Context<Widget>| {
         seen.say("begun");
         // A task that outlives its reconcile still has the client of the leader.
         *kept.lock() = Some(cx.client().clone());
@@ -150,11 +150,12 @@ async fn a_controller_without_election_works_on_every_replica() {
     let mut replicas = Vec::new();
     for name in ["one", "two"] {
         let seen = log.clone();
-        let controller =
-            Controller::of::<Widget>().without_election().reconcile(move |_: Arc<Widget>, _cx: Context| {
+        let controller = Controller::of::<Widget>().without_election().reconcile(
+            move |_: Arc<Widget>, _cx: Context<Widget>| {
                 seen.say(name);
                 async { Ok(Action::done()) }
-            });
+            },
+        );
         let manager =
             Manager::new("test", env.client()).controller(controller).leader_election(Options::default());
         replicas.push(manager.start().await.unwrap());

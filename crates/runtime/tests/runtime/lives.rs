@@ -19,7 +19,7 @@ async fn start(build: impl FnOnce(Builder) -> Builder) -> (TestEnv, Running) {
     env.install::<Widget>().await;
     let backoff = Backoff { base: Duration::from_secs(1), max: Duration::from_secs(60), jitter: 0.0 };
     let controller = build(Controller::of::<Widget>().backoff(backoff))
-        .reconcile(|_: Arc<Widget>, _cx: Context| async { Ok(Action::done()) });
+        .reconcile(|_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) });
     let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
     running.ready().await;
     (env, running)
@@ -32,7 +32,7 @@ async fn a_timer_calls_with_the_newest_state_until_the_object_goes() {
     let (_env, running) = start(|builder| {
         builder.every(
             Every::new(Duration::from_secs(60)).jitter(0.0),
-            move |widget: Arc<Widget>, _cx: Context| {
+            move |widget: Arc<Widget>, _cx: Context<Widget>| {
                 seen.say(widget.spec.size.to_string());
                 async { Ok(Action::done()) }
             },
@@ -57,7 +57,7 @@ async fn a_timer_waits_for_an_object_that_is_being_edited() {
     let seen = log.clone();
     let every = Every::new(Duration::from_secs(10)).jitter(0.0).idle(Duration::from_secs(30));
     let (_env, running) = start(|builder| {
-        builder.every(every, move |widget: Arc<Widget>, _cx: Context| {
+        builder.every(every, move |widget: Arc<Widget>, _cx: Context<Widget>| {
             seen.say(widget.spec.size.to_string());
             async { Ok(Action::done()) }
         })
@@ -79,7 +79,7 @@ async fn a_task_lives_as_long_as_its_object_and_is_awaited() {
     let log = Log::default();
     let seen = log.clone();
     let (_env, running) = start(|builder| {
-        builder.task(Duration::from_secs(30), move |widget: Arc<Widget>, cx: Context| {
+        builder.task(Duration::from_secs(30), move |widget: Arc<Widget>, cx: Context<Widget>| {
             let log = seen.clone();
             async move {
                 let name = widget.metadata.name.clone().unwrap();
@@ -109,7 +109,7 @@ async fn a_task_that_fails_is_started_again_and_one_that_returns_is_not() {
     let log = Log::default();
     let seen = log.clone();
     let (_env, running) = start(|builder| {
-        builder.task(Duration::from_secs(30), move |_: Arc<Widget>, cx: Context| {
+        builder.task(Duration::from_secs(30), move |_: Arc<Widget>, cx: Context<Widget>| {
             seen.say(cx.attempt().to_string());
             async move {
                 match cx.attempt() {
@@ -132,7 +132,7 @@ async fn a_task_that_does_not_end_is_dropped_after_its_grace() {
     let log = Log::default();
     let seen = log.clone();
     let (_env, running) = start(|builder| {
-        builder.task(Duration::from_secs(30), move |_: Arc<Widget>, _cx: Context| {
+        builder.task(Duration::from_secs(30), move |_: Arc<Widget>, _cx: Context<Widget>| {
             seen.say("begins");
             std::future::pending::<Result<Action>>()
         })

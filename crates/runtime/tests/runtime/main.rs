@@ -4,6 +4,7 @@
 
 mod basics;
 mod clusters;
+mod contexts;
 mod definitions;
 mod degraded;
 mod failures;

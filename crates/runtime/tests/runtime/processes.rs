@@ -19,7 +19,7 @@ const LEASE_SECONDS: &str = "WATCHKEEPER_TEST_LEASE_SECONDS";
 const IDENTITY: &str = "WATCHKEEPER_TEST_IDENTITY";
 
 /// Writes a map for each widget with its size and the name of the process.
-async fn reconcile(object: Arc<Widget>, cx: Context) -> Result<Action> {
+async fn reconcile(object: Arc<Widget>, cx: Context<Widget>) -> Result<Action> {
     let name = object.metadata.name.clone().unwrap();
     if name == "endless" {
         cx.client().apply(&config_map("endless", &[])).await?;
@@ -31,8 +31,8 @@ async fn reconcile(object: Arc<Widget>, cx: Context) -> Result<Action> {
     } else {
         vec![("size", size.as_str()), ("by", &by)]
     };
-    cx.children(&*object).apply([config_map(&name, &data)]).await?;
-    cx.status(&*object).condition(ready("Written")).await?;
+    cx.children().apply([config_map(&name, &data)]).await?;
+    cx.status().condition(ready("Written")).await?;
     Ok(Action::done())
 }
 

@@ -9,7 +9,7 @@ use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
 fn idle() -> Controller {
-    Controller::of::<Widget>().reconcile(|_: Arc<Widget>, _cx: Context| async { Ok(Action::done()) })
+    Controller::of::<Widget>().reconcile(|_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) })
 }
 
 /// Asks for a page; gives its code and its text.
@@ -95,7 +95,7 @@ async fn two_controllers_of_one_name_are_a_mistake() {
     assert!(matches!(&error, StartError::SameName(name) if name == "widget"));
     let renamed = Controller::of::<Widget>()
         .name("other")
-        .reconcile(|_: Arc<Widget>, _cx: Context| async { Ok(Action::done()) });
+        .reconcile(|_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) });
     let manager = Manager::new("test", env.client()).controller(idle()).controller(renamed);
     manager.start().await.unwrap().stop().await;
 }
@@ -106,10 +106,11 @@ async fn a_cache_with_options_is_what_its_controllers_see() {
     let env = TestEnv::start().await;
     let log = crate::log::Log::default();
     let seen = log.clone();
-    let controller = Controller::of::<ConfigMap>().reconcile(move |map: Arc<ConfigMap>, _cx: Context| {
-        seen.say(map.metadata.name.clone().unwrap());
-        async { Ok(Action::done()) }
-    });
+    let controller =
+        Controller::of::<ConfigMap>().reconcile(move |map: Arc<ConfigMap>, _cx: Context<ConfigMap>| {
+            seen.say(map.metadata.name.clone().unwrap());
+            async { Ok(Action::done()) }
+        });
     let manager = Manager::new("test", env.client())
         .cache(watchkeeper_client::Cache::of::<ConfigMap>().labels("mine=yes"))
         .controller(controller);
@@ -167,7 +168,7 @@ async fn a_reconcile_that_blocks_its_thread_shows_in_the_liveness_probe() {
     let block = Arc::new(std::sync::Barrier::new(2));
     let blocked = Arc::clone(&block);
     let controller = Controller::of::<Widget>().timeout(Duration::from_millis(100)).reconcile(
-        move |_: Arc<Widget>, _cx: Context| {
+        move |_: Arc<Widget>, _cx: Context<Widget>| {
             let blocked = Arc::clone(&blocked);
             async move {
                 blocked.wait();
@@ -198,9 +199,9 @@ async fn a_manager_that_is_dropped_leaves_nothing_running() {
     let controller = Controller::of::<Widget>()
         .every(
             watchkeeper_runtime::Every::new(Duration::from_secs(1)),
-            |_: Arc<Widget>, _cx: Context| async { Ok(Action::done()) },
+            |_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) },
         )
-        .reconcile(|_: Arc<Widget>, _cx: Context| async { Ok(Action::done()) });
+        .reconcile(|_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) });
     let manager = Manager::new("test", env.client()).controller(controller).leader_task(
         "idle",
         |_client, stop| async move {

@@ -77,10 +77,10 @@ async fn an_operator_works_with_the_rights_that_it_uses_and_no_others() {
     )
     .await;
     let controller = Controller::of::<Widget>().owns::<ConfigMap>().reconcile(
-        |widget: Arc<Widget>, cx: Context| async move {
+        |widget: Arc<Widget>, cx: Context<Widget>| async move {
             let name = widget.metadata.name.clone().unwrap();
-            cx.children(&*widget).apply([config_map(&name, &[])]).await?;
-            cx.status(&*widget).condition(ready("Written")).await?;
+            cx.children().apply([config_map(&name, &[])]).await?;
+            cx.status().condition(ready("Written")).await?;
             Ok(Action::done())
         },
     );
@@ -107,7 +107,7 @@ async fn a_write_that_is_not_allowed_is_named_tried_again_and_done_once_it_is() 
     grant(&person, OPERATOR, &[WIDGETS]).await;
     let log = Log::default();
     let seen = log.clone();
-    let controller = Controller::of::<Widget>().reconcile(move |_: Arc<Widget>, cx: Context| {
+    let controller = Controller::of::<Widget>().reconcile(move |_: Arc<Widget>, cx: Context<Widget>| {
         let log = seen.clone();
         async move {
             let written = cx.client().apply(&config_map("m", &[])).await;
@@ -139,10 +139,11 @@ async fn a_kind_that_may_not_be_watched_is_named_with_the_verb_and_is_there_once
     let (env, person) = env().await;
     let log = Log::default();
     let seen = log.clone();
-    let controller = Controller::of::<Secret>().reconcile(move |secret: Arc<Secret>, _cx: Context| {
-        seen.say(secret.metadata.name.clone().unwrap());
-        async { Ok(Action::done()) }
-    });
+    let controller =
+        Controller::of::<Secret>().reconcile(move |secret: Arc<Secret>, _cx: Context<Secret>| {
+            seen.say(secret.metadata.name.clone().unwrap());
+            async { Ok(Action::done()) }
+        });
     let manager = Manager::new("test", env.client_as(OPERATOR, &[])).controller(controller);
     let running = manager.start().await.unwrap();
     eventually(|| async {

@@ -33,8 +33,8 @@ impl Storm {
         let log = Log::default();
         let seen = Arc::<parking_lot::Mutex<std::collections::HashMap<_, _>>>::default();
         let (noted, sizes) = (log.clone(), Arc::clone(&seen));
-        let controller =
-            Controller::of::<Widget>().concurrency(16).reconcile(move |widget: Arc<Widget>, _cx: Context| {
+        let controller = Controller::of::<Widget>().concurrency(16).reconcile(
+            move |widget: Arc<Widget>, _cx: Context<Widget>| {
                 let (log, sizes) = (noted.clone(), Arc::clone(&sizes));
                 async move {
                     let name = widget.metadata.name.clone().unwrap();
@@ -43,7 +43,8 @@ impl Storm {
                     sizes.lock().insert(name, widget.spec.size);
                     Ok(Action::done())
                 }
-            });
+            },
+        );
         let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
         running.ready().await;
         eventually(|| async { log.keys() == MANY }).await;

@@ -17,11 +17,14 @@ async fn start(env: &TestEnv, log: &Log) -> Running {
     env.install::<Widget>().await;
     let (seen, ticked) = (log.clone(), log.clone());
     let controller = Controller::of::<Widget>()
-        .every(Every::new(Duration::from_secs(3)).jitter(0.0), move |widget: Arc<Widget>, _cx: Context| {
-            ticked.say(format!("tick {}", widget.spec.size));
-            async { Ok(Action::done()) }
-        })
-        .reconcile(move |widget: Arc<Widget>, _cx: Context| {
+        .every(
+            Every::new(Duration::from_secs(3)).jitter(0.0),
+            move |widget: Arc<Widget>, _cx: Context<Widget>| {
+                ticked.say(format!("tick {}", widget.spec.size));
+                async { Ok(Action::done()) }
+            },
+        )
+        .reconcile(move |widget: Arc<Widget>, _cx: Context<Widget>| {
             seen.say(format!("reconcile {}", widget.spec.size));
             async { Ok(Action::done()) }
         });

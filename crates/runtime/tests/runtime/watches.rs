@@ -15,7 +15,7 @@ use crate::log::Log;
 
 fn noting(log: &Log) -> impl watchkeeper_runtime::Reconciler<Widget> + use<> {
     let log = log.clone();
-    move |widget: Arc<Widget>, _cx: Context| {
+    move |widget: Arc<Widget>, _cx: Context<Widget>| {
         log.say(widget.metadata.name.clone().unwrap());
         async { Ok(Action::done()) }
     }
@@ -95,11 +95,11 @@ async fn any_source_can_be_what_a_controller_works_on() {
     put(&rows, "r", "a");
     let (seen, gone) = (log.clone(), log.clone());
     let controller = Controller::over::<Row>("rows", rows.clone())
-        .deleted(move |row: Arc<Row>, _cx: Context| {
+        .deleted(move |row: Arc<Row>, _cx: Context<Row>| {
             gone.say(format!("{} gone", row.spec.widget));
             async { Ok(Action::done()) }
         })
-        .reconcile(move |row: Arc<Row>, _cx: Context| {
+        .reconcile(move |row: Arc<Row>, _cx: Context<Row>| {
             seen.say(row.spec.widget.clone());
             async { Ok(Action::done()) }
         });

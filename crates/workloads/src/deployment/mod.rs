@@ -40,7 +40,7 @@ struct Deployments {
 }
 
 impl Reconciler<Deployment> for Deployments {
-    async fn reconcile(&self, deployment: Arc<Deployment>, cx: Context) -> Result<Action> {
+    async fn reconcile(&self, deployment: Arc<Deployment>, cx: Context<Deployment>) -> Result<Action> {
         let mut sync = Sync {
             deployment: &deployment,
             bounds: Bounds::of(&deployment),
@@ -52,13 +52,16 @@ impl Reconciler<Deployment> for Deployments {
         sync.draft.note_pause();
         let done = sync.run().await;
         let (draft, left) = (&sync.draft.status, sync.draft.deadline(&self.world));
-        cx.status(&*deployment).set(|deployment| deployment.status = Some(draft.clone())).await?;
+        cx.status().set(|deployment| deployment.status = Some(draft.clone())).await?;
         done?;
         Ok(left.map_or_else(Action::done, Action::requeue_after))
     }
 }
 
-async fn owned_sets(deployment: &Deployment, cx: &Context) -> Result<Vec<Arc<ReplicaSet>>, Failure> {
+async fn owned_sets(
+    deployment: &Deployment,
+    cx: &Context<Deployment>,
+) -> Result<Vec<Arc<ReplicaSet>>, Failure> {
     let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
     let owned = cx.client().list::<ReplicaSet>().owned_by(&Uid::from(uid)).await?;
     Ok(owned.into_iter().filter(|set| controller_of(&**set).is_some_and(|owner| owner.uid == uid)).collect())
@@ -71,7 +74,7 @@ struct Sync<'a> {
     sets: Sets,
     draft: Draft<'a>,
     world: &'a World,
-    cx: &'a Context,
+    cx: &'a Context<Deployment>,
 }
 
 impl Sync<'_> {
@@ -233,6 +236,6 @@ impl Sync<'_> {
     }
 
     fn say(&self, event: Event) {
-        self.cx.event(self.deployment, event);
+        self.cx.event(event);
     }
 }

@@ -38,7 +38,7 @@ struct Jobs {
 }
 
 impl Reconciler<Job> for Jobs {
-    async fn reconcile(&self, job: Arc<Job>, cx: Context) -> Result<Action> {
+    async fn reconcile(&self, job: Arc<Job>, cx: Context<Job>) -> Result<Action> {
         let Some(spec) = &job.spec else { return Ok(Action::done()) };
         let elsewhere = spec.managed_by.as_deref().is_some_and(|name| name != "kubernetes.io/job-controller");
         let Some(selector) = spec.selector.as_ref().filter(|_| !elsewhere) else { return Ok(Action::done()) };
@@ -62,19 +62,19 @@ impl Reconciler<Job> for Jobs {
         for pod in delete {
             unless_gone(cx.client().delete(&*pod).await)?;
             let name = pod.metadata.name.as_deref().unwrap_or_default();
-            cx.event(&*job, Event::normal("SuccessfulDelete", "Delete", format!("Deleted pod: {name}")));
+            cx.event(Event::normal("SuccessfulDelete", "Delete", format!("Deleted pod: {name}")));
             count.active.retain(|other| other.metadata.uid != pod.metadata.uid);
             count.terminating = count.terminating.saturating_add(1);
         }
         let status = status::after(&job, spec, &count, finish, started, &self.world);
         self.say(&job, &status, &cx);
-        cx.status(&*job).set(|job| job.status = Some(status.clone())).await?;
+        cx.status().set(|job| job.status = Some(status.clone())).await?;
         let deadline = running_for.filter(|_| spec.active_deadline_seconds.is_some() && finish.is_none());
         let next = [deadline, retry].into_iter().flatten().min();
         Ok(next.map_or_else(Action::done, Action::requeue_after))
     }
 
-    async fn deleted(&self, last: Arc<Job>, _cx: Context) -> Result<Action> {
+    async fn deleted(&self, last: Arc<Job>, _cx: Context<Job>) -> Result<Action> {
         self.world.since.forget(last.metadata.uid.as_deref().unwrap_or_default());
         Ok(Action::done())
     }
@@ -87,7 +87,7 @@ impl Jobs {
         job: &Job,
         spec: &JobSpec,
         finished: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Time,
-        cx: &Context,
+        cx: &Context<Job>,
     ) -> Result<Action> {
         let Some(ttl) = spec.ttl_seconds_after_finished else { return Ok(Action::done()) };
         let left = self.world.until(finished, i64::from(ttl));
@@ -123,7 +123,7 @@ impl Jobs {
         spec: &JobSpec,
         all: &[Arc<Pod>],
         count: usize,
-        cx: &Context,
+        cx: &Context<Job>,
     ) -> Result<Vec<Arc<Pod>>, Failure> {
         let described = generated_pod_of(job, &spec.template)?;
         // Those that are made wake the job, which goes on then.
@@ -138,7 +138,7 @@ impl Jobs {
         let one = |pod: Pod| async move {
             let made = cx.client().create(&pod).await?;
             let name = made.metadata.name.as_deref().unwrap_or_default();
-            cx.event(job, Event::normal("SuccessfulCreate", "Create", format!("Created pod: {name}")));
+            cx.event(Event::normal("SuccessfulCreate", "Create", format!("Created pod: {name}")));
             Ok::<_, Failure>(Arc::new(made))
         };
         let mut made = Vec::with_capacity(wanted.len());
@@ -149,17 +149,17 @@ impl Jobs {
         Ok(made)
     }
 
-    fn say(&self, job: &Job, status: &k8s_openapi::api::batch::v1::JobStatus, cx: &Context) {
+    fn say(&self, job: &Job, status: &k8s_openapi::api::batch::v1::JobStatus, cx: &Context<Job>) {
         for condition in status::new_conditions(job, status) {
             let (reason, message) =
                 (condition.reason.clone().unwrap_or_default(), condition.message.clone().unwrap_or_default());
             match (condition.type_.as_str(), condition.status.as_str()) {
-                (COMPLETE, _) => cx.event(job, Event::normal("Completed", "Complete", "Job completed")),
-                (FAILED, _) => cx.event(job, Event::warning(reason, "Fail", message)),
+                (COMPLETE, _) => cx.event(Event::normal("Completed", "Complete", "Job completed")),
+                (FAILED, _) => cx.event(Event::warning(reason, "Fail", message)),
                 ("Suspended", "True") => {
-                    cx.event(job, Event::normal("Suspended", "Suspend", "Job suspended"));
+                    cx.event(Event::normal("Suspended", "Suspend", "Job suspended"));
                 }
-                ("Suspended", _) => cx.event(job, Event::normal("Resumed", "Resume", "Job resumed")),
+                ("Suspended", _) => cx.event(Event::normal("Resumed", "Resume", "Job resumed")),
                 _ => {}
             }
         }

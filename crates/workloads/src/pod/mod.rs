@@ -35,7 +35,7 @@ struct Pods {
 }
 
 impl Reconciler<Pod> for Pods {
-    async fn reconcile(&self, mut pod: Arc<Pod>, cx: Context) -> Result<Action> {
+    async fn reconcile(&self, mut pod: Arc<Pod>, cx: Context<Pod>) -> Result<Action> {
         while let Some(next) = next(&pod, &self.world.timing) {
             let uid = pod.metadata.uid.as_deref().unwrap_or_default();
             let age = next.since.as_ref().map(|since| self.world.age(since)).unwrap_or_default();
@@ -54,7 +54,7 @@ impl Reconciler<Pod> for Pods {
         Ok(Action::done())
     }
 
-    async fn deleted(&self, last: Arc<Pod>, _cx: Context) -> Result<Action> {
+    async fn deleted(&self, last: Arc<Pod>, _cx: Context<Pod>) -> Result<Action> {
         self.world.since.forget(last.metadata.uid.as_deref().unwrap_or_default());
         self.world.addresses.free(&last);
         Ok(Action::done())
@@ -63,7 +63,7 @@ impl Reconciler<Pod> for Pods {
 
 impl Pods {
     /// Takes a step, and gives the pod as it is then, if it is known.
-    async fn go(&self, pod: &Pod, next: &Next, cx: &Context) -> Result<Option<Arc<Pod>>, Failure> {
+    async fn go(&self, pod: &Pod, next: &Next, cx: &Context<Pod>) -> Result<Option<Arc<Pod>>, Failure> {
         match next.step {
             Step::Bind => {
                 bind(pod, cx.client()).await?;
@@ -88,7 +88,7 @@ impl Pods {
         };
         let at_once = fate.ready_after.is_some_and(|wait| wait.is_zero());
         let status = after(next.step, pod, &fate, at_once, &address, &self.world.now());
-        let written = cx.status(pod).set(|pod| pod.status = Some(status.clone())).await?;
+        let written = cx.status_of(pod).set(|pod| pod.status = Some(status.clone())).await?;
         say(pod, next.step, cx);
         Ok(Some(written.object))
     }
@@ -123,14 +123,12 @@ async fn bind(pod: &Pod, client: &Client) -> Result<(), Failure> {
 }
 
 /// The events of a step, as scheduler and kubelet record them.
-fn say(pod: &Pod, step: Step, cx: &Context) {
+fn say(pod: &Pod, step: Step, cx: &Context<Pod>) {
     let spec = pod.spec.as_ref();
     let containers = || spec.into_iter().flat_map(|spec| &spec.containers);
     let inits = || spec.into_iter().flat_map(|spec| spec.init_containers.iter().flatten());
-    let normal =
-        |reason: &str, action: &str, note: String| cx.event(pod, Event::normal(reason, action, note));
-    let warning =
-        |reason: &str, action: &str, note: String| cx.event(pod, Event::warning(reason, action, note));
+    let normal = |reason: &str, action: &str, note: String| cx.event(Event::normal(reason, action, note));
+    let warning = |reason: &str, action: &str, note: String| cx.event(Event::warning(reason, action, note));
     let start = |container: &k8s_openapi::api::core::v1::Container| {
         let (name, image) = (&container.name, container.image.as_deref().unwrap_or_default());
         normal("Pulled", "Pulling", format!("Container image \"{image}\" already present on machine"));

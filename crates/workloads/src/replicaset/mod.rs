@@ -38,18 +38,18 @@ struct ReplicaSets {
 }
 
 impl Reconciler<ReplicaSet> for ReplicaSets {
-    async fn reconcile(&self, set: Arc<ReplicaSet>, cx: Context) -> Result<Action> {
+    async fn reconcile(&self, set: Arc<ReplicaSet>, cx: Context<ReplicaSet>) -> Result<Action> {
         let all = claim(&*set, &set.spec.selector, cx.client()).await?;
         let (active, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|pod| pods::is_active(pod));
         let managed = match plan(&set, &active) {
             Plan::Create(count) => create(&set, count, &cx).await,
-            Plan::Delete(going) => delete(&set, going, &cx).await,
+            Plan::Delete(going) => delete(going, &cx).await,
         };
         // What it has done is in the next look's count; the changed pods wake it.
         let terminating = rest.iter().filter(|pod| pods::is_terminating(pod)).count();
         let failure = managed.as_ref().err().map(ToString::to_string);
         let status = status(&set, &active, terminating, failure, &self.world);
-        cx.status(&*set).set(|set| set.status = Some(status.clone())).await?;
+        cx.status().set(|set| set.status = Some(status.clone())).await?;
         managed?;
         Ok(self.next_look(&set, &active))
     }
@@ -92,7 +92,7 @@ pub(crate) fn plan(set: &ReplicaSet, active: &[Arc<Pod>]) -> Plan {
     }
 }
 
-async fn create(set: &ReplicaSet, count: usize, cx: &Context) -> Result<(), Failure> {
+async fn create(set: &ReplicaSet, count: usize, cx: &Context<ReplicaSet>) -> Result<(), Failure> {
     let Some(template) = &set.spec.template else { return Ok(()) };
     let pod = &template::generated_pod_of(set, template)?;
     // One first: if it cannot be made, neither can the others.
@@ -100,11 +100,11 @@ async fn create(set: &ReplicaSet, count: usize, cx: &Context) -> Result<(), Fail
         match cx.client().create(pod).await {
             Ok(made) => {
                 let name = made.metadata.name.unwrap_or_default();
-                cx.event(set, Event::normal("SuccessfulCreate", "Create", format!("Created pod: {name}")));
+                cx.event(Event::normal("SuccessfulCreate", "Create", format!("Created pod: {name}")));
                 Ok(())
             }
             Err(error) => {
-                cx.event(set, Event::warning("FailedCreate", "Create", format!("Error creating: {error}")));
+                cx.event(Event::warning("FailedCreate", "Create", format!("Error creating: {error}")));
                 Err(error)
             }
         }
@@ -117,17 +117,17 @@ async fn create(set: &ReplicaSet, count: usize, cx: &Context) -> Result<(), Fail
     Ok(())
 }
 
-async fn delete(set: &ReplicaSet, going: Vec<Arc<Pod>>, cx: &Context) -> Result<(), Failure> {
+async fn delete(going: Vec<Arc<Pod>>, cx: &Context<ReplicaSet>) -> Result<(), Failure> {
     let one = |pod: Arc<Pod>| async move {
         match cx.client().delete(&*pod).await {
             Ok(_) => {
                 let name = pod.metadata.name.as_deref().unwrap_or_default();
-                cx.event(set, Event::normal("SuccessfulDelete", "Delete", format!("Deleted pod: {name}")));
+                cx.event(Event::normal("SuccessfulDelete", "Delete", format!("Deleted pod: {name}")));
                 Ok(())
             }
             Err(Failure::NotFound { .. } | Failure::Conflict { .. }) => Ok(()),
             Err(error) => {
-                cx.event(set, Event::warning("FailedDelete", "Delete", format!("Error deleting: {error}")));
+                cx.event(Event::warning("FailedDelete", "Delete", format!("Error deleting: {error}")));
                 Err(error)
             }
         }

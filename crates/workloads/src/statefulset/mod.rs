@@ -35,7 +35,7 @@ struct StatefulSets {
 }
 
 impl Reconciler<StatefulSet> for StatefulSets {
-    async fn reconcile(&self, set: Arc<StatefulSet>, cx: Context) -> Result<Action> {
+    async fn reconcile(&self, set: Arc<StatefulSet>, cx: Context<StatefulSet>) -> Result<Action> {
         let known = set.status.clone().unwrap_or_default();
         let revisions = Revisions::of(&*set, &set.spec.template, known.collision_count, cx.client()).await?;
         let current = revisions.named(known.current_revision.as_deref()).unwrap_or(&revisions.newest);
@@ -53,7 +53,7 @@ impl Reconciler<StatefulSet> for StatefulSets {
                 Act::Delete(pod) => delete(&set, &pod, &cx).await?,
             }
         }
-        cx.status(&*set).set(|set| set.status = Some(status.clone())).await?;
+        cx.status().set(|set| set.status = Some(status.clone())).await?;
         let mut needed: Vec<&str> = pods.iter().map(|pod| member::revision(pod)).collect();
         needed.extend([current_name, update_name]);
         revisions.truncate(set.spec.revision_history_limit.unwrap_or(10), &needed, cx.client()).await?;
@@ -67,7 +67,7 @@ async fn create(
     set: &StatefulSet,
     ordinal: i32,
     revision: &ControllerRevision,
-    cx: &Context,
+    cx: &Context<StatefulSet>,
 ) -> Result<(), Failure> {
     let template = revisions::template_of(revision).unwrap_or_else(|| set.spec.template.clone());
     let pod = member::pod(set, ordinal, &template, revisions::name(revision))?;
@@ -81,7 +81,7 @@ async fn create(
             Ok(_) => {
                 let claim = claim.metadata.name.as_deref().unwrap_or_default();
                 let note = format!("create Claim {claim} Pod {name} in StatefulSet {owner} success");
-                cx.event(set, Event::normal("SuccessfulCreate", "Create", note));
+                cx.event(Event::normal("SuccessfulCreate", "Create", note));
             }
             Err(Failure::AlreadyExists { .. }) => {}
             Err(error) => return Err(error),
@@ -90,24 +90,24 @@ async fn create(
     match cx.client().create(&pod).await {
         Ok(_) => {
             let note = format!("create Pod {name} in StatefulSet {owner} successful");
-            cx.event(set, Event::normal("SuccessfulCreate", "Create", note));
+            cx.event(Event::normal("SuccessfulCreate", "Create", note));
             Ok(())
         }
         Err(error) => {
             let note = format!("create Pod {name} in StatefulSet {owner} failed error: {error}");
-            cx.event(set, Event::warning("FailedCreate", "Create", note));
+            cx.event(Event::warning("FailedCreate", "Create", note));
             Err(error)
         }
     }
 }
 
-async fn delete(set: &StatefulSet, pod: &Pod, cx: &Context) -> Result<(), Failure> {
+async fn delete(set: &StatefulSet, pod: &Pod, cx: &Context<StatefulSet>) -> Result<(), Failure> {
     match cx.client().delete(pod).await {
         Ok(_) => {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
             let owner = set.metadata.name.as_deref().unwrap_or_default();
             let note = format!("delete Pod {name} in StatefulSet {owner} successful");
-            cx.event(set, Event::normal("SuccessfulDelete", "Delete", note));
+            cx.event(Event::normal("SuccessfulDelete", "Delete", note));
             Ok(())
         }
         Err(Failure::NotFound { .. } | Failure::Conflict { .. }) => Ok(()),

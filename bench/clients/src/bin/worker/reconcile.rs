@@ -32,7 +32,11 @@ struct State {
 }
 
 impl Reconciler<Widget> for Idle {
-    async fn reconcile(&self, widget: Arc<Widget>, _cx: Context) -> watchkeeper_runtime::Result<Action> {
+    async fn reconcile(
+        &self,
+        widget: Arc<Widget>,
+        _cx: Context<Widget>,
+    ) -> watchkeeper_runtime::Result<Action> {
         let state = &*self.0;
         if state.recording.load(Relaxed) {
             let version = widget.metadata.resource_version.as_ref().and_then(|text| text.parse().ok());

@@ -1,10 +1,10 @@
-use watchkeeper_client::Kind;
+use crate::kind::Kind;
 
 /// An empty object with the name and the namespace of another, to be filled in.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-/// use watchkeeper::named;
+/// use watchkeeper_client::named;
 /// # let mut secret = Secret::default();
 /// # secret.metadata.name = Some("web".into());
 /// let map = ConfigMap { data: Some([("a".into(), "b".into())].into()), ..named(&secret) };
