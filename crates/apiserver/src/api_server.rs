@@ -5,10 +5,10 @@ use futures_util::future::BoxFuture;
 use watchkeeper_storage::Storage;
 use watchkeeper_supervision::Supervisor;
 
-use crate::accounts::AccountAuthenticator;
 use crate::authentication::{Identity, Service};
 use crate::front::{AccessMetrics, Request, Response};
 use crate::server::{Error, Options, Server};
+use crate::service_accounts::AccountAuthenticator;
 
 /// A Kubernetes API over a [`Storage`].
 ///
@@ -25,7 +25,7 @@ impl ApiServer {
     /// Starts a server: reads the definitions of custom resources and makes sure that the namespaces exist which
     /// clients rely on. Needs a tokio runtime.
     pub async fn start(storage: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
-        Server::start(storage, options).await.map(Self)
+        crate::startup::start(storage, options).await.map(Self)
     }
 
     /// Says where other machines reach this server: in the Endpoints and the EndpointSlice of the Service
@@ -37,7 +37,7 @@ impl ApiServer {
 
     /// What recognises the tokens that this server issues to ServiceAccounts.
     pub fn account_authenticator(&self) -> AccountAuthenticator {
-        AccountAuthenticator::new(&self.0)
+        AccountAuthenticator::new(&self.0.accounts)
     }
 
     /// Shows these counts among the metrics of this server: those of the [`Front`](crate::front::Front) before it. Their names begin

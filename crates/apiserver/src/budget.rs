@@ -20,10 +20,10 @@ use watchkeeper_schema::{MAX_TREE, Weight};
 use watchkeeper_storage::Entry;
 
 use crate::aside::Aside;
-use crate::dispatch::MAX_REQUEST_BYTES;
 use crate::failure::Failure;
 use crate::front::{Body, BodyError};
 use crate::record::Record;
+use crate::request::MAX_REQUEST_BYTES;
 
 /// From how many bytes on a document is large. The worst of this size is decoded in a few milliseconds, into 12 MiB.
 pub(crate) const LARGE: usize = 64 << 10;

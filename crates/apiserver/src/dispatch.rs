@@ -1,15 +1,17 @@
 //! From requests to what is done about them.
 
+mod deadline;
 mod pods;
+mod token_request;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, Method};
 use serde_json::Value;
 
 use crate::access::{Authorized, Split};
 use crate::authentication::Identity;
+use crate::call::Call;
 use crate::documents::Name;
 use crate::failure::{self, Failure};
 use crate::filter::Filter;
@@ -18,7 +20,6 @@ use crate::in_flight::Class;
 use crate::render::{Form, Shape};
 use crate::reply::Reply;
 use crate::request::action::{Action, PageAction, Verb};
-use crate::request::delete_options::DeleteOptions;
 use crate::request::list_options::ListOptions;
 use crate::request::media::{self, Accepted, Endpoint, Format, PatchFormat, Transform};
 use crate::request::path::Target;
@@ -29,60 +30,10 @@ use crate::resource::Resource;
 use crate::route::{self, Collection, Route, Unrouted};
 use crate::server::Server;
 use crate::write::{
-    Applying, Author, Incoming, Operation, Patch, ScaleChange, Subresource, WriteContext, WriteRequest,
-    Written, admission, decode_as,
+    Applying, Incoming, Operation, Patch, ScaleChange, Subresource, WriteRequest, Written, admission,
+    decode_as,
 };
-use crate::{access, deadline, discovery, gzip, health, meta, openapi};
-
-/// No request may have a larger body, as in kube-apiserver: 3 MiB.
-pub const MAX_REQUEST_BYTES: usize = 3 << 20;
-
-/// A request, read as far as every handler needs it. What it asks for is not here: that is an [`Action`].
-pub(crate) struct Call {
-    pub(crate) headers: HeaderMap,
-    pub(crate) query: Query,
-    /// Who sent it, or on whose behalf it was sent.
-    pub(crate) identity: Arc<Identity>,
-    pub(crate) pretty: bool,
-    pub(crate) body: Bytes,
-}
-
-impl Call {
-    fn new(headers: HeaderMap, query: Query, identity: Identity) -> Self {
-        let pretty = media::pretty(&headers, &query);
-        Self { headers, query, identity: Arc::new(identity), pretty, body: Bytes::new() }
-    }
-
-    fn delete_options(&self) -> Result<DeleteOptions, Failure> {
-        if self.body.is_empty() {
-            return Ok(DeleteOptions::read(&self.query, None)?);
-        }
-        let options = crate::write::decode(&self.body, media::body_format(&self.headers, true)?)?;
-        Ok(DeleteOptions::read(&self.query, Some(&options))?)
-    }
-
-    fn user_agent(&self) -> &str {
-        self.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
-    }
-
-    /// Options and author of a write.
-    pub(crate) fn context(&self, options: &WriteOptions) -> WriteContext {
-        let agent = self.user_agent().split('/').next().unwrap_or_default();
-        let manager = if options.field_manager.is_empty() { agent } else { &options.field_manager };
-        WriteContext {
-            dry_run: options.dry_run,
-            manager: manager.chars().take(128).collect(),
-            field_validation: options.field_validation,
-            author: Author::Client(Arc::clone(&self.identity)),
-        }
-    }
-
-    /// The same for a deletion.
-    fn delete_context(&self, options: &DeleteOptions) -> WriteContext {
-        let options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-        self.context(&options)
-    }
-}
+use crate::{access, discovery, gzip, health, meta, openapi};
 
 impl Server {
     /// Answers a request.
@@ -114,8 +65,11 @@ impl Server {
         action: Action,
         body: Body,
     ) -> Result<Reply, Failure> {
-        let action = match self.authorize(&mut call, action) {
-            Ok(action) => action,
+        let action = match self.access.authorize(&call.headers, Arc::clone(&call.identity), action) {
+            Ok((identity, action)) => {
+                call.identity = identity;
+                action
+            }
             Err(failure) => {
                 let reply = Reply::failure(&failure, failure_format(&call.headers));
                 return Ok(reply.header("x-content-type-options", "nosniff"));
@@ -165,7 +119,9 @@ impl Server {
         let knows_get_only = match &target {
             Target::Core => true,
             Target::Version { group, .. } => registry.group(group).is_some_and(|group| group.is_builtin()),
-            Target::Other(path) => path.trim_end_matches('/') == "/version" || self.accounts.serves(path),
+            Target::Other(path) => {
+                path.trim_end_matches('/') == "/version" || self.accounts.tokens.serves(path)
+            }
             _ => false,
         };
         if knows_get_only && verb != "get" {
@@ -213,7 +169,12 @@ impl Server {
             Target::Root => Ok(Reply::json(200, &health::paths(&registry))),
             Target::Other(_) | Target::Resource(_) => match path.strip_prefix("/openapi/") {
                 Some(document) => openapi::answer(self, call, document).await,
-                None if self.accounts.serves(&path) => Ok(self.account_document(&path)),
+                None if self.accounts.tokens.serves(&path) => {
+                    let (document, media_type) = self.accounts.tokens.document(&path, *self.address.lock());
+                    Ok(Reply::json(200, &document)
+                        .typed(media_type)
+                        .header("cache-control", "public, max-age=3600"))
+                }
                 None => Ok(health::answer(self, call, &path)),
             },
         }
@@ -297,7 +258,7 @@ impl Server {
         let options = ListOptions::from_query(&call.query)?;
         let accepted = accepted(call, resource)?;
         if accepted.transform == Transform::Partial && !accepted.is_partial_list {
-            return Err(Failure::not_one(resource));
+            return Err(Failure::not_one(&resource.go_list_type()));
         }
         let filter = Filter::new(resource, &options)?.restricted_to(of.only.as_deref());
         let listed = self.list(resource, of.namespace.as_deref(), &filter, &options).await?;

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use watchkeeper_schema::managed::Conflicts;
 use watchkeeper_schema::{FieldError, invalid_message};
+use watchkeeper_storage::Error as StorageError;
 
 use crate::request::rejected::Rejected;
-use crate::resource::Resource;
 
 /// A request that failed, as the `Status` object that says so.
 ///
@@ -179,12 +179,8 @@ impl Failure {
         Self::new(406, "NotAcceptable", message).about(Subject { group: "", name: "" }, "")
     }
 
-    /// Metadata of one object was asked for where there are many.
-    pub(crate) fn not_one(resource: &Resource) -> Self {
-        let kind = match resource.builtin_kind() {
-            Some(_) => format!("*{}.{}", resource.package(), resource.list_kind),
-            None => "*unstructured.UnstructuredList".to_owned(),
-        };
+    /// Metadata of one object was asked for where there is a list of this Go type.
+    pub(crate) fn not_one(kind: &str) -> Self {
         let message =
             format!("you requested PartialObjectMetadata, but the requested object is a list ({kind})");
         Self::new(406, "NotAcceptable", message)
@@ -327,4 +323,20 @@ pub(crate) fn deleted(resource: Subject<'_>, name: &str, uid: &str) -> Value {
         ..Details::default()
     };
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details.value()})
+}
+
+impl From<StorageError> for Failure {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Compacted { oldest } => Self::expired(format!(
+                "The provided resource version is too old; the oldest available one is {oldest}. Please list without it."
+            )),
+            StorageError::Future { current } => Self::version_too_large(0, current),
+            StorageError::Full { .. }
+            | StorageError::Unknown { .. }
+            | StorageError::Halted { .. }
+            | StorageError::Closed => Self::unavailable(format!("the storage is not available: {error}")),
+            error => Self::internal(error.to_string()),
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::dispatch::Call;
+use crate::call::Call;
 use crate::registry::Registry;
 use crate::reply::Reply;
 use crate::resource::api_version;
@@ -19,15 +19,6 @@ const CHECKS: [&str; 5] = [
     "poststarthook/start-apiextensions-controllers",
     "poststarthook/crd-informer-synced",
 ];
-
-/// Whether a path is open to everybody.
-pub(crate) fn is_public(path: &str) -> bool {
-    let path = path.trim_end_matches('/');
-    path == "/version"
-        || ["/healthz", "/livez", "/readyz"].iter().any(|health| {
-            path.strip_prefix(health).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
-}
 
 /// `GET /`.
 pub(crate) fn paths(registry: &Registry) -> Value {

@@ -15,7 +15,7 @@ use watchkeeper_rbac::{About, Request};
 
 use crate::access::is_master;
 use crate::authentication::Identity;
-use crate::health;
+use crate::request::is_public;
 
 /// How many requests may run at the same time. Zero is no limit.
 ///
@@ -60,7 +60,7 @@ impl Class {
     /// What kind of request one is that was authorized as this.
     pub(crate) fn of(request: &Request<'_>) -> Self {
         match (request.verb, request.about) {
-            (_, About::Path(path)) if health::is_public(path) => Self::Exempt,
+            (_, About::Path(path)) if is_public(path) => Self::Exempt,
             ("watch", _) => Self::Watch,
             (_, About::Resource { group: "coordination.k8s.io", resource: "leases", .. }) => Self::Lease,
             ("get" | "list" | "head", _) => Self::ReadOnly,

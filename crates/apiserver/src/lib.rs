@@ -16,17 +16,15 @@
 //! `accounts` are the tokens by which ServiceAccounts say who they are. `lifecycle` is what happens without a request.
 
 mod access;
-mod accounts;
 mod advertise;
 mod api_server;
 mod api_services;
 mod aside;
 pub mod authentication;
-mod beginnings;
+mod bootstrap;
 mod budget;
-mod certificates;
-mod deadline;
-mod definition;
+mod call;
+mod crd;
 mod denial;
 mod discovery;
 mod dispatch;
@@ -53,17 +51,20 @@ mod resource;
 mod reviews;
 mod route;
 mod server;
+mod service_accounts;
+mod startup;
+mod stopping;
 mod time;
 mod watch;
 mod write;
 
 pub use access::Authorization;
-pub use accounts::{AccountAuthenticator, AccountTokens, KeyError};
 pub use api_server::ApiServer;
-pub use dispatch::MAX_REQUEST_BYTES;
 pub use health::release as version;
 pub use in_flight::InFlightLimits;
+pub use request::MAX_REQUEST_BYTES;
 pub use server::{Error, Options};
+pub use service_accounts::{AccountAuthenticator, AccountTokens, KeyError};
 pub use time::Clock;
 /// What puts the server on sockets.
 pub use watchkeeper_front as front;

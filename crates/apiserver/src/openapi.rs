@@ -6,7 +6,7 @@ use http::header::ACCEPT;
 use serde_json::{Map, json};
 use watchkeeper_kinds::openapi::{self, CustomKind};
 
-use crate::dispatch::Call;
+use crate::call::Call;
 use crate::documents::Name;
 use crate::failure::Failure;
 use crate::health::release;
@@ -159,7 +159,7 @@ mod tests {
     #[tokio::test]
     async fn a_document_is_made_once_until_a_definition_changes() {
         let storage = Arc::new(Memory::new(Options::default()));
-        let server = Server::start(storage, crate::Options::default()).await.unwrap();
+        let server = crate::startup::start(storage, crate::Options::default()).await.unwrap();
         let group = |group: &str| Name::OpenApi3 { group: group.into(), version: "v1".into() };
         for (path, name) in [
             ("/openapi/v2", Name::OpenApi2 { protobuf: false }),

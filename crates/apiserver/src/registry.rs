@@ -7,17 +7,8 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 use watchkeeper_storage::Revision;
 
-use crate::definition::Definition;
 use crate::documents::Documents;
-use crate::resource::Resource;
-
-/// A definition of a custom resource, and where it is stored.
-pub(crate) struct Installed {
-    pub(crate) definition: Definition,
-    pub(crate) key: String,
-    /// The revision it was written at.
-    pub(crate) revision: Revision,
-}
+use crate::resource::{Installed, Resource};
 
 /// All resources that are served at one moment, and the groups they are in.
 pub(crate) struct Registry {
@@ -87,7 +78,7 @@ impl Registry {
         }
         registry.groups[builtin_groups..].sort_by(|a, b| a.name.cmp(&b.name));
         for group in &mut registry.groups[builtin_groups..] {
-            group.versions.sort_by(|a, b| crate::definition::compare_versions(&a.version, &b.version));
+            group.versions.sort_by(|a, b| crate::crd::compare_versions(&a.version, &b.version));
             for version in &mut group.versions {
                 version.resources.sort_by(|a, b| a.plural.cmp(&b.plural));
             }

@@ -10,16 +10,16 @@ use tokio::task::JoinHandle;
 use watchkeeper_storage::{Error as StorageError, Storage};
 use watchkeeper_supervision::Supervisor;
 
-use crate::access::{self, Access, Authorization};
-use crate::accounts::AccountTokens;
+use crate::access::{Access, Authorization};
 use crate::authentication::Tokens;
 use crate::budget::Budget;
-use crate::failure::Failure;
 use crate::in_flight::{InFlight, InFlightLimits};
+use crate::metrics::Metrics;
 use crate::registry::{Registrar, Registry};
+use crate::service_accounts::{AccountTokens, Accounts};
+use crate::stopping::Stopping;
 use crate::time::Clock;
 use crate::write::{Handles, Writer};
-use crate::{lifecycle, metrics::Metrics};
 
 /// What can be chosen about an [`ApiServer`](crate::ApiServer).
 #[derive(Clone, Debug)]
@@ -103,8 +103,8 @@ pub(crate) struct Server {
     /// Writes objects.
     pub(crate) writer: Writer,
     pub(crate) in_flight: Arc<InFlight>,
-    /// The keys that tokens of ServiceAccounts are signed with.
-    pub(crate) accounts: AccountTokens,
+    /// The ServiceAccounts and their tokens.
+    pub(crate) accounts: Arc<Accounts>,
     /// Where clients reach this server, once it listens.
     pub(crate) address: Mutex<Option<SocketAddr>>,
     /// What large bodies and objects may cost.
@@ -117,24 +117,11 @@ pub(crate) struct Server {
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Word that the server is about to stop.
-#[derive(Clone)]
-pub(crate) struct Stopping(watch::Receiver<bool>);
-
-impl Stopping {
-    /// Waits until the server is about to stop.
-    pub(crate) async fn wait(&mut self) {
-        // If the sender is gone, so is the server.
-        let _ = self.0.wait_for(|stopping| *stopping).await;
-    }
-}
-
 impl Server {
-    /// Starts a server: reads the definitions of custom resources and makes sure that the namespaces exist which
-    /// clients rely on.
-    pub(crate) async fn start(storage: Arc<dyn Storage>, options: Options) -> Result<Arc<Self>, Error> {
-        let accounts = match options.account_tokens.clone() {
-            Some(accounts) => accounts,
+    /// The parts of a server. Nothing is read and no task runs yet.
+    pub(crate) fn new(storage: Arc<dyn Storage>, options: Options) -> Result<Arc<Self>, Error> {
+        let tokens = match options.account_tokens.clone() {
+            Some(tokens) => tokens,
             None => AccountTokens::generate()
                 .map_err(|error| Error::Bootstrap { what: "a key".into(), why: error.to_string() })?,
         };
@@ -148,17 +135,20 @@ impl Server {
             access: Arc::clone(&access),
             budget: Arc::clone(&budget),
             clock: options.clock.clone(),
-            stopping: Stopping(stopping.subscribe()),
+            stopping: Stopping::new(stopping.subscribe()),
         };
+        let (storage_of_accounts, clock) = (Arc::clone(&storage), options.clock.clone());
+        let accounts =
+            Accounts { tokens, storage: storage_of_accounts, registrar: Arc::clone(&registrar), clock };
         let writer = Writer::new(handles, &options.disabled_admission_plugins);
-        let server = Arc::new(Self {
+        Ok(Arc::new(Self {
             storage,
             registrar,
             in_flight: InFlight::new(options.in_flight),
             options,
             access,
             writer,
-            accounts,
+            accounts: Arc::new(accounts),
             address: Mutex::default(),
             supervisor: metrics.supervisor(),
             metrics,
@@ -166,11 +156,7 @@ impl Server {
             documenting: Arc::new(Semaphore::new(1)),
             stopping,
             tasks: Mutex::default(),
-        });
-        lifecycle::start(&server).await?;
-        server.create_beginnings().await?;
-        access::start(&server).await?;
-        Ok(server)
+        }))
     }
 
     /// Ends all watches and the server's own tasks, and waits for the latter. Requests are still answered.
@@ -193,7 +179,7 @@ impl Server {
     }
 
     pub(crate) fn stopping(&self) -> Stopping {
-        Stopping(self.stopping.subscribe())
+        Stopping::new(self.stopping.subscribe())
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -242,21 +228,5 @@ impl Server {
         let mut tasks = self.tasks.lock();
         tasks.retain(|task| !task.is_finished());
         tasks.push(handle);
-    }
-}
-
-impl From<StorageError> for Failure {
-    fn from(error: StorageError) -> Self {
-        match error {
-            StorageError::Compacted { oldest } => Self::expired(format!(
-                "The provided resource version is too old; the oldest available one is {oldest}. Please list without it."
-            )),
-            StorageError::Future { current } => Self::version_too_large(0, current),
-            StorageError::Full { .. }
-            | StorageError::Unknown { .. }
-            | StorageError::Halted { .. }
-            | StorageError::Closed => Self::unavailable(format!("the storage is not available: {error}")),
-            error => Self::internal(error.to_string()),
-        }
     }
 }

@@ -33,7 +33,7 @@ fn version_6(text: &str) -> Option<Ipv6Addr> {
         .split(':')
         .map(|part| match part {
             dotted if dotted.contains('.') => version_4(dotted).map(|address| address.to_string()),
-            long if long.len() > 4 => Some(long.trim_start_matches('0').to_owned()).map(or_zero),
+            long if long.len() > 4 => Some(or_zero(long.trim_start_matches('0').to_owned())),
             part => Some(part.to_owned()),
         })
         .collect();

@@ -9,12 +9,10 @@ use std::collections::BTreeMap;
 use http::HeaderMap;
 use watchkeeper_rbac::{About, Request, account_name};
 
-use super::request;
+use super::{Access, request};
 use crate::authentication::{ANONYMOUS, AUTHENTICATED, Identity, MASTERS, UNAUTHENTICATED};
-use crate::dispatch::Call;
 use crate::failure::Failure;
 use crate::request::action::Action;
-use crate::server::Server;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const NODE: &str = "system:node:";
@@ -68,20 +66,22 @@ impl Mode {
     }
 }
 
-impl Server {
-    /// Makes the request one of the user that its headers name, if its sender may do that.
-    pub(super) fn impersonate(&self, call: &mut Call, action: &Action) -> Result<(), Failure> {
-        if !call.headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
-            return Ok(());
+impl Access {
+    /// The user that the headers of a request name, if its sender may impersonate them.
+    pub(super) fn impersonated(
+        &self,
+        headers: &HeaderMap,
+        sender: &Identity,
+        action: &Action,
+    ) -> Result<Option<Identity>, Failure> {
+        if !headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
+            return Ok(None);
         }
-        let Some(wanted) = wanted(&call.headers)? else { return Ok(()) };
+        let Some(wanted) = wanted(headers)? else { return Ok(None) };
         let mut refused = None;
-        for mode in Mode::ALL.into_iter().filter(|mode| mode.suits(&wanted, &call.identity)) {
-            match self.impersonate_as(mode, call, action, &wanted) {
-                Ok(identity) => {
-                    call.identity = identity.into();
-                    return Ok(());
-                }
+        for mode in Mode::ALL.into_iter().filter(|mode| mode.suits(&wanted, sender)) {
+            match self.impersonate_as(mode, sender, action, &wanted) {
+                Ok(identity) => return Ok(Some(identity)),
                 Err(failure) => {
                     refused.get_or_insert(failure);
                 }
@@ -93,23 +93,22 @@ impl Server {
     fn impersonate_as(
         &self,
         mode: Mode,
-        call: &Call,
+        requestor: &Identity,
         action: &Action,
         wanted: &Identity,
     ) -> Result<Identity, Failure> {
-        let requestor = &call.identity;
         let (verb, group) = match mode {
             Mode::Legacy => ("impersonate".to_owned(), ""),
             mode => {
                 let asked = request(action);
                 let verb = format!("impersonate-on:{}:{}", mode.name(), asked.verb);
-                self.access.require(requestor, &Request { verb: &verb, ..asked })?;
+                self.require(requestor, &Request { verb: &verb, ..asked })?;
                 (format!("impersonate:{}", mode.name()), AUTHENTICATION)
             }
         };
         let require = |group, resource, subresource, namespace, name| {
             let about = About::Resource { group, resource, subresource, namespace, name };
-            self.access.require(requestor, &Request { verb: &verb, about })
+            self.require(requestor, &Request { verb: &verb, about })
         };
         let mut identity = wanted.clone();
         match (account_name(&wanted.user), node_name(&wanted.user)) {

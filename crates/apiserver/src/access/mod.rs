@@ -3,27 +3,23 @@
 //! The roles and bindings of the storage are followed into a [`Policy`](watchkeeper_rbac::Policy), so that a decision reads
 //! memory only. Whoever writes a role or a binding hears of it when it is in force.
 
-mod aggregation;
-mod bootstrap;
 mod escalation;
-mod follower;
 mod impersonation;
 
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use http::HeaderMap;
+use parking_lot::{RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 use watchkeeper_rbac::{About, Decision, Policy, Request, RulesOf, User};
 use watchkeeper_storage::Revision;
 
 use crate::authentication::{ANONYMOUS, Identity, MASTERS};
-use crate::dispatch::Call;
+use crate::denial;
 use crate::failure::Failure;
 use crate::request::action::{Action, PageAction, ResourceAction};
-use crate::server::{Error, Server};
-use crate::{denial, health};
+use crate::request::is_public;
 
-pub(crate) use bootstrap::missing;
 pub(crate) use impersonation::account_groups;
 
 /// The group of roles and bindings.
@@ -56,6 +52,34 @@ impl Access {
 
     pub(crate) fn authorization(&self) -> Authorization {
         self.authorization
+    }
+
+    /// Takes in the roles and bindings of a revision.
+    pub(crate) fn replace(&self, policy: Policy, revision: Revision) {
+        *self.policy.write() = policy;
+        self.reached.send_replace(revision);
+    }
+
+    /// Takes in a change that was made at a revision.
+    pub(crate) fn update(&self, revision: Revision, change: impl FnOnce(&mut Policy)) {
+        change(&mut self.policy.write());
+        self.reached.send_replace(revision);
+    }
+
+    /// Reads the roles and bindings.
+    pub(crate) fn policy(&self) -> RwLockReadGuard<'_, Policy> {
+        self.policy.read()
+    }
+
+    /// Waits until every role and binding up to a revision is known here.
+    pub(crate) async fn reach(&self, revision: Revision) {
+        // The sender is not dropped while this is borrowed.
+        let _ = self.reached.subscribe().wait_for(|reached| *reached >= revision).await;
+    }
+
+    /// Word of every change from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<Revision> {
+        self.reached.subscribe()
     }
 
     /// All rules that apply to somebody in a namespace.
@@ -106,35 +130,27 @@ impl Verdict {
     }
 }
 
-/// Reads what is there and starts to follow what changes.
-pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
-    if server.options.authorization == Authorization::None {
-        return Ok(());
-    }
-    let revision = follower::load(server).await?;
-    let mut loaded = Some(revision);
-    server.spawn(follower::TASK, move |server| follower::follow(server, loaded.take()));
-    if server.options.role_aggregation {
-        server.spawn(aggregation::TASK, aggregation::run);
-    }
-    Ok(())
-}
-
-impl Server {
+impl Access {
     /// Finds out on whose behalf a request is made, and refuses it unless it is allowed.
-    pub(crate) fn authorize(&self, call: &mut Call, action: Action) -> Result<Authorized<Action>, Failure> {
-        self.impersonate(call, &action)?;
+    pub(crate) fn authorize(
+        &self,
+        headers: &HeaderMap,
+        sender: Arc<Identity>,
+        action: Action,
+    ) -> Result<(Arc<Identity>, Authorized<Action>), Failure> {
+        let identity = match self.impersonated(headers, &sender, &action)? {
+            Some(impersonated) => Arc::new(impersonated),
+            None => sender,
+        };
         let is_public = match &action {
             // Without roles, nothing else says that these are for everybody.
-            Action::Page(page) => {
-                self.options.authorization == Authorization::None && health::is_public(&page.path)
-            }
+            Action::Page(page) => self.authorization == Authorization::None && is_public(&page.path),
             Action::Resource(_) => false,
         };
-        if !is_public && !is_master(&call.identity) {
-            self.access.require(&call.identity, &request(&action))?;
+        if !is_public && !is_master(&identity) {
+            self.require(&identity, &request(&action))?;
         }
-        Ok(Authorized(action))
+        Ok((identity, Authorized(action)))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Call, accepted};
+use super::accepted;
+use crate::call::Call;
 use crate::failure::{self, Failure};
 use crate::reply::Reply;
 use crate::request::delete_options::DeleteOptions;

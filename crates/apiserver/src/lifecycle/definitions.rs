@@ -8,11 +8,11 @@ use futures_util::StreamExt;
 use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
 
 use crate::api_services::MANAGER;
-use crate::definition::Definition;
-use crate::definition::deletion::{self, Cleanup};
+use crate::crd::Definition;
+use crate::crd::deletion::{self, Cleanup};
 use crate::failure::Failure;
 use crate::following::until_closed;
-use crate::registry::Installed;
+use crate::resource::Installed;
 use crate::resource::ObjectRef;
 use crate::resource::{Resource, prefix};
 use crate::server::Server;

@@ -10,9 +10,12 @@ mod definitions;
 mod expiry;
 mod namespaces;
 mod provided;
+mod role_aggregation;
+mod roles;
 
 use std::sync::Arc;
 
+use crate::access::Authorization;
 use crate::server::{Error, Server};
 use provided::Provided;
 
@@ -44,5 +47,18 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
         let lifetime = server.options.event_lifetime;
         expiry::run(server, lifetime)
     });
+    Ok(())
+}
+
+/// Reads roles and bindings and starts to follow them, unless nobody asks for them.
+pub(crate) async fn start_roles(server: &Arc<Server>) -> Result<(), Error> {
+    if server.options.authorization == Authorization::None {
+        return Ok(());
+    }
+    let mut loaded = Some(roles::load(server).await?);
+    server.spawn(roles::TASK, move |server| roles::follow(server, loaded.take()));
+    if server.options.role_aggregation {
+        server.spawn(role_aggregation::TASK, role_aggregation::run);
+    }
     Ok(())
 }

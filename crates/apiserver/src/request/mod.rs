@@ -4,6 +4,9 @@
 //! input. The files under `cases/` hold what the Go packages answer to the same inputs.
 
 mod accept;
+/// No request may have a larger body, as in kube-apiserver: 3 MiB.
+pub const MAX_REQUEST_BYTES: usize = 3 << 20;
+
 pub(crate) mod action;
 mod content_type;
 pub(crate) mod continue_token;
@@ -22,6 +25,15 @@ pub(crate) mod write_options;
 /// A part of a path with nothing escaped; `None` if something in it cannot be read.
 pub(crate) fn unescaped_segment(text: &str) -> Option<String> {
     escape::unescape(text, escape::Part::Path).ok()
+}
+
+/// Whether a path is open to everybody.
+pub(crate) fn is_public(path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    path == "/version"
+        || ["/healthz", "/livez", "/readyz"].iter().any(|health| {
+            path.strip_prefix(health).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
 }
 
 /// How many cases a property test runs: `normal`, unless `WATCHKEEPER_CASES` says otherwise.

@@ -1,5 +1,6 @@
 //! One resource in one version, as it is served.
 
+mod frames;
 mod object_ref;
 mod plugin_set;
 mod reading;
@@ -9,16 +10,24 @@ use std::sync::{Arc, OnceLock};
 
 use watchkeeper_kinds::Kind;
 use watchkeeper_schema::Shape;
+use watchkeeper_storage::Revision;
 use watchkeeper_table::Printer;
 
-use crate::definition::Version;
+use crate::crd::{Definition, Version};
 use crate::failure::Subject;
-use crate::registry::Installed;
-use crate::watch::Frames;
 
+pub(crate) use frames::{Frame, Frames};
 pub(crate) use object_ref::ObjectRef;
 pub(crate) use plugin_set::{AdmissionPlan, PluginSet};
 pub(crate) use reading::Unreadable;
+
+/// An installed CustomResourceDefinition, and where it is stored.
+pub(crate) struct Installed {
+    pub(crate) definition: Definition,
+    pub(crate) key: String,
+    /// The revision it was written at.
+    pub(crate) revision: Revision,
+}
 
 /// Where all objects are stored.
 pub(crate) const ROOT: &str = "/registry/";

@@ -6,7 +6,7 @@ use watchkeeper_storage::{Entry, Revision};
 use watchkeeper_table::Partial;
 
 use super::{Nature, Resource};
-use crate::definition;
+use crate::crd;
 use crate::failure::Failure;
 use crate::record::{self, Record};
 
@@ -188,7 +188,7 @@ impl Resource {
                     version.schema.prune(&mut object);
                     version.schema.default(&mut object);
                 }
-                definition::object::convert(&mut object, &self.api_version);
+                crd::object::convert(&mut object, &self.api_version);
                 let version = &known[*index];
                 if version.name != stored {
                     version.schema.prune(&mut object);

@@ -3,15 +3,14 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use watchkeeper_kinds::Verbs;
+use watchkeeper_kinds::{Verbs, Write as Subresource};
 use watchkeeper_schema::{Error, FieldError, Path, Reason, Shape, metadata, patch};
 use watchkeeper_table::FieldPath;
 
 use super::{Nature, Resource};
 use crate::failure::{Failure, Subject};
 use crate::request::action::Verb;
-use crate::write::Subresource;
-use crate::{definition, meta};
+use crate::{crd, meta};
 
 impl Resource {
     /// Whether objects of it are kept: reviews are answered and forgotten.
@@ -88,10 +87,10 @@ impl Resource {
     /// What becomes of an object before it is created: what clients may not set is reset.
     pub(crate) fn prepare_create(&self, object: &mut Value) {
         match &self.nature {
-            Nature::Builtin(_) if self.is_crd() => definition::prepare_create(object),
+            Nature::Builtin(_) if self.is_crd() => crd::prepare_create(object),
             Nature::Builtin(kind) => kind.prepare_for_create(object),
             Nature::Custom(installed, index) => {
-                definition::object::prepare_create(&installed.definition.versions[*index], object);
+                crd::object::prepare_create(&installed.definition.versions[*index], object);
             }
         }
     }
@@ -100,13 +99,13 @@ impl Resource {
     pub(crate) fn prepare_update(&self, part: Subresource, new: &mut Value, old: &Value) {
         match (&self.nature, part) {
             (Nature::Builtin(_), Subresource::Status) if self.is_crd() => {
-                definition::prepare_status_update(new, old);
+                crd::prepare_status_update(new, old);
             }
-            (Nature::Builtin(_), _) if self.is_crd() => definition::prepare_update(new, old),
+            (Nature::Builtin(_), _) if self.is_crd() => crd::prepare_update(new, old),
             (Nature::Builtin(kind), part) => kind.prepare_for_update(part, new, old),
-            (Nature::Custom(..), Subresource::Status) => definition::object::prepare_status_update(new, old),
+            (Nature::Custom(..), Subresource::Status) => crd::object::prepare_status_update(new, old),
             (Nature::Custom(installed, index), _) => {
-                definition::object::prepare_update(&installed.definition.versions[*index], new, old);
+                crd::object::prepare_update(&installed.definition.versions[*index], new, old);
             }
         }
     }
@@ -114,7 +113,7 @@ impl Resource {
     /// What is wrong with a new object.
     pub(crate) fn validate(&self, object: &Value) -> Vec<FieldError> {
         if self.is_crd() {
-            return definition::validate(object, None);
+            return crd::validate(object, None);
         }
         let mut errors = Vec::new();
         match &self.nature {
@@ -126,7 +125,7 @@ impl Resource {
                 let version = &installed.definition.versions[*index];
                 errors.extend(self.metadata_errors(object));
                 errors.extend(version.schema.validate(object));
-                errors.extend(definition::object::check_scale(version, object, false));
+                errors.extend(crd::object::check_scale(version, object, false));
             }
         }
         errors
@@ -136,8 +135,8 @@ impl Resource {
     pub(crate) fn validate_update(&self, part: Subresource, new: &Value, old: &Value) -> Vec<FieldError> {
         if self.is_crd() {
             return match part {
-                Subresource::Status => definition::validate_status(new, old),
-                _ => definition::validate(new, Some(old)),
+                Subresource::Status => crd::validate_status(new, old),
+                _ => crd::validate(new, Some(old)),
             };
         }
         let mut errors = self.metadata_errors(new);
@@ -170,7 +169,7 @@ impl Resource {
                 } else {
                     version.schema.validate_update(old, new)
                 });
-                errors.extend(definition::object::check_scale(version, new, part == Subresource::Status));
+                errors.extend(crd::object::check_scale(version, new, part == Subresource::Status));
             }
         }
         errors
@@ -231,7 +230,7 @@ impl Resource {
     /// What becomes of an object that is to be deleted.
     pub(crate) fn prepare_delete(&self, object: &mut Value, now: &str) {
         if self.is_crd() {
-            definition::deletion::begin(object, now);
+            crd::deletion::begin(object, now);
         }
         if self.is_core("namespaces") {
             object["status"]["phase"] = "Terminating".into();
@@ -313,19 +312,19 @@ impl Resource {
         let body = &body();
         if let Some((installed, served)) = self.custom_version() {
             let definition = &installed.definition;
-            if let Some(message) = definition::object::refuse(definition, served, object, body) {
+            if let Some(message) = crd::object::refuse(definition, served, object, body) {
                 return Err(Failure::bad_request(message));
             }
-            let errors = definition::object::check_type(definition, served, object);
+            let errors = crd::object::check_type(definition, served, object);
             let subject = Subject { group: &self.group, name: kind };
             return Err(Failure::invalid(subject, meta::name(object), &errors));
         }
         if !object.is_object() && !object.is_null() {
-            let problem = definition::object::not_an_object(object);
+            let problem = crd::object::not_an_object(object);
             let message = format!(
                 "the object provided is unrecognized (must be of type {}): {problem} ({})",
                 self.kind,
-                definition::object::summary(body)
+                crd::object::summary(body)
             );
             return Err(Failure::bad_request(message));
         }
@@ -351,8 +350,16 @@ impl Resource {
         )))
     }
 
+    /// The Go type of its lists, as messages of kube-apiserver name it.
+    pub(crate) fn go_list_type(&self) -> String {
+        match self.builtin_kind() {
+            Some(_) => format!("*{}.{}", self.package(), self.list_kind),
+            None => "*unstructured.UnstructuredList".to_owned(),
+        }
+    }
+
     /// What kube-apiserver calls the package of its kind.
-    pub(crate) fn package(&self) -> &str {
+    fn package(&self) -> &str {
         match self.group.split('.').next() {
             Some("") | None => "core",
             Some("rbac") => "rbac",

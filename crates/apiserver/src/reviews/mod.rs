@@ -6,7 +6,7 @@ mod tokens;
 use serde_json::{Value, json};
 
 use crate::authentication::Identity;
-use crate::dispatch::Call;
+use crate::call::Call;
 use crate::failure::Failure;
 use crate::reply::Reply;
 use crate::request::media::Format;

@@ -16,7 +16,7 @@ pub(super) async fn review(server: &Server, object: &Value) -> Result<Value, Fai
     if token.is_empty() {
         return Err(Failure::bad_request("token is required for TokenReview in authentication"));
     }
-    let own = server.accounts.audiences();
+    let own = server.accounts.tokens.audiences();
     let wanted = spec["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut wanted: Vec<String> = wanted.map(str::to_owned).collect();
     if wanted.is_empty() {
@@ -33,7 +33,7 @@ pub(super) async fn review(server: &Server, object: &Value) -> Result<Value, Fai
             }
         });
     }
-    Ok(match server.account_of(token, &wanted).await {
+    Ok(match server.accounts.of_token(token, &wanted).await {
         Some(Ok((identity, audiences))) => {
             json!({"authenticated": true, "user": user_info(&identity), "audiences": audiences})
         }

@@ -12,12 +12,12 @@ use serde_json::json;
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
 use watchkeeper_storage::{Entry, Error, Event, Revision, Storage, Update, Watch};
 
-use super::frames::{self, Told};
+use super::encode::{self, EventType};
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::render::Form;
 use crate::resource::Resource;
-use crate::server::Stopping;
+use crate::stopping::Stopping;
 
 /// How often a watcher that wants bookmarks gets one.
 const BOOKMARKS: Duration = Duration::from_secs(60);
@@ -222,7 +222,7 @@ impl Watcher {
             let Some(entry) = objects.pop_front() else { break };
             let first = !self.has_told.swap(true, Ordering::Relaxed);
             let Asked { resource, form, .. } = &self.asked;
-            match frames::encode(resource, *form, Told::Added, &entry, entry.modified, first) {
+            match encode::encode(resource, *form, EventType::Added, &entry, entry.modified, first) {
                 Ok(bytes) => batch.extend_from_slice(&bytes),
                 Err(unreadable) => {
                     batch.extend_from_slice(&error(*form, &unreadable.into()));
@@ -327,14 +327,15 @@ impl Watcher {
         } else {
             (matches(event.previous())?, matches(event.entry())?)
         };
-        let told = match (before, after) {
+        let event_type = match (before, after) {
             (false, false) => return Ok(None),
-            (false, true) => Told::Added,
-            (true, true) => Told::Modified,
-            (true, false) => Told::Deleted,
+            (false, true) => EventType::Added,
+            (true, true) => EventType::Modified,
+            (true, false) => EventType::Deleted,
         };
         let first = self.is_first();
-        Ok(Some(resource.frames.of(event).bytes(resource, self.asked.form, told, first)?))
+        let frame = resource.frames.of(event);
+        Ok(Some(encode::encode_frame(&frame, resource, self.asked.form, event_type, first)?))
     }
 
     /// Whether nothing has been told so far. From now on, something has.
@@ -351,7 +352,7 @@ impl Watcher {
         let object = json!({"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata});
         let form = self.asked.form;
         // Every kind that is watched in protobuf has an encoding.
-        frames::frame("BOOKMARK", &form.shape.of_bookmark(object), form.format).unwrap_or_default()
+        encode::frame("BOOKMARK", &form.shape.of_bookmark(object), form.format).unwrap_or_default()
     }
 }
 
@@ -385,7 +386,7 @@ async fn farewell(sleep: &mut Option<Pin<Box<Sleep>>>) {
 
 /// What tells of a failure.
 fn error(form: Form, failure: &Failure) -> Bytes {
-    frames::frame("ERROR", &failure.status(), form.format).unwrap_or_default()
+    encode::frame("ERROR", &failure.status(), form.format).unwrap_or_default()
 }
 
 /// A watch of nothing.

@@ -9,12 +9,12 @@ use watchkeeper_storage::{Commit, Error, Revision};
 use super::operation::{Operation, create};
 use super::request::{Current, Intent, Moment, Outcome, Planned};
 use super::{WriteRequest, Writer, Written, ownership};
-use crate::MAX_REQUEST_BYTES;
 use crate::access::{self, Authorization};
 use crate::budget::LARGE;
-use crate::definition::{self, Names};
+use crate::crd::{self, Names};
 use crate::failure::Failure;
 use crate::meta;
+use crate::request::MAX_REQUEST_BYTES;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::{ObjectRef, Resource};
 
@@ -183,7 +183,7 @@ fn judge_names(resource: &Resource, object: &mut Value, moment: &Moment) {
         custom.filter(|other| other.group == group && other.name != name).map(|other| other.names.clone());
     let others: Vec<Names> = builtin.chain(custom).collect();
     let before = object.clone();
-    if definition::conditions(object, &others, &moment.stamp) {
+    if crd::conditions(object, &others, &moment.stamp) {
         ownership::record_conditions(resource, object, &before, moment);
     }
 }

@@ -5,7 +5,7 @@ use watchkeeper_schema::json::Decoded;
 use watchkeeper_schema::{Error, json, strict_message, unknown_field, yaml};
 
 use super::document_order::in_document_order;
-use crate::definition::object::summary;
+use crate::crd::object::summary;
 use crate::failure::Failure;
 use crate::request::media::BodyFormat;
 use crate::request::write_options::FieldValidation;

@@ -24,6 +24,7 @@
 
 pub(crate) mod admission;
 mod allocate;
+mod certificates;
 mod commit;
 mod current;
 mod decode;

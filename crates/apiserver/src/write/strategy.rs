@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::operation::{Operation, delete};
 use super::request::{Current, Intent, Moment, Planned};
 use super::{Draft, Subresource, WriteRequest, Writer, warnings};
-use crate::certificates;
 use crate::failure::Failure;
 use crate::meta;
+use crate::write::certificates;
 
 impl Writer {
     /// Works out what becomes of the stored object.

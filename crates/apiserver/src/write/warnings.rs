@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::operation::{FOREGROUND, ORPHAN};
-use crate::definition::Definition;
+use crate::crd::Definition;
 use crate::meta;
 use crate::resource::Resource;
 

@@ -9,7 +9,7 @@ use super::admission::Chain;
 use crate::access::Access;
 use crate::budget::Budget;
 use crate::registry::Registrar;
-use crate::server::Stopping;
+use crate::stopping::Stopping;
 use crate::time::Clock;
 
 /// The handles that a [`Writer`] is made of.

@@ -5,8 +5,8 @@ use watchkeeper_schema::managed::{self, FieldPath, FieldSet, ManagedFields, Requ
 use watchkeeper_schema::{FieldError, Path, Shape};
 
 use super::{Patch, based_on, check_target, no_name};
-use crate::definition::ScalePaths;
-use crate::definition::scale::{self, ScaleError};
+use crate::crd::ScalePaths;
+use crate::crd::scale::{self, ScaleError};
 use crate::failure::{Failure, Subject};
 use crate::meta;
 use crate::request::label_selector::LabelSelector;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Admitted, Attributes, Make, Plugin, Scope, Verb, done};
 use crate::access::Access;
-use crate::certificates;
+use crate::write::certificates;
 
 pub(in crate::write::admission) const PLUGIN: (&str, Make) =
     ("CertificateApproval", |access| Box::new(CertificateApproval(Arc::clone(access))));

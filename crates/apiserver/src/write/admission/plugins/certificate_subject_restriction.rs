@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Admitted, Attributes, Make, Plugin, Scope, Verb, done};
 use crate::authentication::MASTERS;
-use crate::certificates;
+use crate::write::certificates;
 
 pub(in crate::write::admission) const PLUGIN: (&str, Make) =
     ("CertificateSubjectRestriction", |_| Box::new(CertificateSubjectRestriction));

@@ -2,7 +2,7 @@
 //! name, in the order of declaration, those that are not set as null.
 
 use super::spec::{Parts, Spec};
-use crate::definition::field::{flag, get, list, optional_text, text};
+use crate::crd::field::{flag, get, list, optional_text, text};
 use serde_json::{Number, Value, json};
 use watchkeeper_go::json as go_json;
 

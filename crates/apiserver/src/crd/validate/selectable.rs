@@ -2,8 +2,8 @@
 
 use super::Kept;
 use super::spec::Spec;
-use crate::definition::canonical::canonical;
-use crate::definition::field::{get, text};
+use crate::crd::canonical::canonical;
+use crate::crd::field::{get, text};
 use serde_json::Value;
 use std::collections::HashSet;
 use watchkeeper_schema::{FieldError, Path};

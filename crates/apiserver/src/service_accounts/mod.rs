@@ -5,7 +5,6 @@
 
 mod authenticator;
 mod document;
-mod issue;
 mod key;
 mod token;
 
@@ -18,6 +17,7 @@ use key::{Signer, Verifier};
 use crate::front::private_file;
 
 pub use authenticator::AccountAuthenticator;
+pub(crate) use authenticator::Accounts;
 
 /// Who issues tokens unless something else is said.
 const ISSUER: &str = "https://kubernetes.default.svc";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::dispatch::Call;
+use crate::call::Call;
 use crate::failure::Failure;
 use crate::request::action::Action;
 use crate::server::Server;

@@ -87,7 +87,7 @@ impl Claims {
 
 impl AccountTokens {
     /// Writes and signs a token; `None` if there is no key to do it with.
-    pub(super) fn sign(&self, mut claims: Value) -> Option<String> {
+    pub(crate) fn sign(&self, mut claims: Value) -> Option<String> {
         let signer = self.signer.as_ref()?;
         claims["iss"] = self.issuer.as_str().into();
         let header = json!({"alg": signer.verifier.algorithm.name(), "kid": signer.verifier.id});

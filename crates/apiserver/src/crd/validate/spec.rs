@@ -1,5 +1,5 @@
-use crate::definition::canonical::canonical;
-use crate::definition::field::{flag, get, list, optional_text, text};
+use crate::crd::canonical::canonical;
+use crate::crd::field::{flag, get, list, optional_text, text};
 use serde_json::Value;
 
 /// A spec as kube-apiserver looks at it: what all versions say alike stands at the top and no longer in the versions.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use watchkeeper_rbac::{Binding, ClusterRole, Policy, Role};
 use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
 
-use super::{Access, GROUP};
+use crate::access::GROUP;
 use crate::following::until_closed;
 use crate::resource::{ROOT, Resource};
 use crate::server::Server;
@@ -27,8 +27,7 @@ pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
     for entry in &page.entries {
         set(server, &mut policy, &entry.key, Some(entry));
     }
-    *server.access.policy.write() = policy;
-    server.access.reached.send_replace(page.revision);
+    server.access.replace(policy, page.revision);
     Ok(page.revision)
 }
 
@@ -45,8 +44,8 @@ async fn follow_once(server: &Server, loaded: Option<Revision>) -> Result<(), Er
     let mut watch = server.storage.watch(&root(), revision).await?;
     while let Some(update) = watch.next().await {
         let Update::Event(event) = update? else { continue };
-        set(server, &mut server.access.policy.write(), event.key(), event.entry().map(|entry| &**entry));
-        server.access.reached.send_replace(event.revision);
+        let entry = event.entry().map(|entry| &**entry);
+        server.access.update(event.revision, |policy| set(server, policy, event.key(), entry));
     }
     Ok(())
 }
@@ -77,17 +76,4 @@ fn read<T>(
     let found =
         server.supervisor.caught(TASK, &entry.key, || resource.read(entry).map(|object| read(&object)))?;
     found.inspect_err(|error| tracing::error!(%error, "a role or binding is not in force")).ok()
-}
-
-impl Access {
-    /// Waits until every role and binding up to a revision is known here.
-    pub(crate) async fn reach(&self, revision: Revision) {
-        // The sender is not dropped while this is borrowed.
-        let _ = self.reached.subscribe().wait_for(|reached| *reached >= revision).await;
-    }
-
-    /// Word of every change from now on.
-    pub(super) fn changes(&self) -> tokio::sync::watch::Receiver<Revision> {
-        self.reached.subscribe()
-    }
 }

@@ -5,45 +5,56 @@ use std::time::SystemTime;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use watchkeeper_rbac::account_user;
+use watchkeeper_storage::Storage;
 
+use super::AccountTokens;
 use super::token::{Claims, LEEWAY, Reference};
 use crate::access::account_groups;
 use crate::authentication::{Authenticator, Identity, Presented};
 use crate::meta;
-use crate::server::Server;
+use crate::registry::Registrar;
+use crate::time::Clock;
 
 /// Recognises the tokens of ServiceAccounts.
 ///
 /// A token is good only as long as its account, and what else it is bound to, exists: that is looked up every time.
-pub struct AccountAuthenticator(Weak<Server>);
+pub struct AccountAuthenticator(Weak<Accounts>);
 
 impl AccountAuthenticator {
-    pub(crate) fn new(server: &Arc<Server>) -> Self {
-        Self(Arc::downgrade(server))
+    pub(crate) fn new(accounts: &Arc<Accounts>) -> Self {
+        Self(Arc::downgrade(accounts))
     }
+}
+
+/// The ServiceAccounts of a server and their tokens.
+pub(crate) struct Accounts {
+    pub(crate) tokens: AccountTokens,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) registrar: Arc<Registrar>,
+    pub(crate) clock: Clock,
 }
 
 impl Authenticator for AccountAuthenticator {
     fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> BoxFuture<'a, Option<Identity>> {
         Box::pin(async move {
             let token = std::str::from_utf8(presented.token?).ok()?;
-            let server = self.0.upgrade()?;
-            let (identity, _) = server.account_of(token, server.accounts.audiences()).await?.ok()?;
+            let accounts = self.0.upgrade()?;
+            let (identity, _) = accounts.of_token(token, accounts.tokens.audiences()).await?.ok()?;
             Some(identity)
         })
     }
 }
 
-impl Server {
+impl Accounts {
     /// Whose token this is, and for which of the wanted audiences. `None` if it is no token of a ServiceAccount; the error
     /// says why one that is is not accepted.
-    pub(crate) async fn account_of(
+    pub(crate) async fn of_token(
         &self,
         token: &str,
         wanted: &[String],
     ) -> Option<Result<(Identity, Vec<String>), String>> {
-        let now = self.options.clock.now();
-        let (claims, audiences) = match self.accounts.verify(token, wanted, now)? {
+        let now = self.clock.now();
+        let (claims, audiences) = match self.tokens.verify(token, wanted, now)? {
             Ok(verified) => verified,
             Err(reason) => return Some(Err(reason)),
         };
@@ -90,7 +101,7 @@ impl Server {
     }
 
     async fn stored(&self, plural: &str, namespace: Option<&str>, name: &str) -> Option<Value> {
-        let resource = self.registry().find("", "v1", plural)?;
+        let resource = self.registrar.current().find("", "v1", plural)?;
         let entry = self.storage.get(&resource.key(namespace, name), None).await.ok()?.entry?;
         resource.read(&entry).ok()
     }

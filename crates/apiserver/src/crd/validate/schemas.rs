@@ -4,7 +4,7 @@ use super::Kept;
 use super::internal;
 use super::spec::{Parts, Spec};
 use super::versions::shown_as;
-use crate::definition::canonical::canonical;
+use crate::crd::canonical::canonical;
 use serde_json::Value;
 use watchkeeper_schema::{FieldError, Path, Schema};
 

@@ -1,18 +1,23 @@
 //! What every cluster begins with: namespaces, roles and bindings, the Service by which programs find the server, the block
 //! of addresses that Services have, since when tokens in Secrets are tracked, and the APIServices of what is built in.
 
+mod api_services;
+mod change;
+mod roles;
+
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde_json::{Value, json};
-use watchkeeper_storage::{Commit, Error as StorageError, Revision};
+use watchkeeper_storage::{Commit, Error as StorageError};
 
-use crate::access::{self, Authorization};
+use change::Change;
+
+use crate::access::Authorization;
 use crate::failure::Failure;
+use crate::meta;
 use crate::resource::Resource;
 use crate::server::{Error, Server};
 use crate::write::{Holdings, Reservation};
-use crate::{api_services, meta};
 
 /// The namespaces that are always there.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -23,32 +28,18 @@ const MANAGER: &str = "watchkeeper";
 /// How often this is tried when another server does the same at the same time.
 const ATTEMPTS: usize = 10;
 
-/// An object that has to be written.
-pub(crate) struct Change {
-    pub(crate) key: String,
-    /// The revision of what is replaced.
-    pub(crate) replaces: Option<Revision>,
-    pub(crate) value: Bytes,
-}
-
-impl Change {
-    fn add_to(self, commit: Commit) -> Commit {
-        let commit = match self.replaces {
-            Some(revision) => commit.unchanged(self.key.as_str(), revision),
-            None => commit.absent(self.key.as_str()),
-        };
-        commit.put(self.key, self.value)
-    }
+/// Creates the objects that are missing and completes those that lack something, in one commit: a first start waits for the disk
+/// once, and no start finds a part of them.
+pub(crate) async fn create(server: &Server) -> Result<(), Error> {
+    server.create_bootstrap_objects().await
 }
 
 impl Server {
-    /// Makes what is missing and mends what lacks something, all of it in one commit: a first start waits for the disk once,
-    /// and no start finds a part of it.
-    pub(crate) async fn create_beginnings(&self) -> Result<(), Error> {
+    async fn create_bootstrap_objects(&self) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
             let mut changes = self.missing_namespaces().await?;
             if self.options.authorization != Authorization::None {
-                changes.extend(access::missing(self).await?);
+                changes.extend(roles::missing(self).await?);
             }
             changes.extend(self.missing_settings().await?);
             changes.extend(api_services::missing(self).await?);

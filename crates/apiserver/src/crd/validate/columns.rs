@@ -1,6 +1,6 @@
 //! `additionalPrinterColumns`.
 
-use crate::definition::field::text;
+use crate::crd::field::text;
 use serde_json::Value;
 use watchkeeper_schema::{FieldError, Path};
 

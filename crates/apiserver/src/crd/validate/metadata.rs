@@ -1,7 +1,7 @@
 //! The metadata of a definition.
 
 use super::labels::dns_subdomain_problems;
-use crate::definition::field::{get, text, texts};
+use crate::crd::field::{get, text, texts};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use watchkeeper_go::quote as quoted;

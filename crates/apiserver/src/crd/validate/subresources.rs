@@ -2,7 +2,7 @@
 
 use super::columns::check_path;
 use super::versions::shown_as;
-use crate::definition::field::{get, optional_text, text};
+use crate::crd::field::{get, optional_text, text};
 use serde_json::Value;
 use watchkeeper_go::json as go_json;
 use watchkeeper_schema::{FieldError, Path};

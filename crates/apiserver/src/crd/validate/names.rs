@@ -2,7 +2,7 @@
 
 use super::joined;
 use super::labels::dns_1035_problems;
-use crate::definition::field::{text, texts};
+use crate::crd::field::{text, texts};
 use serde_json::Value;
 use watchkeeper_schema::{FieldError, Path};
 

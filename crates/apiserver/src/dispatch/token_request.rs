@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use watchkeeper_rbac::account_user;
 use watchkeeper_schema::{FieldError, Path};
 
-use crate::dispatch::Call;
+use crate::call::Call;
 use crate::failure::{Failure, Subject};
 use crate::meta;
 use crate::reply::Reply;
@@ -65,12 +65,12 @@ impl Server {
         let context = &call.context(&options);
         object = self.writer.admit(Verb::Create, place, "token", context, object).await?.object;
         let managed = self.owners(&object, &context.manager);
-        let spec = Spec::read(&object, self.accounts.audiences())?;
+        let spec = Spec::read(&object, self.accounts.tokens.audiences())?;
         let now = self.options.clock.now();
         let bound = self.bound(place, &spec).await?;
-        let claims = spec.claims(place, &account, &bound, now, self.accounts.audiences());
+        let claims = spec.claims(place, &account, &bound, now, self.accounts.tokens.audiences());
         let token =
-            self.accounts.sign(claims).ok_or_else(|| Failure::internal("failed to generate token"))?;
+            self.accounts.tokens.sign(claims).ok_or_else(|| Failure::internal("failed to generate token"))?;
         object = json!({
             "kind": "TokenRequest",
             "apiVersion": VERSION,

@@ -3,9 +3,9 @@
 use super::Kept;
 use super::labels::{dns_1035_problems, dns_subdomain_problems};
 use super::spec::Spec;
-use crate::definition::bundle;
-use crate::definition::field::{get, optional_text, text, texts};
-use crate::definition::url::Url;
+use crate::crd::bundle;
+use crate::crd::field::{get, optional_text, text, texts};
+use crate::crd::url::Url;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 

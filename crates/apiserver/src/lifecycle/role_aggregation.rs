@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use watchkeeper_rbac::{Rule, aggregated};
 
-use super::GROUP;
+use crate::access::GROUP;
 use crate::failure::Failure;
 use crate::resource::ObjectRef;
 use crate::server::Server;
@@ -33,7 +33,7 @@ pub(super) async fn run(server: Arc<Server>) {
 
 /// The sums that have other rules than their parts, with the rules they should have.
 fn outdated(server: &Server) -> Vec<(String, Vec<Rule>)> {
-    let policy = server.access.policy.read();
+    let policy = server.access.policy();
     let roles = policy.cluster_roles();
     let sums = roles.clone().filter_map(|role| Some((role, aggregated(role, roles.clone())?)));
     sums.filter(|(role, rules)| role.rules != *rules)

@@ -2,7 +2,7 @@
 
 use super::names;
 use super::spec::Spec;
-use crate::definition::field::{deep, get, texts};
+use crate::crd::field::{deep, get, texts};
 use serde_json::{Value, json};
 use watchkeeper_schema::{FieldError, Path};
 

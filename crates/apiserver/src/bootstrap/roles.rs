@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use watchkeeper_rbac::bootstrap::Bootstrap;
 use watchkeeper_rbac::{self as rbac, Rule};
 
-use super::GROUP;
-use crate::beginnings::Change;
+use super::change::Change;
+use crate::access::GROUP;
 use crate::meta;
 use crate::server::{Error, Server};
 
@@ -15,7 +15,7 @@ const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 const LABEL: &str = "kubernetes.io/bootstrapping";
 
 /// The roles and bindings that are missing, and those that lack something.
-pub(crate) async fn missing(server: &Server) -> Result<Vec<Change>, Error> {
+pub(super) async fn missing(server: &Server) -> Result<Vec<Change>, Error> {
     let all = Bootstrap::new();
     let roles = all.cluster_roles.iter().map(|role| ("clusterroles", role.value()));
     let local = all.roles.iter().map(|role| ("roles", role.value()));

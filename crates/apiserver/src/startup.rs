@@ -1,0 +1,17 @@
+//! How a server starts.
+
+use std::sync::Arc;
+
+use watchkeeper_storage::Storage;
+
+use crate::server::{Error, Options, Server};
+use crate::{bootstrap, lifecycle};
+
+/// Starts a server: reads CRDs, creates the objects that every cluster has, and reads roles.
+pub(crate) async fn start(storage: Arc<dyn Storage>, options: Options) -> Result<Arc<Server>, Error> {
+    let server = Server::new(storage, options)?;
+    lifecycle::start(&server).await?;
+    bootstrap::create(&server).await?;
+    lifecycle::start_roles(&server).await?;
+    Ok(server)
+}
