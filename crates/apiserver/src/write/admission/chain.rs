@@ -22,6 +22,12 @@ impl Chain {
         Self(enabled.map(|(_, make)| make(access)).take(PluginSet::CAPACITY).collect())
     }
 
+    /// These plug-ins.
+    #[cfg(test)]
+    pub(super) fn of(plugins: Vec<Box<dyn Plugin>>) -> Self {
+        Self(plugins)
+    }
+
     /// Has the plug-ins complete the object of a write, one after the other.
     pub(in crate::write) async fn mutate(
         &self,
@@ -89,7 +95,7 @@ impl Chain {
     }
 
     /// The plug-ins that handle a write: known already, if it is of the object itself.
-    fn handling(&self, scope: &Scope<'_>) -> PluginSet {
+    pub(super) fn handling(&self, scope: &Scope<'_>) -> PluginSet {
         let handling = || {
             let plugins = self.0.iter().enumerate();
             PluginSet::of(plugins.filter(|(_, plugin)| plugin.handles(scope)).map(|(place, _)| place))

@@ -6,6 +6,8 @@
 
 mod chain;
 mod plugins;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
