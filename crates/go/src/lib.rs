@@ -7,7 +7,7 @@
 //! - [`fmt`]: values as `%v` and `%#v` print them;
 //! - [`json`]: values as `encoding/json` writes them, and its words for bytes that are not JSON;
 //! - [`Time`]: moments in RFC 3339, on the one [`calendar`];
-//! - [`duration`]: `1h30m`;
+//! - [`duration`]: durations such as `1h30m`;
 //! - [`address`]: IP addresses and blocks of them, with the leading zeros that Kubernetes tolerates;
 //! - [`base64`].
 //!

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use watchkeeper_schema::managed::{self, FieldPath, FieldSet, ManagedFields, Request, scale as owned};
 use watchkeeper_schema::{FieldError, Path, Shape};
+use watchkeeper_wire::LabelSelector;
 
 use super::update::Next;
 use super::{Manner, Part, Patch, Place, Written};
@@ -10,7 +11,6 @@ use crate::definition::ScalePaths;
 use crate::definition::scale::{self, ScaleError};
 use crate::failure::{Failure, Subject};
 use crate::meta;
-use crate::request::label_selector::LabelSelector;
 use crate::resource::{Nature, Resource};
 use crate::server::Server;
 
