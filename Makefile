@@ -22,8 +22,9 @@ test: setup ## every test that CI runs
 test-real: ## the tests of the framework against the real kube-apiserver and etcd, after `make peers`
 	scripts/test-real
 
-lint: ## formatting, clippy and documentation, warnings denied; licences and advisories where that is possible
+lint: ## formatting, layers, clippy and documentation, warnings denied; licences and advisories where that is possible
 	$(CARGO) fmt --all --check
+	scripts/layers
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --quiet
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --log-level error check bans licenses sources; \

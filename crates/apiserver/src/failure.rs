@@ -1,9 +1,10 @@
 //! What a client is told when something cannot be done.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use watchkeeper_schema::managed::Conflicts;
 use watchkeeper_schema::{FieldError, invalid_message};
 use watchkeeper_storage::Error as StorageError;
+use watchkeeper_wire::{Status, StatusCause, StatusDetails, reason};
 
 use crate::request::rejected::Rejected;
 
@@ -16,26 +17,9 @@ pub(crate) struct Failure {
     pub(crate) code: u16,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
-    details: Option<Box<Details>>,
+    details: Option<Box<StatusDetails>>,
     /// A token to go on with, for lists whose snapshot has been forgotten.
     pub(crate) token: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Details {
-    name: String,
-    group: String,
-    kind: String,
-    uid: String,
-    causes: Vec<Cause>,
-    retry_after: u32,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cause {
-    pub(crate) reason: String,
-    pub(crate) message: String,
-    pub(crate) field: String,
 }
 
 /// What a failure is about: a resource by its group and plural, or a kind by its group and name.
@@ -70,30 +54,31 @@ impl Failure {
     /// Tells the client when to try again.
     #[must_use]
     pub(crate) fn retry_after(mut self, seconds: u32) -> Self {
-        self.details.get_or_insert_default().retry_after = seconds;
+        self.details.get_or_insert_default().retry_after_seconds = seconds.into();
         self
     }
 
     /// Adds what exactly was wrong.
     #[must_use]
     pub(crate) fn cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Self {
-        let cause = Cause { reason: reason.into(), message: message.into(), field: field.into() };
+        let cause = StatusCause { reason: reason.into(), message: message.into(), field: field.into() };
         self.details.get_or_insert_default().causes.push(cause);
         self
     }
 
     pub(crate) fn not_found(resource: Subject<'_>, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{resource} {name:?} not found")).about(resource, name)
+        Self::new(404, reason::NOT_FOUND, format!("{resource} {name:?} not found")).about(resource, name)
     }
 
     /// The path leads to something known, but nothing is served there.
     pub(crate) fn no_such_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource")
+        Self::new(404, reason::NOT_FOUND, "the server could not find the requested resource")
             .about(Subject { group: "", name: "" }, "")
     }
 
     pub(crate) fn already_exists(resource: Subject<'_>, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{resource} {name:?} already exists")).about(resource, name)
+        Self::new(409, reason::ALREADY_EXISTS, format!("{resource} {name:?} already exists"))
+            .about(resource, name)
     }
 
     /// The server picked names, and all of them were taken.
@@ -101,12 +86,12 @@ impl Failure {
         let message = format!(
             "{resource} {name:?} already exists, the server was not able to generate a unique name for the object"
         );
-        Self::new(409, "AlreadyExists", message).about(resource, name).retry_after(1)
+        Self::new(409, reason::ALREADY_EXISTS, message).about(resource, name).retry_after(1)
     }
 
     pub(crate) fn conflict(subject: Subject<'_>, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {subject} {name:?}: {why}");
-        Self::new(409, "Conflict", message).about(subject, name)
+        Self::new(409, reason::CONFLICT, message).about(subject, name)
     }
 
     /// The version sent is not the newest one.
@@ -122,12 +107,12 @@ impl Failure {
             (_, "") => format!("{resource} is forbidden: {why}"),
             _ => format!("{resource} {name:?} is forbidden: {why}"),
         };
-        Self::new(403, "Forbidden", message).about(resource, name)
+        Self::new(403, reason::FORBIDDEN, message).about(resource, name)
     }
 
     pub(crate) fn invalid(kind: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
         let message = invalid_message(kind.group, kind.name, name, errors);
-        errors.iter().fold(Self::new(422, "Invalid", message).about(kind, name), |failure, error| {
+        errors.iter().fold(Self::new(422, reason::INVALID, message).about(kind, name), |failure, error| {
             failure.cause(error.reason.cause(), error.body(), &error.field)
         })
     }
@@ -135,16 +120,16 @@ impl Failure {
     /// A patch that does not fit the object; the text says nothing about it, as in kube-apiserver.
     pub(crate) fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
-        Self::new(422, "Invalid", message).about(Subject { group: "", name: "" }, "")
+        Self::new(422, reason::INVALID, message).about(Subject { group: "", name: "" }, "")
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
-        Self::new(400, "BadRequest", message)
+        Self::new(400, reason::BAD_REQUEST, message)
     }
 
     pub(crate) fn method_not_allowed(resource: Subject<'_>, action: &str) -> Self {
         let message = format!("{action} is not supported on resources of kind {:?}", resource.to_string());
-        Self::new(405, "MethodNotAllowed", message).about(resource, "")
+        Self::new(405, reason::METHOD_NOT_ALLOWED, message).about(resource, "")
     }
 
     /// Something is there already, and on its way out.
@@ -157,11 +142,11 @@ impl Failure {
     /// A method that no path like this has.
     pub(crate) fn unknown_method() -> Self {
         let message = "the server does not allow this method on the requested resource";
-        Self::new(405, "MethodNotAllowed", message).about(Subject { group: "", name: "" }, "")
+        Self::new(405, reason::METHOD_NOT_ALLOWED, message).about(Subject { group: "", name: "" }, "")
     }
 
     pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
-        Self::new(415, "UnsupportedMediaType", message)
+        Self::new(415, reason::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
     /// A patch of a kind that nobody knows; said by another part of kube-apiserver than the rest.
@@ -176,38 +161,38 @@ impl Failure {
             "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf{}",
             if is_list { streams } else { "" }
         );
-        Self::new(406, "NotAcceptable", message).about(Subject { group: "", name: "" }, "")
+        Self::new(406, reason::NOT_ACCEPTABLE, message).about(Subject { group: "", name: "" }, "")
     }
 
     /// Metadata of one object was asked for where there is a list of this Go type.
     pub(crate) fn not_one(kind: &str) -> Self {
         let message =
             format!("you requested PartialObjectMetadata, but the requested object is a list ({kind})");
-        Self::new(406, "NotAcceptable", message)
+        Self::new(406, reason::NOT_ACCEPTABLE, message)
     }
 
     /// Fields that others manage.
     pub(crate) fn apply_conflict(conflicts: &Conflicts) -> Self {
-        let failure = Self::new(409, "Conflict", conflicts.to_string());
+        let failure = Self::new(409, reason::CONFLICT, conflicts.to_string());
         conflicts.causes().into_iter().fold(failure, |failure, cause| {
-            failure.cause("FieldManagerConflict", cause.message, &cause.field)
+            failure.cause(reason::FIELD_MANAGER_CONFLICT, cause.message, &cause.field)
         })
     }
 
     pub(crate) fn too_large(message: &str) -> Self {
-        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {message}"))
+        Self::new(413, reason::REQUEST_ENTITY_TOO_LARGE, format!("Request entity too large: {message}"))
     }
 
     /// The version asked for has been forgotten.
     pub(crate) fn expired(message: impl Into<String>) -> Self {
-        Self::new(410, "Expired", message)
+        Self::new(410, reason::EXPIRED, message)
     }
 
     /// The version asked for has not happened yet, and did not within the time a client is made to wait.
     pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
-        Self::new(504, "Timeout", message).retry_after(1).cause(
-            "ResourceVersionTooLarge",
+        Self::new(504, reason::TIMEOUT, message).retry_after(1).cause(
+            reason::RESOURCE_VERSION_TOO_LARGE,
             "Too large resource version",
             "",
         )
@@ -216,12 +201,13 @@ impl Failure {
     /// The request took longer than it may.
     pub(crate) fn too_slow() -> Self {
         let why = "request did not complete within requested timeout - context deadline exceeded";
-        Self::new(504, "Timeout", format!("Timeout: {why}")).about(Subject { group: "", name: "" }, "")
+        Self::new(504, reason::TIMEOUT, format!("Timeout: {why}")).about(Subject { group: "", name: "" }, "")
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         let message = message.into();
-        Self::new(500, "InternalError", format!("Internal error occurred: {message}")).cause("", message, "")
+        Self::new(500, reason::INTERNAL_ERROR, format!("Internal error occurred: {message}"))
+            .cause("", message, "")
     }
 
     /// An error that kube-apiserver passes on as it is: a code and a message, no reason.
@@ -230,35 +216,23 @@ impl Failure {
     }
 
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
-        Self::new(503, "ServiceUnavailable", message).retry_after(1)
+        Self::new(503, reason::SERVICE_UNAVAILABLE, message).retry_after(1)
     }
 
     /// The `Status` object.
     pub(crate) fn status(&self) -> Value {
-        let mut metadata = Map::new();
-        if let Some(token) = &self.token {
-            metadata.insert("continue".into(), token.as_str().into());
-        }
-        let mut status = json!({
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": metadata,
-            "status": "Failure",
-            "message": self.message,
-            "code": self.code,
-        });
-        if !self.reason.is_empty() {
-            status["reason"] = self.reason.into();
-        }
-        if let Some(details) = &self.details {
-            status["details"] = details.value();
-        }
-        status
+        let status = Status {
+            code: Some(self.code),
+            reason: self.reason.into(),
+            message: self.message.clone(),
+            details: self.details.as_deref().cloned(),
+        };
+        status.to_value(self.token.as_deref())
     }
 
     /// How long the client is asked to wait.
-    pub(crate) fn retry_after_seconds(&self) -> Option<u32> {
-        self.details.as_ref().map(|details| details.retry_after).filter(|seconds| *seconds > 0)
+    pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
+        self.details.as_ref().map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0)
     }
 }
 
@@ -276,38 +250,6 @@ impl From<Rejected> for Failure {
     }
 }
 
-impl Details {
-    fn value(&self) -> Value {
-        let mut fields = Map::new();
-        for (name, text) in
-            [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)]
-        {
-            if !text.is_empty() {
-                fields.insert(name.into(), text.as_str().into());
-            }
-        }
-        if !self.causes.is_empty() {
-            fields.insert("causes".into(), self.causes.iter().map(Cause::value).collect());
-        }
-        if self.retry_after > 0 {
-            fields.insert("retryAfterSeconds".into(), self.retry_after.into());
-        }
-        Value::Object(fields)
-    }
-}
-
-impl Cause {
-    fn value(&self) -> Value {
-        let mut fields = Map::new();
-        for (name, text) in [("reason", &self.reason), ("message", &self.message), ("field", &self.field)] {
-            if !text.is_empty() {
-                fields.insert(name.into(), text.as_str().into());
-            }
-        }
-        Value::Object(fields)
-    }
-}
-
 /// The `Status` of something that went well and has nothing else to show.
 pub(crate) fn success(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
@@ -315,14 +257,14 @@ pub(crate) fn success(code: u16) -> Value {
 
 /// The `Status` of something that is gone for good.
 pub(crate) fn deleted(resource: Subject<'_>, name: &str, uid: &str) -> Value {
-    let details = Details {
+    let details = StatusDetails {
         name: name.into(),
         group: resource.group.into(),
         kind: resource.name.into(),
         uid: uid.into(),
-        ..Details::default()
+        ..StatusDetails::default()
     };
-    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details.value()})
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details.to_value()})
 }
 
 impl From<StorageError> for Failure {

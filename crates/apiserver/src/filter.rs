@@ -6,11 +6,10 @@ use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::Value;
 use watchkeeper_storage::Entry;
+use watchkeeper_wire::{FieldSelector, LabelSelector};
 
 use crate::failure::Failure;
 use crate::record::Record;
-use crate::request::field_selector::FieldSelector;
-use crate::request::label_selector::LabelSelector;
 use crate::request::list_options::ListOptions;
 use crate::resource::Resource;
 

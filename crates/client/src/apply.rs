@@ -6,6 +6,7 @@ use http::Method;
 use serde_json::Value;
 use watchkeeper_core::{Key, Uid};
 use watchkeeper_informer::AnyValue;
+use watchkeeper_wire::Uri;
 
 use crate::applied::{Applied, Fingerprinted};
 use crate::client::Client;
@@ -15,7 +16,6 @@ use crate::exchange::Ask;
 use crate::fields::is_applied;
 use crate::kind::{Kind, KindInfo, Scope, version_in};
 use crate::known::Known;
-use crate::place::Uri;
 use crate::view::{Look, Sight};
 use crate::write::{Answers, Outcome, Written};
 

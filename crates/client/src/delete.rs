@@ -5,6 +5,7 @@ use futures_util::future::BoxFuture;
 use http::Method;
 use serde_json::{Value, json};
 use watchkeeper_core::{Key, Uid, Version};
+use watchkeeper_wire::Uri;
 
 use crate::client::Client;
 use crate::error::Error;
@@ -12,7 +13,6 @@ use crate::exchange::Ask;
 use crate::kind::{Kind, key_of, version_in};
 use crate::known::{Known, is_gone};
 use crate::live::Selection;
-use crate::place::Uri;
 use crate::view::Look;
 use crate::write::Answers;
 

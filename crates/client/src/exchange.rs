@@ -8,19 +8,16 @@ use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
 use kube_client::Client as Transport;
 use kube_client::client::Body;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use watchkeeper_core::text::{bounded, causes};
+use watchkeeper_wire::{Refusal, Status, StatusCause, Uri};
 
 use crate::error::{Cause, Error};
-use crate::place::Uri;
 
 /// How long an answer may take, its body included.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// How large an answer may be.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
-/// No server is taken at its word for longer than this.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
 /// What is asked.
 pub(crate) struct Ask {
@@ -93,71 +90,38 @@ async fn read(response: Response<Body>, object: &str) -> Result<Answer, Failure>
     if parts.status.is_success() {
         return Ok(Answer { code, body });
     }
-    let mut status: Status = serde_json::from_slice(&body).unwrap_or_default();
-    if let Some(seconds) =
-        parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok())
-    {
-        status.details.get_or_insert_default().retry_after_seconds = Some(seconds);
-    }
-    Err(status.failure(code, object))
+    let retry_after =
+        parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    Err(failure(&Status::read(&body).with_retry_after(retry_after), code, object))
 }
 
-/// The fields of a `Status` that decide anything.
-#[derive(Debug, Default, Deserialize)]
-struct Status {
-    reason: Option<String>,
-    message: Option<String>,
-    details: Option<Details>,
+/// What a refusal means for the request.
+fn failure(status: &Status, code: u16, object: &str) -> Failure {
+    let object = object.to_owned();
+    let message = match status.message.as_str() {
+        "" => format!("{code} {}", bounded(&status.reason)),
+        text => bounded(text),
+    };
+    Failure::Refused(match Refusal::of(code, &status.reason) {
+        Refusal::NotFound => Error::NotFound { object },
+        Refusal::AlreadyExists => Error::AlreadyExists { object },
+        Refusal::Conflict => Error::Conflict { object, message },
+        Refusal::Invalid => Error::Invalid { object, message, causes: causes_of(status) },
+        Refusal::Denied => Error::Denied { object, message },
+        Refusal::Throttled => Error::Throttled { object, after: status.retry_after(), message },
+        // The server had begun when it gave up.
+        Refusal::Unavailable => return Failure::Unknown(format!("{code} {message}")),
+        _ => Error::Refused { object, code, message },
+    })
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Details {
-    retry_after_seconds: Option<u64>,
-    causes: Option<Vec<StatusCause>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct StatusCause {
-    reason: Option<String>,
-    message: Option<String>,
-    field: Option<String>,
-}
-
-impl Status {
-    fn failure(self, code: u16, object: &str) -> Failure {
-        let object = object.to_owned();
-        let reason = self.reason.as_deref().unwrap_or_default();
-        let message = match self.message.as_deref() {
-            Some(text) if !text.is_empty() => bounded(text),
-            _ => format!("{code} {}", bounded(reason)),
-        };
-        let after =
-            self.details.as_ref().and_then(|details| details.retry_after_seconds).filter(|&wait| wait > 0);
-        let after = after.map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
-        Failure::Refused(match (code, reason) {
-            (404, _) => Error::NotFound { object },
-            (409, "AlreadyExists") => Error::AlreadyExists { object },
-            (409, _) => Error::Conflict { object, message },
-            (422, _) => Error::Invalid { object, message, causes: self.causes() },
-            (401 | 403, _) => Error::Denied { object, message },
-            (429, _) => Error::Throttled { object, after, message },
-            // The server had begun when it gave up.
-            (500..=599, _) => return Failure::Unknown(format!("{code} {message}")),
-            _ => Error::Refused { object, code, message },
-        })
-    }
-
-    fn causes(self) -> Vec<Cause> {
-        let causes = self.details.and_then(|details| details.causes).unwrap_or_default();
-        let text = |text: Option<String>| bounded(&text.unwrap_or_default());
-        let cause = |cause: StatusCause| Cause {
-            field: text(cause.field),
-            reason: text(cause.reason),
-            message: text(cause.message),
-        };
-        causes.into_iter().map(cause).collect()
-    }
+fn causes_of(status: &Status) -> Vec<Cause> {
+    let cause = |cause: &StatusCause| Cause {
+        field: bounded(&cause.field),
+        reason: bounded(&cause.reason),
+        message: bounded(&cause.message),
+    };
+    status.causes().iter().map(cause).collect()
 }
 
 /// Decodes, or says which field of which object is wrong.

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use watchkeeper_core::{Document, Key, Version};
 use watchkeeper_informer::AnyValue;
+use watchkeeper_wire::Uri;
 
 use crate::client::Client;
 use crate::error::Error;
@@ -11,7 +12,6 @@ use crate::kind::{Kind, typed};
 use crate::known::Known;
 use crate::list::List;
 use crate::overlay::{Held, Note};
-use crate::place::Uri;
 use crate::view::{Look, Sight};
 
 /// How many objects a page of a list has.

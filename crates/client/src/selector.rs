@@ -1,24 +1,12 @@
 //! Label selectors, as the API reads them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+use watchkeeper_wire::LabelSelector;
 
 /// Which labels an object must have.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Selector(Vec<Requirement>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Requirement {
-    label: String,
-    rule: Rule,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Rule {
-    In(BTreeSet<String>),
-    NotIn(BTreeSet<String>),
-    Exists,
-    Absent,
-}
+pub(crate) struct Selector(LabelSelector);
 
 /// A label selector that does not parse.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,95 +21,13 @@ pub struct SelectorError {
 impl Selector {
     /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k`. Nothing at all selects everything.
     pub(crate) fn parse(text: &str) -> Result<Self, SelectorError> {
-        let failed = |problem: String| SelectorError { selector: text.to_owned(), problem };
-        let mut requirements = Vec::new();
-        for part in split(text) {
-            requirements.push(requirement(part.trim()).map_err(failed)?);
-        }
-        Ok(Self(requirements))
+        let parsed = LabelSelector::parse(text);
+        parsed.map(Self).map_err(|problem| SelectorError { selector: text.to_owned(), problem })
     }
 
     pub(crate) fn matches(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
-        self.0.iter().all(|Requirement { label, rule }| {
-            let value = labels.and_then(|labels| labels.get(label));
-            match rule {
-                Rule::In(values) => value.is_some_and(|value| values.contains(value)),
-                Rule::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-                Rule::Exists => value.is_some(),
-                Rule::Absent => value.is_none(),
-            }
-        })
+        self.0.matches_pairs(|key| labels?.get(key).map(String::as_str))
     }
-}
-
-/// The requirements: commas separate, but not within parentheses.
-fn split(text: &str) -> Vec<&str> {
-    if text.trim().is_empty() {
-        return Vec::new();
-    }
-    let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_usize);
-    for (at, char) in text.char_indices() {
-        match char {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    parts
-}
-
-fn requirement(text: &str) -> Result<Requirement, String> {
-    let of = |label: &str, rule| Ok(Requirement { label: name(label)?, rule });
-    let one = |value: &str| Ok::<_, String>(BTreeSet::from([self::value(value)?]));
-    if let Some((label, right)) = text.split_once("!=") {
-        return of(label, Rule::NotIn(one(right)?));
-    }
-    if let Some((label, right)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return of(label, Rule::In(one(right)?));
-    }
-    if let Some(label) = text.strip_prefix('!') {
-        return of(label, Rule::Absent);
-    }
-    let mut words = text.splitn(2, char::is_whitespace);
-    let (label, rest) = (words.next().unwrap_or_default(), words.next().map(str::trim).unwrap_or_default());
-    if rest.is_empty() {
-        return of(label, Rule::Exists);
-    }
-    let (operator, list) = rest.split_at(rest.find('(').ok_or_else(|| format!("no values in {text:?}"))?);
-    let values = values(list)?;
-    match operator.trim() {
-        "in" => of(label, Rule::In(values)),
-        "notin" => of(label, Rule::NotIn(values)),
-        other => Err(format!("unknown operator {other:?}")),
-    }
-}
-
-fn values(list: &str) -> Result<BTreeSet<String>, String> {
-    let inner = list.trim().strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
-    inner.ok_or_else(|| format!("unclosed values {list:?}"))?.split(',').map(value).collect()
-}
-
-fn name(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    let good = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.' | '/');
-    if text.is_empty() || !text.chars().all(good) {
-        return Err(format!("{text:?} is not the name of a label"));
-    }
-    Ok(text.to_owned())
-}
-
-fn value(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    let good = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.');
-    if !text.chars().all(good) {
-        return Err(format!("{text:?} is not the value of a label"));
-    }
-    Ok(text.to_owned())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@ use std::marker::PhantomData;
 use http::Method;
 use serde_json::Value;
 use watchkeeper_core::{Key, Version};
+use watchkeeper_wire::Uri;
 
 use crate::client::Client;
 use crate::error::Error;
@@ -10,7 +11,6 @@ use crate::exchange::{Ask, decode};
 use crate::kind::Kind;
 use crate::known::Known;
 use crate::patch::Patch;
-use crate::place::Uri;
 use crate::write::Answers;
 
 /// A part of an object that has a path of its own: `scale`, `eviction`, `token`. As JSON, since each has a type of its own.

@@ -8,6 +8,7 @@ use http::Method;
 use serde_json::Value;
 use watchkeeper_core::Key;
 use watchkeeper_informer::AnyValue;
+use watchkeeper_wire::Uri;
 
 use crate::client::Client;
 use crate::error::Error;
@@ -15,7 +16,6 @@ use crate::exchange::{Answer, Ask, Failure};
 use crate::kind::{Kind, Scope, owned, typed};
 use crate::known::Known;
 use crate::patch::Patch;
-use crate::place::Uri;
 
 /// How often a change is tried on newer and newer states before the conflict is the caller's.
 pub(crate) const ATTEMPTS: usize = 5;

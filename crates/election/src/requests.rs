@@ -4,6 +4,7 @@ use http::{Method, Request};
 use kube_client::{Client, Error};
 use serde_json::Value;
 use tokio::time::timeout;
+use watchkeeper_wire::{Refusal, ResourcePath, Uri};
 
 use crate::LeaseName;
 use crate::lease::Lease;
@@ -13,19 +14,21 @@ use crate::machine::Answer;
 pub(crate) struct Requests {
     client: Client,
     leases: String,
+    lease: String,
     name: String,
 }
 
 impl Requests {
     pub(crate) fn new(client: Client, name: &LeaseName) -> Self {
-        let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", name.namespace);
-        Self { client, leases, name: name.name.clone() }
+        let leases = ResourcePath::new("coordination.k8s.io", "v1", "leases");
+        let (namespace, name) = (Some(name.namespace.as_str()), name.name.clone());
+        Self { client, leases: leases.collection(namespace), lease: leases.object(namespace, &name), name }
     }
 
     pub(crate) async fn read(&self, patience: Duration) -> Answer {
-        match self.send(Method::GET, &self.path(), None, patience).await {
+        match self.send(Method::GET, &self.lease, None, patience).await {
             Ok(lease) => Answer::Found(Some(Lease::new(lease))),
-            Err(Failure::Status(404, _)) => Answer::Found(None),
+            Err(Failure::Refused(Refusal::NotFound, _)) => Answer::Found(None),
             Err(failure) => failure.into(),
         }
     }
@@ -38,22 +41,20 @@ impl Requests {
     }
 
     pub(crate) async fn replace(&self, lease: Lease, patience: Duration) -> Answer {
-        match self.send(Method::PUT, &self.path(), Some(lease), patience).await {
+        match self.send(Method::PUT, &self.lease, Some(lease), patience).await {
             Ok(lease) => Answer::Written(Lease::new(lease)),
             // It was deleted meanwhile: as good as changed.
-            Err(Failure::Status(404, _)) => Answer::Conflict,
+            Err(Failure::Refused(Refusal::NotFound, _)) => Answer::Conflict,
             Err(failure) => failure.into(),
         }
     }
 
     /// A request for changes of the lease.
     pub(crate) fn watch(&self) -> Option<(Client, Request<Vec<u8>>)> {
-        let uri = format!("{}?watch=true&fieldSelector=metadata.name%3D{}", self.leases, self.name);
-        Some((self.client.clone(), Request::get(uri).body(Vec::new()).ok()?))
-    }
-
-    fn path(&self) -> String {
-        format!("{}/{}", self.leases, self.name)
+        let mut uri = Uri::new(self.leases.as_str());
+        uri.pair("watch", "true");
+        uri.pair("fieldSelector", &format!("metadata.name={}", self.name));
+        Some((self.client.clone(), Request::get(uri.as_str()).body(Vec::new()).ok()?))
     }
 
     async fn send(
@@ -68,7 +69,9 @@ impl Requests {
         let request = request.body(body).map_err(|error| Failure::Other(error.to_string()))?;
         match timeout(patience, self.client.request::<Value>(request)).await {
             Ok(Ok(object)) => Ok(object),
-            Ok(Err(Error::Api(status))) => Err(Failure::Status(status.code, status.message.clone())),
+            Ok(Err(Error::Api(status))) => {
+                Err(Failure::Refused(Refusal::of(status.code, &status.reason), status.message.clone()))
+            }
             Ok(Err(error)) => Err(Failure::Other(error.to_string())),
             Err(_) => Err(Failure::TimedOut(patience)),
         }
@@ -76,7 +79,7 @@ impl Requests {
 }
 
 enum Failure {
-    Status(u16, String),
+    Refused(Refusal, String),
     TimedOut(Duration),
     Other(String),
 }
@@ -84,8 +87,8 @@ enum Failure {
 impl From<Failure> for Answer {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Status(409, _) => Self::Conflict,
-            Failure::Status(_, why) | Failure::Other(why) => Self::Failed { why, timed_out: false },
+            Failure::Refused(Refusal::Conflict | Refusal::AlreadyExists, _) => Self::Conflict,
+            Failure::Refused(_, why) | Failure::Other(why) => Self::Failed { why, timed_out: false },
             Failure::TimedOut(patience) => {
                 Self::Failed { why: format!("no answer within {patience:?}"), timed_out: true }
             }

@@ -6,6 +6,7 @@ use kube_client::{Client, Error};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use watchkeeper_wire::{Refusal, ResourcePath};
 
 use crate::Options;
 use crate::counts::{Counters, count};
@@ -97,7 +98,7 @@ impl Writer {
         let request = request.map_err(|error| Failure::Rejected(0, error.to_string()))?;
         match timeout(PATIENCE, self.client.request_text(request)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(Error::Api(status))) if status.code < 500 && status.code != 429 => {
+            Ok(Err(Error::Api(status))) if !Refusal::of(status.code, &status.reason).is_transient() => {
                 Err(Failure::Rejected(status.code, status.message.clone()))
             }
             Ok(Err(error)) => Err(Failure::Retry(error.to_string())),
@@ -107,7 +108,7 @@ impl Writer {
 }
 
 fn path(object: &Value, named: bool) -> String {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-    let events = format!("/apis/events.k8s.io/v1/namespaces/{}/events", text("namespace"));
-    if named { format!("{events}/{}", text("name")) } else { events }
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let (events, namespace) = (ResourcePath::new("events.k8s.io", "v1", "events"), Some(text("namespace")));
+    if named { events.object(namespace, text("name")) } else { events.collection(namespace) }
 }

@@ -33,15 +33,15 @@ fn version_6(text: &str) -> Option<Ipv6Addr> {
         .split(':')
         .map(|part| match part {
             dotted if dotted.contains('.') => version_4(dotted).map(|address| address.to_string()),
-            long if long.len() > 4 => Some(or_zero(long.trim_start_matches('0').to_owned())),
+            long if long.len() > 4 => Some(or_zero(long.trim_start_matches('0'))),
             part => Some(part.to_owned()),
         })
         .collect();
     parts?.join(":").parse().ok()
 }
 
-fn or_zero(digits: String) -> String {
-    if digits.is_empty() { "0".into() } else { digits }
+fn or_zero(digits: &str) -> String {
+    if digits.is_empty() { "0".into() } else { digits.to_owned() }
 }
 
 /// A number of decimal digits only, whatever its leading zeros.

@@ -4,6 +4,7 @@ use crate::definition::{self, Field, Record, Shape, WhenAbsent};
 use crate::{Error, Kind, alias, decimal};
 use serde_json::{Map, Value};
 use std::fmt::Write;
+use watchkeeper_go::json as go_json;
 use watchkeeper_go::{Time, base64};
 
 /// Of very many unknown fields only the first are told.
@@ -46,7 +47,7 @@ pub(crate) fn coerce_as(definition: &str, object: &mut Value) -> Result<Vec<Stri
         let go_type = Shape::Record(index).go_type();
         return Err(Error::Decode(format!(
             "json: cannot unmarshal {} into Go value of type {go_type}",
-            go_kind(object)
+            go_json::kind(object)
         )));
     };
     reader.record(record, map)?;
@@ -139,7 +140,9 @@ impl Reader {
                 *text = Time::parse_micro(text).map_err(Error::Decode)?.rfc3339_micro();
                 Ok(true)
             }
-            (Shape::Time | Shape::MicroTime, other) => Err(self.misfit(record, go_kind(other), "string")),
+            (Shape::Time | Shape::MicroTime, other) => {
+                Err(self.misfit(record, go_json::kind(other), "string"))
+            }
             (Shape::List(inner), Value::Array(items)) => {
                 for (index, item) in items.iter_mut().enumerate() {
                     let length = self.at.len();
@@ -162,7 +165,7 @@ impl Reader {
                 self.record(definition::record(*index), map)?;
                 Ok(true)
             }
-            (_, other) => wrong(go_kind(other)),
+            (_, other) => wrong(go_json::kind(other)),
         }
     }
 
@@ -246,17 +249,6 @@ fn zero(shape: &Shape) -> Value {
 fn given_number(value: &Value) -> String {
     match value {
         Value::Number(number) => format!("number {number}"),
-        other => go_kind(other).to_owned(),
-    }
-}
-
-fn go_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+        other => go_json::kind(other).to_owned(),
     }
 }

@@ -1,88 +1,37 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use watchkeeper_wire::LabelSelector;
 
-use crate::role::text;
 use crate::{ClusterRole, Rule};
 
 /// Selects roles by their labels.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selector {
-    /// Labels that have to be there with these values.
-    pub labels: BTreeMap<String, String>,
-    expressions: Vec<Expression>,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Expression {
-    key: String,
-    operator: String,
-    values: Vec<String>,
+pub struct Selector {
+    object: Value,
+    selector: LabelSelector,
 }
 
 impl Selector {
     /// Selects what has a label with this value.
     pub fn label(name: &str, value: &str) -> Self {
-        Self { labels: [(name.to_owned(), value.to_owned())].into(), expressions: Vec::new() }
+        Self::read(&json!({"matchLabels": {name: value}}))
     }
 
-    /// Reads a label selector, as objects have it.
+    /// Reads a label selector, as objects have it. One that is not valid selects nothing.
     pub fn read(selector: &Value) -> Self {
-        let labels = selector["matchLabels"].as_object().into_iter().flatten();
-        let expressions = selector["matchExpressions"].as_array().into_iter().flatten();
-        Self {
-            labels: labels.map(|(name, value)| (name.clone(), text(value))).collect(),
-            expressions: expressions.map(Expression::read).collect(),
-        }
+        let read = LabelSelector::from_object(Some(selector)).unwrap_or_else(|_| LabelSelector::nothing());
+        Self { object: selector.clone(), selector: read }
     }
 
     /// The label selector, as objects have it.
     pub fn value(&self) -> Value {
-        let mut object = json!({});
-        if !self.labels.is_empty() {
-            object["matchLabels"] = json!(self.labels);
-        }
-        if !self.expressions.is_empty() {
-            object["matchExpressions"] = self.expressions.iter().map(Expression::value).collect();
-        }
-        object
+        self.object.clone()
     }
 
     /// Whether it selects something with these labels. An empty selector selects everything.
     pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.labels.iter().all(|(name, value)| labels.get(name) == Some(value))
-            && self.expressions.iter().all(|expression| expression.holds(labels))
-    }
-}
-
-impl Expression {
-    fn read(expression: &Value) -> Self {
-        let values = expression["values"].as_array().into_iter().flatten();
-        Self {
-            key: text(&expression["key"]),
-            operator: text(&expression["operator"]),
-            values: values.map(text).collect(),
-        }
-    }
-
-    fn value(&self) -> Value {
-        let mut object = json!({"key": self.key, "operator": self.operator});
-        if !self.values.is_empty() {
-            object["values"] = json!(self.values);
-        }
-        object
-    }
-
-    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
-        let value = labels.get(&self.key);
-        let is_one_of = value.is_some_and(|value| self.values.contains(value));
-        match self.operator.as_str() {
-            "In" => is_one_of,
-            "NotIn" => !is_one_of,
-            "Exists" => value.is_some(),
-            "DoesNotExist" => value.is_none(),
-            _ => false,
-        }
+        self.selector.matches_pairs(|key| labels.get(key).map(String::as_str))
     }
 }
 

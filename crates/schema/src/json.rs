@@ -10,7 +10,7 @@
 //! The size of the bytes is the caller's to limit, and so is what becomes of them: see [`Weight`](crate::Weight).
 
 use crate::Error;
-use crate::path::Trail;
+use crate::trail::Trail;
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 use std::collections::HashSet;

@@ -19,17 +19,16 @@ mod bounded;
 mod check;
 mod default;
 mod error;
-mod field_error;
 mod format;
 pub mod json;
 pub mod managed;
 pub mod metadata;
 pub mod patch;
-mod path;
 mod pattern;
 mod prune;
 mod schema;
 mod shape;
+mod trail;
 mod validate;
 mod weight;
 pub mod yaml;
@@ -40,11 +39,10 @@ mod arbitrary;
 mod properties;
 
 pub use error::Error;
-pub use field_error::{FieldError, Reason, invalid_message};
-pub use path::Path;
 pub use prune::{strict_message, unknown_field};
 pub use schema::{PlacedRule, Rule, Schema};
 pub use shape::Shape;
+pub use watchkeeper_wire::field::{FieldError, Path, Reason, invalid_message};
 pub use weight::{MAX_TREE, Weight};
 
 /// How many cases a property test runs: `normal`, unless `WATCHKEEPER_CASES` says otherwise.

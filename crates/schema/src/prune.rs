@@ -1,11 +1,12 @@
 //! Removing what a schema does not know.
 
 use crate::Error;
+use crate::FieldError;
+use crate::Path;
 use crate::bounded::Bounded;
-use crate::field_error::FieldError;
 use crate::metadata;
-use crate::path::{Path, Trail};
 use crate::schema::{Node, Schema};
+use crate::trail::Trail;
 use serde_json::{Map, Value};
 
 impl Schema {

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use watchkeeper_wire::{Status, StatusDetails};
+
 use crate::Call;
 
 /// What becomes of a request on its way to the server and back.
@@ -96,11 +98,14 @@ impl Outcome {
 /// The `Status` of a request that was turned away.
 pub(crate) fn status(code: u16, reason: &str, message: Option<&str>, call: &Call) -> serde_json::Value {
     let message = message.map_or_else(|| call.forbidden(), str::to_owned);
-    serde_json::json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": message, "reason": reason, "code": code,
-        "details": {"name": call.name, "group": call.group, "kind": call.resource},
-    })
+    let details = StatusDetails {
+        name: call.name.clone(),
+        group: call.group.clone(),
+        kind: call.resource.clone(),
+        ..StatusDetails::default()
+    };
+    let status = Status { code: Some(code), reason: reason.into(), message, details: Some(details) };
+    status.to_value(None)
 }
 
 #[cfg(test)]

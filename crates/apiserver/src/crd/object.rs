@@ -6,6 +6,7 @@ use super::compiled::{Definition, Version};
 use super::field::{fields_mut, get, object_mut, text};
 use super::scale;
 use serde_json::{Map, Value, json};
+use watchkeeper_go::json as go_json;
 use watchkeeper_schema::{FieldError, Path};
 
 /// Prepares an object that is to be created: no status if that has a subresource of its own, generation 1.
@@ -80,12 +81,12 @@ pub(crate) fn refuse(
         Value::Null => &nothing,
         other => {
             let target = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-            return unrecognized(no_kind(format!("{} into Go value of type {target}", json_type(other))));
+            return unrecognized(no_kind(format!("{} into Go value of type {target}", go_json::kind(other))));
         }
     };
     for field in ["apiVersion", "kind"] {
         if let Some(value) = fields.get(field).filter(|value| !value.is_string() && !value.is_null()) {
-            let problem = format!("{} into Go struct field .{field} of type string", json_type(value));
+            let problem = format!("{} into Go struct field .{field} of type string", go_json::kind(value));
             return unrecognized(no_kind(problem));
         }
     }
@@ -108,7 +109,7 @@ pub(crate) fn not_an_object(body: &Value) -> String {
     let target = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
     format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type {target}",
-        json_type(body)
+        go_json::kind(body)
     )
 }
 
@@ -125,17 +126,6 @@ pub(crate) fn summary(body: &str) -> String {
             let hex: Vec<String> = start.iter().map(|byte| format!("{byte:02x}")).collect();
             format!("{}{more}", hex.concat())
         }
-    }
-}
-
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -1,7 +1,7 @@
 use super::rejected::Rejected;
 use serde_json::{Map, Value, json};
 use watchkeeper_go::base64::RAW_URL;
-use watchkeeper_go::json::complaint;
+use watchkeeper_go::json as go_json;
 
 const VERSION: &str = "meta.k8s.io/v1";
 
@@ -71,10 +71,10 @@ fn read_fields(bytes: &[u8]) -> Result<Map<String, Value>, String> {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(other) => {
-            let found = json_type(&other);
+            let found = go_json::kind(&other);
             Err(format!("json: cannot unmarshal {found} into Go value of type storage.continueToken"))
         }
-        Err(error) => Err(complaint(bytes).unwrap_or_else(|| error.to_string())),
+        Err(error) => Err(go_json::complaint(bytes).unwrap_or_else(|| error.to_string())),
     }
 }
 
@@ -88,7 +88,7 @@ fn text_field<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<&'a str,
     match field(fields, name) {
         None => Ok(""),
         Some(Value::String(text)) => Ok(text),
-        Some(other) => Err(mismatch(json_type(other), name, "string")),
+        Some(other) => Err(mismatch(go_json::kind(other), name, "string")),
     }
 }
 
@@ -98,23 +98,12 @@ fn integer_field(fields: &Map<String, Value>, name: &str) -> Result<i64, String>
         Some(Value::Number(number)) => {
             number.as_i64().ok_or_else(|| mismatch(&format!("number {number}"), name, "int64"))
         }
-        Some(other) => Err(mismatch(json_type(other), name, "int64")),
+        Some(other) => Err(mismatch(go_json::kind(other), name, "int64")),
     }
 }
 
 fn mismatch(found: &str, name: &str, go_type: &str) -> String {
     format!("json: cannot unmarshal {found} into Go struct field continueToken.{name} of type {go_type}")
-}
-
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 #[cfg(test)]

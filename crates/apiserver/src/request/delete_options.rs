@@ -2,6 +2,7 @@ use super::query::Query;
 use super::rejected::Rejected;
 use super::write_options::read_dry_run;
 use serde_json::{Map, Value};
+use watchkeeper_go::json as go_json;
 use watchkeeper_go::quote;
 use watchkeeper_schema::{FieldError, Path};
 
@@ -70,7 +71,7 @@ impl Unchecked {
 
     fn from_body(body: &Value) -> Result<Self, String> {
         let Value::Object(body) = body else {
-            let found = json_type(body);
+            let found = go_json::kind(body);
             return Err(format!(
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
             ));
@@ -176,7 +177,7 @@ fn text(value: Option<&Value>, field: &str, go_type: &str) -> Result<Option<Stri
 }
 
 fn mismatch(value: &Value, field: &str, go_type: &str) -> String {
-    let found = json_type(value);
+    let found = go_json::kind(value);
     format!("json: cannot unmarshal {found} into Go struct field {field} of type {go_type}")
 }
 
@@ -187,17 +188,6 @@ fn mismatch_number(value: &Value, field: &str, go_type: &str) -> String {
             format!("json: cannot unmarshal number {number} into Go struct field {field} of type {go_type}")
         }
         other => mismatch(other, field, go_type),
-    }
-}
-
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -1,9 +1,8 @@
 use super::continue_token::Token;
-use super::field_selector::FieldSelector;
-use super::label_selector::LabelSelector;
 use super::query::Query;
 use super::rejected::Rejected;
 use watchkeeper_schema::{FieldError, Path};
+use watchkeeper_wire::{FieldSelector, LabelSelector};
 
 /// What a list, a watch or the deletion of a collection is asked to take, from its query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

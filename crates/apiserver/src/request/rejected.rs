@@ -1,4 +1,5 @@
 use watchkeeper_schema::{FieldError, invalid_message};
+use watchkeeper_wire::reason;
 
 /// The group of the kinds that options belong to.
 const GROUP: &str = "meta.k8s.io";
@@ -45,11 +46,11 @@ impl Rejected {
     /// The `reason` of the `Status`.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
-            Self::BadRequest(_) => "BadRequest",
-            Self::NotAcceptable(_) => "NotAcceptable",
-            Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
-            Self::Invalid { .. } => "Invalid",
-            Self::Internal(_) => "InternalError",
+            Self::BadRequest(_) => reason::BAD_REQUEST,
+            Self::NotAcceptable(_) => reason::NOT_ACCEPTABLE,
+            Self::UnsupportedMediaType(_) => reason::UNSUPPORTED_MEDIA_TYPE,
+            Self::Invalid { .. } => reason::INVALID,
+            Self::Internal(_) => reason::INTERNAL_ERROR,
         }
     }
 

@@ -4,6 +4,7 @@ use futures_util::future::join_all;
 use kube_client::Client;
 use kube_core::discovery::ApiResource;
 use serde::Deserialize;
+use watchkeeper_wire::{ResourcePath, Uri};
 
 use super::catalogue;
 use super::target::Target;
@@ -41,9 +42,7 @@ pub(super) async fn total(client: &Client, paths: Vec<String>) -> Option<usize> 
 /// Where one object of a target's is listed, and how many more there are.
 pub(super) fn path(target: &Target) -> String {
     let ApiResource { group, version, plural, .. } = &target.kind.resource;
-    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-    match &target.namespace {
-        Some(namespace) => format!("{root}/namespaces/{namespace}/{plural}?limit=1"),
-        None => format!("{root}/{plural}?limit=1"),
-    }
+    let mut uri = Uri::new(ResourcePath::new(group, version, plural).collection(target.namespace.as_deref()));
+    uri.pair("limit", "1");
+    uri.as_str().to_owned()
 }

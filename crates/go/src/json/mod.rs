@@ -22,6 +22,18 @@ pub fn encode(value: &Value) -> String {
     out
 }
 
+/// The kind of a value, as the errors of `json.Unmarshal` call it.
+pub fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 fn write(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("null"),

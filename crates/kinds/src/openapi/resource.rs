@@ -37,11 +37,7 @@ pub(super) fn resources(custom: &[CustomKind<'_>]) -> Vec<Resource> {
 impl Resource {
     /// `/api/v1`, `/apis/apps/v1`.
     pub(super) fn root(&self) -> String {
-        if self.group.is_empty() {
-            format!("/api/{}", self.version)
-        } else {
-            format!("/apis/{}/{}", self.group, self.version)
-        }
+        watchkeeper_wire::ResourcePath::version(&self.group, &self.version)
     }
 
     pub(super) fn gvk(&self) -> Value {

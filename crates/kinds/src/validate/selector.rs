@@ -4,6 +4,7 @@ use super::field::{Errors, Field};
 use serde_json::Value;
 use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::{label_key_problems, label_value_problems};
+use watchkeeper_wire::LabelSelector;
 
 /// The rules of a label selector.
 pub(super) fn selector(selector: &Field<'_>, errors: &mut Errors) {
@@ -46,22 +47,5 @@ pub(super) fn is_empty(selector: &Value) -> bool {
 /// Whether a selector selects what has these labels; one that selects nothing in particular selects everything, none at
 /// all selects nothing.
 pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
-    let label = |key: &str| labels.get(key).and_then(Value::as_str);
-    let wanted = selector["matchLabels"].as_object().into_iter().flatten();
-    let requirements = selector["matchExpressions"].as_array().into_iter().flatten();
-    selector.is_object()
-        && wanted.into_iter().all(|(key, value)| label(key) == value.as_str())
-        && requirements.into_iter().all(|requirement| {
-            let found = label(requirement["key"].as_str().unwrap_or_default());
-            let is_among = || {
-                requirement["values"].as_array().into_iter().flatten().any(|value| value.as_str() == found)
-            };
-            match requirement["operator"].as_str() {
-                Some("In") => found.is_some() && is_among(),
-                Some("NotIn") => found.is_none() || !is_among(),
-                Some("Exists") => found.is_some(),
-                Some("DoesNotExist") => found.is_none(),
-                _ => false,
-            }
-        })
+    LabelSelector::from_object(Some(selector)).is_ok_and(|selector| selector.matches(labels.as_object()))
 }

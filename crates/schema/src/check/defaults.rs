@@ -1,10 +1,11 @@
 //! Defaults must be good values themselves: pruned, and valid where they stand.
 
+use crate::FieldError;
+use crate::Path;
 use crate::bounded::Bounded;
-use crate::field_error::{self, FieldError};
-use crate::path::{Path, Trail};
 use crate::prune;
 use crate::schema::Node;
+use crate::trail::Trail;
 use crate::validate;
 use serde_json::{Map, Value};
 
@@ -77,7 +78,7 @@ fn in_metadata(this: &Node, default: &Value, way: &Trail<'_>, at: &Path) -> Vec<
     object.entry("kind").or_insert_with(|| "Validation".into());
     let problem = match prune::coerce_type_and_metadata(&mut object, &Path::root(), &mut Bounded::new()) {
         Err(error) => Some(error.to_string()),
-        Ok(()) => field_error::aggregate(&validate::validate_type_and_metadata(&object)),
+        Ok(()) => watchkeeper_wire::field::aggregate(&validate::validate_type_and_metadata(&object)),
     };
     match problem {
         Some(problem) => {

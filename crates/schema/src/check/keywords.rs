@@ -1,9 +1,9 @@
 //! Keywords that Kubernetes does not support, or only in some places.
 
 use super::{lists, rules};
+use crate::FieldError;
+use crate::Path;
 use crate::bounded::Bounded;
-use crate::field_error::FieldError;
-use crate::path::Path;
 use crate::schema::{Additional, Node};
 
 /// What is known about the way down to a node.

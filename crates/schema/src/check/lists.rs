@@ -1,8 +1,8 @@
 //! Lists and maps with a topology: `x-kubernetes-list-type`, `-list-map-keys`, `-map-type`.
 
+use crate::FieldError;
+use crate::Path;
 use crate::bounded::Bounded;
-use crate::field_error::FieldError;
-use crate::path::Path;
 use crate::schema::{Node, Type};
 use serde_json::Value;
 use std::collections::HashSet;

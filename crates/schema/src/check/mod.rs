@@ -6,8 +6,8 @@ mod lists;
 mod rules;
 mod structural;
 
-use crate::field_error::FieldError;
-use crate::path::Path;
+use crate::FieldError;
+use crate::Path;
 use crate::schema::{Node, Schema, Type};
 
 impl Schema {

@@ -1,8 +1,8 @@
 //! The form of `x-kubernetes-validations`; what the expressions say is not looked at.
 
+use crate::FieldError;
+use crate::Path;
 use crate::bounded::Bounded;
-use crate::field_error::FieldError;
-use crate::path::Path;
 use crate::schema::{Node, Rule};
 
 pub(super) fn check(node: &Node, at: &Path, errors: &mut Bounded<FieldError>) {

@@ -1,8 +1,8 @@
 //! A schema is structural if what a value looks like can be told without looking at `allOf`, `anyOf`, `oneOf` and `not`.
 
+use crate::FieldError;
+use crate::Path;
 use crate::bounded::Bounded;
-use crate::field_error::FieldError;
-use crate::path::Path;
 use crate::schema::{Additional, Checks, Node, Properties, Type};
 
 /// Where a node stands, for the words of its errors.

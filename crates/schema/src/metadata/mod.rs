@@ -1,17 +1,16 @@
 //! The `metadata` every object has, at the root and in embedded objects.
 
-mod names;
 mod rules;
 mod shape;
 
-pub use names::{
+pub use rules::validate;
+pub use watchkeeper_wire::names::{
     dns_1035_label_problems, dns_label_problems, dns_subdomain_problems, label_key_problems,
     label_value_problems,
 };
-pub use rules::validate;
 
 use crate::Error;
-use crate::path::Path;
+use crate::Path;
 use serde_json::Value;
 
 pub(crate) use rules::check;

@@ -1,10 +1,10 @@
 //! What metadata may hold.
 
-use super::names::{dns_label_problems, label_key_problems, label_value_problems};
+use crate::FieldError;
+use crate::Path;
 use crate::bounded::Bounded;
-use crate::field_error::FieldError;
-use crate::path::Path;
 use serde_json::{Map, Value};
+use watchkeeper_wire::names::{dns_label_problems, label_key_problems, label_value_problems};
 
 /// The bytes of keys and values that annotations may hold together.
 const MAX_ANNOTATIONS: i64 = 256 * 1024;

@@ -1,7 +1,7 @@
 //! The fields of `metadata` and their types.
 
 use super::Coerced;
-use crate::path::Trail;
+use crate::trail::Trail;
 use serde_json::{Map, Value};
 use watchkeeper_go as go;
 
@@ -97,7 +97,7 @@ pub(crate) fn coerce(metadata: &Value) -> Result<Coerced, String> {
         Value::Object(fields) => fields,
         Value::Null => &Map::new(),
         other => {
-            let kind = go_kind(other);
+            let kind = go::json::kind(other);
             return Err(format!("json: cannot unmarshal {kind} into Go value of type v1.ObjectMeta"));
         }
     };
@@ -158,13 +158,13 @@ impl Place<'_> {
                 return go::Time::parse(text).map(|time| Some(time.rfc3339().into()));
             }
             (Shape::Time, other) => {
-                let kind = go_kind(other);
+                let kind = go::json::kind(other);
                 return Err(format!("json: cannot unmarshal {kind} into Go value of type string"));
             }
             (Shape::TextMap, Value::Object(entries)) => return self.text_map(entries),
             (Shape::Texts, Value::Array(items)) => return self.texts(items),
             (Shape::Records(record), Value::Array(items)) => return self.records(record, items, unknown),
-            (shape, other) => return Err(self.mismatch(go_kind(other), &go_type(shape))),
+            (shape, other) => return Err(self.mismatch(go::json::kind(other), &go_type(shape))),
         };
         Ok(kept.then(|| value.clone()))
     }
@@ -184,7 +184,7 @@ impl Place<'_> {
         match value {
             Value::Null => Ok("".into()),
             Value::String(_) => Ok(value.clone()),
-            other => Err(self.mismatch(go_kind(other), "string")),
+            other => Err(self.mismatch(go::json::kind(other), "string")),
         }
     }
 
@@ -199,7 +199,7 @@ impl Place<'_> {
             let fields = match item {
                 Value::Object(fields) => fields,
                 Value::Null => &Map::new(),
-                other => return Err(self.mismatch(go_kind(other), &format!("v1.{}", shape.name))),
+                other => return Err(self.mismatch(go::json::kind(other), &format!("v1.{}", shape.name))),
             };
             let at = Trail::Item(self.at, index);
             out.push(record(shape, fields, &at, &format!("{}.", self.stack), unknown)?);
@@ -222,17 +222,6 @@ fn go_type(shape: Shape) -> String {
         Shape::Texts => "[]string".into(),
         Shape::Records(record) => format!("[]v1.{}", record.name),
         Shape::Time | Shape::Anything => "string".into(),
-    }
-}
-
-fn go_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

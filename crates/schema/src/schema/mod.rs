@@ -7,7 +7,7 @@ pub(crate) use node::{Additional, Checks, Node, Properties, Type};
 pub use node::{PlacedRule, Rule};
 
 use crate::Error;
-use crate::path::Path;
+use crate::Path;
 use serde_json::Value;
 
 /// The schema of one version of a custom resource: `openAPIV3Schema`, read once and used for every object.

@@ -1,5 +1,5 @@
+use crate::Path;
 use crate::format::Format;
-use crate::path::Path;
 use crate::pattern::Pattern;
 use serde_json::Value;
 

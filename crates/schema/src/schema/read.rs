@@ -1,7 +1,7 @@
 use super::node::{Additional, Checks, Keywords, Node, Properties, Rule, Type};
 use crate::Error;
+use crate::Path;
 use crate::format::Format;
-use crate::path::Path;
 use crate::pattern::{Pattern, Patterns};
 use crate::prune;
 use serde_json::{Map, Value};

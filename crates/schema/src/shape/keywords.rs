@@ -1,6 +1,6 @@
 use super::Patch;
 use crate::Error;
-use crate::path::Trail;
+use crate::trail::Trail;
 use serde_json::{Map as Fields, Value};
 
 /// What the keywords of a list say about its elements.

@@ -2,7 +2,7 @@ use super::keywords::{Elements, keys, map_type, map_type_of, patch, reference, t
 use super::metadata::{metadata, scalar};
 use super::{ATOMIC, DEDUCED, Field, Identity, Key, List, Map, Patch, Scalar, Shape, Type, TypeId};
 use crate::Error;
-use crate::path::Trail;
+use crate::trail::Trail;
 use serde_json::{Map as Fields, Value};
 use std::collections::HashMap;
 

@@ -2,8 +2,8 @@
 
 use super::walk::Walk;
 use crate::FieldError;
-use crate::path::Trail;
 use crate::schema::Node;
+use crate::trail::Trail;
 use serde_json::Value;
 use watchkeeper_go as go;
 

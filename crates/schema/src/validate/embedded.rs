@@ -1,9 +1,9 @@
 //! Objects inside of objects: `x-kubernetes-embedded-resource`.
 
+use crate::FieldError;
+use crate::Path;
 use crate::bounded::Bounded;
-use crate::field_error::FieldError;
 use crate::metadata;
-use crate::path::Path;
 use crate::schema::Node;
 use serde_json::{Map, Value};
 

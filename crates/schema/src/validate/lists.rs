@@ -1,9 +1,10 @@
 //! Lists that are sets, and lists that are maps by keys, have no duplicates.
 
+use crate::FieldError;
+use crate::Path;
 use crate::bounded::Bounded;
-use crate::field_error::FieldError;
-use crate::path::{Path, Trail};
 use crate::schema::Node;
+use crate::trail::Trail;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use watchkeeper_go as go;

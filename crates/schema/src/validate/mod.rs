@@ -8,10 +8,11 @@ mod old;
 mod type_name;
 mod walk;
 
+use crate::FieldError;
+use crate::Path;
 use crate::bounded::Bounded;
-use crate::field_error::FieldError;
-use crate::path::{Path, Trail};
 use crate::schema::{Node, Schema};
+use crate::trail::Trail;
 use old::Old;
 use serde_json::{Map, Value};
 use walk::Walk;

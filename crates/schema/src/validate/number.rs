@@ -1,9 +1,9 @@
 //! Numbers against their limits, with Go's types: an integer is compared as an integer, and limits are floats.
 
 use super::walk::place;
-use crate::field_error::FieldError;
+use crate::FieldError;
+use crate::Path;
 use crate::format::Format;
-use crate::path::Path;
 use crate::schema::{Node, Type};
 use serde_json::{Number, Value};
 use watchkeeper_go as go;

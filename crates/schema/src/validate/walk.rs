@@ -1,11 +1,12 @@
 use super::number;
 use super::old::Old;
 use super::type_name::type_name;
+use crate::FieldError;
+use crate::Path;
 use crate::bounded::Bounded;
-use crate::field_error::FieldError;
 use crate::format::Format;
-use crate::path::{Path, Trail};
 use crate::schema::{Additional, Node, Type};
+use crate::trail::Trail;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use watchkeeper_go as go;

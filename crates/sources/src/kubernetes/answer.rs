@@ -11,8 +11,9 @@ use kube_client::client::Body;
 use tokio::time::{Instant, timeout, timeout_at};
 use watchkeeper_core::Error;
 use watchkeeper_core::text::{bounded, causes};
+use watchkeeper_wire::Status;
 
-use super::status::Status;
+use super::status;
 
 /// How long the headers of an answer may take.
 const HEADERS_WITHIN: Duration = Duration::from_secs(60);
@@ -89,8 +90,8 @@ impl Answer {
     }
 
     /// The error of a server that says so within the body.
-    pub(super) fn refused(&self, status: Status) -> Error {
-        status.into_error(&self.request)
+    pub(super) fn refused(&self, status: &Status) -> Error {
+        status::error(status, &self.request)
     }
 }
 
@@ -100,7 +101,7 @@ async fn refusal(response: Response<Body>, request: &str) -> Error {
     let retry_after =
         response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let body = timeout(REFUSAL_WITHIN, beginning(response.into_body())).await.unwrap_or_default();
-    Status::read(&body).with_code(code).with_retry_after(retry_after).into_error(request)
+    status::error(&Status::read(&body).with_code(code).with_retry_after(retry_after), request)
 }
 
 /// The body, or as much of it as is read before it breaks or grows too long.

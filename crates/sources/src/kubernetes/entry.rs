@@ -3,10 +3,10 @@
 use watchkeeper_core::json::{Cursor, SyntaxError, Text};
 use watchkeeper_core::text::bounded;
 use watchkeeper_core::{Document, Reason, Rejection, Unreadable, Version};
+use watchkeeper_wire::Status;
 
 use super::frames::Line;
 use super::kinds::{self, Kinds};
-use super::status::Status;
 
 /// The annotation of the bookmark that ends the initial entries of a streamed list.
 const INITIAL_EVENTS_END: &[u8] = b"k8s.io/initial-events-end";

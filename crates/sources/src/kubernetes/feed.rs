@@ -209,7 +209,7 @@ fn log(watch: &Watch, entry: Entry) -> Result<Event, Error> {
         Entry::Delete(document) => Event::Delete { position: position(&document.header.version), document },
         Entry::Bookmark { version, .. } => Event::Position(version),
         Entry::Rejected(rejection) => Event::Rejected(rejection),
-        Entry::Failed(status) => return Err(watch.answer().refused(status)),
+        Entry::Failed(status) => return Err(watch.answer().refused(&status)),
     })
 }
 

@@ -80,7 +80,7 @@ impl Initial {
             Entry::Bookmark { complete: false, .. } => {
                 Told::Useless("a bookmark that does not end the initial entries")
             }
-            Entry::Failed(status) => Told::Failed(self.watch.answer().refused(status)),
+            Entry::Failed(status) => Told::Failed(self.watch.answer().refused(&status)),
             // Before the end nothing is a position to go on from.
             Entry::Rejected(rejection) => {
                 let rejection = Rejection { position: None, ..rejection };

@@ -21,6 +21,7 @@ use kube_client::{Client, Config};
 use kube_core::Resource;
 use kube_core::discovery::ApiResource;
 use watchkeeper_core::{Capabilities, Feed, Follow, Order, Source, Start};
+use watchkeeper_wire::ResourcePath;
 
 use request::Target;
 use settings::Settings;
@@ -83,14 +84,9 @@ impl Kubernetes {
     /// All objects of a kind that is known at run time only.
     pub fn resource(client: Client, resource: &ApiResource) -> Self {
         let ApiResource { group, version, api_version, kind, plural } = resource;
-        let (root, name) = if group.is_empty() {
-            (format!("/api/{version}"), plural.clone())
-        } else {
-            (format!("/apis/{group}/{version}"), format!("{plural}.{group}"))
-        };
+        let name = if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") };
         let target = Target {
-            root,
-            plural: plural.clone(),
+            resource: ResourcePath::new(group, version, plural),
             namespace: None,
             labels: None,
             fields: None,

@@ -1,11 +1,10 @@
 //! What is asked of the server, as URIs. Nothing is sent from here.
 
-use std::fmt::Write as _;
-
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http::{HeaderValue, Request};
 use kube_client::client::Body;
 use watchkeeper_core::{Error, Freshness, Version};
+use watchkeeper_wire::{ResourcePath, Uri};
 
 const JSON: &str = "application/json";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json";
@@ -15,9 +14,7 @@ const METADATA_LIST: &str =
 /// Which objects: a kind, in one namespace or in all, narrowed by selectors.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
-    /// `/api/v1` or `/apis/<group>/<version>`.
-    pub(super) root: String,
-    pub(super) plural: String,
+    pub(super) resource: ResourcePath,
     pub(super) namespace: Option<String>,
     pub(super) labels: Option<String>,
     pub(super) fields: Option<String>,
@@ -35,14 +32,7 @@ pub(super) enum PageStart {
 
 impl Target {
     pub(super) fn path(&self) -> String {
-        let mut path = self.root.clone();
-        if let Some(namespace) = &self.namespace {
-            path.push_str("/namespaces/");
-            encode(namespace, &mut path);
-        }
-        path.push('/');
-        encode(&self.plural, &mut path);
-        path
+        self.resource.collection(self.namespace.as_deref())
     }
 
     /// One page of a list; all of it if there is no limit.
@@ -88,8 +78,8 @@ impl Target {
         self.watching(query)
     }
 
-    fn selection(&self) -> Query {
-        let mut query = Query(format!("{}?", self.path()));
+    fn selection(&self) -> Uri {
+        let mut query = Uri::new(self.path());
         if let Some(labels) = &self.labels {
             query.pair("labelSelector", labels);
         }
@@ -99,7 +89,7 @@ impl Target {
         query
     }
 
-    fn following(&self, timeout_seconds: u64) -> Query {
+    fn following(&self, timeout_seconds: u64) -> Uri {
         let mut query = self.selection();
         query.pair("watch", "1");
         query.pair("allowWatchBookmarks", "true");
@@ -107,7 +97,7 @@ impl Target {
         query
     }
 
-    fn watching(&self, query: Query) -> Result<Request<Body>, Error> {
+    fn watching(&self, query: Uri) -> Result<Request<Body>, Error> {
         let mut request = self.request(query, if self.metadata_only { METADATA } else { JSON })?;
         // Compression holds entries back until a block is full, and newer servers start a new gzip member for each
         // flush, which the client's decoder takes as the end.
@@ -115,8 +105,8 @@ impl Target {
         Ok(request)
     }
 
-    fn request(&self, Query(uri): Query, accept: &'static str) -> Result<Request<Body>, Error> {
-        Request::get(uri.trim_end_matches('?'))
+    fn request(&self, uri: Uri, accept: &'static str) -> Result<Request<Body>, Error> {
+        Request::get(uri.as_str())
             .header(ACCEPT, accept)
             .body(Body::empty())
             .map_err(|error| Error::Fatal(format!("{} does not make a request: {error}", self.path())))
@@ -133,38 +123,13 @@ fn resource_version(freshness: &Freshness) -> Option<String> {
     }
 }
 
-struct Query(String);
-
-impl Query {
-    fn pair(&mut self, name: &str, value: &str) {
-        if !self.0.ends_with('?') {
-            self.0.push('&');
-        }
-        self.0.push_str(name);
-        self.0.push('=');
-        encode(value, &mut self.0);
-    }
-}
-
-/// Percent-encodes everything that RFC 3986 does not let stand anywhere.
-fn encode(text: &str, into: &mut String) {
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => into.push(byte as char),
-            // Writing to a string does not fail.
-            _ => drop(write!(into, "%{byte:02X}")),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn pods() -> Target {
         Target {
-            root: "/api/v1".into(),
-            plural: "pods".into(),
+            resource: ResourcePath::new("", "v1", "pods"),
             namespace: None,
             labels: None,
             fields: None,

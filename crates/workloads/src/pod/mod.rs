@@ -12,6 +12,7 @@ use serde_json::json;
 use watchkeeper_client::{Client, Error as Failure, key_of};
 use watchkeeper_events::Event;
 use watchkeeper_runtime::{Action, Context, Controller, Reconciler, Result};
+use watchkeeper_wire::{Refusal, ResourcePath, Uri};
 
 pub(crate) use addresses::Addresses;
 
@@ -109,17 +110,24 @@ async fn bind(pod: &Pod, client: &Client) -> Result<(), Failure> {
         "metadata": {"namespace": namespace, "name": name, "uid": pod.metadata.uid},
         "target": {"apiVersion": "v1", "kind": "Node", "name": NODE},
     });
-    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding?fieldManager={SCHEDULER}");
-    let request = http::Request::post(path)
+    let pods = ResourcePath::new("", "v1", "pods");
+    let mut uri = Uri::new(pods.subresource(Some(namespace), name, "binding"));
+    uri.pair("fieldManager", SCHEDULER);
+    let request = http::Request::post(uri.as_str())
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(binding.to_string().into_bytes())
         .map_err(|error| unavailable(error.to_string()))?;
     match client.transport().request::<serde_json::Value>(request).await {
         Ok(_) => Ok(()),
         // Somebody was faster, or it is gone: its next change tells.
-        Err(kube_client::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        Err(kube_client::Error::Api(status)) if is_moot(Refusal::of(status.code, &status.reason)) => Ok(()),
         Err(error) => Err(unavailable(error.to_string())),
     }
+}
+
+/// Whether a refusal says that the pod is gone or has a node already.
+fn is_moot(refusal: Refusal) -> bool {
+    matches!(refusal, Refusal::NotFound | Refusal::Conflict | Refusal::AlreadyExists)
 }
 
 /// The events of a step, as scheduler and kubelet record them.

@@ -3,13 +3,13 @@
 use serde_json::Value;
 use watchkeeper_schema::managed::{self, FieldPath, FieldSet, ManagedFields, Request, scale as owned};
 use watchkeeper_schema::{FieldError, Path, Shape};
+use watchkeeper_wire::LabelSelector;
 
 use super::{Patch, based_on, check_target, no_name};
 use crate::crd::ScalePaths;
 use crate::crd::scale::{self, ScaleError};
 use crate::failure::{Failure, Subject};
 use crate::meta;
-use crate::request::label_selector::LabelSelector;
 use crate::resource::{Nature, ObjectRef, Resource};
 use crate::write::WriteRequest;
 use crate::write::request::{Current, Draft, Moment};

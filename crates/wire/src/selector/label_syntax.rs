@@ -3,10 +3,10 @@
 //! A zero byte ends the word it follows, and ends the selector where a word would begin: so it is in Go, whose scanner
 //! takes it for the end of its input.
 
-use super::label_selector::{Operator, Requirement};
+use super::label::{Operator, Requirement};
+use crate::field::{FieldError, Path};
+use crate::names::label_key_problems;
 use std::collections::BTreeSet;
-use watchkeeper_schema::metadata::label_key_problems;
-use watchkeeper_schema::{FieldError, Path};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {

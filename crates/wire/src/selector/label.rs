@@ -1,24 +1,22 @@
 use super::label_syntax;
-#[cfg(test)]
-use serde_json::Map;
-use serde_json::Value;
+use crate::field::{FieldError, Path};
+use crate::names::{label_key_problems, label_value_problems};
+use serde_json::{Map, Value};
 use std::fmt;
 use watchkeeper_go::quote;
-use watchkeeper_schema::metadata::{label_key_problems, label_value_problems};
-use watchkeeper_schema::{FieldError, Path};
 
 /// A choice among objects by their labels: all of its requirements must hold.
 ///
 /// Prints in the syntax it is parsed from, requirements by key and values in order, and parses back to itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LabelSelector {
+pub struct LabelSelector {
     requirements: Vec<Requirement>,
     is_nothing: bool,
 }
 
 /// What one label must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Requirement {
+pub struct Requirement {
     key: String,
     operator: Operator,
     values: Vec<String>,
@@ -26,7 +24,7 @@ pub(crate) struct Requirement {
 
 /// How a label relates to the values of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operator {
+pub enum Operator {
     /// `a in (x,y)`
     In,
     /// `a notin (x,y)`: also if there is no such label.
@@ -49,15 +47,15 @@ pub(crate) enum Operator {
 
 impl LabelSelector {
     /// Parses `a=b,c!=d,e in (x,y),f notin (z),g,!h,i>5`. The error is the message for the client.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         Ok(Self::of(label_syntax::parse(text)?))
     }
 
     /// Reads a `LabelSelector` object: `matchLabels` and `matchExpressions`. No selector at all selects nothing, an empty
     /// one everything. Fields of another type than they should have count as missing.
-    pub(crate) fn from_object(object: Option<&Value>) -> Result<Self, String> {
+    pub fn from_object(object: Option<&Value>) -> Result<Self, String> {
         let Some(Value::Object(object)) = object else {
-            return Ok(Self { requirements: Vec::new(), is_nothing: true });
+            return Ok(Self::nothing());
         };
         let mut requirements = Vec::new();
         for (key, value) in object.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {
@@ -70,18 +68,23 @@ impl LabelSelector {
         Ok(Self::of(requirements))
     }
 
+    /// Selects no object at all.
+    pub fn nothing() -> Self {
+        Self { requirements: Vec::new(), is_nothing: true }
+    }
+
     fn of(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|one, other| one.key.cmp(&other.key));
         Self { requirements, is_nothing: false }
     }
 
     /// Whether every object is selected, whatever its labels.
-    pub(crate) fn is_everything(&self) -> bool {
+    pub fn is_everything(&self) -> bool {
         self.requirements.is_empty() && !self.is_nothing
     }
 
     /// The labels that every selected object has.
-    pub(crate) fn required(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn required(&self) -> impl Iterator<Item = (&str, &str)> {
         self.requirements.iter().filter_map(|requirement| {
             match (requirement.operator, &*requirement.values) {
                 (Operator::In | Operator::Equals | Operator::DoubleEquals, [value]) => {
@@ -93,13 +96,12 @@ impl LabelSelector {
     }
 
     /// Whether an object with `labels` is selected.
-    #[cfg(test)]
-    pub(crate) fn matches(&self, labels: Option<&Map<String, Value>>) -> bool {
+    pub fn matches(&self, labels: Option<&Map<String, Value>>) -> bool {
         self.matches_pairs(|key| labels?.get(key)?.as_str())
     }
 
     /// Whether an object is selected whose labels `value_of` knows.
-    pub(crate) fn matches_pairs<'a>(&self, value_of: impl Fn(&str) -> Option<&'a str>) -> bool {
+    pub fn matches_pairs<'a>(&self, value_of: impl Fn(&str) -> Option<&'a str>) -> bool {
         let met = |requirement: &Requirement| requirement.is_met_by(value_of(&requirement.key));
         !self.is_nothing && self.requirements.iter().all(met)
     }
@@ -223,7 +225,7 @@ impl fmt::Display for Requirement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::recorded;
+    use crate::recorded;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -248,14 +250,14 @@ mod tests {
 
     #[test]
     fn texts_are_understood_and_refused_as_go_does() {
-        for case in recorded(include_str!("cases/label_selectors.jsonl")) {
+        for case in recorded(include_str!("../cases/label_selectors.jsonl")) {
             check(&case, LabelSelector::parse(case["in"].as_str().unwrap()));
         }
     }
 
     #[test]
     fn objects_are_understood_and_refused_as_go_does() {
-        for case in recorded(include_str!("cases/label_selector_objects.jsonl")) {
+        for case in recorded(include_str!("../cases/label_selector_objects.jsonl")) {
             check(&case, LabelSelector::from_object(Some(&case["in"])));
         }
         assert!(!LabelSelector::from_object(None).unwrap().matches(None));
@@ -273,7 +275,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(crate::request::cases(512)))]
+        #![proptest_config(ProptestConfig::with_cases(crate::cases(512)))]
 
         #[test]
         fn any_text_is_read_or_refused(text in any::<String>()) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// what clients of kube-apiserver see there.
 ///
 /// ```
-/// use watchkeeper_schema::Path;
+/// use watchkeeper_wire::field::Path;
 /// let path = Path::root().child("spec").child("ports").index(2).child("name");
 /// assert_eq!(path.to_string(), "spec.ports[2].name");
 /// assert_eq!(Path::root().child("labels").key("app").to_string(), "labels[app]");
@@ -84,68 +84,6 @@ impl fmt::Display for Path {
     }
 }
 
-/// A path that is written down only when somebody asks: a list on the stack, from the leaf to the root.
-///
-/// Walking a valid object then costs no allocation for the places it passes.
-#[derive(Clone, Copy)]
-pub(crate) enum Trail<'a> {
-    /// Where the walk began.
-    Start,
-    /// A field the schema names.
-    Property(&'a Trail<'a>, &'a str),
-    /// A field that falls under `additionalProperties`.
-    Entry(&'a Trail<'a>, &'a str),
-    /// An element of an array.
-    Item(&'a Trail<'a>, usize),
-}
-
-impl<'a> Trail<'a> {
-    /// As a [`Path`] below `base`: entries of maps in brackets.
-    pub(crate) fn path(&self, base: &Path) -> Path {
-        match self {
-            Self::Start => base.clone(),
-            Self::Property(parent, name) => parent.path(base).child(name),
-            Self::Entry(parent, key) => parent.path(base).key(key),
-            Self::Item(parent, index) => parent.path(base).index(*index),
-        }
-    }
-
-    /// As the value validator names places in its sentences: dots everywhere, an entry of the root with a dot in
-    /// front.
-    pub(crate) fn name(&self) -> String {
-        let mut out = String::new();
-        self.write_name(&mut out);
-        out
-    }
-
-    fn write_name(&self, out: &mut String) {
-        match self {
-            Self::Start => {}
-            Self::Property(parent, name) => {
-                parent.write_name(out);
-                if !out.is_empty() {
-                    out.push('.');
-                }
-                out.push_str(name);
-            }
-            Self::Entry(parent, key) => {
-                parent.write_name(out);
-                out.push('.');
-                out.push_str(key);
-            }
-            Self::Item(parent, index) => {
-                parent.write_name(out);
-                out.push_str(&format!("[{index}]"));
-            }
-        }
-    }
-
-    /// As the pruner names unknown fields: dots everywhere.
-    pub(crate) fn dotted(&self, field: &str) -> String {
-        Trail::Property(self, field).name()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,15 +94,5 @@ mod tests {
         assert_eq!(spec.child("map").key("a.b/c").to_string(), "spec.map[a.b/c]");
         assert_eq!(spec.child("list").index(3).child("name").to_string(), "spec.list[3].name");
         assert_eq!(Path::root().key("x").child("y").to_string(), "[x].y");
-    }
-
-    #[test]
-    fn the_validator_writes_map_entries_with_a_dot_even_at_the_root() {
-        let spec = Trail::Property(&Trail::Start, "spec");
-        let entry = Trail::Entry(&spec, "k");
-        let item = Trail::Item(&entry, 0);
-        assert_eq!(item.name(), "spec.k[0]");
-        assert_eq!(item.path(&Path::root()).to_string(), "spec[k][0]");
-        assert_eq!(Trail::Entry(&Trail::Start, "k").name(), ".k");
     }
 }

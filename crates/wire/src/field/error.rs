@@ -1,4 +1,4 @@
-use crate::path::Path;
+use super::Path;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fmt;
@@ -161,7 +161,7 @@ impl FieldError {
     ///
     /// ```
     /// use serde_json::json;
-    /// use watchkeeper_schema::{FieldError, Path};
+    /// use watchkeeper_wire::field::{FieldError, Path};
     /// let error = FieldError::invalid(&Path::root().child("spec"), json!({"type": "x"}), "no").structure(&[("Type", json!("x")), ("Rolling", json!(null))]);
     /// assert_eq!(error.to_string(), r#"spec: Invalid value: {"Type":"x","Rolling":null}: no"#);
     /// ```
@@ -215,7 +215,7 @@ impl fmt::Display for FieldError {
 /// there are several, equal ones once.
 ///
 /// ```
-/// use watchkeeper_schema::{invalid_message, FieldError, Path};
+/// use watchkeeper_wire::field::{FieldError, Path, invalid_message};
 /// let missing = FieldError::required(&Path::root().child("spec").child("image"), "");
 /// assert_eq!(
 ///     invalid_message("example.com", "Widget", "a", &[missing]),
@@ -232,8 +232,8 @@ pub fn invalid_message(group: &str, kind: &str, name: &str, errors: &[FieldError
     message
 }
 
-/// Several errors as one text, equal ones once.
-pub(crate) fn aggregate(errors: &[FieldError]) -> Option<String> {
+/// Several errors as one text, equal ones once; `None` if there is no error.
+pub fn aggregate(errors: &[FieldError]) -> Option<String> {
     let mut seen = HashSet::new();
     let texts: Vec<String> =
         errors.iter().map(FieldError::to_string).filter(|text| seen.insert(text.clone())).collect();
