@@ -22,7 +22,7 @@ use watchkeeper_storage::Entry;
 use crate::aside::Aside;
 use crate::failure::Failure;
 use crate::front::{Body, BodyError};
-use crate::record::Record;
+use crate::object::record::Record;
 use crate::request::MAX_REQUEST_BYTES;
 
 /// From how many bytes on a document is large. The worst of this size is decoded in a few milliseconds, into 12 MiB.

@@ -15,10 +15,10 @@ use crate::authentication::Tokens;
 use crate::budget::Budget;
 use crate::in_flight::{InFlight, InFlightLimits};
 use crate::metrics::Metrics;
+use crate::object::time::Clock;
 use crate::registry::{Registrar, Registry};
 use crate::service_accounts::{AccountTokens, Accounts};
 use crate::stopping::Stopping;
-use crate::time::Clock;
 use crate::write::{Handles, Writer};
 
 /// What can be chosen about an [`ApiServer`](crate::ApiServer).

@@ -6,7 +6,7 @@ use watchkeeper_rbac::{About, Binding, Request, Rule, describe_missing, missing}
 use super::{Access, GROUP, is_master, user};
 use crate::authentication::Identity;
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
 use crate::resource::ObjectRef;
 
 impl Access {

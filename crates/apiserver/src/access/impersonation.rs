@@ -136,7 +136,7 @@ impl Access {
                     "" => "impersonating the empty string group is not allowed",
                     _ => "impersonating the system:masters group is not allowed",
                 };
-                return Err(crate::denial::denied(requestor, &Request { verb: &verb, about }, why));
+                return Err(crate::access::denial::denied(requestor, &Request { verb: &verb, about }, why));
             }
             require(group, "groups", "", "", name)?;
         }

@@ -3,6 +3,7 @@
 //! The roles and bindings of the storage are followed into a [`Policy`](watchkeeper_rbac::Policy), so that a decision reads
 //! memory only. Whoever writes a role or a binding hears of it when it is in force.
 
+pub(crate) mod denial;
 mod escalation;
 mod impersonation;
 
@@ -15,7 +16,6 @@ use watchkeeper_rbac::{About, Decision, Policy, Request, RulesOf, User};
 use watchkeeper_storage::Revision;
 
 use crate::authentication::{ANONYMOUS, Identity, MASTERS};
-use crate::denial;
 use crate::failure::Failure;
 use crate::request::action::{Action, PageAction, ResourceAction};
 use crate::request::is_public;

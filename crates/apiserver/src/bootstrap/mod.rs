@@ -14,7 +14,7 @@ use change::Change;
 
 use crate::access::Authorization;
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
 use crate::resource::Resource;
 use crate::server::{Error, Server};
 use crate::write::{Holdings, Reservation};
@@ -131,7 +131,7 @@ impl Server {
         {
             let Some((resource, key)) = self.missing(group, plural, &object).await? else { continue };
             meta::set(&mut object, "creationTimestamp", now.as_str());
-            meta::set(&mut object, "uid", crate::random::uid());
+            meta::set(&mut object, "uid", crate::object::random::uid());
             changes.push(Change { key, replaces: None, value: resource.encode(&object) });
         }
         Ok(changes)

@@ -6,7 +6,7 @@ use watchkeeper_rbac::{self as rbac, Rule};
 
 use super::change::Change;
 use crate::access::GROUP;
-use crate::meta;
+use crate::object::meta;
 use crate::server::{Error, Server};
 
 /// Says whether an object is mended.
@@ -77,12 +77,12 @@ fn complete(server: &Server, object: &mut Value) {
         "apiVersion": object["apiVersion"], "fieldsType": "FieldsV1", "fieldsV1": fields,
         "manager": "watchkeeper", "operation": "Update", "time": now,
     }]);
-    let metadata = crate::meta::metadata(object);
+    let metadata = crate::object::meta::metadata(object);
     metadata.insert("annotations".into(), json!({AUTOUPDATE: "true"}));
     metadata.insert("creationTimestamp".into(), now.into());
     metadata.insert("labels".into(), Value::Object(labels));
     metadata.insert("managedFields".into(), managed);
-    metadata.insert("uid".into(), crate::random::uid().into());
+    metadata.insert("uid".into(), crate::object::random::uid().into());
 }
 
 /// Gives an object what it lacks of what it should have, and takes nothing away. Whether it lacked anything.

@@ -13,7 +13,7 @@ use crate::api_services::{
 };
 use crate::failure::Failure;
 use crate::following::until_closed;
-use crate::meta;
+use crate::object::meta;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::ObjectRef;
 use crate::resource::prefix;

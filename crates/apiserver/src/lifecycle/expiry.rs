@@ -8,9 +8,9 @@ use futures_util::StreamExt;
 use watchkeeper_storage::{Commit, Entry, Error, Range, Revision, Storage, Update};
 
 use crate::following::until_closed;
+use crate::object::time::after;
 use crate::resource::prefix;
 use crate::server::Server;
-use crate::time::after;
 
 /// What the task is called.
 pub(super) const TASK: &str = "event-expiry";
@@ -70,7 +70,7 @@ fn written(server: &Server, entry: &Entry) -> Option<SystemTime> {
         &event["lastTimestamp"],
         &event["series"]["lastObservedTime"],
     ];
-    texts.into_iter().filter_map(|text| crate::time::parse(text.as_str()?)).max()
+    texts.into_iter().filter_map(|text| crate::object::time::parse(text.as_str()?)).max()
 }
 
 /// Forgets what has expired. Returns how long it is until something else will.

@@ -10,7 +10,7 @@ use watchkeeper_storage::{Entry, Error, Range, Storage, Update};
 
 use crate::failure::Failure;
 use crate::following::until_closed;
-use crate::meta;
+use crate::object::meta;
 use crate::request::delete_options::{DeleteOptions, Propagation};
 use crate::resource::ObjectRef;
 use crate::resource::{ROOT, Resource, prefix};

@@ -8,7 +8,7 @@ use watchkeeper_storage::{Error, Range, Storage, Update, Watch};
 
 use crate::failure::Failure;
 use crate::following::until_closed;
-use crate::meta;
+use crate::object::meta;
 use crate::resource::ObjectRef;
 use crate::resource::prefix;
 use crate::server::Server;

@@ -1,7 +1,7 @@
 //! What a request asks the server to do, as one value.
 //!
 //! An [`Action`] is derived once, from the method, the path and the query. It is what is authorized, and it is all that
-//! [`route`](crate::route) and the handlers after it get to see of the method and the path: nobody can do something else
+//! [`route`](crate::handlers::route) and the handlers after it get to see of the method and the path: nobody can do something else
 //! than what was judged by reading them a second time, in another way.
 
 use http::Method;

@@ -8,7 +8,7 @@ use watchkeeper_table::Partial;
 use super::{Nature, Resource};
 use crate::crd;
 use crate::failure::Failure;
-use crate::record::{self, Record};
+use crate::object::record::{self, Record};
 
 /// The fingerprint of every built-in object: their schemas change only with the program.
 const BUILTIN: u64 = 1;
@@ -108,7 +108,7 @@ impl Resource {
             return Ok(());
         }
         let mut object = self.convert(&record, &entry.key)?;
-        let fields = crate::meta::fields(&mut object);
+        let fields = crate::object::meta::fields(&mut object);
         fields.remove("kind");
         fields.remove("apiVersion");
         // Writing a value to a vector cannot fail.

@@ -8,9 +8,10 @@ use watchkeeper_schema::{Error, FieldError, Path, Reason, Shape, metadata, patch
 use watchkeeper_table::FieldPath;
 
 use super::{Nature, Resource};
+use crate::crd;
 use crate::failure::{Failure, Subject};
+use crate::object::meta;
 use crate::request::action::Verb;
-use crate::{crd, meta};
 
 impl Resource {
     /// Whether objects of it are kept: reviews are answered and forgotten.

@@ -11,9 +11,9 @@ use super::AccountTokens;
 use super::token::{Claims, LEEWAY, Reference};
 use crate::access::account_groups;
 use crate::authentication::{Authenticator, Identity, Presented};
-use crate::meta;
+use crate::object::meta;
+use crate::object::time::Clock;
 use crate::registry::Registrar;
-use crate::time::Clock;
 
 /// Recognises the tokens of ServiceAccounts.
 ///
@@ -135,6 +135,6 @@ fn extra(
 
 /// Whether an object was deleted so long ago that its token is worth nothing, although something holds it.
 fn is_long_deleted(object: &Value, now: SystemTime) -> bool {
-    let deleted = crate::time::parse(meta::text(object, "deletionTimestamp"));
+    let deleted = crate::object::time::parse(meta::text(object, "deletionTimestamp"));
     deleted.is_some_and(|deleted| deleted + LEEWAY < now)
 }

@@ -6,7 +6,7 @@ use watchkeeper_rbac::{About, Request};
 use crate::access::Access;
 use crate::authentication::Identity;
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
 use crate::resource::Resource;
 use crate::write::Subresource;
 use crate::write::admission::Attributes;

@@ -13,7 +13,7 @@ use crate::access::{self, Authorization};
 use crate::budget::LARGE;
 use crate::crd::{self, Names};
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
 use crate::request::MAX_REQUEST_BYTES;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::{ObjectRef, Resource};

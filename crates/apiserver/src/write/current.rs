@@ -9,14 +9,14 @@ use super::operation::Operation;
 use super::request::{Current, Guard, Moment, NamespaceState};
 use super::{WriteRequest, Writer};
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
 use crate::resource::ObjectRef;
 
 impl Writer {
     /// The time and the registry of one attempt.
     pub(super) fn moment(&self) -> Moment {
         let now = self.clock.now();
-        Moment { registry: self.registrar.current(), now, stamp: crate::time::stamp(now) }
+        Moment { registry: self.registrar.current(), now, stamp: crate::object::time::stamp(now) }
     }
 
     /// The entry of the object, if the operation is based on it.

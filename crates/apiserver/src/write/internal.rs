@@ -9,7 +9,7 @@ use super::{
     Draft, Incoming, NamespaceState, Subresource, WriteContext, WriteRequest, Writer, Written, ownership,
 };
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::{ObjectRef, Resource};
 

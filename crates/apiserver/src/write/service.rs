@@ -9,7 +9,7 @@ use watchkeeper_schema::{FieldError, Path};
 
 use super::{Allocator, Holdings, Refusal, Reservation, Writer};
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
 use crate::resource::Resource;
 
 /// The addresses of Services, in CIDR notation.

@@ -6,7 +6,7 @@ use super::operation::{Operation, delete};
 use super::request::{Current, Intent, Moment, Planned};
 use super::{Draft, Subresource, WriteRequest, Writer, warnings};
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
 use crate::write::certificates;
 
 impl Writer {

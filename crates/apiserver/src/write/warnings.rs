@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::operation::{FOREGROUND, ORPHAN};
 use crate::crd::Definition;
-use crate::meta;
+use crate::object::meta;
 use crate::resource::Resource;
 
 /// Warnings for the author of an object, which replaces `old`.

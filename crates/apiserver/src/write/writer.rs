@@ -8,9 +8,9 @@ use super::Allocator;
 use super::admission::Chain;
 use crate::access::Access;
 use crate::budget::Budget;
+use crate::object::time::Clock;
 use crate::registry::Registrar;
 use crate::stopping::Stopping;
-use crate::time::Clock;
 
 /// The handles that a [`Writer`] is made of.
 pub(crate) struct Handles {

@@ -6,7 +6,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use watchkeeper_storage::Entry;
 
-use crate::record::Record;
+use crate::object::record::Record;
 use crate::write::{FOREGROUND, ORPHAN};
 
 /// What an object says about itself that matters here.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::graph::{Facts, OwnerReference};
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
 use crate::request::delete_options::{DeleteOptions, Propagation};
 use crate::resource::ObjectRef;
 use crate::server::Server;

@@ -7,7 +7,7 @@ use watchkeeper_schema::{Error, yaml};
 
 use super::{based_on, create, forget_version, no_name, set_namespace};
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
 use crate::resource::Resource;
 use crate::write::request::{Current, Draft, Moment};
 use crate::write::{Incoming, Subresource, WriteRequest, ownership};

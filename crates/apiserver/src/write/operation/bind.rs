@@ -5,7 +5,7 @@ use watchkeeper_schema::{FieldError, Path};
 
 use super::check_precondition;
 use crate::failure::{Failure, Subject};
-use crate::meta;
+use crate::object::meta;
 use crate::write::WriteRequest;
 use crate::write::request::Draft;
 

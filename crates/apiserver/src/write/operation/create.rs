@@ -5,7 +5,7 @@ use watchkeeper_storage::Entry;
 
 use super::set_namespace;
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
 use crate::resource::ObjectRef;
 use crate::write::request::{Draft, Moment};
 use crate::write::{Incoming, WriteRequest};
@@ -26,7 +26,7 @@ pub(super) fn name(object: &Value) -> String {
 
 fn generated(prefix: &str) -> String {
     let end = prefix.char_indices().nth(LONGEST_PREFIX).map_or(prefix.len(), |(at, _)| at);
-    format!("{}{}", &prefix[..end], crate::random::suffix())
+    format!("{}{}", &prefix[..end], crate::object::random::suffix())
 }
 
 /// The new object, with the metadata that every object has.
@@ -52,7 +52,7 @@ pub(in crate::write) fn set_system_fields(object: &mut Value, moment: &Moment) {
         meta::remove(object, field);
     }
     meta::set(object, "creationTimestamp", moment.stamp.as_str());
-    meta::set(object, "uid", crate::random::uid());
+    meta::set(object, "uid", crate::object::random::uid());
 }
 
 /// Refuses to create an object that exists, unless another name can be generated for it.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
+use crate::object::time;
 use crate::request::delete_options::{DeleteOptions, Propagation};
 use crate::resource::Resource;
-use crate::time;
 use crate::write::request::{Current, Draft, Intent, Moment, Planned};
 use crate::write::{WriteRequest, version};
 

@@ -19,7 +19,7 @@ pub(crate) use scale::ScaleChange;
 use super::request::{Current, Draft, Moment};
 use super::{Incoming, WriteRequest, version};
 use crate::failure::{Failure, Subject};
-use crate::meta;
+use crate::object::meta;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::ObjectRef;
 

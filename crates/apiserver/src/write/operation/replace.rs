@@ -2,7 +2,7 @@
 
 use super::{based_on, check_precondition, create, forget_version, set_namespace};
 use crate::failure::Failure;
-use crate::meta;
+use crate::object::meta;
 use crate::write::request::{Current, Draft, Moment};
 use crate::write::{Incoming, Subresource, WriteRequest};
 

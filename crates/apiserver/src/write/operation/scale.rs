@@ -9,7 +9,7 @@ use super::{Patch, based_on, check_target, no_name};
 use crate::crd::ScalePaths;
 use crate::crd::scale::{self, ScaleError};
 use crate::failure::{Failure, Subject};
-use crate::meta;
+use crate::object::meta;
 use crate::resource::{Nature, ObjectRef, Resource};
 use crate::write::WriteRequest;
 use crate::write::request::{Current, Draft, Moment};

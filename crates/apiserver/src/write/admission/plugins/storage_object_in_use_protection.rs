@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Admitted, Attributes, Make, Plugin, Scope, Verb, done};
-use crate::meta;
+use crate::object::meta;
 use crate::resource::Resource;
 use crate::write::Draft;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Admitted, Attributes, Make, Plugin, Scope, Verb, done};
-use crate::meta;
+use crate::object::meta;
 use crate::write::Draft;
 
 pub(in crate::write::admission) const PLUGIN: (&str, Make) =

@@ -13,8 +13,8 @@ use watchkeeper_table::{Include, PartialList, Row, Table};
 
 use crate::failure::Failure;
 use crate::front::Body;
-use crate::list::Listed;
-use crate::render::{Form, Shape};
+use crate::read::list::Listed;
+use crate::read::render::{Form, Shape};
 use crate::request::media::Format;
 use crate::resource::{Resource, Unreadable};
 

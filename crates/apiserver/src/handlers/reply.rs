@@ -198,7 +198,7 @@ impl Reply {
         let Self { code, mut headers, warnings, content, is_live, permit } = self;
         headers.extend(sent(&warnings).iter().filter_map(|text| Some((WARNING, warning(text)?))));
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
-        let audit = audit.or_else(|| HeaderValue::from_str(&crate::random::uid()).ok());
+        let audit = audit.or_else(|| HeaderValue::from_str(&crate::object::random::uid()).ok());
         headers.extend(audit.map(|audit| (HeaderName::from_static("audit-id"), audit)));
         let mut is_compressed = false;
         let (body, is_long) = match content {

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use watchkeeper_rbac::account_user;
 use watchkeeper_schema::{FieldError, Path};
 
-use crate::call::Call;
 use crate::failure::{Failure, Subject};
-use crate::meta;
-use crate::reply::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::reply::Reply;
+use crate::object::meta;
 use crate::request::media::{self, Endpoint};
 use crate::request::write_options::WriteOptions;
 use crate::resource::ObjectRef;
@@ -76,12 +76,12 @@ impl Server {
             "apiVersion": VERSION,
             "metadata": {
                 "name": place.name, "namespace": namespace, "uid": uid,
-                "creationTimestamp": crate::time::stamp(now), "managedFields": managed,
+                "creationTimestamp": crate::object::time::stamp(now), "managedFields": managed,
             },
             "spec": {"audiences": spec.audiences, "expirationSeconds": spec.seconds, "boundObjectRef": spec.reference},
             "status": {
                 "token": token,
-                "expirationTimestamp": crate::time::stamp(crate::time::after(now, Duration::from_secs(spec.seconds.unsigned_abs()))),
+                "expirationTimestamp": crate::object::time::stamp(crate::object::time::after(now, Duration::from_secs(spec.seconds.unsigned_abs()))),
             },
         });
         Ok(Reply::object(201, &object, accepted.format))
@@ -205,7 +205,7 @@ impl Spec {
             about["warnafter"] = (now + self.seconds).into();
         }
         json!({
-            "aud": self.audiences, "exp": end, "iat": now, "nbf": now, "jti": crate::random::uid(),
+            "aud": self.audiences, "exp": end, "iat": now, "nbf": now, "jti": crate::object::random::uid(),
             "sub": account_user(namespace, &place.name), "kubernetes.io": about,
         })
     }

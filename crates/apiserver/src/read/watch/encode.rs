@@ -7,7 +7,7 @@ use serde_json::Value;
 use watchkeeper_kinds::protobuf;
 use watchkeeper_storage::{Entry, Event, Revision};
 
-use crate::render::{Form, Shape};
+use crate::read::render::{Form, Shape};
 use crate::request::media::Format;
 use crate::resource::{Frame, Resource, Unreadable};
 

@@ -9,7 +9,7 @@ use watchkeeper_storage::Entry;
 use watchkeeper_wire::{FieldSelector, LabelSelector};
 
 use crate::failure::Failure;
-use crate::record::Record;
+use crate::object::record::Record;
 use crate::request::list_options::ListOptions;
 use crate::resource::Resource;
 

@@ -78,7 +78,8 @@ impl Shape {
             Self::Object => return object,
             Self::Partial => serde_json::to_value(Partial(&object)),
             Self::Table(include) => {
-                let metadata = json!({"resourceVersion": crate::meta::text(&object, "resourceVersion")});
+                let metadata =
+                    json!({"resourceVersion": crate::object::meta::text(&object, "resourceVersion")});
                 let (objects, now) = (std::slice::from_ref(&object), SystemTime::now());
                 let table = Table { printer, objects, metadata: &metadata, include, headers: true, now };
                 serde_json::to_value(table)
@@ -98,7 +99,7 @@ impl Shape {
                 object
             }
             Self::Table(_) => {
-                let version = crate::meta::text(&object, "resourceVersion");
+                let version = crate::object::meta::text(&object, "resourceVersion");
                 json!({
                     "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": version},
                     "columnDefinitions": null, "rows": [{"cells": [], "object": object}],

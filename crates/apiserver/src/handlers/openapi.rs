@@ -6,12 +6,12 @@ use http::header::ACCEPT;
 use serde_json::{Map, json};
 use watchkeeper_kinds::openapi::{self, CustomKind};
 
-use crate::call::Call;
 use crate::documents::Name;
 use crate::failure::Failure;
-use crate::health::release;
+use crate::handlers::call::Call;
+use crate::handlers::health::release;
+use crate::handlers::reply::Reply;
 use crate::registry::Registry;
-use crate::reply::Reply;
 use crate::resource::Resource;
 use crate::server::Server;
 

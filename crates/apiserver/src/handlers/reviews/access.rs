@@ -7,7 +7,7 @@ use watchkeeper_schema::{FieldError, Path};
 use crate::access::{Authorization, user};
 use crate::authentication::Identity;
 use crate::failure::{Failure, Subject};
-use crate::meta;
+use crate::object::meta;
 use crate::resource::Resource;
 use crate::server::Server;
 

@@ -3,16 +3,17 @@
 use serde_json::Value;
 
 use super::accepted;
-use crate::call::Call;
+use crate::access::denial;
 use crate::failure::{self, Failure};
-use crate::reply::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::reply::Reply;
+use crate::object::meta;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::media::{self, Accepted};
 use crate::request::write_options::WriteOptions;
 use crate::resource::ObjectRef;
 use crate::server::Server;
 use crate::write::{Eviction, Operation, Subresource, WriteContext, WriteRequest, decode_as};
-use crate::{denial, meta};
 
 impl Server {
     /// Puts a pod on a node.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::handlers::call::Call;
 use crate::request::action::Action;
 use crate::server::Server;
 

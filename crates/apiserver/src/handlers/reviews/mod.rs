@@ -6,9 +6,9 @@ mod tokens;
 use serde_json::{Value, json};
 
 use crate::authentication::Identity;
-use crate::call::Call;
 use crate::failure::Failure;
-use crate::reply::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::reply::Reply;
 use crate::request::media::Format;
 use crate::resource::Resource;
 use crate::server::Server;
@@ -40,9 +40,9 @@ pub(crate) async fn answer(
             "status": access::rules(server, &call.identity, &object)?,
         }),
         _ => {
-            crate::meta::fields(&mut object).remove("status");
+            crate::object::meta::fields(&mut object).remove("status");
             if let Some(namespace) = namespace {
-                crate::meta::set(&mut object, "namespace", namespace);
+                crate::object::meta::set(&mut object, "namespace", namespace);
             }
             server.writer.record_owner(resource, &mut object, manner);
             object["status"] = match resource.kind.as_str() {

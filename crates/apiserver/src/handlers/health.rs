@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::call::Call;
+use crate::handlers::call::Call;
+use crate::handlers::reply::Reply;
 use crate::registry::Registry;
-use crate::reply::Reply;
 use crate::resource::api_version;
 use crate::server::Server;
 

@@ -11,14 +11,17 @@ use serde_json::Value;
 
 use crate::access::{Authorized, Split};
 use crate::authentication::Identity;
-use crate::call::Call;
 use crate::documents::Name;
 use crate::failure::{self, Failure};
-use crate::filter::Filter;
 use crate::front::{Body, BodyError, Request, Response};
+use crate::handlers::call::Call;
+use crate::handlers::reply::Reply;
+use crate::handlers::route::{self, Collection, Route, Unrouted};
+use crate::handlers::{discovery, health, openapi};
 use crate::in_flight::Class;
-use crate::render::{Form, Shape};
-use crate::reply::Reply;
+use crate::object::meta;
+use crate::read::filter::Filter;
+use crate::read::render::{Form, Shape};
 use crate::request::action::{Action, PageAction, Verb};
 use crate::request::list_options::ListOptions;
 use crate::request::media::{self, Accepted, Endpoint, Format, PatchFormat, Transform};
@@ -27,13 +30,12 @@ use crate::request::query::Query;
 use crate::request::write_options::WriteOptions;
 use crate::resource::ObjectRef;
 use crate::resource::Resource;
-use crate::route::{self, Collection, Route, Unrouted};
 use crate::server::Server;
 use crate::write::{
     Applying, Incoming, Operation, Patch, ScaleChange, Subresource, WriteRequest, Written, admission,
     decode_as,
 };
-use crate::{access, discovery, gzip, health, meta, openapi};
+use crate::{access, gzip};
 
 impl Server {
     /// Answers a request.
@@ -243,7 +245,7 @@ impl Server {
             route::Operation::Connect(place, subresource) => {
                 self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
                 self.admit_connect(call, &place, &subresource).await?;
-                Err(crate::denial::no_node(&place, &subresource))
+                Err(crate::access::denial::no_node(&place, &subresource))
             }
         }
     }
@@ -308,7 +310,7 @@ impl Server {
             let verb = admission::Verb::Create;
             let object = self.writer.admit(verb, &target, "", context, incoming.object).await?.object;
             let (incoming, namespace) = (Incoming { object, ..incoming }, namespace.as_deref());
-            return crate::reviews::answer(
+            return crate::handlers::reviews::answer(
                 self,
                 call,
                 resource,
@@ -351,7 +353,7 @@ impl Server {
         let resource = &place.resource;
         let accepted = accepted(call, resource)?;
         let version = call.query.get("resourceVersion").unwrap_or_default();
-        let not_older = crate::list::revision_of_one(resource, version)?;
+        let not_older = crate::read::list::revision_of_one(resource, version)?;
         let entry = self.get(resource, place.namespace.as_deref(), &place.name, not_older).await?;
         let form = Form::new(&accepted, &call.query)?;
         if form == (Form { shape: Shape::Object, format: Format::Json }) {

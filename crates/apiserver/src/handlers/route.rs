@@ -5,7 +5,7 @@ use std::sync::Arc;
 use watchkeeper_kinds::Kind;
 
 use crate::access::Authorized;
-use crate::denial;
+use crate::access::denial;
 use crate::failure::Failure;
 use crate::registry::Registry;
 use crate::request::action::{ResourceAction, Verb};

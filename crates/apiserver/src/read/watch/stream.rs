@@ -14,8 +14,8 @@ use watchkeeper_storage::{Entry, Error, Event, Revision, Storage, Update, Watch}
 
 use super::encode::{self, EventType};
 use crate::failure::Failure;
-use crate::filter::Filter;
-use crate::render::Form;
+use crate::read::filter::Filter;
+use crate::read::render::Form;
 use crate::resource::Resource;
 use crate::stopping::Stopping;
 

@@ -10,14 +10,14 @@ use watchkeeper_schema::{FieldError, Path};
 use watchkeeper_storage::{Entry, Error, Range, Revision, Storage};
 
 use crate::failure::Failure;
-use crate::filter::Filter;
-use crate::meta;
-use crate::render::Form;
+use crate::object::meta;
+use crate::read::filter::Filter;
+use crate::read::render::Form;
+use crate::read::watch::{Asked, From, Watcher};
 use crate::request::continue_token::Token;
 use crate::request::list_options::{ListOptions, VersionMatch};
 use crate::resource::{ROOT, Resource};
 use crate::server::Server;
-use crate::watch::{Asked, From, Watcher};
 
 /// How long a client that asks for a version to come is made to wait.
 const PATIENCE: Duration = Duration::from_secs(3);
