@@ -6,6 +6,7 @@
 //! Called as `kube-apiserver`, `etcd` or `kubectl`, as the links are named that `watchkeeper envtest` makes, it takes the
 //! place of that program.
 
+mod admission_plugins;
 mod caution;
 mod cluster;
 mod completion;

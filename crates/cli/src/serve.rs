@@ -14,7 +14,7 @@ use crate::controllers::Controllers;
 use crate::failure::Failure;
 use crate::host::{self, Host, Plan, Socket};
 use crate::stopping::{Signals, Sockets, until_stopped};
-use crate::{caution, duration, logging};
+use crate::{admission_plugins, caution, duration, logging};
 
 /// After the first signal, how long requests may take to end.
 const GRACE: Duration = Duration::from_secs(20);
@@ -66,6 +66,12 @@ pub(crate) struct Serve {
     /// root-ca-certificate-publisher-controller (gives namespaces the ConfigMap kube-root-ca.crt).
     #[arg(long, value_name = "NAMES", default_value = "*", allow_hyphen_values = true)]
     controllers: Controllers,
+    /// Admission plugins to switch off, by the names that kube-apiserver has for them, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    disable_admission_plugins: Vec<String>,
+    /// Admission plugins to leave on even if they are switched off; all that this server has are on
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    enable_admission_plugins: Vec<String>,
     /// The address in the endpoints of the Service default/kubernetes, if it is not that of --listen
     #[arg(long, value_name = "ADDR")]
     advertise_address: Option<IpAddr>,
@@ -142,12 +148,12 @@ impl Serve {
         if let Some(directory) = &self.data_dir {
             caution::check_data_directory(directory)?;
         }
+        let options = self.options()?;
         let storage = self.storage()?;
         // After the storage: who holds its lock has the directory to itself.
         let secrets = self.data_dir.as_ref().map(|directory| directory.join("credentials"));
         let credentials = Credentials::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
         let accounts = AccountTokens::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
-        let options = self.options();
         caution::warn_of_openness(https.address(), options.authorization);
         let plan = Plan {
             storage: Arc::clone(&storage),
@@ -209,7 +215,7 @@ impl Serve {
         limits
     }
 
-    fn options(&self) -> Options {
+    fn options(&self) -> Result<Options, Failure> {
         let mut options = Options::default();
         options.in_flight = InFlightLimits {
             read_only: self.max_requests_inflight,
@@ -223,7 +229,10 @@ impl Serve {
             Authorization::Rbac => watchkeeper_apiserver::Authorization::Rbac,
             Authorization::None => watchkeeper_apiserver::Authorization::None,
         };
-        options
+        let (enabled, disabled) = (&self.enable_admission_plugins, &self.disable_admission_plugins);
+        options.disabled_admission_plugins =
+            admission_plugins::disabled(enabled, disabled.clone()).map_err(Failure::input)?;
+        Ok(options)
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod flags;
 mod keeper;
-mod plugins;
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,7 +19,7 @@ use watchkeeper_storage::{self as storage, Embedded, Memory, Storage};
 use crate::failure::Failure;
 use crate::host;
 use crate::stopping::{Signals, Sockets, until_stopped};
-use crate::{caution, duration, logging};
+use crate::{admission_plugins, caution, duration, logging};
 use flags::{Line, Values};
 
 /// After the first signal, how long requests may take to end. envtest waits for 20 seconds before it kills.
@@ -92,8 +91,9 @@ struct Settings {
 
 impl Settings {
     fn of(values: &Values) -> Result<Self, String> {
-        values.words("enable-admission-plugins").try_for_each(plugins::enable)?;
-        values.words("disable-admission-plugins").try_for_each(plugins::disable)?;
+        let words = |flag| values.words(flag).map(str::to_owned).collect::<Vec<_>>();
+        let (enabled, disabled) = (words("enable-admission-plugins"), words("disable-admission-plugins"));
+        let disabled_plugins = admission_plugins::disabled(&enabled, disabled)?;
         for api in values.words("runtime-config") {
             let all = ["api/all", "api/ga", "api/beta", "api/alpha"];
             if !all.iter().any(|all| api.strip_prefix(all).is_some_and(|rest| matches!(rest, "" | "=true"))) {
@@ -134,7 +134,7 @@ impl Settings {
             account_keys_uri: keys_uri(values, port)?,
             account_signing_key: path("service-account-signing-key-file"),
             account_keys: values.words("service-account-key-file").map(PathBuf::from).collect(),
-            disabled_plugins: disabled_plugins(values),
+            disabled_plugins,
             garbage_collection: values.last("enable-garbage-collector") != Some("false"),
             event_lifetime: time(values, "event-ttl")?,
             request_timeout: time(values, "request-timeout")?,
@@ -313,13 +313,6 @@ fn time(values: &Values, name: &str) -> Result<Option<Duration>, String> {
 fn parsed<T: std::str::FromStr>(values: &Values, name: &str) -> Result<Option<T>, String> {
     let parse = |value: &str| value.parse().map_err(|_| format!("invalid argument {value:?} for --{name}"));
     values.last(name).map(parse).transpose()
-}
-
-/// The plugins that are switched off and not on again.
-fn disabled_plugins(values: &Values) -> Vec<String> {
-    let enabled: Vec<&str> = values.words("enable-admission-plugins").collect();
-    let disabled = values.words("disable-admission-plugins").filter(|name| !enabled.contains(name));
-    disabled.map(str::to_owned).collect()
 }
 
 #[cfg(test)]

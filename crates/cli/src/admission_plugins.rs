@@ -49,8 +49,17 @@ const MISSING: &[&str] = &[
     "PodTolerationRestriction",
 ];
 
+/// The plugins that are switched off and not switched on. Refuses names that are not known, and plugins that are asked for and
+/// that this server does not have.
+pub(crate) fn disabled(enabled: &[String], mut disabled: Vec<String>) -> Result<Vec<String>, String> {
+    enabled.iter().try_for_each(|name| enable(name))?;
+    disabled.iter().try_for_each(|name| disable(name))?;
+    disabled.retain(|name| !enabled.contains(name));
+    Ok(disabled)
+}
+
 /// Whether a plugin may be asked for.
-pub(super) fn enable(name: &str) -> Result<(), String> {
+fn enable(name: &str) -> Result<(), String> {
     known(name, "enable")?;
     if MISSING.contains(&name) {
         return Err(format!("--enable-admission-plugins={name}: this server does not have that plugin"));
@@ -59,7 +68,7 @@ pub(super) fn enable(name: &str) -> Result<(), String> {
 }
 
 /// Refuses to switch off a plugin that is not known. One that does not act here can be switched off like any other.
-pub(super) fn disable(name: &str) -> Result<(), String> {
+fn disable(name: &str) -> Result<(), String> {
     known(name, "disable")
 }
 
@@ -82,6 +91,14 @@ mod tests {
         assert!(enable("AlwaysPullImages").is_err());
         assert_eq!(disable("NamespaceLifecycle"), Ok(()));
         assert!(enable("Nonsense").is_err() && disable("Nonsense").is_err());
+    }
+
+    #[test]
+    fn a_plugin_that_is_switched_off_and_on_is_on() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let off = disabled(&names(&["Priority"]), names(&["Priority", "ServiceAccount"]));
+        assert_eq!(off, Ok(names(&["ServiceAccount"])));
+        assert!(disabled(&[], names(&["Priorities"])).is_err());
     }
 
     #[test]
