@@ -20,10 +20,10 @@ use crate::site::CALM;
 /// Attackers come from 127.0.0.1, so that limits by address tell them apart.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 /// Between two requests over the kept connection, and between two new connections.
-const PAUSE: Duration = Duration::from_millis(2);
+const INTERVAL: Duration = Duration::from_millis(2);
 const FRESH_PAUSE: Duration = Duration::from_millis(100);
 /// Whoever has not been answered after this time gives up.
-const PATIENCE: Duration = Duration::from_secs(8);
+const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What the client saw.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -109,11 +109,11 @@ async fn look(access: &Arc<Access>, kept: &mut Option<Connection>, end: Instant)
     let mut times = Times::default();
     while Instant::now() < end {
         let begin = Instant::now();
-        let answered = timeout(PATIENCE, ask(access, kept)).await;
+        let answered = timeout(TIMEOUT, ask(access, kept)).await;
         if !times.take(begin, answered) {
             *kept = None;
         }
-        sleep(PAUSE).await;
+        sleep(INTERVAL).await;
     }
     times.series()
 }
@@ -122,7 +122,7 @@ async fn look_afresh(access: &Arc<Access>, end: Instant) -> Series {
     let mut times = Times::default();
     while Instant::now() < end {
         let begin = Instant::now();
-        times.take(begin, timeout(PATIENCE, ask(access, &mut None)).await);
+        times.take(begin, timeout(TIMEOUT, ask(access, &mut None)).await);
         sleep(FRESH_PAUSE).await;
     }
     times.series()
@@ -152,7 +152,7 @@ impl Times {
         let why = match answered {
             Ok(Ok(())) => return true,
             Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no answer within {PATIENCE:?}"),
+            Err(_) => format!("no answer within {TIMEOUT:?}"),
         };
         self.failed += 1;
         self.failure.get_or_insert(why);

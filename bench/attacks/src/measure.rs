@@ -13,7 +13,7 @@ use watchkeeper_bench_target::{Access, Ask, Connection, Memory, Process, Program
 
 use crate::attack::{Attack, Scene, Tally};
 use crate::innocent::Innocent;
-use crate::report::{Row, SETTLED, WAIT};
+use crate::report::{RECOVERY_TIMEOUT, Row, SETTLED};
 use crate::site::{CALM, Site};
 
 /// How long the client looks while nothing happens.
@@ -45,7 +45,7 @@ pub(crate) async fn measure(attack: &Attack, name: &str, program: &Program) -> R
     let after = innocent.look(QUIET, attack.fresh).await?;
     let left = loop {
         let now = target.memory(Memory::Now)?;
-        if now <= before * SETTLED + stored || ended.elapsed() > WAIT {
+        if now <= before * SETTLED + stored || ended.elapsed() > RECOVERY_TIMEOUT {
             break now;
         }
         sleep(Duration::from_secs(1)).await;

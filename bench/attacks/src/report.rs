@@ -17,7 +17,7 @@ const FRESH_FLOOR: f64 = 25.0;
 /// How many times the memory of before a server may hold some time after the attack.
 pub(crate) const SETTLED: f64 = 1.5;
 /// How long after.
-pub(crate) const WAIT: Duration = Duration::from_secs(30);
+pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -75,7 +75,11 @@ impl Row {
         }
         let [before, _, after] = self.memory;
         if after > before * SETTLED + self.stored {
-            faults.push(format!("memory {:.1} x after {:.0} s", after / before, WAIT.as_secs_f64()));
+            faults.push(format!(
+                "memory {:.1} x after {:.0} s",
+                after / before,
+                RECOVERY_TIMEOUT.as_secs_f64()
+            ));
         }
         if !self.ready {
             faults.push("not ready afterwards".into());
@@ -176,7 +180,7 @@ impl Report {
              processes of a server; the last number is when it was back to {SETTLED} x, at most {} s after the attack. A verdict is ok if p99 is at most {SLOWER} x the quiet one \
              (or {FLOOR} ms; {FRESH_FLOOR} ms for new connections), every request of the innocent client was answered, and memory is back to {SETTLED} x of before, \
              not counting what the attacker stored for good. Attackers run at the lowest priority, for they would not share a machine with the server. The load average of the machine was {least:.1} to {most:.1}.",
-            WAIT.as_secs()
+            RECOVERY_TIMEOUT.as_secs()
         );
     }
 }

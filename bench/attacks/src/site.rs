@@ -23,7 +23,7 @@ pub(crate) const CALM: &str = "/api/v1/namespaces/innocent/configmaps/calm";
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 /// How long a server may take until rights and definitions are in force.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running server with its users.
 pub(crate) struct Site {
@@ -181,7 +181,7 @@ impl Site {
 
     /// Waits until the server computes next to nothing: less than 50 ms in a second.
     async fn settle(&self) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         let mut before = self.target.cpu()?;
         while Instant::now() < end {
             sleep(Duration::from_secs(1)).await;
@@ -197,7 +197,7 @@ impl Site {
 
 /// Waits until a path is answered. The real server says 403, 404 and 429 before that.
 async fn until(connection: &mut Connection, path: &str) -> Result<()> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         match connection.answer(Ask::get(path)).await? {
             (status, _) if status.is_success() => return Ok(()),

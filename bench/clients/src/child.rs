@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use watchkeeper_bench_target::{Memory, Process, Result};
 
 /// Whoever has not answered after this time will not.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// What a program answers. What does not apply is 0.
 #[derive(Debug, Default, Deserialize)]
@@ -97,8 +97,8 @@ impl Child {
     }
 
     async fn answer(&mut self, to: &str) -> Result<Answer> {
-        let line = timeout(PATIENCE, self.output.next_line()).await;
-        let line = line.map_err(|_| format!("a program did not answer to {to:?} within {PATIENCE:?}"))??;
+        let line = timeout(TIMEOUT, self.output.next_line()).await;
+        let line = line.map_err(|_| format!("a program did not answer to {to:?} within {TIMEOUT:?}"))??;
         let line = line.ok_or_else(|| format!("a program ended instead of answering to {to:?}"))?;
         Ok(serde_json::from_str(&line)?)
     }

@@ -26,7 +26,7 @@ use watchkeeper_bench_target::{Access, Ask, Connection, Error, Result};
 /// What ends a list that comes as a watch, in JSON and in protobuf alike.
 const END: &[u8] = b"k8s.io/initial-events-end";
 /// Whoever has not listed again after this time will not: back-offs are shorter.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const GONE: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version","reason":"Expired","code":410}"#;
 
 type Body = UnsyncBoxBody<Bytes, Error>;
@@ -82,7 +82,7 @@ impl Proxy {
         let before = *lists.borrow_and_update();
         self.state.expired.store(true, SeqCst);
         self.state.generation.send_modify(|generation| *generation += 1);
-        timeout(PATIENCE, lists.wait_for(|lists| *lists > before))
+        timeout(TIMEOUT, lists.wait_for(|lists| *lists > before))
             .await
             .map_err(|_| "nothing was listed again")??;
         Ok(())

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::ObjectRef;
 use crate::server::{Error, Server};
+use crate::status_error::StatusError;
 use crate::write::Subresource;
 
 /// The name of the Service, its Endpoints and its EndpointSlice, and the namespace they are in.
@@ -32,7 +32,7 @@ impl Server {
         })
     }
 
-    async fn show(&self, address: SocketAddr) -> Result<(), Failure> {
+    async fn show(&self, address: SocketAddr) -> Result<(), StatusError> {
         let (ip, port) = (address.ip().to_string(), address.port());
         let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
         let endpoints = json!({
@@ -58,7 +58,7 @@ impl Server {
     }
 
     /// Makes an object, or brings the one that is there up to date.
-    async fn provide(&self, group: &str, plural: &str, object: Value) -> Result<(), Failure> {
+    async fn provide(&self, group: &str, plural: &str, object: Value) -> Result<(), StatusError> {
         let Some(place) = self.advertised(group, plural) else { return Ok(()) };
         let is_another_family = match self.storage.get(&place.key(), None).await?.entry {
             // The type of addresses cannot be changed.
@@ -83,7 +83,7 @@ impl Server {
         self.writer.modify(&place, Subresource::Main, change).await
     }
 
-    async fn withdraw(&self) -> Result<(), Failure> {
+    async fn withdraw(&self) -> Result<(), StatusError> {
         for (group, plural) in ENDPOINTS {
             if let Some(place) = self.advertised(group, plural) {
                 self.writer.delete(&place, &DeleteOptions::default()).await?;

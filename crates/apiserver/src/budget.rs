@@ -20,10 +20,10 @@ use watchkeeper_schema::{MAX_TREE, Weight};
 use watchkeeper_storage::Entry;
 
 use crate::aside::Aside;
-use crate::failure::Failure;
 use crate::front::{Body, BodyError};
 use crate::object::record::Record;
 use crate::request::MAX_REQUEST_BYTES;
+use crate::status_error::StatusError;
 
 /// From how many bytes on a document is large. The worst of this size is decoded in a few milliseconds, into 12 MiB.
 pub(crate) const LARGE: usize = 64 << 10;
@@ -95,14 +95,14 @@ impl Budget {
     }
 
     /// Waits for room for what will be decoded from a body; `None` if it is small.
-    pub(crate) async fn body(&self, body: &Bytes) -> Result<Option<Claim<'_>>, Failure> {
+    pub(crate) async fn body(&self, body: &Bytes) -> Result<Option<Claim<'_>>, StatusError> {
         if body.len() < LARGE {
             return Ok(None);
         }
         let turn = self.weighing.acquire().await;
         let weighed = body.clone();
         let weight = self.aside.run(async move { weigh(&weighed) }).await;
-        let weight = weight.map_err(|error| Failure::too_large(&error.to_string()))?;
+        let weight = weight.map_err(|error| StatusError::too_large(&error.to_string()))?;
         drop(turn);
         Ok(self.claim(&self.bodies, weight).await)
     }

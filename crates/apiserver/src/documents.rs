@@ -15,10 +15,10 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::budget::beside;
-use crate::failure::Failure;
 use crate::front::Body;
 use crate::gzip;
 use crate::request::media::Format;
+use crate::status_error::StatusError;
 
 /// Which document.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -106,13 +106,13 @@ impl Documents {
         name: Name,
         turns: &Arc<Semaphore>,
         make: impl FnOnce() -> Vec<u8> + Send + 'static,
-    ) -> Result<Arc<Document>, Failure> {
+    ) -> Result<Arc<Document>, StatusError> {
         let making = self.kept.lock().entry(name.clone()).or_insert_with(|| begin(turns, make)).clone();
         match making.await {
             Some(document) => Ok(document),
             None => {
                 self.kept.lock().remove(&name);
-                Err(Failure::internal("the document could not be made"))
+                Err(StatusError::internal("the document could not be made"))
             }
         }
     }

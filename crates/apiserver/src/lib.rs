@@ -26,7 +26,6 @@ mod bootstrap;
 mod budget;
 mod crd;
 mod documents;
-mod failure;
 mod following;
 mod gzip;
 mod handlers;
@@ -41,6 +40,7 @@ mod resource;
 mod server;
 mod service_accounts;
 mod startup;
+mod status_error;
 mod stopping;
 mod write;
 

@@ -20,7 +20,7 @@ use crate::stopping::Signals;
 pub(crate) const DATA_DIRECTORY: &str = "/watchkeeper/data-directory";
 
 /// Who asks has its request ready.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST_REQUEST: usize = 16 << 10;
 
 const USAGE: &str = "\
@@ -162,7 +162,7 @@ async fn accept(listener: TcpListener, directory: Arc<str>) {
                 let directory = Arc::clone(&directory);
                 connections.spawn(async move {
                     // Whoever went away does not want an answer.
-                    let _ = timeout(PATIENCE, answer(stream, &directory)).await;
+                    let _ = timeout(TIMEOUT, answer(stream, &directory)).await;
                 });
             }
             Err(error) => {

@@ -17,7 +17,7 @@ use crate::stopping::{Signals, Sockets, until_stopped};
 use crate::{admission_plugins, caution, duration, logging};
 
 /// After the first signal, how long requests may take to end.
-const GRACE: Duration = Duration::from_secs(20);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(20);
 
 /// Serve the Kubernetes API
 ///
@@ -252,6 +252,6 @@ async fn serve(plan: Plan, kubeconfig: Option<&Path>, start: Instant) -> Result<
     let _ = writeln!(stdout, "ready in {} ms: {url}", start.elapsed().as_millis());
     let _ = stdout.flush();
 
-    until_stopped(&mut signals, &server, front, sockets, GRACE).await;
+    until_stopped(&mut signals, &server, front, sockets, SHUTDOWN_GRACE).await;
     Ok(())
 }

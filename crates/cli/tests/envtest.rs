@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const BINARY: &str = env!("CARGO_BIN_EXE_watchkeeper");
 
 fn text(bytes: &[u8]) -> String {
@@ -67,7 +67,7 @@ fn curl(arguments: &[&str]) -> (Option<i32>, String) {
 
 /// Asks until the answer is this.
 fn until(answer: &str, arguments: &[&str]) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while curl(arguments) != (Some(0), answer.to_owned()) {
         assert!(Instant::now() < deadline, "{:?} is not {answer}", curl(arguments));
         std::thread::yield_now();

@@ -18,7 +18,7 @@ use watchkeeper_election::{Election, Event, Leadership, LeaseName, Options};
 use watchkeeper_testkit::{TestEnv, consistently};
 
 const SECOND: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const LEASE_DURATION: Duration = Duration::from_secs(3);
 const KUBECONFIG: &str = "CANDIDATE_KUBECONFIG";
 
@@ -122,7 +122,7 @@ impl Counting {
             }
             panic!("it never said {begin}");
         };
-        timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("it did not say {begin} in time"));
+        timeout(TIMEOUT, wait).await.unwrap_or_else(|_| panic!("it did not say {begin} in time"));
     }
 
     fn send(&self, signal: Signal) {
@@ -140,14 +140,14 @@ async fn leading(election: &mut Election) -> (Leadership, Duration) {
             }
         }
     };
-    let leadership = timeout(PATIENCE, wait).await.expect("nobody leads");
+    let leadership = timeout(TIMEOUT, wait).await.expect("nobody leads");
     (leadership, begin.elapsed())
 }
 
 /// A candidate in this process that knows that the other leads.
 async fn standby(env: &TestEnv) -> Election {
     let mut election = Election::start(env.client_as("test", &[]), name(), options("test")).unwrap();
-    let told = timeout(PATIENCE, election.next()).await.unwrap();
+    let told = timeout(TIMEOUT, election.next()).await.unwrap();
     assert!(matches!(&told, Some(Event::Standby { leader: Some(leader) }) if leader == "child"), "{told:?}");
     election
 }
@@ -183,7 +183,7 @@ async fn succeeded_after(signal: Signal, enough: Duration) -> Duration {
         best = best.min(took);
         if signal == Signal::TERM {
             child.says("released").await;
-            assert!(timeout(PATIENCE, child.process.wait()).await.unwrap().unwrap().success());
+            assert!(timeout(TIMEOUT, child.process.wait()).await.unwrap().unwrap().success());
         }
         if best <= enough {
             break;

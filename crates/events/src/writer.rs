@@ -13,7 +13,7 @@ use crate::counts::{Counters, count};
 use crate::series::Write;
 
 /// How long a request may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait before trying again when there is not much time left.
 const HURRY: Duration = Duration::from_millis(100);
 
@@ -96,7 +96,7 @@ impl Writer {
         let request = Request::builder().method(method).uri(path).header("content-type", content);
         let request = request.body(body.to_string().into_bytes());
         let request = request.map_err(|error| Failure::Rejected(0, error.to_string()))?;
-        match timeout(PATIENCE, self.client.request_text(request)).await {
+        match timeout(TIMEOUT, self.client.request_text(request)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(Error::Api(status))) if !Refusal::of(status.code, &status.reason).is_transient() => {
                 Err(Failure::Rejected(status.code, status.message.clone()))

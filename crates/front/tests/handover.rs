@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use watchkeeper_front::{Body, Drained, Front, Listener, Request, Response};
 
 const ROLE: &str = "WATCHKEEPER_FRONT_ROLE";
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The other processes: each answers with its number, and hands over when a line comes in. Does nothing when it is run as a test.
 #[test]
@@ -80,7 +80,7 @@ impl Other {
             }
             panic!("it never said {what}");
         };
-        timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("it did not say {what} in time"))
+        timeout(TIMEOUT, wait).await.unwrap_or_else(|_| panic!("it did not say {what} in time"))
     }
 }
 
@@ -153,7 +153,7 @@ async fn no_connection_is_refused_and_no_request_is_lost_while_one_process_takes
     }
     stop.store(true, Ordering::SeqCst);
     for client in clients {
-        let seen = timeout(PATIENCE, client).await.unwrap().unwrap();
+        let seen = timeout(TIMEOUT, client).await.unwrap().unwrap();
         let changes = seen.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert!(seen.first().unwrap() == "1" && seen.last().unwrap() == "2", "{} answers", seen.len());
         println!("{} answers, {changes} changes", seen.len());

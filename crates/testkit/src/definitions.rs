@@ -13,13 +13,13 @@ use crate::server::Server;
 
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// How long a definition may take until it is served.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Creates a definition and waits until its kind is served.
 pub(crate) async fn install(server: &Server, definition: &Value) -> Result<(), String> {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
     ask(server, "POST", PATH, definition).await.map_err(|why| format!("definition {name:?}: {why}"))?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let found = ask(server, "GET", &format!("{PATH}/{name}"), &Value::Null).await?;
         let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();

@@ -7,11 +7,11 @@ use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// How long something may take, unless told otherwise.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// How long something has to stay as it is, unless told otherwise.
 const CALM: Duration = Duration::from_secs(1);
 /// How often to look.
-const PAUSE: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// What a check can say: `bool`, `Option` or `Result`.
 pub trait Verdict {
@@ -65,7 +65,7 @@ where
     F: FnMut() -> Answer + Send + 'a,
     Answer: Future<Output: Verdict> + Send + 'a,
 {
-    Eventually { check: boxed(check), patience: PATIENCE, at: Location::caller() }
+    Eventually { check: boxed(check), patience: TIMEOUT, at: Location::caller() }
 }
 
 /// Asks again and again for a second of tokio's time ([`throughout`](Consistently::throughout) says otherwise) and panics
@@ -140,7 +140,7 @@ impl<'a, T: Send + 'a> IntoFuture for Eventually<'a, T> {
                 if Instant::now() >= deadline {
                     break;
                 }
-                sleep(PAUSE).await;
+                sleep(POLL_INTERVAL).await;
             }
             panic!("{}: not within {:?}: {last}", self.at, self.patience)
         })
@@ -161,7 +161,7 @@ impl<'a, T: Send + 'a> IntoFuture for Consistently<'a, T> {
                 if start.elapsed() >= self.time {
                     return;
                 }
-                sleep(PAUSE).await;
+                sleep(POLL_INTERVAL).await;
             }
         })
     }

@@ -13,7 +13,7 @@ use watchkeeper_apiserver::front::{Front, Limits, Listener};
 use crate::entrance::{Entrance, Listening};
 
 /// How long requests may take to end when the server goes away.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The server on a socket of this machine, for processes other than the test.
 pub(crate) struct Loopback {
@@ -49,7 +49,7 @@ impl Loopback {
     /// Takes no more connections, and ends those that there are.
     pub(crate) async fn stop(&mut self) {
         if let Some(front) = self.front.take() {
-            front.shutdown(PATIENCE).await;
+            front.shutdown(TIMEOUT).await;
         }
     }
 

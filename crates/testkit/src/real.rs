@@ -24,7 +24,7 @@ const VARIABLE: &str = "WATCHKEEPER_REAL";
 /// The context in a kubeconfig of `bench/peers/start`. No other server is ever emptied.
 const CONTEXT: &str = "peers";
 /// How long to wait for a server that nobody else uses.
-const PATIENCE: Duration = Duration::from_secs(1800);
+const TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// A real server that this environment has for itself, emptied.
 pub(crate) struct Real {
@@ -95,7 +95,7 @@ fn impersonate(headers: &mut http::HeaderMap, identity: &Identity) {
 /// Waits for a server that nobody uses.
 fn claim(servers: &Path) -> Result<(PathBuf, File), String> {
     let told = |error: std::io::Error| format!("{VARIABLE}={}: {error}", servers.display());
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let mut found = 0;
         for entry in std::fs::read_dir(servers).map_err(told)? {

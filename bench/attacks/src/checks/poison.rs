@@ -11,7 +11,7 @@ use crate::report::Finding;
 use crate::site::Site;
 
 /// How long a dependent may stay after its owner is gone. The collector of kube-controller-manager begins with waits of its own.
-const PATIENCE: Duration = Duration::from_secs(40);
+const TIMEOUT: Duration = Duration::from_secs(40);
 const POISON: &str = "/api/v1/namespaces/x/pods/poison";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/yy/configmaps";
 
@@ -85,7 +85,7 @@ async fn collects(site: &mut Site, name: &str) -> Result<bool> {
         json!({"metadata": {"name": format!("{name}-dependent"), "ownerReferences": [reference]}});
     site.post(CONFIG_MAPS, &dependent).await?;
     site.target.connection.call(Ask::delete(&format!("{CONFIG_MAPS}/{name}"))).await?;
-    let (path, end) = (format!("{CONFIG_MAPS}/{name}-dependent"), Instant::now() + PATIENCE);
+    let (path, end) = (format!("{CONFIG_MAPS}/{name}-dependent"), Instant::now() + TIMEOUT);
     while Instant::now() < end {
         if site.target.connection.answer(Ask::get(&path)).await?.0 == StatusCode::NOT_FOUND {
             return Ok(true);

@@ -3,12 +3,12 @@
 use watchkeeper_rbac::{About, Request};
 
 use crate::authentication::Identity;
-use crate::failure::{Failure, Subject};
 use crate::resource::ObjectRef;
 use crate::resource::Resource;
+use crate::status_error::{StatusError, Subject};
 
 /// Somebody may not do this. `reason` is what is known beyond that no rule allows it.
-pub(crate) fn denied(identity: &Identity, request: &Request<'_>, reason: &str) -> Failure {
+pub(crate) fn denied(identity: &Identity, request: &Request<'_>, reason: &str) -> StatusError {
     let (user, verb) = (&identity.user, request.verb);
     let (subject, name, what) = match request.about {
         About::Path(path) => {
@@ -31,7 +31,7 @@ pub(crate) fn denied(identity: &Identity, request: &Request<'_>, reason: &str) -
     // No answer looks like HTML, whatever names are in it.
     let what = what.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let why = if reason.is_empty() { what } else { format!("{what}: {reason}") };
-    Failure::forbidden(subject, name, &why)
+    StatusError::forbidden(subject, name, &why)
 }
 
 /// The verbs of a subresource that is a way into something that a node runs; `None` if it is another one.
@@ -48,8 +48,8 @@ pub(crate) fn connect_verbs(resource: &Resource, subresource: &str) -> Option<&'
 }
 
 /// There are no nodes behind this server, so nothing runs that could be looked into.
-pub(crate) fn no_node(place: &ObjectRef, subresource: &str) -> Failure {
-    Failure::bad_request(format!(
+pub(crate) fn no_node(place: &ObjectRef, subresource: &str) -> StatusError {
+    StatusError::bad_request(format!(
         "{} {:?}: {subresource} is not available: no node runs anything here, this server only keeps objects",
         place.resource.subject(),
         place.name

@@ -5,9 +5,9 @@ use watchkeeper_rbac::{About, Binding, Request, Rule, describe_missing, missing}
 
 use super::{Access, GROUP, is_master, user};
 use crate::authentication::Identity;
-use crate::failure::Failure;
 use crate::object::meta;
 use crate::resource::ObjectRef;
+use crate::status_error::StatusError;
 
 impl Access {
     /// Refuses a role or a binding by which its writer would give away rights that they do not have.
@@ -17,7 +17,7 @@ impl Access {
         new: &Value,
         old: Option<&Value>,
         author: Option<&Identity>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         let Some(author) = author else { return Ok(()) };
         if place.resource.group != GROUP
             || is_master(author)
@@ -41,7 +41,7 @@ impl Access {
                 };
                 if (is_sum(new) || old.is_some_and(is_sum)) && !self.holds_everything(author) {
                     let why = "must have cluster-admin privileges to use the aggregationRule";
-                    return Err(Failure::forbidden(place.resource.subject(), name, why));
+                    return Err(StatusError::forbidden(place.resource.subject(), name, why));
                 }
                 Ok(())
             }
@@ -75,14 +75,14 @@ impl Access {
         namespace: &str,
         name: &str,
         wanted: &[Rule],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         let held = self.policy.read().rules_of(&user(author), namespace);
         let missing = missing(&held.rules, wanted);
         if missing.is_empty() {
             return Ok(());
         }
         let why = describe_missing(&user(author), missing, &held.failures);
-        Err(Failure::forbidden(place.resource.subject(), name, &why))
+        Err(StatusError::forbidden(place.resource.subject(), name, &why))
     }
 
     /// Whether somebody may do everything: who sums up roles gathers whatever others put into them.
@@ -98,10 +98,10 @@ impl Access {
 }
 
 /// The answer to binding a role that is not there; it names the wrong resource, as in kube-apiserver.
-fn missing_role(place: &ObjectRef, binding: &Binding, why: String) -> Failure {
+fn missing_role(place: &ObjectRef, binding: &Binding, why: String) -> StatusError {
     match binding.role.kind.as_str() {
-        "Role" | "ClusterRole" => Failure::not_found(place.resource.subject(), &binding.role.name),
-        _ => Failure::untyped(why),
+        "Role" | "ClusterRole" => StatusError::not_found(place.resource.subject(), &binding.role.name),
+        _ => StatusError::untyped(why),
     }
 }
 

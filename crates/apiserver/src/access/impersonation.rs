@@ -11,8 +11,8 @@ use watchkeeper_rbac::{About, Request, account_name};
 
 use super::{Access, request};
 use crate::authentication::{ANONYMOUS, AUTHENTICATED, Identity, MASTERS, UNAUTHENTICATED};
-use crate::failure::Failure;
 use crate::request::action::Action;
+use crate::status_error::StatusError;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const NODE: &str = "system:node:";
@@ -73,7 +73,7 @@ impl Access {
         headers: &HeaderMap,
         sender: &Identity,
         action: &Action,
-    ) -> Result<Option<Identity>, Failure> {
+    ) -> Result<Option<Identity>, StatusError> {
         if !headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
             return Ok(None);
         }
@@ -87,7 +87,7 @@ impl Access {
                 }
             }
         }
-        Err(refused.unwrap_or_else(|| Failure::internal("all impersonation modes failed")))
+        Err(refused.unwrap_or_else(|| StatusError::internal("all impersonation modes failed")))
     }
 
     fn impersonate_as(
@@ -96,7 +96,7 @@ impl Access {
         requestor: &Identity,
         action: &Action,
         wanted: &Identity,
-    ) -> Result<Identity, Failure> {
+    ) -> Result<Identity, StatusError> {
         let (verb, group) = match mode {
             Mode::Legacy => ("impersonate".to_owned(), ""),
             mode => {
@@ -175,7 +175,7 @@ fn node_name(user: &str) -> Option<&str> {
 }
 
 /// Whom the headers of a request name.
-fn wanted(headers: &HeaderMap) -> Result<Option<Identity>, Failure> {
+fn wanted(headers: &HeaderMap) -> Result<Option<Identity>, StatusError> {
     let texts = |name: &str| {
         let values = headers.get_all(name).iter();
         values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect::<Vec<_>>()
@@ -199,7 +199,7 @@ fn wanted(headers: &HeaderMap) -> Result<Option<Identity>, Failure> {
     if wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty() {
         return Ok(None);
     }
-    Err(Failure::bad_request(format!("requested {} without impersonating a user name", in_go(&wanted))))
+    Err(StatusError::bad_request(format!("requested {} without impersonating a user name", in_go(&wanted))))
 }
 
 /// A key in which some bytes are written as `%` and two digits; one that is not is left as it is.

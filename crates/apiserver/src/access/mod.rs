@@ -16,9 +16,9 @@ use watchkeeper_rbac::{About, Decision, Policy, Request, RulesOf, User};
 use watchkeeper_storage::Revision;
 
 use crate::authentication::{ANONYMOUS, Identity, MASTERS};
-use crate::failure::Failure;
 use crate::request::action::{Action, PageAction, ResourceAction};
 use crate::request::is_public;
+use crate::status_error::StatusError;
 
 pub(crate) use impersonation::account_groups;
 
@@ -88,7 +88,7 @@ impl Access {
     }
 
     /// Refuses what somebody may not do.
-    pub(crate) fn require(&self, identity: &Identity, request: &Request<'_>) -> Result<(), Failure> {
+    pub(crate) fn require(&self, identity: &Identity, request: &Request<'_>) -> Result<(), StatusError> {
         let verdict = self.judge(identity, request);
         if verdict.is_allowed() {
             return Ok(());
@@ -137,7 +137,7 @@ impl Access {
         headers: &HeaderMap,
         sender: Arc<Identity>,
         action: Action,
-    ) -> Result<(Arc<Identity>, Authorized<Action>), Failure> {
+    ) -> Result<(Arc<Identity>, Authorized<Action>), StatusError> {
         let identity = match self.impersonated(headers, &sender, &action)? {
             Some(impersonated) => Arc::new(impersonated),
             None => sender,

@@ -13,10 +13,10 @@ use watchkeeper_storage::{Commit, Error as StorageError};
 use change::Change;
 
 use crate::access::Authorization;
-use crate::failure::Failure;
 use crate::object::meta;
 use crate::resource::Resource;
 use crate::server::{Error, Server};
+use crate::status_error::StatusError;
 use crate::write::{Holdings, Reservation};
 
 /// The namespaces that are always there.
@@ -152,6 +152,6 @@ impl Server {
     }
 }
 
-fn failed(what: &str, failure: Failure) -> Error {
+fn failed(what: &str, failure: StatusError) -> Error {
     Error::Bootstrap { what: what.to_owned(), why: failure.message }
 }

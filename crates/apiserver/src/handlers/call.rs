@@ -6,11 +6,11 @@ use bytes::Bytes;
 use http::HeaderMap;
 
 use crate::authentication::Identity;
-use crate::failure::Failure;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::media;
 use crate::request::query::Query;
 use crate::request::write_options::WriteOptions;
+use crate::status_error::StatusError;
 use crate::write::{Author, WriteContext};
 
 /// A request, read as far as every handler needs it. What it asks for is not here: that is an [`Action`].
@@ -29,7 +29,7 @@ impl Call {
         Self { headers, query, identity: Arc::new(identity), pretty, body: Bytes::new() }
     }
 
-    pub(crate) fn delete_options(&self) -> Result<DeleteOptions, Failure> {
+    pub(crate) fn delete_options(&self) -> Result<DeleteOptions, StatusError> {
         if self.body.is_empty() {
             return Ok(DeleteOptions::read(&self.query, None)?);
         }

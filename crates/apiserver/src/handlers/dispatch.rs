@@ -12,7 +12,6 @@ use serde_json::Value;
 use crate::access::{Authorized, Split};
 use crate::authentication::Identity;
 use crate::documents::Name;
-use crate::failure::{self, Failure};
 use crate::front::{Body, BodyError, Request, Response};
 use crate::handlers::call::Call;
 use crate::handlers::reply::Reply;
@@ -31,6 +30,7 @@ use crate::request::write_options::WriteOptions;
 use crate::resource::ObjectRef;
 use crate::resource::Resource;
 use crate::server::Server;
+use crate::status_error::{self, StatusError};
 use crate::write::{
     Applying, Incoming, Operation, Patch, ScaleChange, Subresource, WriteRequest, Written, admission,
     decode_as,
@@ -66,7 +66,7 @@ impl Server {
         mut call: Call,
         action: Action,
         body: Body,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, StatusError> {
         let action = match self.access.authorize(&call.headers, Arc::clone(&call.identity), action) {
             Ok((identity, action)) => {
                 call.identity = identity;
@@ -91,8 +91,8 @@ impl Server {
             if action.has_body() {
                 call.body =
                     self.budget.read(&call.identity.user, body).await.map_err(|error| match error {
-                        BodyError::TooLarge { limit } => Failure::too_large(&format!("limit is {limit}")),
-                        error => Failure::bad_request(format!("the body could not be read: {error}")),
+                        BodyError::TooLarge { limit } => StatusError::too_large(&format!("limit is {limit}")),
+                        error => StatusError::bad_request(format!("the body could not be read: {error}")),
                     })?;
             }
             let claim = self.budget.body(&call.body).await?;
@@ -102,7 +102,7 @@ impl Server {
         Ok(deadline::within(limit, answer).await?.until_sent(permit))
     }
 
-    async fn serve(self: &Arc<Self>, call: Call, action: Authorized<Action>) -> Result<Reply, Failure> {
+    async fn serve(self: &Arc<Self>, call: Call, action: Authorized<Action>) -> Result<Reply, StatusError> {
         match action.split() {
             Split::Resource(action) => self.resource(call, action).await,
             Split::Page(page) => self.answer_page(&call, page).await,
@@ -114,7 +114,7 @@ impl Server {
         self: &Arc<Self>,
         call: &Call,
         page: Authorized<PageAction>,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, StatusError> {
         let PageAction { verb, path, target } = page.into_inner();
         let registry = self.registry();
         // Some pages of kube-apiserver look at no method. The others know GET and nothing else.
@@ -127,7 +127,7 @@ impl Server {
             _ => false,
         };
         if knows_get_only && verb != "get" {
-            return Err(Failure::unknown_method());
+            return Err(StatusError::unknown_method());
         }
         if matches!(target, Target::Core | Target::Groups)
             && let Some(format) = media::aggregated_discovery(&call.headers)
@@ -163,7 +163,7 @@ impl Server {
                     Some(list) => Ok(Reply::object(200, &list, format)),
                     // Of a group that is there, a version is missing; of others, nothing is known.
                     None if registry.group(&group).is_some_and(|group| group.is_builtin()) => {
-                        Err(Failure::no_such_path())
+                        Err(StatusError::no_such_path())
                     }
                     None => Ok(Reply::no_such_page()),
                 }
@@ -183,7 +183,7 @@ impl Server {
     }
 
     /// Everything that is served, in one answer that clients keep.
-    async fn discovered(&self, call: &Call, core: bool, format: Format) -> Result<Reply, Failure> {
+    async fn discovered(&self, call: &Call, core: bool, format: Format) -> Result<Reply, StatusError> {
         let registry = self.registry();
         let made = Arc::clone(&registry);
         let make = move || Reply::encode(&discovery::aggregated(&made, core), format).unwrap_or_default();
@@ -194,19 +194,19 @@ impl Server {
     }
 
     /// Does something with objects.
-    async fn resource(self: &Arc<Self>, call: Call, action: Authorized) -> Result<Reply, Failure> {
+    async fn resource(self: &Arc<Self>, call: Call, action: Authorized) -> Result<Reply, StatusError> {
         call.query.timeout()?;
         let found = self.registry().resource_of(action.action()).and_then(|resource| {
             if resource.builtin_kind().is_some() && !media::is_routed(&call.headers) {
                 let is_list = matches!(action.action().verb, Verb::List | Verb::Watch);
-                return Err(Failure::not_routed(is_list).into());
+                return Err(StatusError::not_routed(is_list).into());
             }
             Route::find(action, resource)
         });
         let Route { resource, operation } = match found {
             Ok(route) => route,
             Err(Unrouted::NoSuchPage) => return Ok(Reply::no_such_page()),
-            Err(Unrouted::Failure(failure)) => return Err(failure),
+            Err(Unrouted::StatusError(failure)) => return Err(failure),
         };
         let reply = self.operate(&call, &resource, operation).await;
         let deprecated = match resource.custom_version() {
@@ -223,7 +223,7 @@ impl Server {
         call: &Call,
         resource: &Arc<Resource>,
         operation: route::Operation,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, StatusError> {
         match operation {
             route::Operation::List(of) => self.listed(call, resource, &of).await,
             route::Operation::Watch(of) => self.watched(call, resource, &of).await,
@@ -251,16 +251,26 @@ impl Server {
     }
 
     /// Has admission judge a request that is handed on to a Pod or a Node.
-    async fn admit_connect(&self, call: &Call, target: &ObjectRef, subresource: &str) -> Result<(), Failure> {
+    async fn admit_connect(
+        &self,
+        call: &Call,
+        target: &ObjectRef,
+        subresource: &str,
+    ) -> Result<(), StatusError> {
         let context = &call.context(&WriteOptions::default());
         self.writer.admit(admission::Verb::Connect, target, subresource, context, Value::Null).await.map(drop)
     }
 
-    async fn listed(&self, call: &Call, resource: &Arc<Resource>, of: &Collection) -> Result<Reply, Failure> {
+    async fn listed(
+        &self,
+        call: &Call,
+        resource: &Arc<Resource>,
+        of: &Collection,
+    ) -> Result<Reply, StatusError> {
         let options = ListOptions::from_query(&call.query)?;
         let accepted = accepted(call, resource)?;
         if accepted.transform == Transform::Partial && !accepted.is_partial_list {
-            return Err(Failure::not_one(&resource.go_list_type()));
+            return Err(StatusError::not_one(&resource.go_list_type()));
         }
         let filter = Filter::new(resource, &options)?.restricted_to(of.only.as_deref());
         let listed = self.list(resource, of.namespace.as_deref(), &filter, &options).await?;
@@ -274,7 +284,7 @@ impl Server {
         call: &Call,
         resource: &Arc<Resource>,
         of: &Collection,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, StatusError> {
         let options = call.delete_options()?;
         let list = ListOptions::from_query(&call.query)?;
         let filter = Filter::new(resource, &list)?;
@@ -292,7 +302,7 @@ impl Server {
         call: &Call,
         resource: &Arc<Resource>,
         namespace: Option<String>,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, StatusError> {
         let options = WriteOptions::of_create(&call.query)?;
         let accepted = accepted(call, resource)?;
         let format = media::body_format(&call.headers, resource.builtin_kind().is_some())?;
@@ -327,7 +337,7 @@ impl Server {
         self.written(call, resource, written, &accepted)
     }
 
-    async fn deleted(self: &Arc<Self>, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
+    async fn deleted(self: &Arc<Self>, call: &Call, place: &ObjectRef) -> Result<Reply, StatusError> {
         let resource = &place.resource;
         let options = call.delete_options()?;
         let accepted = accepted(call, resource)?;
@@ -336,7 +346,7 @@ impl Server {
         let request = WriteRequest { target, subresource: Subresource::Main, operation, context };
         let Written { object, removed, warnings, .. } = self.writer.write(request).await?;
         let object = if removed && !resource.returns_deleted() {
-            failure::deleted(resource.subject(), meta::name(&object), meta::uid(&object))
+            status_error::deleted(resource.subject(), meta::name(&object), meta::uid(&object))
         } else {
             Form::new(&accepted, &call.query)?.shape.of_one(resource, object)
         };
@@ -349,7 +359,7 @@ impl Server {
         })
     }
 
-    async fn got(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
+    async fn got(&self, call: &Call, place: &ObjectRef) -> Result<Reply, StatusError> {
         let resource = &place.resource;
         let accepted = accepted(call, resource)?;
         let version = call.query.get("resourceVersion").unwrap_or_default();
@@ -365,7 +375,12 @@ impl Server {
         Ok(Reply::object(200, &form.shape.of_one(resource, resource.read(&entry)?), form.format))
     }
 
-    async fn put(&self, call: &Call, place: &ObjectRef, subresource: Subresource) -> Result<Reply, Failure> {
+    async fn put(
+        &self,
+        call: &Call,
+        place: &ObjectRef,
+        subresource: Subresource,
+    ) -> Result<Reply, StatusError> {
         let options = WriteOptions::of_update(&call.query)?;
         let accepted = accepted(call, &place.resource)?;
         let format = media::body_format(&call.headers, place.resource.builtin_kind().is_some())?;
@@ -381,7 +396,7 @@ impl Server {
         call: &Call,
         place: &ObjectRef,
         subresource: Subresource,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, StatusError> {
         let format = patch_format(call, &place.resource)?;
         let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
         let accepted = accepted(call, &place.resource)?;
@@ -397,7 +412,7 @@ impl Server {
         self.written(call, &place.resource, written, &accepted)
     }
 
-    async fn got_scale(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
+    async fn got_scale(&self, call: &Call, place: &ObjectRef) -> Result<Reply, StatusError> {
         let resource = &place.resource;
         let accepted = accepted(call, resource)?;
         let entry = self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
@@ -406,7 +421,7 @@ impl Server {
         Ok(Reply::object(200, &shown, accepted.format))
     }
 
-    async fn put_scale(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
+    async fn put_scale(&self, call: &Call, place: &ObjectRef) -> Result<Reply, StatusError> {
         let accepted = accepted(call, &place.resource)?;
         let options = WriteOptions::of_update(&call.query)?;
         let format = media::body_format(&call.headers, true)?;
@@ -414,7 +429,7 @@ impl Server {
         self.rescaled(call, place, &change, &options, &accepted).await
     }
 
-    async fn patched_scale(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
+    async fn patched_scale(&self, call: &Call, place: &ObjectRef) -> Result<Reply, StatusError> {
         let accepted = accepted(call, &place.resource)?;
         let format = patch_format(call, &place.resource)?;
         let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
@@ -429,7 +444,7 @@ impl Server {
         change: &ScaleChange,
         options: &WriteOptions,
         accepted: &Accepted,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, StatusError> {
         let (context, target) = (&call.context(options), place.clone());
         let (subresource, operation) = (Subresource::Main, Operation::Scale(change));
         let written = self.writer.write(WriteRequest { target, subresource, operation, context }).await?;
@@ -443,12 +458,12 @@ impl Server {
         call: &Call,
         resource: &Arc<Resource>,
         of: &Collection,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, StatusError> {
         let options = ListOptions::from_query(&call.query)?;
         let accepted = media::accept_stream(&call.headers, endpoint(resource))?;
         let filter = Filter::new(resource, &options)?;
         if of.only.is_some() && !filter.asks_for_all_or(of.only.as_deref()) {
-            return Err(Failure::bad_request("fieldSelector metadata.name doesn't match requested name"));
+            return Err(StatusError::bad_request("fieldSelector metadata.name doesn't match requested name"));
         }
         let filter = filter.restricted_to(of.only.as_deref());
         let form = Form::new(&accepted, &call.query)?;
@@ -472,7 +487,7 @@ impl Server {
         resource: &Resource,
         written: Written,
         accepted: &Accepted,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, StatusError> {
         let form = Form::new(accepted, &call.query)?;
         let code = if written.created { 201 } else { 200 };
         let reply = Reply::object(code, &form.shape.of_one(resource, written.object), form.format);
@@ -500,16 +515,16 @@ fn verb(method: &Method, query: &Query) -> &'static str {
 }
 
 /// How a patch is written.
-fn patch_format(call: &Call, resource: &Resource) -> Result<PatchFormat, Failure> {
+fn patch_format(call: &Call, resource: &Resource) -> Result<PatchFormat, StatusError> {
     let is_builtin = resource.builtin_kind().is_some();
     media::patch_format(&call.headers, is_builtin).map_err(|rejected| match rejected {
-        _ if is_builtin => Failure::unknown_media_type(),
+        _ if is_builtin => StatusError::unknown_media_type(),
         rejected => rejected.into(),
     })
 }
 
 /// In which form the client wants to have its answer.
-fn accepted(call: &Call, resource: &Resource) -> Result<Accepted, Failure> {
+fn accepted(call: &Call, resource: &Resource) -> Result<Accepted, StatusError> {
     Ok(media::accept(&call.headers, endpoint(resource))?)
 }
 

@@ -7,13 +7,13 @@ use serde_json::{Map, json};
 use watchkeeper_kinds::openapi::{self, CustomKind};
 
 use crate::documents::Name;
-use crate::failure::Failure;
 use crate::handlers::call::Call;
 use crate::handlers::health::release;
 use crate::handlers::reply::Reply;
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::server::Server;
+use crate::status_error::StatusError;
 
 /// The protobuf encoding of the second version. Go clients ask for it by a name with an `@` in it, which is no media type.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -22,12 +22,12 @@ const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protob
 const GZIP: &str = "Accept-Encoding";
 
 /// Answers `/openapi/...`.
-pub(crate) async fn answer(server: &Server, call: &Call, document: &str) -> Result<Reply, Failure> {
+pub(crate) async fn answer(server: &Server, call: &Call, document: &str) -> Result<Reply, StatusError> {
     let registry = server.registry();
     let made = Arc::clone(&registry);
     let get = async |name: Name, make: Box<dyn FnOnce() -> Vec<u8> + Send>| {
         let document = registry.documents.get(name, &server.documenting, make).await?;
-        Ok::<_, Failure>(Reply::document(document, &call.headers))
+        Ok::<_, StatusError>(Reply::document(document, &call.headers))
     };
     let reply = match document {
         "v2" => {

@@ -12,11 +12,11 @@ use watchkeeper_kinds::protobuf;
 use watchkeeper_schema::yaml;
 
 use crate::documents::Document;
-use crate::failure::Failure;
 use crate::front::{Body, Response};
 use crate::gzip::{self, THRESHOLD};
 use crate::in_flight::Permit;
 use crate::request::media::Format;
+use crate::status_error::StatusError;
 
 /// How much text all warnings of an answer may have, and how much each of them if that is too little, as in kube-apiserver. Clients
 /// give up on an answer whose headers are too large: with HTTP/2, many at 16 KiB.
@@ -86,7 +86,9 @@ impl Reply {
         match Self::encode(object, format) {
             Some(bytes) => Self::new(code, bytes).typed(format.media_type()),
             // What is kept has the types of its kind, and what is made here too.
-            None => Self::json(500, &Failure::internal("the object cannot be written in protobuf").status()),
+            None => {
+                Self::json(500, &StatusError::internal("the object cannot be written in protobuf").status())
+            }
         }
     }
 
@@ -126,7 +128,7 @@ impl Reply {
         reply
     }
 
-    pub(crate) fn failure(failure: &Failure, format: Format) -> Self {
+    pub(crate) fn failure(failure: &StatusError, format: Format) -> Self {
         let reply = Self::object(failure.code, &failure.status(), format);
         match failure.retry_after_seconds() {
             Some(seconds) => reply.header(RETRY_AFTER.as_str(), &seconds.to_string()),

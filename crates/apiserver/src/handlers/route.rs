@@ -6,12 +6,12 @@ use watchkeeper_kinds::Kind;
 
 use crate::access::Authorized;
 use crate::access::denial;
-use crate::failure::Failure;
 use crate::registry::Registry;
 use crate::request::action::{ResourceAction, Verb};
 use crate::request::path::Scope;
 use crate::resource::ObjectRef;
 use crate::resource::Resource;
+use crate::status_error::StatusError;
 use crate::write::Subresource;
 
 /// Where a request leads.
@@ -57,12 +57,12 @@ pub(crate) enum Unrouted {
     /// Nothing at all is served under the path: a text, not a `Status`.
     NoSuchPage,
     /// Something is, but not this.
-    Failure(Failure),
+    StatusError(StatusError),
 }
 
-impl From<Failure> for Unrouted {
-    fn from(failure: Failure) -> Self {
-        Self::Failure(failure)
+impl From<StatusError> for Unrouted {
+    fn from(failure: StatusError) -> Self {
+        Self::StatusError(failure)
     }
 }
 
@@ -73,7 +73,7 @@ impl Registry {
             return Ok(resource);
         }
         let is_builtin = self.group(&action.group).is_some_and(|group| group.is_builtin());
-        Err(if is_builtin { Failure::no_such_path().into() } else { Unrouted::NoSuchPage })
+        Err(if is_builtin { StatusError::no_such_path().into() } else { Unrouted::NoSuchPage })
     }
 }
 
@@ -97,15 +97,17 @@ fn builtin(
     kind: &'static Kind,
     resource: &Arc<Resource>,
     action: ResourceAction,
-) -> Result<Operation, Failure> {
+) -> Result<Operation, StatusError> {
     let ResourceAction { verb, is_head, scope, name, selected, subresource, rest, .. } = action;
     let is_one = name.is_some() || subresource.is_some();
     let namespace = match scope {
-        Scope::Cluster if is_one && resource.namespaced => return Err(Failure::no_such_path()),
+        Scope::Cluster if is_one && resource.namespaced => return Err(StatusError::no_such_path()),
         Scope::Cluster => None,
         // A namespace is in itself only for those who judge the request.
         Scope::Itself(_) if resource.is_core("namespaces") => None,
-        Scope::Namespace(_) | Scope::Itself(_) if !resource.namespaced => return Err(Failure::no_such_path()),
+        Scope::Namespace(_) | Scope::Itself(_) if !resource.namespaced => {
+            return Err(StatusError::no_such_path());
+        }
         Scope::Namespace(namespace) | Scope::Itself(namespace) => Some(namespace),
     };
     // The path has an empty segment where the namespace belongs: only lists and watches can do without.
@@ -114,7 +116,7 @@ fn builtin(
     // Slashes at the end say nothing.
     let has_rest = rest.is_some_and(|rest| !rest.trim_matches('/').is_empty());
     if verb == Verb::Proxy || (has_rest && !goes_on) {
-        return Err(Failure::no_such_path());
+        return Err(StatusError::no_such_path());
     }
     let operation = match (name, subresource) {
         (None, None) => {
@@ -142,9 +144,9 @@ fn builtin(
     };
     match operation? {
         // The routes know no HEAD.
-        _ if is_head => Err(Failure::unknown_method()),
+        _ if is_head => Err(StatusError::unknown_method()),
         operation @ (Operation::List(_) | Operation::Watch(_)) => Ok(operation),
-        _ if is_missing => Err(Failure::bad_request("Namespace parameter required.")),
+        _ if is_missing => Err(StatusError::bad_request("Namespace parameter required.")),
         operation => Ok(operation),
     }
 }
@@ -155,29 +157,31 @@ fn of_collection(
     resource: &Resource,
     everywhere: bool,
     collection: Collection,
-) -> Result<Operation, Failure> {
+) -> Result<Operation, StatusError> {
     match verb {
         // Reviews and the like are made and not kept.
-        _ if !resource.is_stored() && (everywhere || verb == Verb::Miswatch) => Err(Failure::no_such_path()),
+        _ if !resource.is_stored() && (everywhere || verb == Verb::Miswatch) => {
+            Err(StatusError::no_such_path())
+        }
         Verb::Create if !everywhere => Ok(Operation::Create(collection)),
-        _ if !resource.is_stored() => Err(Failure::unknown_method()),
+        _ if !resource.is_stored() => Err(StatusError::unknown_method()),
         Verb::List => Ok(Operation::List(collection)),
         Verb::Watch => Ok(Operation::Watch(collection)),
         Verb::DeleteCollection if !everywhere && resource.verbs().contains(&"deletecollection") => {
             Ok(Operation::DeleteCollection(collection))
         }
-        _ => Err(Failure::unknown_method()),
+        _ => Err(StatusError::unknown_method()),
     }
 }
 
-fn of_object(verb: Verb, place: ObjectRef) -> Result<Operation, Failure> {
+fn of_object(verb: Verb, place: ObjectRef) -> Result<Operation, StatusError> {
     match verb {
-        _ if !place.resource.is_stored() => Err(Failure::no_such_path()),
+        _ if !place.resource.is_stored() => Err(StatusError::no_such_path()),
         Verb::Get => Ok(Operation::Get(place)),
         Verb::Update => Ok(Operation::Update(place, Subresource::Main)),
         Verb::Patch => Ok(Operation::Patch(place, Subresource::Main)),
         Verb::Delete => Ok(Operation::Delete(place)),
-        _ => Err(Failure::unknown_method()),
+        _ => Err(StatusError::unknown_method()),
     }
 }
 
@@ -186,14 +190,14 @@ fn of_subresource(
     verb: Verb,
     place: ObjectRef,
     name: String,
-) -> Result<Operation, Failure> {
+) -> Result<Operation, StatusError> {
     let connects = denial::connect_verbs(&place.resource, &name);
     let verbs = connects.or_else(|| kind.subresource(&name).map(|subresource| subresource.verbs));
     match verbs {
-        Some(_) if verb.is_watch() => return Err(Failure::no_such_path()),
+        Some(_) if verb.is_watch() => return Err(StatusError::no_such_path()),
         Some(verbs) if verbs.contains(&verb.text()) => {}
-        Some(_) => return Err(Failure::unknown_method()),
-        None => return Err(Failure::no_such_path()),
+        Some(_) => return Err(StatusError::unknown_method()),
+        None => return Err(StatusError::no_such_path()),
     }
     if connects.is_some() {
         return Ok(Operation::Connect(place, name));
@@ -204,7 +208,7 @@ fn of_subresource(
         ("token", Verb::Create) => return Ok(Operation::IssueToken(place)),
         _ => {}
     }
-    of_part(verb, place, &name).ok_or_else(Failure::unknown_method)
+    of_part(verb, place, &name).ok_or_else(StatusError::unknown_method)
 }
 
 /// Reads and writes of a part of an object.
@@ -266,11 +270,11 @@ fn custom(resource: &Arc<Resource>, action: ResourceAction) -> Result<Operation,
 }
 
 /// Refuses the names that no object has: a segment of the path that is missing or empty, `.` and `..`.
-fn check_name(name: Option<&str>) -> Result<(), Failure> {
+fn check_name(name: Option<&str>) -> Result<(), StatusError> {
     match name {
-        None => Err(Failure::bad_request("name must be provided")),
+        None => Err(StatusError::bad_request("name must be provided")),
         Some(name @ ("." | "..")) => {
-            Err(Failure::bad_request(format!("Name parameter invalid: {name:?}: may not be '{name}'")))
+            Err(StatusError::bad_request(format!("Name parameter invalid: {name:?}: may not be '{name}'")))
         }
         Some(_) => Ok(()),
     }

@@ -11,20 +11,20 @@ use watchkeeper_storage::{Error, Range, Storage, Update};
 use crate::api_services::{
     Backend, GROUP, MANAGER, PLURAL, Registered, builtin, condition, custom, set_condition,
 };
-use crate::failure::Failure;
 use crate::following::until_closed;
 use crate::object::meta;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::ObjectRef;
 use crate::resource::prefix;
 use crate::server::Server;
+use crate::status_error::StatusError;
 use crate::write::Subresource;
 
 /// What the task is called.
 pub(super) const TASK: &str = "api-services";
 
 /// How long to wait before trying again what failed.
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The label by which an EndpointSlice says whose it is.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -77,7 +77,7 @@ async fn follow(server: &Server, is_start: bool) -> Result<(), Error> {
         }
     }
     // All of it is looked at again.
-    tokio::time::sleep(PAUSE).await;
+    tokio::time::sleep(RETRY_DELAY).await;
     Ok(())
 }
 
@@ -134,7 +134,7 @@ impl Keeper<'_> {
     }
 
     /// Returns whether it is served by another server.
-    async fn try_keep(&self, name: &str, is_start: bool) -> Result<bool, Failure> {
+    async fn try_keep(&self, name: &str, is_start: bool) -> Result<bool, StatusError> {
         let server = self.server;
         let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(false) };
         let place = ObjectRef { resource, namespace: None, name: name.to_owned() };
@@ -172,7 +172,7 @@ impl Keeper<'_> {
     }
 
     /// What is behind the Service that an APIService names.
-    async fn backend(&self, service: &Value) -> Result<Backend, Failure> {
+    async fn backend(&self, service: &Value) -> Result<Backend, StatusError> {
         let text = |name: &str| service[name].as_str().unwrap_or_default().to_owned();
         let (namespace, name) = (text("namespace"), text("name"));
         let (server, registry) = (self.server, self.server.registry());

@@ -5,11 +5,11 @@
 
 mod allocation;
 mod api_services;
-mod collector;
-mod definitions;
+mod crds;
 mod expiry;
+mod garbage_collector;
+mod namespace_defaults;
 mod namespaces;
-mod provided;
 mod role_aggregation;
 mod roles;
 
@@ -17,14 +17,14 @@ use std::sync::Arc;
 
 use crate::access::Authorization;
 use crate::server::{Error, Server};
-use provided::Provided;
+use namespace_defaults::Provided;
 
 /// Reads what is there and starts to follow what changes.
 pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
-    definitions::load(server).await?;
-    server.spawn(definitions::FOLLOW, definitions::follow);
-    let cleaning = definitions::Cleaning::default();
-    server.spawn(definitions::CLEAN, move |server| definitions::clean(server, cleaning.clone()));
+    crds::load(server).await?;
+    server.spawn(crds::FOLLOW, crds::follow);
+    let cleaning = crds::Cleaning::default();
+    server.spawn(crds::CLEAN, move |server| crds::clean(server, cleaning.clone()));
     let mut allocated = Some(allocation::load(server).await?);
     server.spawn(allocation::TASK, move |server| allocation::follow(server, allocated.take()));
     server.spawn(api_services::TASK, api_services::run);
@@ -33,15 +33,16 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
         server.spawn(namespaces::TASK, move |server| namespaces::run(server, cleaning.clone()));
     }
     if server.options.garbage_collection {
-        server.spawn(collector::TASK, collector::run);
+        server.spawn(garbage_collector::TASK, garbage_collector::run);
     }
     if server.options.service_accounts {
         let account = Provided::Account;
-        server.spawn(account.task(), move |server| provided::run(server, account.clone()));
+        server.spawn(account.task(), move |server| namespace_defaults::run(server, account.clone()));
     }
     if let Some(certificates) = server.options.certificate_authority.clone() {
         let certificates = Provided::Certificates(certificates);
-        server.spawn(certificates.task(), move |server| provided::run(server, certificates.clone()));
+        server
+            .spawn(certificates.task(), move |server| namespace_defaults::run(server, certificates.clone()));
     }
     server.spawn(expiry::TASK, |server| {
         let lifetime = server.options.event_lifetime;

@@ -8,20 +8,20 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use watchkeeper_storage::{Entry, Error, Range, Storage, Update};
 
-use crate::failure::Failure;
 use crate::following::until_closed;
 use crate::object::meta;
 use crate::request::delete_options::{DeleteOptions, Propagation};
 use crate::resource::ObjectRef;
 use crate::resource::{ROOT, Resource, prefix};
 use crate::server::Server;
+use crate::status_error::StatusError;
 use crate::write::Subresource;
 
 /// What the tasks are called: the one that follows, and the one that empties a namespace.
 pub(super) const TASK: &str = "namespace-deletion";
 
 /// How long to wait before trying again what failed.
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// How many objects are deleted together; their commits share syncs.
 const TOGETHER: usize = 64;
@@ -70,7 +70,7 @@ fn consider(server: &Arc<Server>, cleaning: &Cleaning, entry: &Entry) {
         async move {
             while let Err(failure) = clean(&server, &place).await {
                 tracing::warn!(namespace = %place.name, failure = %failure.message, "a namespace could not be emptied");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             }
             cleaning.lock().remove(&uid);
         }
@@ -78,7 +78,7 @@ fn consider(server: &Arc<Server>, cleaning: &Cleaning, entry: &Entry) {
 }
 
 /// Deletes everything in a namespace, and then what holds the namespace.
-async fn clean(server: &Server, place: &ObjectRef) -> Result<(), Failure> {
+async fn clean(server: &Server, place: &ObjectRef) -> Result<(), StatusError> {
     loop {
         let before = server.storage.stats().revision;
         let mut remains = Remains::default();
@@ -111,7 +111,12 @@ fn count(counts: &mut BTreeMap<String, usize>, what: String) {
 }
 
 impl Remains {
-    async fn look(&mut self, server: &Server, resource: &Resource, namespace: &str) -> Result<(), Failure> {
+    async fn look(
+        &mut self,
+        server: &Server,
+        resource: &Resource,
+        namespace: &str,
+    ) -> Result<(), StatusError> {
         let page = server.storage.range(Range::prefix(&resource.prefix_in(Some(namespace)))).await?;
         for entry in page.entries {
             count(&mut self.resources, resource.subject().to_string());
@@ -188,7 +193,7 @@ async fn changed(server: &Server, revision: u64) -> Result<(), Error> {
 }
 
 /// Takes what holds a namespace off it.
-async fn release(server: &Server, place: &ObjectRef) -> Result<(), Failure> {
+async fn release(server: &Server, place: &ObjectRef) -> Result<(), StatusError> {
     let next = |object: &mut Value| {
         if let Some(spec) = object.get_mut("spec") {
             spec["finalizers"] = json!([]);
@@ -201,7 +206,7 @@ async fn release(server: &Server, place: &ObjectRef) -> Result<(), Failure> {
 pub(super) async fn changed_in(server: &Server, resource: &Resource) {
     let after = server.storage.stats().revision;
     if let Ok(mut watch) = server.storage.watch(&resource.prefix, after).await {
-        let _ = tokio::time::timeout(PAUSE, watch.next()).await;
+        let _ = tokio::time::timeout(RETRY_DELAY, watch.next()).await;
     }
 }
 
@@ -210,7 +215,7 @@ pub(super) async fn empty(
     server: &Server,
     resource: &Arc<Resource>,
     namespace: Option<&str>,
-) -> Result<usize, Failure> {
+) -> Result<usize, StatusError> {
     let range = || Range::prefix(&resource.prefix_in(namespace));
     let options = DeleteOptions {
         propagation_policy: Some(Propagation::Background),
@@ -222,7 +227,7 @@ pub(super) async fn empty(
         page.entries.iter().map(|entry| ObjectRef::of(resource, &entry.key)).collect();
     let deletions = places.into_iter().map(|place| delete(server, place, &options));
     let outcomes: Vec<_> = stream::iter(deletions).buffered(TOGETHER).collect().await;
-    outcomes.into_iter().collect::<Result<(), Failure>>()?;
+    outcomes.into_iter().collect::<Result<(), StatusError>>()?;
     if page.entries.is_empty() {
         return Ok(0);
     }
@@ -230,8 +235,8 @@ pub(super) async fn empty(
 }
 
 /// Deletes one of the objects of a resource. One that cannot be deleted is in the way of no other.
-async fn delete(server: &Server, place: ObjectRef, options: &DeleteOptions) -> Result<(), Failure> {
+async fn delete(server: &Server, place: ObjectRef, options: &DeleteOptions) -> Result<(), StatusError> {
     let key = place.key();
     let deleted = server.supervisor.caught_async(TASK, &key, server.writer.delete(&place, options)).await;
-    deleted.unwrap_or_else(|| Err(Failure::internal(format!("deleting {key} panicked"))))
+    deleted.unwrap_or_else(|| Err(StatusError::internal(format!("deleting {key} panicked"))))
 }

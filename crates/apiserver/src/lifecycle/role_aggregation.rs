@@ -5,9 +5,9 @@ use std::sync::Arc;
 use watchkeeper_rbac::{Rule, aggregated};
 
 use crate::access::GROUP;
-use crate::failure::Failure;
 use crate::resource::ObjectRef;
 use crate::server::Server;
+use crate::status_error::StatusError;
 use crate::write::Subresource;
 
 /// What the task is called.
@@ -41,7 +41,7 @@ fn outdated(server: &Server) -> Vec<(String, Vec<Rule>)> {
         .collect()
 }
 
-async fn update(server: &Server, name: &str, rules: &[Rule]) -> Result<(), Failure> {
+async fn update(server: &Server, name: &str, rules: &[Rule]) -> Result<(), StatusError> {
     let Some(resource) = server.registry().find(GROUP, "v1", "clusterroles") else { return Ok(()) };
     let place = ObjectRef { resource, namespace: None, name: name.to_owned() };
     let change = |object: &mut serde_json::Value| {

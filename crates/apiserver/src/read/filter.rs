@@ -8,10 +8,10 @@ use serde_json::Value;
 use watchkeeper_storage::Entry;
 use watchkeeper_wire::{FieldSelector, LabelSelector};
 
-use crate::failure::Failure;
 use crate::object::record::Record;
 use crate::request::list_options::ListOptions;
 use crate::resource::Resource;
+use crate::status_error::StatusError;
 
 /// A label selector and a field selector.
 #[derive(Clone, Debug, Default)]
@@ -38,14 +38,14 @@ struct Labels {
 
 impl Filter {
     /// Refuses fields that cannot be selected by.
-    pub(crate) fn new(resource: &Resource, options: &ListOptions) -> Result<Self, Failure> {
+    pub(crate) fn new(resource: &Resource, options: &ListOptions) -> Result<Self, StatusError> {
         let fields = options.field_selector.clone();
         if let Some(term) = fields.terms().iter().find(|term| !resource.can_select(&term.field)) {
             let message = match resource.builtin_kind() {
                 Some(kind) => kind.unsupported_field(&term.field),
                 None => format!("field label not supported: {}", term.field),
             };
-            return Err(Failure::bad_request(message));
+            return Err(StatusError::bad_request(message));
         }
         let labels = options.label_selector.clone();
         // Neither has a character that JSON would escape.
@@ -75,7 +75,7 @@ impl Filter {
         self.only.as_deref().or_else(|| self.fields.required("metadata.name"))
     }
 
-    pub(crate) fn matches(&self, resource: &Resource, entry: &Entry) -> Result<bool, Failure> {
+    pub(crate) fn matches(&self, resource: &Resource, entry: &Entry) -> Result<bool, StatusError> {
         let (namespace, name) = resource.split_key(&entry.key);
         if self.only.as_ref().is_some_and(|only| only != name) {
             return Ok(false);
@@ -89,9 +89,9 @@ impl Filter {
         if self.traces.iter().any(|trace| trace.find(&entry.value).is_none()) {
             return Ok(false);
         }
-        let record = Record::read(entry).map_err(|error| Failure::internal(error.to_string()))?;
-        let head: Head =
-            serde_json::from_slice(&record.json()).map_err(|error| Failure::internal(error.to_string()))?;
+        let record = Record::read(entry).map_err(|error| StatusError::internal(error.to_string()))?;
+        let head: Head = serde_json::from_slice(&record.json())
+            .map_err(|error| StatusError::internal(error.to_string()))?;
         Ok(self.labels.matches_pairs(|key| head.metadata.labels.get(key).map(String::as_str)))
     }
 
@@ -101,7 +101,7 @@ impl Filter {
         entry: &Entry,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, StatusError> {
         let mut object: Option<Value> = None;
         for term in self.fields.terms() {
             let found = match term.field.as_str() {

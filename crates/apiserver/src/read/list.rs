@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use watchkeeper_schema::{FieldError, Path};
 use watchkeeper_storage::{Entry, Error, Range, Revision, Storage};
 
-use crate::failure::Failure;
 use crate::object::meta;
 use crate::read::filter::Filter;
 use crate::read::render::Form;
@@ -18,9 +17,10 @@ use crate::request::continue_token::Token;
 use crate::request::list_options::{ListOptions, VersionMatch};
 use crate::resource::{ROOT, Resource};
 use crate::server::Server;
+use crate::status_error::StatusError;
 
 /// How long a client that asks for a version to come is made to wait.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How many entries are looked at in one go when not all of them may match.
 const STRIDE: usize = 10_000;
@@ -41,16 +41,16 @@ impl Server {
         namespace: Option<&str>,
         name: &str,
         not_older_than: Option<Revision>,
-    ) -> Result<Arc<Entry>, Failure> {
+    ) -> Result<Arc<Entry>, StatusError> {
         if let Some(revision) = not_older_than.filter(|revision| *revision > 0) {
             self.wait_for(revision).await?;
         }
         let found = self.storage.get(&resource.key(namespace, name), None).await?;
-        found.entry.ok_or_else(|| Failure::not_found(resource.subject(), name))
+        found.entry.ok_or_else(|| StatusError::not_found(resource.subject(), name))
     }
 
     /// Waits until the storage has come to a revision, but not for long.
-    async fn wait_for(&self, revision: Revision) -> Result<(), Failure> {
+    async fn wait_for(&self, revision: Revision) -> Result<(), StatusError> {
         let current = self.storage.stats().revision;
         if current >= revision {
             return Ok(());
@@ -65,10 +65,10 @@ impl Server {
                 }
             }
         };
-        let _ = tokio::time::timeout(PATIENCE, coming).await;
+        let _ = tokio::time::timeout(TIMEOUT, coming).await;
         match self.storage.stats().revision {
             current if current >= revision => Ok(()),
-            current => Err(Failure::version_too_large(revision, current)),
+            current => Err(StatusError::version_too_large(revision, current)),
         }
     }
 
@@ -79,7 +79,7 @@ impl Server {
         namespace: Option<&str>,
         filter: &Filter,
         options: &ListOptions,
-    ) -> Result<Listed, Failure> {
+    ) -> Result<Listed, StatusError> {
         let prefix = resource.prefix_in(namespace);
         let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0);
         let mut range = Range::prefix(&prefix);
@@ -90,7 +90,7 @@ impl Server {
                 range = range.at(revision);
             }
         } else if let Some(revision) = revision(&options.resource_version)
-            .map_err(|error| Failure::bad_request(format!("invalid resource version: {error}")))?
+            .map_err(|error| StatusError::bad_request(format!("invalid resource version: {error}")))?
             .filter(|revision| *revision > 0)
         {
             self.wait_for(revision).await?;
@@ -105,7 +105,7 @@ impl Server {
         match self.page(resource, &prefix, range, filter, limit).await {
             Err(PageError::Storage(Error::Compacted { oldest })) => Err(expired(options, token, oldest)),
             Err(PageError::Storage(error)) => Err(error.into()),
-            Err(PageError::Failure(failure)) => Err(failure),
+            Err(PageError::StatusError(failure)) => Err(failure),
             Ok(listed) => Ok(listed),
         }
     }
@@ -123,7 +123,7 @@ impl Server {
             let found = self.storage.get(&key, range.revision()).await?;
             let matching =
                 found.entry.into_iter().map(|entry| Ok((filter.matches(resource, &entry)?, entry)));
-            let matching = matching.collect::<Result<Vec<_>, Failure>>()?;
+            let matching = matching.collect::<Result<Vec<_>, StatusError>>()?;
             let entries =
                 matching.into_iter().filter(|(matches, _)| *matches).map(|(_, entry)| entry).collect();
             return Ok(Listed { entries, revision: found.revision, token: None, remaining: None });
@@ -171,9 +171,9 @@ impl Server {
         filter: Filter,
         form: Form,
         options: &ListOptions,
-    ) -> Result<Watcher, Failure> {
+    ) -> Result<Watcher, StatusError> {
         let from = match revision(&options.resource_version)
-            .map_err(Failure::untyped)?
+            .map_err(StatusError::untyped)?
             .filter(|revision| *revision > 0)
         {
             Some(revision) if options.send_initial_events != Some(true) => {
@@ -191,7 +191,7 @@ impl Server {
                 {
                     Ok(listed) => listed,
                     Err(PageError::Storage(error)) => return Err(error.into()),
-                    Err(PageError::Failure(failure)) => return Err(failure),
+                    Err(PageError::StatusError(failure)) => return Err(failure),
                 };
                 let marked = options.send_initial_events == Some(true) && options.allow_watch_bookmarks;
                 From::State { objects: VecDeque::from(listed.entries), at: listed.revision, marked }
@@ -229,20 +229,20 @@ pub(crate) fn revision(version: &str) -> Result<Option<Revision>, String> {
 }
 
 /// The revision that one object is asked for at least at.
-pub(crate) fn revision_of_one(resource: &Resource, version: &str) -> Result<Option<Revision>, Failure> {
+pub(crate) fn revision_of_one(resource: &Resource, version: &str) -> Result<Option<Revision>, StatusError> {
     revision(version).map_err(|why| match resource.plural.as_str() {
         // kube-apiserver has no cache of events, and words errors as where there is none.
         "events" if resource.builtin_kind().is_some() => {
-            Failure::bad_request(format!("invalid resource version: {why}"))
+            StatusError::bad_request(format!("invalid resource version: {why}"))
         }
-        _ => Failure::untyped(why),
+        _ => StatusError::untyped(why),
     })
 }
 
 /// What keeps a page from being read.
 enum PageError {
     Storage(Error),
-    Failure(Failure),
+    StatusError(StatusError),
 }
 
 impl std::convert::From<Error> for PageError {
@@ -251,9 +251,9 @@ impl std::convert::From<Error> for PageError {
     }
 }
 
-impl std::convert::From<Failure> for PageError {
-    fn from(failure: Failure) -> Self {
-        Self::Failure(failure)
+impl std::convert::From<StatusError> for PageError {
+    fn from(failure: StatusError) -> Self {
+        Self::StatusError(failure)
     }
 }
 
@@ -264,10 +264,10 @@ fn token(prefix: &str, last: Option<&Arc<Entry>>, revision: Revision) -> String 
 }
 
 /// The answer to a client whose list has been forgotten, with a token to go on in the present.
-fn expired(options: &ListOptions, token: Option<Token>, oldest: Revision) -> Failure {
+fn expired(options: &ListOptions, token: Option<Token>, oldest: Revision) -> StatusError {
     let Some(token) = token else {
         let asked = &options.resource_version;
-        return Failure::expired(format!(
+        return StatusError::expired(format!(
             "The resourceVersion for the provided list is too old: {asked} ({oldest})."
         ));
     };
@@ -275,7 +275,7 @@ fn expired(options: &ListOptions, token: Option<Token>, oldest: Revision) -> Fai
         without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. \
         Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted \
         between the time the first chunk was returned and now may show up in the list.";
-    let mut failure = Failure::expired(message);
+    let mut failure = StatusError::expired(message);
     failure.token = Some(Token { revision: None, ..token }.encode());
     failure
 }

@@ -11,12 +11,12 @@ use watchkeeper_schema::yaml;
 use watchkeeper_storage::Entry;
 use watchkeeper_table::{Include, PartialList, Row, Table};
 
-use crate::failure::Failure;
 use crate::front::Body;
 use crate::read::list::Listed;
 use crate::read::render::{Form, Shape};
 use crate::request::media::Format;
 use crate::resource::{Resource, Unreadable};
+use crate::status_error::StatusError;
 
 /// How many bytes of a long list are put together to be sent at once.
 const CHUNK: usize = 128 << 10;
@@ -29,7 +29,7 @@ const TURN: usize = 64;
 
 impl Listed {
     /// The list as it is sent. Objects are written as the client takes them.
-    pub(crate) async fn body(self, resource: Arc<Resource>, form: Form) -> Result<Body, Failure> {
+    pub(crate) async fn body(self, resource: Arc<Resource>, form: Form) -> Result<Body, StatusError> {
         let metadata = self.metadata(&resource);
         let items = match (form.shape, form.format) {
             (Shape::Object, Format::Protobuf) => {
@@ -50,7 +50,7 @@ impl Listed {
         if form.format == Format::Yaml {
             pieces.fill(&mut head, usize::MAX)?;
             let list = serde_json::from_slice::<Value>(&head)
-                .map_err(|error| Failure::internal(error.to_string()))?;
+                .map_err(|error| StatusError::internal(error.to_string()))?;
             return Ok(Body::whole(yaml::encode(&list)));
         }
         let bytes = pieces.stored_bytes();
@@ -76,10 +76,11 @@ enum Items {
 }
 
 impl Items {
-    fn protobuf(api_version: &str, list_kind: &str, is_partial: bool) -> Result<Self, Failure> {
+    fn protobuf(api_version: &str, list_kind: &str, is_partial: bool) -> Result<Self, StatusError> {
         let list = protobuf::List::new(api_version, list_kind);
         // Only built-in resources are listed in protobuf, and all of them have an encoding.
-        let list = list.ok_or_else(|| Failure::internal(format!("{list_kind} has no protobuf encoding")))?;
+        let list =
+            list.ok_or_else(|| StatusError::internal(format!("{list_kind} has no protobuf encoding")))?;
         Ok(Self::Protobuf(list, is_partial))
     }
 }
@@ -163,7 +164,7 @@ impl Pieces {
     }
 
     /// A list in protobuf, which begins with its length.
-    async fn measured(mut self, metadata: &Value) -> Result<Body, Failure> {
+    async fn measured(mut self, metadata: &Value) -> Result<Body, StatusError> {
         let (mut kept, mut beyond, mut is_full) = (Vec::new(), 0, false);
         let mut count = 0;
         for (index, entry) in self.entries.as_slice().iter().enumerate() {
@@ -183,7 +184,7 @@ impl Pieces {
         let Items::Protobuf(list, _) = &self.items else { return Ok(Body::empty()) };
         let head = list.begin(metadata, kept.len() + beyond);
         let mut head =
-            head.ok_or_else(|| Failure::internal("the metadata of a list does not fit its type"))?;
+            head.ok_or_else(|| StatusError::internal("the metadata of a list does not fit its type"))?;
         if kept.len() <= CHUNK && !is_full {
             head.append(&mut kept);
             head.extend_from_slice(protobuf::List::END);

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use watchkeeper_schema::{FieldError, Path};
 use watchkeeper_table::{Include, Partial, Printer, Table};
 
-use crate::failure::Failure;
 use crate::request::media::{Accepted, Format, Transform};
 use crate::request::query::Query;
 use crate::resource::Resource;
+use crate::status_error::StatusError;
 
 /// In which form a client wants to have objects: what of them, and how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,13 +32,13 @@ pub(crate) enum Shape {
 
 impl Form {
     /// What a client asked for.
-    pub(crate) fn new(accepted: &Accepted, query: &Query) -> Result<Self, Failure> {
+    pub(crate) fn new(accepted: &Accepted, query: &Query) -> Result<Self, StatusError> {
         Ok(Self { shape: Shape::new(accepted, query)?, format: accepted.format })
     }
 }
 
 impl Shape {
-    fn new(accepted: &Accepted, query: &Query) -> Result<Self, Failure> {
+    fn new(accepted: &Accepted, query: &Query) -> Result<Self, StatusError> {
         match accepted.transform {
             Transform::Object => Ok(Self::Object),
             Transform::Partial => Ok(Self::Partial),
@@ -48,7 +48,7 @@ impl Shape {
                     let at = Path::root().child("includeObject");
                     let error =
                         FieldError::invalid(&at, asked, "must be 'Metadata', 'Object', 'None', or empty");
-                    Failure::bad_request(format!("Unable to convert to Table as requested: {error}"))
+                    StatusError::bad_request(format!("Unable to convert to Table as requested: {error}"))
                 })
             }
         }

@@ -14,7 +14,7 @@ use watchkeeper_storage::Revision;
 use watchkeeper_table::Printer;
 
 use crate::crd::{Definition, Version};
-use crate::failure::Subject;
+use crate::status_error::Subject;
 
 pub(crate) use frames::{Frame, Frames};
 pub(crate) use object_ref::ObjectRef;

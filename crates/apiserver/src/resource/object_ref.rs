@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Resource;
-use crate::failure::Failure;
+use crate::status_error::StatusError;
 
 /// A reference to an object, which need not exist: its resource in one version, its namespace and its name.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl ObjectRef {
     }
 
     /// The answer to a request for an object that does not exist.
-    pub(crate) fn not_found(&self) -> Failure {
-        Failure::not_found(self.resource.subject(), &self.name)
+    pub(crate) fn not_found(&self) -> StatusError {
+        StatusError::not_found(self.resource.subject(), &self.name)
     }
 }

@@ -7,8 +7,8 @@ use watchkeeper_table::Partial;
 
 use super::{Nature, Resource};
 use crate::crd;
-use crate::failure::Failure;
 use crate::object::record::{self, Record};
+use crate::status_error::StatusError;
 
 /// The fingerprint of every built-in object: their schemas change only with the program.
 const BUILTIN: u64 = 1;
@@ -40,7 +40,7 @@ impl Unreadable {
     }
 }
 
-impl From<Unreadable> for Failure {
+impl From<Unreadable> for StatusError {
     fn from(unreadable: Unreadable) -> Self {
         Self::internal(unreadable.to_string())
     }

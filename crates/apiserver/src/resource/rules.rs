@@ -9,9 +9,9 @@ use watchkeeper_table::FieldPath;
 
 use super::{Nature, Resource};
 use crate::crd;
-use crate::failure::{Failure, Subject};
 use crate::object::meta;
 use crate::request::action::Verb;
+use crate::status_error::{StatusError, Subject};
 
 impl Resource {
     /// Whether objects of it are kept: reviews are answered and forgotten.
@@ -264,10 +264,10 @@ impl Resource {
     }
 
     /// Lays a patch over an object, lists merged by the rules of the kind.
-    pub(crate) fn merge_strategically(&self, object: &Value, patch: &Value) -> Result<Value, Failure> {
+    pub(crate) fn merge_strategically(&self, object: &Value, patch: &Value) -> Result<Value, StatusError> {
         patch::strategic(object.clone(), patch, self.shape()).map_err(|error| match error {
-            Error::NotAPatch(message) => Failure::bad_request(message),
-            error => Failure::untyped(error.to_string()),
+            Error::NotAPatch(message) => StatusError::bad_request(message),
+            error => StatusError::untyped(error.to_string()),
         })
     }
 
@@ -292,10 +292,10 @@ impl Resource {
     }
 
     /// The answer to a verb that makes no sense here.
-    pub(crate) fn unknown_verb(&self, verb: Verb) -> Failure {
+    pub(crate) fn unknown_verb(&self, verb: Verb) -> StatusError {
         match self.builtin_kind() {
-            Some(_) => Failure::unknown_method(),
-            None => Failure::method_not_allowed(self.subject(), verb.text()),
+            Some(_) => StatusError::unknown_method(),
+            None => StatusError::method_not_allowed(self.subject(), verb.text()),
         }
     }
 
@@ -304,7 +304,7 @@ impl Resource {
         &self,
         object: &Value,
         body: impl FnOnce() -> Cow<'b, str>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let (kind, version) = (text("kind"), text("apiVersion"));
         if (kind, version) == (self.kind.as_str(), self.api_version.as_str()) {
@@ -314,11 +314,11 @@ impl Resource {
         if let Some((installed, served)) = self.custom_version() {
             let definition = &installed.definition;
             if let Some(message) = crd::object::refuse(definition, served, object, body) {
-                return Err(Failure::bad_request(message));
+                return Err(StatusError::bad_request(message));
             }
             let errors = crd::object::check_type(definition, served, object);
             let subject = Subject { group: &self.group, name: kind };
-            return Err(Failure::invalid(subject, meta::name(object), &errors));
+            return Err(StatusError::invalid(subject, meta::name(object), &errors));
         }
         if !object.is_object() && !object.is_null() {
             let problem = crd::object::not_an_object(object);
@@ -327,7 +327,7 @@ impl Resource {
                 self.kind,
                 crd::object::summary(body)
             );
-            return Err(Failure::bad_request(message));
+            return Err(StatusError::bad_request(message));
         }
         if (kind.is_empty() || kind == self.kind) && (version.is_empty() || version == self.api_version) {
             return Ok(());
@@ -345,7 +345,7 @@ impl Resource {
                 format!("no kind {kind:?} is registered for version {version:?} in scheme \"watchkeeper\"")
             }
         };
-        Err(Failure::bad_request(format!(
+        Err(StatusError::bad_request(format!(
             "{kind} in version {short:?} cannot be handled as a {}: {problem}",
             self.kind
         )))

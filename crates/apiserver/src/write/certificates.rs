@@ -5,9 +5,9 @@ use watchkeeper_rbac::{About, Request};
 
 use crate::access::Access;
 use crate::authentication::Identity;
-use crate::failure::Failure;
 use crate::object::meta;
 use crate::resource::Resource;
+use crate::status_error::StatusError;
 use crate::write::Subresource;
 use crate::write::admission::Attributes;
 
@@ -72,7 +72,11 @@ pub(crate) fn stamp_conditions(
 }
 
 /// Refuses a decision on a request, or its certificate, by a client that may not give it for the signer of the request.
-pub(crate) fn check_signer(access: &Access, attributes: &Attributes<'_>, verb: &str) -> Result<(), Failure> {
+pub(crate) fn check_signer(
+    access: &Access,
+    attributes: &Attributes<'_>,
+    verb: &str,
+) -> Result<(), StatusError> {
     let (Some(author), Some(old)) = (attributes.context.author.client(), attributes.old) else {
         return Ok(());
     };
@@ -88,5 +92,5 @@ pub(crate) fn check_signer(access: &Access, attributes: &Attributes<'_>, verb: &
     }
     let target = attributes.target;
     let why = format!("user not permitted to {verb} requests with signerName {signer:?}");
-    Err(Failure::forbidden(target.resource.subject(), &target.name, &why))
+    Err(StatusError::forbidden(target.resource.subject(), &target.name, &why))
 }

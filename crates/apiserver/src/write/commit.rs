@@ -12,11 +12,11 @@ use super::{WriteRequest, Writer, Written, ownership};
 use crate::access::{self, Authorization};
 use crate::budget::LARGE;
 use crate::crd::{self, Names};
-use crate::failure::Failure;
 use crate::object::meta;
 use crate::request::MAX_REQUEST_BYTES;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::{ObjectRef, Resource};
+use crate::status_error::StatusError;
 
 impl Writer {
     /// Commits what was planned, unless it is a dry run. It is in force when this returns.
@@ -26,13 +26,15 @@ impl Writer {
         current: Current,
         planned: Planned,
         attempt: usize,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Outcome, StatusError> {
         let WriteRequest { target, context, operation, .. } = request;
         let Planned { mut object, mut intent, reservation, warnings } = planned;
         let (resource, key, created) = (&target.resource, target.key(), current.object.is_none());
         if created && let Some(version) = operation.unexpected_version() {
             if !context.dry_run {
-                return Err(Failure::untyped("resourceVersion should not be set on objects to be created"));
+                return Err(StatusError::untyped(
+                    "resourceVersion should not be set on objects to be created",
+                ));
             }
             meta::set(&mut object, "resourceVersion", version.to_string());
         }
@@ -102,7 +104,7 @@ impl Writer {
     }
 
     /// Refuses the dry run of a create if the object exists.
-    async fn check_absent(&self, target: &ObjectRef, key: &str) -> Result<(), Failure> {
+    async fn check_absent(&self, target: &ObjectRef, key: &str) -> Result<(), StatusError> {
         match self.storage.get(key, None).await?.entry {
             Some(entry) => Err(create::already_exists(target, Some(&entry))),
             None => Ok(()),
@@ -145,14 +147,14 @@ fn conditions(key: &str, current: &Current) -> Commit {
 }
 
 /// The stored form of an object. One that is too large for any request to bring it back is refused.
-fn encode(resource: &Resource, object: &Value) -> Result<Bytes, Failure> {
+fn encode(resource: &Resource, object: &Value) -> Result<Bytes, StatusError> {
     let bytes = resource.encode(object);
     if bytes.len() > 2 * MAX_REQUEST_BYTES {
-        return Err(Failure::too_large(&format!("limit is {MAX_REQUEST_BYTES}")));
+        return Err(StatusError::too_large(&format!("limit is {MAX_REQUEST_BYTES}")));
     }
     // Patches can make more of an object than any body would be.
     if bytes.len() >= LARGE {
-        Weight::default().value(object).map_err(|error| Failure::too_large(&error.to_string()))?;
+        Weight::default().value(object).map_err(|error| StatusError::too_large(&error.to_string()))?;
     }
     Ok(bytes)
 }

@@ -8,9 +8,9 @@ use watchkeeper_storage::{Entry, Revision};
 use super::operation::Operation;
 use super::request::{Current, Guard, Moment, NamespaceState};
 use super::{WriteRequest, Writer};
-use crate::failure::Failure;
 use crate::object::meta;
 use crate::resource::ObjectRef;
+use crate::status_error::StatusError;
 
 impl Writer {
     /// The time and the registry of one attempt.
@@ -20,7 +20,7 @@ impl Writer {
     }
 
     /// The entry of the object, if the operation is based on it.
-    pub(super) async fn stored(&self, request: &WriteRequest<'_>) -> Result<Option<Arc<Entry>>, Failure> {
+    pub(super) async fn stored(&self, request: &WriteRequest<'_>) -> Result<Option<Arc<Entry>>, StatusError> {
         // Whether a new object exists already is found out by the commit: everything else about it is told before.
         if matches!(request.operation, Operation::Create(_)) {
             return Ok(None);
@@ -33,7 +33,7 @@ impl Writer {
         &self,
         request: &WriteRequest<'_>,
         entry: Option<Arc<Entry>>,
-    ) -> Result<Current, Failure> {
+    ) -> Result<Current, StatusError> {
         let target = &request.target;
         if let Some(entry) = entry {
             let object = Some(target.resource.read(&entry)?);
@@ -50,7 +50,7 @@ impl Writer {
         if let Some((installed, _)) = target.resource.custom_version() {
             if installed.definition.terminating {
                 let why = "create not allowed while custom resource definition is terminating";
-                return Err(Failure::forbidden(target.resource.subject(), &target.name, why));
+                return Err(StatusError::forbidden(target.resource.subject(), &target.name, why));
             }
             current.guards.push(Guard { key: installed.key.clone(), modified: installed.revision });
         }
@@ -58,7 +58,7 @@ impl Writer {
     }
 
     /// Refuses to create an object for a client that was authorized to change it.
-    fn check_may_create(&self, request: &WriteRequest<'_>) -> Result<(), Failure> {
+    fn check_may_create(&self, request: &WriteRequest<'_>) -> Result<(), StatusError> {
         let WriteRequest { target, operation, context, .. } = request;
         let Some(author) = context.author.client().filter(|_| !matches!(operation, Operation::Create(_)))
         else {
@@ -75,13 +75,13 @@ impl Writer {
     }
 
     /// The state of a namespace, and the condition that it stays as it is.
-    async fn namespace(&self, name: &str) -> Result<(NamespaceState, Option<Guard>), Failure> {
+    async fn namespace(&self, name: &str) -> Result<(NamespaceState, Option<Guard>), StatusError> {
         let key = format!("{}{name}", crate::resource::prefix("", "namespaces"));
         let Some(entry) = self.storage.get(&key, None).await?.entry else {
             return Ok((NamespaceState::Missing, None));
         };
         let Some(namespaces) = self.registrar.current().find("", "v1", "namespaces") else {
-            return Err(Failure::internal("namespaces are not served"));
+            return Err(StatusError::internal("namespaces are not served"));
         };
         let state = match meta::is_deleting(&namespaces.read(&entry)?) {
             true => NamespaceState::Terminating,
@@ -91,7 +91,11 @@ impl Writer {
     }
 
     /// Brings the resource of a new object up to date, after its CRD or its namespace has changed.
-    pub(super) async fn refresh(&self, target: &mut ObjectRef, revision: Revision) -> Result<(), Failure> {
+    pub(super) async fn refresh(
+        &self,
+        target: &mut ObjectRef,
+        revision: Revision,
+    ) -> Result<(), StatusError> {
         self.registrar.reach(revision).await;
         let resource = &target.resource;
         let found = self.registrar.current().find(&resource.group, &resource.version, &resource.plural);

@@ -6,10 +6,10 @@ use watchkeeper_schema::{Error, json, strict_message, unknown_field, yaml};
 
 use super::document_order::in_document_order;
 use crate::crd::object::summary;
-use crate::failure::Failure;
 use crate::request::media::BodyFormat;
 use crate::request::write_options::FieldValidation;
 use crate::resource::Resource;
+use crate::status_error::StatusError;
 
 /// An object that was sent: of the right kind, of the right shape, with everything unknown dropped and missing fields
 /// filled in.
@@ -26,7 +26,7 @@ impl Incoming {
         body: &[u8],
         format: BodyFormat,
         field_validation: FieldValidation,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StatusError> {
         let decoded = match format {
             BodyFormat::Json => json::decode(body),
             BodyFormat::Yaml => yaml::decode(body),
@@ -50,7 +50,7 @@ impl Incoming {
         decoded: Decoded,
         body: &[u8],
         field_validation: FieldValidation,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StatusError> {
         let Decoded { value: mut object, complaints } = decoded;
         let unknown = Self::shape(resource, &mut object)?;
         let mut said: Vec<String> =
@@ -65,9 +65,9 @@ impl Incoming {
     }
 
     /// Makes an object one of a resource; returns what is unknown in it.
-    fn shape(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Failure> {
+    fn shape(resource: &Resource, object: &mut Value) -> Result<Vec<String>, StatusError> {
         if !object.is_object() {
-            return Err(Failure::bad_request("the body is not an object"));
+            return Err(StatusError::bad_request("the body is not an object"));
         }
         object["kind"] = resource.kind.as_str().into();
         object["apiVersion"] = resource.api_version.as_str().into();
@@ -80,7 +80,7 @@ impl Incoming {
         mut object: Value,
         complaints: Vec<String>,
         field_validation: FieldValidation,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StatusError> {
         let unknown = Self::shape(resource, &mut object)?;
         let warnings = judge(complaints, in_order(resource, unknown), field_validation)
             .map_err(|problem| misshapen(resource, &problem))?;
@@ -116,16 +116,16 @@ pub(crate) fn judge(
 }
 
 /// The answer to a body that cannot be decoded.
-fn undecodable(resource: &Resource, body: &[u8], error: Error) -> Failure {
+fn undecodable(resource: &Resource, body: &[u8], error: Error) -> StatusError {
     if error == Error::TooLarge {
-        return Failure::too_large(&error.to_string());
+        return StatusError::too_large(&error.to_string());
     }
     let error = error.to_string();
     let problem = match error.strip_prefix("error converting YAML to JSON: ") {
         Some(problem) if resource.builtin_kind().is_some() => problem.to_owned(),
         _ => format!("couldn't get version/kind; json parse error: {error}"),
     };
-    Failure::bad_request(format!(
+    StatusError::bad_request(format!(
         "the object provided is unrecognized (must be of type {}): {problem} ({})",
         resource.kind,
         summary(&String::from_utf8_lossy(body)),
@@ -133,27 +133,28 @@ fn undecodable(resource: &Resource, body: &[u8], error: Error) -> Failure {
 }
 
 /// The answer to an object that has a field of the wrong type, or one that should not be there.
-fn misshapen(resource: &Resource, problem: &str) -> Failure {
-    Failure::bad_request(format!(
+fn misshapen(resource: &Resource, problem: &str) -> StatusError {
+    StatusError::bad_request(format!(
         "{} in version {:?} cannot be handled as a {}: {problem}",
         resource.kind, resource.version, resource.kind
     ))
 }
 
 /// Reads a body that is of no resource of its own.
-pub(crate) fn decode(body: &[u8], format: BodyFormat) -> Result<Value, Failure> {
+pub(crate) fn decode(body: &[u8], format: BodyFormat) -> Result<Value, StatusError> {
     let decoded = match format {
         BodyFormat::Json => json::decode(body),
         BodyFormat::Yaml => yaml::decode(body),
         BodyFormat::Protobuf => protobuf(body),
     };
-    let unreadable =
-        |error: &str| Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}"));
+    let unreadable = |error: &str| {
+        StatusError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+    };
     match decoded.map(|decoded| decoded.value) {
         Ok(Value::Null) => Ok(Value::Object(serde_json::Map::new())),
         Ok(value) if !value.is_object() => Err(unreadable("the body is not an object")),
         Ok(value) => Ok(value),
-        Err(Error::TooLarge) => Err(Failure::too_large(&Error::TooLarge.to_string())),
+        Err(Error::TooLarge) => Err(StatusError::too_large(&Error::TooLarge.to_string())),
         Err(error) => Err(unreadable(&error.to_string())),
     }
 }
@@ -164,7 +165,7 @@ pub(crate) fn decode_as(
     format: BodyFormat,
     kind: &str,
     versions: &[&str],
-) -> Result<Value, Failure> {
+) -> Result<Value, StatusError> {
     let object = decode(body, format)?;
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (given, version) = (text("kind"), text("apiVersion"));
@@ -173,7 +174,7 @@ pub(crate) fn decode_as(
     }
     let given = if given.is_empty() { kind } else { given };
     let short = version.rsplit('/').next().unwrap_or_default();
-    Err(Failure::bad_request(format!(
+    Err(StatusError::bad_request(format!(
         "{given} in version {short:?} cannot be handled as a {kind}: no kind {given:?} is registered for version {version:?}"
     )))
 }

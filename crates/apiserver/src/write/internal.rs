@@ -8,10 +8,10 @@ use super::operation::{Operation, create};
 use super::{
     Draft, Incoming, NamespaceState, Subresource, WriteContext, WriteRequest, Writer, Written, ownership,
 };
-use crate::failure::Failure;
 use crate::object::meta;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::{ObjectRef, Resource};
+use crate::status_error::StatusError;
 
 /// The manager of the fields that the server writes, unless one of its parts has a name of its own.
 const MANAGER: &str = "watchkeeper";
@@ -28,7 +28,7 @@ impl Writer {
         plural: &str,
         namespace: Option<&str>,
         object: Value,
-    ) -> Result<Written, Failure> {
+    ) -> Result<Written, StatusError> {
         self.create_as(MANAGER, group, version, plural, namespace, object).await
     }
 
@@ -41,9 +41,9 @@ impl Writer {
         plural: &str,
         namespace: Option<&str>,
         object: Value,
-    ) -> Result<Written, Failure> {
+    ) -> Result<Written, StatusError> {
         let Some(resource) = self.registrar.current().find(group, version, plural) else {
-            return Err(Failure::internal(format!("{plural} are not served")));
+            return Err(StatusError::internal(format!("{plural} are not served")));
         };
         let context = &WriteContext::of_server(manager);
         let incoming = Incoming::of(&resource, object, Vec::new(), context.field_validation)?;
@@ -58,7 +58,7 @@ impl Writer {
         target: &ObjectRef,
         subresource: Subresource,
         change: impl Fn(&mut Value) + Send + Sync,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         self.modify_as(MANAGER, target, subresource, change).await
     }
 
@@ -69,14 +69,18 @@ impl Writer {
         target: &ObjectRef,
         subresource: Subresource,
         change: impl Fn(&mut Value) + Send + Sync,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         let context = &WriteContext::of_server(manager);
         let (target, operation) = (target.clone(), Operation::Change(&change));
         found(self.write(WriteRequest { target, subresource, operation, context }).await)
     }
 
     /// Deletes an object. One that does not exist is no failure.
-    pub(crate) async fn delete(&self, target: &ObjectRef, options: &DeleteOptions) -> Result<(), Failure> {
+    pub(crate) async fn delete(
+        &self,
+        target: &ObjectRef,
+        options: &DeleteOptions,
+    ) -> Result<(), StatusError> {
         self.delete_as(target, options, &WriteContext::of_server(MANAGER)).await
     }
 
@@ -86,7 +90,7 @@ impl Writer {
         targets: Vec<ObjectRef>,
         options: &DeleteOptions,
         context: &WriteContext,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         let deletions =
             targets.into_iter().map(|target| async move { self.delete_as(&target, options, context).await });
         stream::iter(deletions).buffered(TOGETHER).try_collect::<()>().await
@@ -97,13 +101,17 @@ impl Writer {
         target: &ObjectRef,
         options: &DeleteOptions,
         context: &WriteContext,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         let (target, operation) = (target.clone(), Operation::Delete(options));
         found(self.write(WriteRequest { target, subresource: Subresource::Main, operation, context }).await)
     }
 
     /// Removes a finalizer from an object. An object that does not exist is no failure.
-    pub(crate) async fn remove_finalizer(&self, target: &ObjectRef, finalizer: &str) -> Result<(), Failure> {
+    pub(crate) async fn remove_finalizer(
+        &self,
+        target: &ObjectRef,
+        finalizer: &str,
+    ) -> Result<(), StatusError> {
         let change = |object: &mut Value| {
             let left = meta::finalizers(object).into_iter().filter(|name| *name != finalizer);
             let left = left.map(str::to_owned).collect();
@@ -118,7 +126,7 @@ impl Writer {
         resource: &Resource,
         object: Value,
         manager: &str,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, StatusError> {
         let (moment, context) = (self.moment(), WriteContext::of_server(manager));
         let Incoming { mut object, .. } =
             Incoming::of(resource, object, Vec::new(), context.field_validation)?;
@@ -136,7 +144,7 @@ impl Writer {
         subresource: &str,
         context: &WriteContext,
         object: Value,
-    ) -> Result<Draft, Failure> {
+    ) -> Result<Draft, StatusError> {
         let (old, namespace) = (None, NamespaceState::Irrelevant);
         let attributes = Attributes { verb, target, subresource, old, namespace, context };
         self.admission.admit(&attributes, object).await
@@ -149,7 +157,7 @@ impl Writer {
 }
 
 /// Takes an object that does not exist for one that needs nothing.
-fn found(written: Result<Written, Failure>) -> Result<(), Failure> {
+fn found(written: Result<Written, StatusError>) -> Result<(), StatusError> {
     match written {
         Err(failure) if failure.reason == "NotFound" => Ok(()),
         written => written.map(drop),

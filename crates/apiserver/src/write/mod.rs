@@ -51,7 +51,7 @@ pub(crate) use watchkeeper_kinds::Write as Subresource;
 pub(crate) use writer::{Handles, Writer};
 
 use crate::budget;
-use crate::failure::Failure;
+use crate::status_error::StatusError;
 use request::Outcome;
 
 /// How often a write is tried when others are faster. Each time, another writer made progress.
@@ -59,7 +59,7 @@ const ATTEMPTS: usize = 100;
 
 impl Writer {
     /// Makes a write. It is tried again when what it was based on has changed before the commit.
-    pub(crate) async fn write(&self, mut request: WriteRequest<'_>) -> Result<Written, Failure> {
+    pub(crate) async fn write(&self, mut request: WriteRequest<'_>) -> Result<Written, StatusError> {
         request.operation.check(&request.target)?;
         for attempt in 1..=ATTEMPTS {
             if let Some(name) = request.operation.name() {
@@ -89,7 +89,7 @@ impl Writer {
         request: &WriteRequest<'_>,
         entry: Option<Arc<Entry>>,
         attempt: usize,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Outcome, StatusError> {
         let moment = self.moment();
         let current = self.read_current(request, entry).await?;
         let mut draft = request.operation.next(request, &current, &moment)?;

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use watchkeeper_schema::{FieldError, Path};
 
 use super::{Allocator, Holdings, Refusal, Reservation, Writer};
-use crate::failure::Failure;
 use crate::object::meta;
 use crate::resource::Resource;
+use crate::status_error::StatusError;
 
 /// The addresses of Services, in CIDR notation.
 pub(crate) const BLOCK: &str = "10.0.0.0/16";
@@ -52,17 +52,17 @@ impl Writer {
         service: &mut Value,
         old: Option<&Value>,
         dry_run: bool,
-    ) -> Result<Option<Reservation>, Failure> {
+    ) -> Result<Option<Reservation>, StatusError> {
         if !resource.is_core("services") {
             return Ok(None);
         }
         let mut reservation = self.allocator.reserve(dry_run);
         give(service, old, &mut reservation).map_err(|problem| match problem {
             Problem::Invalid(error) => {
-                Failure::invalid(resource.kind_subject(), meta::name(service), &[error])
+                StatusError::invalid(resource.kind_subject(), meta::name(service), &[error])
             }
-            Problem::Internal(message) => Failure::internal(message),
-            Problem::Untyped(message) => Failure::untyped(message),
+            Problem::Internal(message) => StatusError::internal(message),
+            Problem::Untyped(message) => StatusError::untyped(message),
         })?;
         Ok(Some(reservation))
     }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::operation::{Operation, delete};
 use super::request::{Current, Intent, Moment, Planned};
 use super::{Draft, Subresource, WriteRequest, Writer, warnings};
-use crate::failure::Failure;
 use crate::object::meta;
+use crate::status_error::StatusError;
 use crate::write::certificates;
 
 impl Writer {
@@ -17,7 +17,7 @@ impl Writer {
         current: &Current,
         moment: &Moment,
         draft: Draft,
-    ) -> Result<Planned, Failure> {
+    ) -> Result<Planned, StatusError> {
         let Draft { object, warnings } = draft;
         let mut planned = match (&request.operation, &current.object) {
             (Operation::Delete(options), Some(old)) => delete::plan(request, old, options, moment),
@@ -29,7 +29,7 @@ impl Writer {
         Ok(planned)
     }
 
-    fn new_object(&self, request: &WriteRequest<'_>, mut object: Value) -> Result<Planned, Failure> {
+    fn new_object(&self, request: &WriteRequest<'_>, mut object: Value) -> Result<Planned, StatusError> {
         let WriteRequest { target, context, .. } = request;
         let resource = &target.resource;
         self.access.check_escalation(target, &object, None, context.author.client())?;
@@ -38,7 +38,7 @@ impl Writer {
         let reservation = self.allocate(resource, &mut object, None, context.dry_run)?;
         let errors = resource.validate(&object);
         if !errors.is_empty() {
-            return Err(Failure::invalid(resource.kind_subject(), &target.name, &errors));
+            return Err(StatusError::invalid(resource.kind_subject(), &target.name, &errors));
         }
         let warnings = warnings::of(resource, &object, None);
         Ok(Planned { object, intent: Intent::Put, reservation, warnings })
@@ -51,7 +51,7 @@ impl Writer {
         old: &Value,
         wanted: Value,
         moment: &Moment,
-    ) -> Result<Planned, Failure> {
+    ) -> Result<Planned, StatusError> {
         let WriteRequest { target, context, subresource, .. } = request;
         let resource = &target.resource;
         let mut new = request.operation.laid_into(request, current, old, wanted, moment)?;
@@ -66,7 +66,7 @@ impl Writer {
         keep_system_fields(&mut new, old);
         let errors = resource.validate_update(*subresource, &new, old);
         if !errors.is_empty() {
-            return Err(Failure::invalid(resource.kind_subject(), &target.name, &errors));
+            return Err(StatusError::invalid(resource.kind_subject(), &target.name, &errors));
         }
         let warnings = warnings::of(resource, &new, Some(old));
         Ok(Planned { object: new, intent: Intent::Put, reservation, warnings })

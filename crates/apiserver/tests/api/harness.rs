@@ -12,7 +12,7 @@ use watchkeeper_storage::{Memory, Storage};
 use watchkeeper_testkit::{eventually, fixtures};
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Api {
     pub(crate) server: ApiServer,
@@ -135,7 +135,7 @@ impl Api {
 
 pub(crate) async fn read(response: Response) -> Answer {
     let (parts, body) = response.into_parts();
-    let bytes = tokio::time::timeout(PATIENCE, body.collect()).await.expect("in time").unwrap().to_bytes();
+    let bytes = tokio::time::timeout(TIMEOUT, body.collect()).await.expect("in time").unwrap().to_bytes();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     Answer { code: parts.status.as_u16(), headers: parts.headers, text }
 }
@@ -206,7 +206,7 @@ impl Watching {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
                 return Some(serde_json::from_slice(&line).unwrap());
             }
-            let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("in time")?;
+            let frame = tokio::time::timeout(TIMEOUT, self.body.frame()).await.expect("in time")?;
             self.rest.extend_from_slice(&frame.unwrap().into_data().unwrap());
         }
     }

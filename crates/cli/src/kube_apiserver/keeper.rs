@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::etcd::DATA_DIRECTORY;
 
 /// It is on this machine, and has nothing else to do.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The directory of the etcd at this URL; nothing if it has none. An error if it is not one of ours.
 pub(super) fn data_directory(url: &str) -> Result<Option<PathBuf>, String> {
@@ -25,9 +25,9 @@ fn get(url: &str, path: &str) -> Result<String, String> {
     let host = host.trim_end_matches('/');
     let failed = |error: std::io::Error| error.to_string();
     let address = host.to_socket_addrs().map_err(failed)?.next().ok_or("its host has no address")?;
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(failed)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT).map_err(failed)?;
+    stream.set_read_timeout(Some(TIMEOUT)).map_err(failed)?;
+    stream.set_write_timeout(Some(TIMEOUT)).map_err(failed)?;
     stream
         .write_all(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())
         .map_err(failed)?;

@@ -23,7 +23,7 @@ use crate::{admission_plugins, caution, duration, logging};
 use flags::{Line, Values};
 
 /// After the first signal, how long requests may take to end. envtest waits for 20 seconds before it kills.
-const GRACE: Duration = Duration::from_secs(10);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 const USAGE: &str = "\
 Watchkeeper's API server under the name of kube-apiserver, for envtest and its like.
@@ -268,7 +268,7 @@ impl Settings {
         let advertised = SocketAddr::new(self.advertise.unwrap_or(listening.ip()), listening.port());
         server.advertise(Some(advertised)).await.map_err(Failure::running)?;
         tracing::info!("ready in {} ms: https://{listening}", start.elapsed().as_millis());
-        until_stopped(&mut signals, &server, front, Sockets::Closed, GRACE).await;
+        until_stopped(&mut signals, &server, front, Sockets::Closed, SHUTDOWN_GRACE).await;
         Ok(())
     }
 }

@@ -12,9 +12,9 @@ use super::screen::Screen;
 use crate::failure::Failure;
 
 /// How often to look whether somebody is ready.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// When somebody is not ready by then, something is wrong that waiting does not mend.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Who works on the objects, in this process, through the same API as everybody.
 pub(crate) struct Crew {
@@ -67,7 +67,7 @@ impl Crew {
     async fn start(&mut self, name: &str, manager: Manager, screen: &mut Screen) -> Result<(), Failure> {
         screen.waiting("operators", &format!("starting {name}"));
         let running = manager.start().await.map_err(Failure::running)?;
-        let ready = tokio::time::timeout(PATIENCE, async {
+        let ready = tokio::time::timeout(TIMEOUT, async {
             let mut shown = String::new();
             loop {
                 let missing = running.not_ready();
@@ -77,7 +77,7 @@ impl Crew {
                     screen.waiting("operators", &waits);
                     shown = waits;
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         });
         let ready = ready.await;
@@ -85,7 +85,7 @@ impl Crew {
         self.running.push(running);
         match (ready, missing.first()) {
             (Err(_), Some((check, why))) => {
-                Err(Failure::running(format!("{name} is not ready after {PATIENCE:?}: {check}: {why}")))
+                Err(Failure::running(format!("{name} is not ready after {TIMEOUT:?}: {check}: {why}")))
             }
             _ => Ok(()),
         }

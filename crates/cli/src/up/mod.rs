@@ -29,7 +29,7 @@ use screen::Screen;
 /// Where Kubernetes is served, if nobody else is there.
 const PORT: u16 = 6443;
 /// After the first signal, how long requests may take to end.
-const GRACE: Duration = Duration::from_secs(5);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// Start everything: an API server, the reference operators, and workloads without nodes
 ///
@@ -141,14 +141,14 @@ impl Up {
         let Host { server, front, .. } = host;
         let stop = async {
             crew.stop().await;
-            let ((), drained) = tokio::join!(server.stop(), front.shutdown(GRACE));
+            let ((), drained) = tokio::join!(server.stop(), front.shutdown(SHUTDOWN_GRACE));
             drained
         };
         tokio::select! {
             drained = stop => {
                 screen.line("stopped", &format!("what there was is in {}", folder.shown()));
                 if drained == Drained::CutOff {
-                    tracing::warn!("requests were cut off, {GRACE:?} were not enough for them");
+                    tracing::warn!("requests were cut off, {SHUTDOWN_GRACE:?} were not enough for them");
                 }
             }
             number = signals.next() => process::exit(128 + number),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::server::signal;
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A watch that runs, and what it says. Killed if the test does not end it.
 pub(crate) struct Watcher {
@@ -42,7 +42,7 @@ impl Watcher {
 
     /// The next line of stdout.
     pub(crate) fn line(&self) -> String {
-        self.out.recv_timeout(PATIENCE).expect("a line")
+        self.out.recv_timeout(TIMEOUT).expect("a line")
     }
 
     /// The next line of stdout without its time.
@@ -54,7 +54,7 @@ impl Watcher {
     pub(crate) fn note(&self, beginning: &str) -> String {
         loop {
             let note =
-                self.notes.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no note {beginning:?} came"));
+                self.notes.recv_timeout(TIMEOUT).unwrap_or_else(|_| panic!("no note {beginning:?} came"));
             if note.starts_with(beginning) {
                 return note;
             }

@@ -14,7 +14,7 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const LEASE: &str = "operator";
 
 /// Longer than anything here takes, in virtual time.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 pub(crate) fn options(identity: &str) -> Options {
     let seed = identity.bytes().fold(7, |seed, byte| seed * 31 + u64::from(byte));
@@ -63,7 +63,7 @@ pub(crate) async fn following(election: &mut Election, leader: &str) {
 }
 
 async fn event(election: &mut Election) -> Event {
-    timeout(PATIENCE, election.next()).await.expect("nothing happens").expect("the election has ended")
+    timeout(TIMEOUT, election.next()).await.expect("nothing happens").expect("the election has ended")
 }
 
 /// A leader called `a`, and a candidate called `b` that knows it.

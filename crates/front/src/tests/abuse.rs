@@ -31,7 +31,7 @@ async fn garbage_on_the_ports_closes_that_connection_only() {
             let _ = socket.write_all(bytes).await; // may be closed before all is written
             let _ = socket.shutdown().await;
             let mut rest = Vec::new();
-            let read = tokio::time::timeout(PATIENCE, socket.read_to_end(&mut rest)).await;
+            let read = tokio::time::timeout(TIMEOUT, socket.read_to_end(&mut rest)).await;
             assert!(read.is_ok(), "the connection is still open after {:?}", &bytes[..bytes.len().min(20)]);
         }
     }
@@ -45,7 +45,7 @@ async fn garbage_inside_of_tls_closes_that_connection_only() {
         let mut stream = server.tls(alpn).await;
         stream.write_all(&[0xfe; 5000]).await.unwrap();
         let mut rest = Vec::new();
-        tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.unwrap().ok();
+        tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut rest)).await.unwrap().ok();
     }
     still_serves(&server).await;
 }
@@ -148,6 +148,6 @@ async fn thousands_of_connections_closed_at_once_leave_nothing_behind() {
         still_serves(&server).await;
     }
     let (before, front) = (sockets(), server.front);
-    assert_eq!(front.shutdown(PATIENCE).await, Drained::Clean);
+    assert_eq!(front.shutdown(TIMEOUT).await, Drained::Clean);
     assert!(sockets() <= before);
 }

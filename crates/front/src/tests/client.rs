@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 pub(crate) const BOTH: [&str; 2] = ["http/1.1", "h2"];
 /// Long enough for a machine that is busy with other things; nothing waits for it when all is well.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Connects as a client that trusts an authority and may have a certificate with its key; all in PEM.
 pub(crate) async fn handshake(
@@ -109,5 +109,5 @@ pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("this never became so");
+    tokio::time::timeout(TIMEOUT, waiting).await.expect("this never became so");
 }

@@ -9,7 +9,7 @@ async fn headers_and_the_first_piece_of_a_stream_leave_at_once() {
     for alpn in BOTH {
         let response = server.client(alpn).await.get("/watch", None).await;
         let mut body = response.into_body();
-        let piece = tokio::time::timeout(PATIENCE, body.frame()).await.unwrap().unwrap().unwrap();
+        let piece = tokio::time::timeout(TIMEOUT, body.frame()).await.unwrap().unwrap().unwrap();
         assert_eq!(piece.into_data().unwrap(), "first\n", "{alpn}");
     }
 }

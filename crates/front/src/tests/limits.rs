@@ -15,7 +15,7 @@ async fn asks(server: &Server, alpn: &str) -> u16 {
         let mut client = server.client(alpn).await;
         client.get("/whoami", Some(TOKEN)).await.status().as_u16()
     };
-    tokio::time::timeout(PATIENCE, asked).await.expect("the administrator is kept out")
+    tokio::time::timeout(TIMEOUT, asked).await.expect("the administrator is kept out")
 }
 
 /// Whether the server has closed a connection. What it says before that is of no interest.
@@ -46,7 +46,7 @@ async fn silent_and_idle_strangers_do_not_keep_the_authenticated_out() {
     }
     let mut idle = Vec::new();
     for number in 0..243 {
-        idle.push(tokio::time::timeout(PATIENCE, server.connect(BOTH[number % 2])).await.unwrap());
+        idle.push(tokio::time::timeout(TIMEOUT, server.connect(BOTH[number % 2])).await.unwrap());
         if number % 20 == 0 {
             assert_eq!(asks(&server, BOTH[number / 20 % 2]).await, 200);
         }
@@ -148,7 +148,7 @@ async fn until_asked(server: &Server) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, asked).await.unwrap();
+    tokio::time::timeout(TIMEOUT, asked).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,7 +23,7 @@ async fn what_is_on_its_way_is_answered_before_a_front_goes() {
         let answer = tokio::spawn(async move { text(busy.get("/slow", None).await).await });
         server.example.arrived.notified().await;
         let shared = Arc::clone(&server.front.shared);
-        let leaving = tokio::spawn(server.front.hand_over(PATIENCE));
+        let leaving = tokio::spawn(server.front.hand_over(TIMEOUT));
         until(|| shared.leaving.is_cancelled()).await;
         // So long may a request be on its way.
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -47,7 +47,7 @@ async fn a_socket_that_was_handed_over_is_served_by_the_next_front() {
     let next =
         Front::builder(|_: Request| async { Response::new("next".into()) }).http(next).start().unwrap();
     let shared = Arc::clone(&first.shared);
-    let leaving = tokio::spawn(first.hand_over(PATIENCE));
+    let leaving = tokio::spawn(first.hand_over(TIMEOUT));
     until(|| shared.leaving.is_cancelled()).await;
     // Whoever is connected gets one more answer, and is told to go.
     let answer = kept.send(get("/whoami", None)).await.unwrap();

@@ -26,7 +26,7 @@ use tokio::sync::Notify;
 use tokio_rustls::client::TlsStream;
 use watchkeeper_supervision::Supervisor;
 
-use self::client::{BOTH, Client, PATIENCE, get, handshake, text, until};
+use self::client::{BOTH, Client, TIMEOUT, get, handshake, text, until};
 use super::*;
 
 const MAX_REQUEST_BYTES: usize = 3 << 20;

@@ -11,7 +11,7 @@ async fn an_open_watch_ends_with_the_last_chunk() {
     while !seen.ends_with(b"6\r\nfirst\n\r\n") {
         assert_ne!(stream.read_buf(&mut seen).await.unwrap(), 0);
     }
-    let shutdown = tokio::spawn(server.front.shutdown(PATIENCE));
+    let shutdown = tokio::spawn(server.front.shutdown(TIMEOUT));
     stream.read_to_end(&mut seen).await.expect("a close_notify at the end");
     assert!(seen.ends_with(b"4\r\nbye\n\r\n0\r\n\r\n"), "{}", String::from_utf8_lossy(&seen));
     assert_eq!(shutdown.await.unwrap(), Drained::Clean);
@@ -22,7 +22,7 @@ async fn a_watch_over_http2_ends_cleanly_and_its_connection_with_it() {
     let server = Server::start().await;
     let mut client = server.client("h2").await;
     let response = client.get("/watch", None).await;
-    let shutdown = tokio::spawn(server.front.shutdown(PATIENCE));
+    let shutdown = tokio::spawn(server.front.shutdown(TIMEOUT));
     assert_eq!(text(response).await, "first\nbye\n");
     assert_eq!(shutdown.await.unwrap(), Drained::Clean);
     assert!(client.send(get("/whoami", None)).await.is_err());
@@ -36,7 +36,7 @@ async fn a_slow_request_finishes() {
         let Server { front, https: address, example, .. } = server;
         let answer = tokio::spawn(async move { text(client.get("/slow", None).await).await });
         example.arrived.notified().await;
-        let shutdown = tokio::spawn(front.shutdown(PATIENCE));
+        let shutdown = tokio::spawn(front.shutdown(TIMEOUT));
         // Nobody new gets in, and that is how we know that the shutdown has begun.
         while TcpStream::connect(address).await.is_ok() {
             tokio::task::yield_now().await;
@@ -58,7 +58,7 @@ async fn idle_connections_and_unfinished_handshakes_do_not_hold_it_up() {
     let fresh = server.tls("http/1.1").await;
     let silent = TcpStream::connect(server.https).await.unwrap();
     let plain = TcpStream::connect(server.http).await.unwrap();
-    assert_eq!(server.front.shutdown(PATIENCE).await, Drained::Clean);
+    assert_eq!(server.front.shutdown(TIMEOUT).await, Drained::Clean);
     drop((used, multiplexed, fresh, silent, plain));
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How much longer than the server's own limit a watch may be silent.
-const GRACE: Duration = Duration::from_secs(30);
+const SILENCE_GRACE: Duration = Duration::from_secs(30);
 
 /// A server that sends bookmarks is not taken for dead sooner than this.
 const SHORTEST: Duration = Duration::from_secs(150);
@@ -28,7 +28,7 @@ pub(super) struct Pulse {
 impl Pulse {
     /// Of a watch that begins now and that the server ends after `timeout`.
     pub(super) fn new(timeout: Duration, now: Instant) -> Self {
-        Self { longest: timeout + GRACE, patience: timeout + GRACE, last: now }
+        Self { longest: timeout + SILENCE_GRACE, patience: timeout + SILENCE_GRACE, last: now }
     }
 
     /// A bookmark came that was not asked for by anything else.

@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use bytes::Bytes;
 use http_body_util::Full;
 
-use super::client::PATIENCE;
+use super::client::TIMEOUT;
 use super::*;
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn a_wrong_token_is_answered_with_the_status_of_kubernetes() {
         let response = server.client("h2").await.get("/whoami", Some(wrong)).await;
         assert_eq!(response.status(), 401, "{wrong}");
         assert_eq!(response.headers()["content-type"], "application/json");
-        let expected = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#;
+        let expected = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"StatusError","message":"Unauthorized","reason":"Unauthorized","code":401}"#;
         assert_eq!(text(response).await.trim_end(), expected);
     }
     assert_eq!(server.calls.load(Ordering::SeqCst), 0);
@@ -51,7 +51,7 @@ async fn a_wrong_token_is_answered_although_nobody_reads_the_body_that_comes_wit
                 .header("authorization", "Bearer nobody")
                 .body(Full::new(body.clone()))
                 .unwrap();
-            let answer = tokio::time::timeout(PATIENCE, client.send(request)).await.expect("in time");
+            let answer = tokio::time::timeout(TIMEOUT, client.send(request)).await.expect("in time");
             let answer = answer.unwrap_or_else(|error| panic!("{alpn} {number}: {error:?}"));
             assert_eq!(answer.status(), 401);
             assert!(text(answer).await.contains("Unauthorized"), "{alpn} {number}");

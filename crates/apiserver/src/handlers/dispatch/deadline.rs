@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::failure::Failure;
 use crate::handlers::call::Call;
 use crate::request::action::Action;
 use crate::server::Server;
+use crate::status_error::StatusError;
 
 impl Server {
     /// How long a request may take; `None` for watches, which have a limit of their own.
@@ -22,10 +22,12 @@ impl Server {
 /// Does something, unless it takes too long. What has been committed by then stays.
 pub(crate) async fn within<T>(
     limit: Option<Duration>,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    work: impl Future<Output = Result<T, StatusError>>,
+) -> Result<T, StatusError> {
     match limit {
         None => work.await,
-        Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(Failure::too_slow())),
+        Some(limit) => {
+            tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(StatusError::too_slow()))
+        }
     }
 }

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::accepted;
 use crate::access::denial;
-use crate::failure::{self, Failure};
 use crate::handlers::call::Call;
 use crate::handlers::reply::Reply;
 use crate::object::meta;
@@ -13,18 +12,19 @@ use crate::request::media::{self, Accepted};
 use crate::request::write_options::WriteOptions;
 use crate::resource::ObjectRef;
 use crate::server::Server;
+use crate::status_error::{self, StatusError};
 use crate::write::{Eviction, Operation, Subresource, WriteContext, WriteRequest, decode_as};
 
 impl Server {
     /// Puts a pod on a node.
-    pub(super) async fn bind(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
+    pub(super) async fn bind(&self, call: &Call, place: &ObjectRef) -> Result<Reply, StatusError> {
         let options = WriteOptions::of_create(&call.query)?;
         let accepted = accepted(call, &place.resource)?;
         let format = media::body_format(&call.headers, true)?;
         let binding = decode_as(&call.body, format, "Binding", &["v1"])?;
         check_name(place, &binding, "Binding")?;
         self.bind_to(place, &binding, &call.context(&options)).await?;
-        Ok(Reply::object(201, &failure::success(201), accepted.format))
+        Ok(Reply::object(201, &status_error::success(201), accepted.format))
     }
 
     /// The same by a Binding that is not sent to the pod, but names it. Which pod of that name it means does not matter.
@@ -34,30 +34,35 @@ impl Server {
         namespace: Option<String>,
         context: &WriteContext,
         accepted: &Accepted,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, StatusError> {
         let Some(resource) = self.registry().find("", "v1", "pods") else {
-            return Err(Failure::internal("pods are not served"));
+            return Err(StatusError::internal("pods are not served"));
         };
         let said = meta::text(&binding, "namespace");
         if !said.is_empty() && Some(said) != namespace.as_deref() {
             let message =
                 "the namespace of the provided object does not match the namespace sent on the request";
-            return Err(Failure::bad_request(message));
+            return Err(StatusError::bad_request(message));
         }
         ["uid", "resourceVersion"].into_iter().for_each(|field| meta::remove(&mut binding, field));
         let place = ObjectRef { resource, namespace, name: meta::name(&binding).to_owned() };
         self.bind_to(&place, &binding, context).await?;
-        Ok(Reply::object(201, &failure::success(201), accepted.format))
+        Ok(Reply::object(201, &status_error::success(201), accepted.format))
     }
 
-    async fn bind_to(&self, pod: &ObjectRef, binding: &Value, context: &WriteContext) -> Result<(), Failure> {
+    async fn bind_to(
+        &self,
+        pod: &ObjectRef,
+        binding: &Value,
+        context: &WriteContext,
+    ) -> Result<(), StatusError> {
         let (target, operation) = (pod.clone(), Operation::Bind(binding));
         let request = WriteRequest { target, subresource: Subresource::Binding, operation, context };
         self.writer.write(request).await.map(drop)
     }
 
     /// What a pod wrote, of which there is nothing as long as it is on no node.
-    pub(super) async fn logged(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
+    pub(super) async fn logged(&self, call: &Call, place: &ObjectRef) -> Result<Reply, StatusError> {
         let entry = self.get(&place.resource, place.namespace.as_deref(), &place.name, None).await?;
         let pod = place.resource.read(&entry)?;
         check_container(&pod, call.query.get("container").unwrap_or_default())?;
@@ -68,7 +73,7 @@ impl Server {
     }
 
     /// Deletes a pod in a polite way.
-    pub(super) async fn evict(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
+    pub(super) async fn evict(&self, call: &Call, place: &ObjectRef) -> Result<Reply, StatusError> {
         let accepted = accepted(call, &place.resource)?;
         let format = media::body_format(&call.headers, true)?;
         let eviction = decode_as(&call.body, format, "Eviction", &["policy/v1", "policy/v1beta1"])?;
@@ -81,36 +86,38 @@ impl Server {
         let operation = Operation::Evict(&eviction);
         let request = WriteRequest { target, subresource: Subresource::Main, operation, context };
         self.writer.write(request).await?;
-        Ok(Reply::object(201, &failure::success(201), accepted.format))
+        Ok(Reply::object(201, &status_error::success(201), accepted.format))
     }
 }
 
 /// Refuses what is about another object than the path.
-fn check_name(place: &ObjectRef, object: &Value, kind: &str) -> Result<(), Failure> {
+fn check_name(place: &ObjectRef, object: &Value, kind: &str) -> Result<(), StatusError> {
     let name = meta::name(object);
     if name == place.name {
         return Ok(());
     }
     let why = format!("name in URL does not match name in {kind} object");
-    Err(Failure::bad_request(format!("{why}: {:?} vs {name:?}", place.name)))
+    Err(StatusError::bad_request(format!("{why}: {:?} vs {name:?}", place.name)))
 }
 
 /// Refuses to show what a container wrote that a pod does not have, or of several without saying of which.
-fn check_container(pod: &Value, asked: &str) -> Result<(), Failure> {
+fn check_container(pod: &Value, asked: &str) -> Result<(), StatusError> {
     let name = meta::name(pod);
     let names = |list: &str| pod["spec"][list].as_array().into_iter().flatten().map(|found| &found["name"]);
     let mut all = names("initContainers").chain(names("containers")).chain(names("ephemeralContainers"));
     match (asked, names("containers").count()) {
         ("", 1) => Ok(()),
-        ("", 0) => Err(Failure::bad_request(format!("a container name must be specified for pod {name}"))),
+        ("", 0) => {
+            Err(StatusError::bad_request(format!("a container name must be specified for pod {name}")))
+        }
         ("", _) => {
             let all: Vec<&str> = all.filter_map(Value::as_str).collect();
             let all = all.join(" ");
-            Err(Failure::bad_request(format!(
+            Err(StatusError::bad_request(format!(
                 "a container name must be specified for pod {name}, choose one of: [{all}]"
             )))
         }
         (asked, _) if all.any(|found| found == asked) => Ok(()),
-        _ => Err(Failure::bad_request(format!("container {asked} is not valid for pod {name}"))),
+        _ => Err(StatusError::bad_request(format!("container {asked} is not valid for pod {name}"))),
     }
 }

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use watchkeeper_rbac::account_user;
 use watchkeeper_schema::{FieldError, Path};
 
-use crate::failure::{Failure, Subject};
 use crate::handlers::call::Call;
 use crate::handlers::reply::Reply;
 use crate::object::meta;
@@ -14,6 +13,7 @@ use crate::request::media::{self, Endpoint};
 use crate::request::write_options::WriteOptions;
 use crate::resource::ObjectRef;
 use crate::server::Server;
+use crate::status_error::{StatusError, Subject};
 use crate::write::admission::Verb;
 use crate::write::decode_as;
 
@@ -37,7 +37,7 @@ struct Bound {
 
 impl Server {
     /// Issues a token.
-    pub(crate) async fn issue_token(&self, call: &Call, place: &ObjectRef) -> Result<Reply, Failure> {
+    pub(crate) async fn issue_token(&self, call: &Call, place: &ObjectRef) -> Result<Reply, StatusError> {
         let options = WriteOptions::of_create(&call.query)?;
         let accepted = media::accept(&call.headers, Endpoint::Objects)?;
         let format = media::body_format(&call.headers, true)?;
@@ -49,7 +49,7 @@ impl Server {
                 let at = Path::root().child("metadata").child(field);
                 let why = format!("must match the service account {field} if specified");
                 let error = FieldError::invalid(&at, given, why);
-                return Err(Failure::invalid(KIND, &place.name, &[error]));
+                return Err(StatusError::invalid(KIND, &place.name, &[error]));
             }
         }
         let entry = self.get(&place.resource, place.namespace.as_deref(), &place.name, None).await?;
@@ -60,7 +60,7 @@ impl Server {
             let why = format!(
                 "the UID in the token request ({given}) does not match the UID of the service account ({uid})"
             );
-            return Err(Failure::conflict(KIND, &place.name, &why));
+            return Err(StatusError::conflict(KIND, &place.name, &why));
         }
         let context = &call.context(&options);
         object = self.writer.admit(Verb::Create, place, "token", context, object).await?.object;
@@ -69,8 +69,11 @@ impl Server {
         let now = self.options.clock.now();
         let bound = self.bound(place, &spec).await?;
         let claims = spec.claims(place, &account, &bound, now, self.accounts.tokens.audiences());
-        let token =
-            self.accounts.tokens.sign(claims).ok_or_else(|| Failure::internal("failed to generate token"))?;
+        let token = self
+            .accounts
+            .tokens
+            .sign(claims)
+            .ok_or_else(|| StatusError::internal("failed to generate token"))?;
         object = json!({
             "kind": "TokenRequest",
             "apiVersion": VERSION,
@@ -105,7 +108,7 @@ impl Server {
     }
 
     /// The objects that a token is to be bound to.
-    async fn bound(&self, place: &ObjectRef, spec: &Spec) -> Result<Bound, Failure> {
+    async fn bound(&self, place: &ObjectRef, spec: &Spec) -> Result<Bound, StatusError> {
         let mut bound = Bound::default();
         let Some(reference) = spec.reference.as_object() else { return Ok(bound) };
         let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -120,7 +123,7 @@ impl Server {
                         "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
                         place.name
                     );
-                    return Err(Failure::bad_request(message));
+                    return Err(StatusError::bad_request(message));
                 }
                 if let Some(node) = pod["spec"]["nodeName"].as_str().filter(|node| !node.is_empty()) {
                     let found = self.required("nodes", None, node).await;
@@ -133,7 +136,7 @@ impl Server {
             ("", "Node") => bound.node.insert(self.required("nodes", None, name).await?),
             _ => {
                 let message = format!("cannot bind token to object of type {group}/{short}, Kind={kind}");
-                return Err(Failure::bad_request(message));
+                return Err(StatusError::bad_request(message));
             }
         };
         let given = text("uid");
@@ -142,14 +145,19 @@ impl Server {
                 "the UID in the bound object reference ({given}) does not match the UID in record. The object might have been \
                  deleted and then recreated"
             );
-            return Err(Failure::conflict(Subject { group, name: kind }, name, &why));
+            return Err(StatusError::conflict(Subject { group, name: kind }, name, &why));
         }
         Ok(bound)
     }
 
-    async fn required(&self, plural: &str, namespace: Option<&str>, name: &str) -> Result<Value, Failure> {
+    async fn required(
+        &self,
+        plural: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Value, StatusError> {
         let resource = self.registry().find("", "v1", plural);
-        let resource = resource.ok_or_else(|| Failure::internal(format!("{plural} are not served")))?;
+        let resource = resource.ok_or_else(|| StatusError::internal(format!("{plural} are not served")))?;
         let entry = self.get(&resource, namespace, name, None).await?;
         Ok(resource.read(&entry)?)
     }
@@ -163,7 +171,7 @@ struct Spec {
 }
 
 impl Spec {
-    fn read(object: &Value, usual: &[String]) -> Result<Self, Failure> {
+    fn read(object: &Value, usual: &[String]) -> Result<Self, StatusError> {
         let spec = &object["spec"];
         let audiences = spec["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let mut audiences: Vec<String> = audiences.map(str::to_owned).collect();
@@ -177,7 +185,7 @@ impl Spec {
             seconds if seconds > 1 << 32 => "may not specify a duration larger than 2^32 seconds",
             _ => return Ok(Self { audiences, seconds, reference: spec["boundObjectRef"].clone() }),
         };
-        Err(Failure::invalid(KIND, "", &[FieldError::invalid(&at, seconds, why)]))
+        Err(StatusError::invalid(KIND, "", &[FieldError::invalid(&at, seconds, why)]))
     }
 
     /// What the token will say.

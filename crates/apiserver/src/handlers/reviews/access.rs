@@ -6,10 +6,10 @@ use watchkeeper_schema::{FieldError, Path};
 
 use crate::access::{Authorization, user};
 use crate::authentication::Identity;
-use crate::failure::{Failure, Subject};
 use crate::object::meta;
 use crate::resource::Resource;
 use crate::server::Server;
+use crate::status_error::{StatusError, Subject};
 
 /// The status of a review of one request.
 pub(super) fn review(
@@ -17,12 +17,12 @@ pub(super) fn review(
     resource: &Resource,
     asking: &Identity,
     object: &Value,
-) -> Result<Value, Failure> {
+) -> Result<Value, StatusError> {
     let is_self = resource.kind == "SelfSubjectAccessReview";
     let errors = problems(object, is_self, resource.namespaced);
     if !errors.is_empty() {
         // The kind is not said, as in kube-apiserver.
-        return Err(Failure::invalid(Subject { group: &resource.group, name: "" }, "", &errors));
+        return Err(StatusError::invalid(Subject { group: &resource.group, name: "" }, "", &errors));
     }
     let spec = &object["spec"];
     let named = named(spec);
@@ -131,10 +131,10 @@ fn problems(object: &Value, is_self: bool, is_local: bool) -> Vec<FieldError> {
 }
 
 /// The status of a review of everything that somebody may do in a namespace.
-pub(super) fn rules(server: &Server, identity: &Identity, object: &Value) -> Result<Value, Failure> {
+pub(super) fn rules(server: &Server, identity: &Identity, object: &Value) -> Result<Value, StatusError> {
     let namespace = object["spec"]["namespace"].as_str().unwrap_or_default();
     if namespace.is_empty() {
-        return Err(Failure::bad_request("no namespace on request"));
+        return Err(StatusError::bad_request("no namespace on request"));
     }
     let mut held = match server.options.authorization {
         Authorization::None => everything(),

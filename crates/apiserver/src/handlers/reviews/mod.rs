@@ -6,12 +6,12 @@ mod tokens;
 use serde_json::{Value, json};
 
 use crate::authentication::Identity;
-use crate::failure::Failure;
 use crate::handlers::call::Call;
 use crate::handlers::reply::Reply;
 use crate::request::media::Format;
 use crate::resource::Resource;
 use crate::server::Server;
+use crate::status_error::StatusError;
 use crate::write::{Incoming, WriteContext};
 
 /// Answers a review.
@@ -23,7 +23,7 @@ pub(crate) async fn answer(
     incoming: Incoming,
     manner: &WriteContext,
     format: Format,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, StatusError> {
     let Incoming { mut object, warnings } = incoming;
     let review = match resource.kind.as_str() {
         "SelfSubjectReview" => json!({

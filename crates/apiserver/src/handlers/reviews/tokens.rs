@@ -3,18 +3,18 @@
 use serde_json::{Value, json};
 
 use super::user_info;
-use crate::failure::Failure;
 use crate::server::Server;
+use crate::status_error::StatusError;
 
 /// What is said of a token that nobody knows.
 const UNKNOWN: &str = "invalid bearer token";
 
 /// The status of a review of a token.
-pub(super) async fn review(server: &Server, object: &Value) -> Result<Value, Failure> {
+pub(super) async fn review(server: &Server, object: &Value) -> Result<Value, StatusError> {
     let spec = &object["spec"];
     let token = spec["token"].as_str().unwrap_or_default();
     if token.is_empty() {
-        return Err(Failure::bad_request("token is required for TokenReview in authentication"));
+        return Err(StatusError::bad_request("token is required for TokenReview in authentication"));
     }
     let own = server.accounts.tokens.audiences();
     let wanted = spec["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str);

@@ -13,17 +13,17 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
 use watchkeeper_storage::{Entry, Error, Event, Revision, Storage, Update, Watch};
 
 use super::encode::{self, EventType};
-use crate::failure::Failure;
 use crate::read::filter::Filter;
 use crate::read::render::Form;
 use crate::resource::Resource;
+use crate::status_error::StatusError;
 use crate::stopping::Stopping;
 
 /// How often a watcher that wants bookmarks gets one.
-const BOOKMARKS: Duration = Duration::from_secs(60);
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How long before its end a watch says once more how far it has come.
-const FAREWELL: Duration = Duration::from_secs(2);
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// How many bytes are put together to be sent at once.
 const BATCH: usize = 64 << 10;
@@ -39,7 +39,7 @@ const COST: Duration = Duration::from_micros(10);
 
 /// Where several changes are told at once anyway, gathering a few more delays none of them by much: up to so many times as
 /// long is taken, and so as much less spent.
-const PATIENCE: usize = 4;
+const GATHER_FACTOR: usize = 4;
 
 /// Times below this cannot be slept.
 const SHORTEST_REST: Duration = Duration::from_millis(1);
@@ -106,7 +106,7 @@ impl Watcher {
         asked: Asked,
         from: From,
         stopping: Stopping,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StatusError> {
         let after = match &from {
             From::State { at, .. } => *at,
             From::Revision(revision) => *revision,
@@ -117,20 +117,21 @@ impl Watcher {
                 Watch::new(Nothing),
                 Some(error(
                     asked.form,
-                    &Failure::expired(format!("too old resource version: {after} ({oldest})")),
+                    &StatusError::expired(format!("too old resource version: {after} ({oldest})")),
                 )),
             ),
-            Err(Error::Future { current }) => return Err(Failure::version_too_large(after, current)),
+            Err(Error::Future { current }) => return Err(StatusError::version_too_large(after, current)),
             Err(error) => return Err(error.into()),
         };
         let deadline = Box::pin(tokio::time::sleep(asked.lasting));
         let bookmarks = asked.bookmarks.then(|| {
-            let mut interval = tokio::time::interval_at(Instant::now() + BOOKMARKS, BOOKMARKS);
+            let mut interval =
+                tokio::time::interval_at(Instant::now() + BOOKMARK_INTERVAL, BOOKMARK_INTERVAL);
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
             interval
         });
-        let farewell = (asked.bookmarks && asked.lasting > FAREWELL)
-            .then(|| Box::pin(tokio::time::sleep_until(deadline.deadline() - FAREWELL)));
+        let farewell = (asked.bookmarks && asked.lasting > LAST_BOOKMARK)
+            .then(|| Box::pin(tokio::time::sleep_until(deadline.deadline() - LAST_BOOKMARK)));
         let ended = false;
         let has_told = AtomicBool::new(false);
         asked.resource.frames.enter();
@@ -303,20 +304,20 @@ impl Watcher {
             Some(Err(Error::Closed)) => None,
             Some(Err(Error::Lagged { oldest })) => {
                 let message = format!("too old resource version: {} ({oldest})", self.revision);
-                Some(Some(self.end(&Failure::expired(message))))
+                Some(Some(self.end(&StatusError::expired(message))))
             }
             Some(Err(error)) => Some(Some(self.end(&error.into()))),
         }
     }
 
     /// The last thing that is told.
-    fn end(&mut self, failure: &Failure) -> Bytes {
+    fn end(&mut self, failure: &StatusError) -> Bytes {
         self.ended = true;
         error(self.asked.form, failure)
     }
 
     /// What a change is to this watcher: objects that begin or cease to match appear and go away.
-    fn event(&self, event: &Arc<Event>) -> Result<Option<Bytes>, Failure> {
+    fn event(&self, event: &Arc<Event>) -> Result<Option<Bytes>, StatusError> {
         let resource = &self.asked.resource;
         let matches = |entry: Option<&Arc<Entry>>| match entry {
             Some(entry) => self.asked.filter.matches(resource, entry),
@@ -365,7 +366,7 @@ impl Drop for Watcher {
 /// How long changes are gathered for so many watchers, if so many changes were just told at once.
 fn rest(watchers: usize, count: usize) -> Option<Duration> {
     let all = COST * u32::try_from(watchers).unwrap_or(u32::MAX);
-    (all >= SHORTEST_REST).then(|| (all * count.clamp(1, PATIENCE) as u32).min(LONGEST_REST))
+    (all >= SHORTEST_REST).then(|| (all * count.clamp(1, GATHER_FACTOR) as u32).min(LONGEST_REST))
 }
 
 async fn tick(interval: &mut Option<Interval>) {
@@ -385,7 +386,7 @@ async fn farewell(sleep: &mut Option<Pin<Box<Sleep>>>) {
 }
 
 /// What tells of a failure.
-fn error(form: Form, failure: &Failure) -> Bytes {
+fn error(form: Form, failure: &StatusError) -> Bytes {
     encode::frame("ERROR", &failure.status(), form.format).unwrap_or_default()
 }
 

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{Attributes, BUILT_IN, Plugin, Scope};
 use crate::access::Access;
-use crate::failure::Failure;
 use crate::resource::PluginSet;
+use crate::status_error::StatusError;
 use crate::write::operation::Operation;
 use crate::write::request::{Current, Planned};
 use crate::write::{Draft, WriteRequest};
@@ -34,7 +34,7 @@ impl Chain {
         request: &WriteRequest<'_>,
         current: &Current,
         draft: &mut Draft,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         let attributes = Attributes::of(request, current);
         self.mutate_with(&attributes, draft).await
     }
@@ -45,7 +45,7 @@ impl Chain {
         request: &WriteRequest<'_>,
         current: &Current,
         planned: &mut Planned,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         let attributes = Attributes::of(request, current);
         let plugins = self.handling(&attributes.scope());
         if plugins.is_empty() {
@@ -66,7 +66,11 @@ impl Chain {
     }
 
     /// Has the plug-ins judge a request that changes no stored object: CONNECT, a token, a review.
-    pub(crate) async fn admit(&self, attributes: &Attributes<'_>, object: Value) -> Result<Draft, Failure> {
+    pub(crate) async fn admit(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Value,
+    ) -> Result<Draft, StatusError> {
         let mut draft = Draft { object, warnings: Vec::new() };
         self.mutate_with(attributes, &mut draft).await?;
         let plugins = self.handling(&attributes.scope());
@@ -74,7 +78,7 @@ impl Chain {
         Ok(draft)
     }
 
-    async fn mutate_with(&self, attributes: &Attributes<'_>, draft: &mut Draft) -> Result<(), Failure> {
+    async fn mutate_with(&self, attributes: &Attributes<'_>, draft: &mut Draft) -> Result<(), StatusError> {
         for plugin in self.handling(&attributes.scope()).iter() {
             self.0[plugin].mutate(attributes, draft).await?;
         }
@@ -87,7 +91,7 @@ impl Chain {
         attributes: &Attributes<'_>,
         object: &Value,
         warnings: &mut Vec<String>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         for plugin in plugins.iter() {
             self.0[plugin].validate(attributes, object, warnings).await?;
         }

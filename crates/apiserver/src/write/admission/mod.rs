@@ -20,8 +20,8 @@ use super::operation::Operation;
 use super::request::{Current, Draft, NamespaceState};
 use super::{WriteContext, WriteRequest, subresource_name};
 use crate::access::Access;
-use crate::failure::Failure;
 use crate::resource::{ObjectRef, Resource};
+use crate::status_error::StatusError;
 
 /// What makes a plug-in, of the handles that plug-ins may need.
 type Make = fn(&Arc<Access>) -> Box<dyn Plugin>;
@@ -44,7 +44,7 @@ pub fn built_in() -> impl Iterator<Item = &'static str> {
 }
 
 /// What a plug-in does about one write.
-type Admitted<'a> = BoxFuture<'a, Result<(), Failure>>;
+type Admitted<'a> = BoxFuture<'a, Result<(), StatusError>>;
 
 /// An admission plug-in.
 pub(crate) trait Plugin: Send + Sync {
@@ -68,7 +68,7 @@ pub(crate) trait Plugin: Send + Sync {
 }
 
 /// The answer of a plug-in that waits for nothing.
-fn done<'a>(result: Result<(), Failure>) -> Admitted<'a> {
+fn done<'a>(result: Result<(), StatusError>) -> Admitted<'a> {
     Box::pin(ready(result))
 }
 
@@ -140,7 +140,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// A refusal.
-    fn forbidden(&self, why: &str) -> Failure {
-        Failure::forbidden(self.target.resource.subject(), &self.target.name, why)
+    fn forbidden(&self, why: &str) -> StatusError {
+        StatusError::forbidden(self.target.resource.subject(), &self.target.name, why)
     }
 }

@@ -136,12 +136,12 @@ impl World {
         target: ObjectRef,
         subresource: Subresource,
         operation: Operation<'_>,
-    ) -> Result<Written, Failure> {
+    ) -> Result<Written, StatusError> {
         let context = &self.context;
         self.writer.write(WriteRequest { target, subresource, operation, context }).await
     }
 
-    async fn create(&self, group: &str, plural: &str, object: Value) -> Result<Written, Failure> {
+    async fn create(&self, group: &str, plural: &str, object: Value) -> Result<Written, StatusError> {
         let target = self.target(group, plural, "");
         let incoming = Incoming::of(&target.resource, object, Vec::new(), FieldValidation::Strict)?;
         self.write(target, Subresource::Main, Operation::Create(incoming)).await

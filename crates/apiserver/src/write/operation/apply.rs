@@ -6,9 +6,9 @@ use watchkeeper_schema::managed::{self, ApplyError, Request};
 use watchkeeper_schema::{Error, yaml};
 
 use super::{based_on, create, forget_version, no_name, set_namespace};
-use crate::failure::Failure;
 use crate::object::meta;
 use crate::resource::Resource;
+use crate::status_error::StatusError;
 use crate::write::request::{Current, Draft, Moment};
 use crate::write::{Incoming, Subresource, WriteRequest, ownership};
 
@@ -22,16 +22,16 @@ pub(crate) struct Applying {
 
 impl Applying {
     /// Reads the body of a request.
-    pub(crate) fn read(resource: &Resource, body: &[u8], force: bool) -> Result<Self, Failure> {
+    pub(crate) fn read(resource: &Resource, body: &[u8], force: bool) -> Result<Self, StatusError> {
         let decoded = match plain_json(body) {
             Some(decoded) => decoded,
             None => yaml::decode(body).map_err(|error| match error {
-                Error::TooLarge => Failure::too_large(&error.to_string()),
-                error => Failure::bad_request(format!("error decoding YAML: {error}")),
+                Error::TooLarge => StatusError::too_large(&error.to_string()),
+                error => StatusError::bad_request(format!("error decoding YAML: {error}")),
             })?,
         };
         if !decoded.value.is_object() {
-            return Err(Failure::bad_request("error decoding YAML: the body is not an object"));
+            return Err(StatusError::bad_request("error decoding YAML: the body is not an object"));
         }
         resource.check_kind(&decoded.value, || decoded.value.to_string().into())?;
         Ok(Self { object: decoded.value, complaints: decoded.complaints, force })
@@ -60,7 +60,7 @@ impl Applying {
     }
 
     /// Refuses to apply to an object that does not exist, if the request means an existing one.
-    pub(super) fn check_missing(&self, request: &WriteRequest<'_>) -> Result<(), Failure> {
+    pub(super) fn check_missing(&self, request: &WriteRequest<'_>) -> Result<(), StatusError> {
         let (target, uid) = (&request.target, meta::uid(&self.object));
         if request.subresource != Subresource::Main {
             return Err(target.not_found());
@@ -71,7 +71,7 @@ impl Applying {
         let why = format!(
             "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         );
-        Err(Failure::conflict(target.resource.subject(), &target.name, &why))
+        Err(StatusError::conflict(target.resource.subject(), &target.name, &why))
     }
 
     /// The current object with what is applied merged into it, or a new object.
@@ -80,7 +80,7 @@ impl Applying {
         request: &WriteRequest<'_>,
         current: &Current,
         moment: &Moment,
-    ) -> Result<Draft, Failure> {
+    ) -> Result<Draft, StatusError> {
         let Incoming { mut object, warnings } = self.merged(request, current.object.as_ref(), moment)?;
         if current.object.is_some() {
             return Ok(Draft { warnings, ..based_on(request, current, object)? });
@@ -99,14 +99,14 @@ impl Applying {
         request: &WriteRequest<'_>,
         live: Option<&Value>,
         moment: &Moment,
-    ) -> Result<Incoming, Failure> {
+    ) -> Result<Incoming, StatusError> {
         let WriteRequest { target, subresource, context, .. } = request;
         let merge = |request: &Request<'_>| managed::apply(request, live, &self.object, self.force);
         let applied = ownership::as_manager(&target.resource, *subresource, &context.manager, moment, merge);
         let applied = applied.map_err(|error| match error {
-            ApplyError::Conflicts(conflicts) => Failure::apply_conflict(&conflicts),
-            ApplyError::Failed(Error::NotApplicable(message)) => Failure::bad_request(message),
-            ApplyError::Failed(error) => Failure::untyped(error.to_string()),
+            ApplyError::Conflicts(conflicts) => StatusError::apply_conflict(&conflicts),
+            ApplyError::Failed(Error::NotApplicable(message)) => StatusError::bad_request(message),
+            ApplyError::Failed(error) => StatusError::untyped(error.to_string()),
         })?;
         Incoming::of(&target.resource, applied.object, self.complaints.clone(), context.field_validation)
     }

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 use watchkeeper_schema::{FieldError, Path};
 
 use super::check_precondition;
-use crate::failure::{Failure, Subject};
 use crate::object::meta;
+use crate::status_error::{StatusError, Subject};
 use crate::write::WriteRequest;
 use crate::write::request::Draft;
 
 /// Refuses a Binding that names no node.
-pub(super) fn check(binding: &Value) -> Result<(), Failure> {
+pub(super) fn check(binding: &Value) -> Result<(), StatusError> {
     let (at, target) = (Path::root().child("target"), &binding["target"]);
     let text = |field: &str| target[field].as_str().unwrap_or_default();
     let mut errors = Vec::new();
@@ -23,13 +23,13 @@ pub(super) fn check(binding: &Value) -> Result<(), Failure> {
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     match errors.as_slice() {
         [] => Ok(()),
-        [one] => Err(Failure::untyped(one.as_str())),
-        several => Err(Failure::untyped(format!("[{}]", several.join(", ")))),
+        [one] => Err(StatusError::untyped(one.as_str())),
+        several => Err(StatusError::untyped(format!("[{}]", several.join(", ")))),
     }
 }
 
 /// The Binding, if the Pod can be assigned to a node.
-pub(super) fn next(request: &WriteRequest<'_>, binding: &Value, pod: &Value) -> Result<Draft, Failure> {
+pub(super) fn next(request: &WriteRequest<'_>, binding: &Value, pod: &Value) -> Result<Draft, StatusError> {
     let target = &request.target;
     check_precondition(target, "UID", meta::uid(binding), meta::uid(pod))?;
     let version = |object| meta::text(object, "resourceVersion");
@@ -37,7 +37,7 @@ pub(super) fn next(request: &WriteRequest<'_>, binding: &Value, pod: &Value) -> 
     let name = &target.name;
     let conflict = |why: String| {
         let subject = Subject { group: "", name: "pods/binding" };
-        Err(Failure::conflict(subject, name, &why))
+        Err(StatusError::conflict(subject, name, &why))
     };
     if meta::is_deleting(pod) {
         return conflict(format!("pod {name} is being deleted, cannot be assigned to a host"));

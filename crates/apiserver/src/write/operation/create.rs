@@ -4,9 +4,9 @@ use serde_json::Value;
 use watchkeeper_storage::Entry;
 
 use super::set_namespace;
-use crate::failure::Failure;
 use crate::object::meta;
 use crate::resource::ObjectRef;
+use crate::status_error::StatusError;
 use crate::write::request::{Draft, Moment};
 use crate::write::{Incoming, WriteRequest};
 
@@ -34,7 +34,7 @@ pub(super) fn next(
     request: &WriteRequest<'_>,
     incoming: &Incoming,
     moment: &Moment,
-) -> Result<Draft, Failure> {
+) -> Result<Draft, StatusError> {
     let Incoming { object, warnings } = incoming.clone();
     let mut draft = Draft { object, warnings };
     let target = &request.target;
@@ -61,24 +61,24 @@ pub(in crate::write) fn exists(
     target: &ObjectRef,
     current: Option<&Entry>,
     attempt: usize,
-) -> Result<(), Failure> {
+) -> Result<(), StatusError> {
     let is_generated =
         meta::name(&incoming.object).is_empty() && !meta::text(&incoming.object, "generateName").is_empty();
     match is_generated {
         true if attempt < NAMES => Ok(()),
-        true => Err(Failure::no_unique_name(target.resource.subject(), &target.name)),
+        true => Err(StatusError::no_unique_name(target.resource.subject(), &target.name)),
         false => Err(already_exists(target, current)),
     }
 }
 
 /// The answer to the creation of an object that exists.
-pub(in crate::write) fn already_exists(target: &ObjectRef, current: Option<&Entry>) -> Failure {
+pub(in crate::write) fn already_exists(target: &ObjectRef, current: Option<&Entry>) -> StatusError {
     let resource = &target.resource;
     let is_deleting =
         current.and_then(|entry| resource.read(entry).ok()).is_some_and(|object| meta::is_deleting(&object));
     if is_deleting {
-        Failure::still_exists(resource.subject(), &target.name)
+        StatusError::still_exists(resource.subject(), &target.name)
     } else {
-        Failure::already_exists(resource.subject(), &target.name)
+        StatusError::already_exists(resource.subject(), &target.name)
     }
 }

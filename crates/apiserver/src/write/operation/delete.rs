@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::failure::Failure;
 use crate::object::meta;
 use crate::object::time;
 use crate::request::delete_options::{DeleteOptions, Propagation};
 use crate::resource::Resource;
+use crate::status_error::StatusError;
 use crate::write::request::{Current, Draft, Intent, Moment, Planned};
 use crate::write::{WriteRequest, version};
 
@@ -31,7 +31,7 @@ impl Eviction {
         request: &WriteRequest<'_>,
         current: &Current,
         pod: &Value,
-    ) -> Result<Draft, Failure> {
+    ) -> Result<Draft, StatusError> {
         check_preconditions(request, current, pod, &self.options)?;
         Ok(Draft::of(self.object.clone()))
     }
@@ -43,7 +43,7 @@ pub(super) fn next(
     current: &Current,
     old: &Value,
     options: &DeleteOptions,
-) -> Result<Draft, Failure> {
+) -> Result<Draft, StatusError> {
     check_preconditions(request, current, old, options)?;
     Ok(Draft::of(Value::Null))
 }
@@ -112,10 +112,11 @@ fn check_preconditions(
     current: &Current,
     object: &Value,
     options: &DeleteOptions,
-) -> Result<(), Failure> {
+) -> Result<(), StatusError> {
     let resource = &request.target.resource;
     let version = current.entry.as_deref().map(version).unwrap_or_default();
-    let conflict = |why: String| Err(Failure::conflict(resource.kind_subject(), meta::name(object), &why));
+    let conflict =
+        |why: String| Err(StatusError::conflict(resource.kind_subject(), meta::name(object), &why));
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != meta::uid(object)) {
         return conflict(format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",

@@ -18,10 +18,10 @@ pub(crate) use scale::ScaleChange;
 
 use super::request::{Current, Draft, Moment};
 use super::{Incoming, WriteRequest, version};
-use crate::failure::{Failure, Subject};
 use crate::object::meta;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::ObjectRef;
+use crate::status_error::{StatusError, Subject};
 
 /// A change that the server makes to one of its objects.
 pub(crate) type Change<'a> = dyn Fn(&mut Value) + Send + Sync + 'a;
@@ -47,7 +47,7 @@ pub(crate) enum Operation<'a> {
 
 impl Operation<'_> {
     /// Refuses a request that contradicts itself.
-    pub(super) fn check(&self, target: &ObjectRef) -> Result<(), Failure> {
+    pub(super) fn check(&self, target: &ObjectRef) -> Result<(), StatusError> {
         match self {
             Self::Create(incoming) => check_namespace(target, &incoming.object),
             Self::Replace(incoming) => {
@@ -81,7 +81,7 @@ impl Operation<'_> {
     }
 
     /// Refuses the operation if it cannot create the object, which does not exist.
-    pub(super) fn check_missing(&self, request: &WriteRequest<'_>) -> Result<(), Failure> {
+    pub(super) fn check_missing(&self, request: &WriteRequest<'_>) -> Result<(), StatusError> {
         match self {
             Self::Create(_) => Ok(()),
             Self::Replace(incoming) => replace::check_missing(request, incoming),
@@ -96,7 +96,7 @@ impl Operation<'_> {
         request: &WriteRequest<'_>,
         current: &Current,
         moment: &Moment,
-    ) -> Result<Draft, Failure> {
+    ) -> Result<Draft, StatusError> {
         match (self, &current.object) {
             (Self::Create(incoming), _) => create::next(request, incoming, moment),
             (Self::Replace(incoming), _) => replace::next(request, incoming, current, moment),
@@ -123,7 +123,7 @@ impl Operation<'_> {
         old: &Value,
         wanted: Value,
         moment: &Moment,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, StatusError> {
         match self {
             Self::Scale(_) => scale::laid_into(request, current, old, &wanted, moment),
             Self::Bind(_) => Ok(bind::laid_into(old, &wanted, &moment.stamp)),
@@ -132,18 +132,18 @@ impl Operation<'_> {
     }
 
     /// The answer to a write during which others were faster all the time.
-    pub(super) fn exhausted(&self, target: &ObjectRef) -> Failure {
+    pub(super) fn exhausted(&self, target: &ObjectRef) -> StatusError {
         match self {
-            Self::Create(_) => Failure::unavailable(
+            Self::Create(_) => StatusError::unavailable(
                 "the namespace or the CRD changed too often while the object was being created; retry",
             ),
-            _ => Failure::modified(target.resource.subject(), &target.name),
+            _ => StatusError::modified(target.resource.subject(), &target.name),
         }
     }
 }
 
 /// A draft that is based on the current object: in its namespace and of its version.
-fn based_on(request: &WriteRequest<'_>, current: &Current, object: Value) -> Result<Draft, Failure> {
+fn based_on(request: &WriteRequest<'_>, current: &Current, object: Value) -> Result<Draft, StatusError> {
     let mut draft = Draft::of(object);
     check_version(&request.target, &mut draft.object, current)?;
     set_namespace(&request.target, &mut draft.object)?;
@@ -151,7 +151,7 @@ fn based_on(request: &WriteRequest<'_>, current: &Current, object: Value) -> Res
 }
 
 /// Sets the namespace of the request.
-fn set_namespace(target: &ObjectRef, object: &mut Value) -> Result<(), Failure> {
+fn set_namespace(target: &ObjectRef, object: &mut Value) -> Result<(), StatusError> {
     check_namespace(target, object)?;
     match target.namespace.as_deref().filter(|_| target.resource.namespaced) {
         Some(namespace) if meta::text(object, "namespace").is_empty() => {
@@ -164,7 +164,7 @@ fn set_namespace(target: &ObjectRef, object: &mut Value) -> Result<(), Failure> 
 }
 
 /// Refuses an object in another namespace than that of the request.
-fn check_namespace(target: &ObjectRef, object: &Value) -> Result<(), Failure> {
+fn check_namespace(target: &ObjectRef, object: &Value) -> Result<(), StatusError> {
     let said = meta::text(object, "namespace");
     let is_right = match target.namespace.as_deref().filter(|_| target.resource.namespaced) {
         Some(namespace) => said.is_empty() || said == namespace,
@@ -174,17 +174,17 @@ fn check_namespace(target: &ObjectRef, object: &Value) -> Result<(), Failure> {
     if is_right { Ok(()) } else { Err(other_namespace()) }
 }
 
-fn other_namespace() -> Failure {
-    Failure::bad_request(
+fn other_namespace() -> StatusError {
+    StatusError::bad_request(
         "the namespace of the provided object does not match the namespace sent on the request",
     )
 }
 
 /// Refuses an object whose name or namespace is not that of the request.
-fn check_target(target: &ObjectRef, object: &Value) -> Result<(), Failure> {
+fn check_target(target: &ObjectRef, object: &Value) -> Result<(), StatusError> {
     let name = meta::name(object);
     if !name.is_empty() && name != target.name {
-        return Err(Failure::bad_request(format!(
+        return Err(StatusError::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
             target.name
         )));
@@ -197,42 +197,42 @@ fn check_target(target: &ObjectRef, object: &Value) -> Result<(), Failure> {
 }
 
 /// The answer to an object without a name.
-fn no_name(target: &ObjectRef) -> Failure {
-    Failure::bad_request(format!(
+fn no_name(target: &ObjectRef) -> StatusError {
+    StatusError::bad_request(format!(
         "the name of the object ({} based on URL) was undeterminable: name must be provided",
         target.name
     ))
 }
 
 /// Removes the resourceVersion of an object that is created by a replacement or an apply. It must be one nevertheless.
-fn forget_version(object: &mut Value) -> Result<(), Failure> {
-    meta::version_number(meta::text(object, "resourceVersion")).map_err(Failure::untyped)?;
+fn forget_version(object: &mut Value) -> Result<(), StatusError> {
+    meta::version_number(meta::text(object, "resourceVersion")).map_err(StatusError::untyped)?;
     meta::remove(object, "resourceVersion");
     Ok(())
 }
 
 /// Refuses an object that is based on another version than the current one.
-fn check_version(target: &ObjectRef, object: &mut Value, current: &Current) -> Result<(), Failure> {
+fn check_version(target: &ObjectRef, object: &mut Value, current: &Current) -> Result<(), StatusError> {
     let Some(entry) = &current.entry else { return Ok(()) };
     let resource = &target.resource;
-    let sent = meta::version_number(meta::text(object, "resourceVersion")).map_err(Failure::untyped)?;
+    let sent = meta::version_number(meta::text(object, "resourceVersion")).map_err(StatusError::untyped)?;
     match sent {
         0 if resource.allows_unconditional_update() => {}
         0 => {
             let at = Path::root().child("metadata").child("resourceVersion");
             let error = FieldError::invalid(&at, 0, "must be specified for an update");
             let subject = Subject { group: &resource.group, name: &resource.plural };
-            return Err(Failure::invalid(subject, &target.name, &[error]));
+            return Err(StatusError::invalid(subject, &target.name, &[error]));
         }
         sent if sent == entry.modified => {}
-        _ => return Err(Failure::modified(resource.subject(), &target.name)),
+        _ => return Err(StatusError::modified(resource.subject(), &target.name)),
     }
     meta::set(object, "resourceVersion", version(entry));
     Ok(())
 }
 
 /// Refuses a precondition in the metadata of the request that the current object does not meet; an empty one is met.
-fn check_precondition(target: &ObjectRef, what: &str, asked: &str, found: &str) -> Result<(), Failure> {
+fn check_precondition(target: &ObjectRef, what: &str, asked: &str, found: &str) -> Result<(), StatusError> {
     if asked.is_empty() || asked == found {
         return Ok(());
     }
@@ -241,5 +241,5 @@ fn check_precondition(target: &ObjectRef, what: &str, asked: &str, found: &str) 
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
          failed: {what} in precondition: {asked}, {what} in object meta: {found}"
     );
-    Err(Failure::conflict(target.resource.subject(), &target.name, &why))
+    Err(StatusError::conflict(target.resource.subject(), &target.name, &why))
 }

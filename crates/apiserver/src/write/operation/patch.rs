@@ -6,10 +6,10 @@ use watchkeeper_schema::patch::{self, JsonPatch};
 use watchkeeper_schema::{Error, FieldError, Path, json, strict_message};
 
 use super::{based_on, check_target};
-use crate::failure::{Failure, Subject};
 use crate::request::media::PatchFormat;
 use crate::request::write_options::FieldValidation;
 use crate::resource::Resource;
+use crate::status_error::{StatusError, Subject};
 use crate::write::decode::judge;
 use crate::write::request::{Current, Draft};
 use crate::write::{Incoming, WriteContext, WriteRequest};
@@ -26,11 +26,11 @@ pub(crate) enum Patch {
 
 impl Patch {
     /// Reads the body of a request.
-    pub(crate) fn read(body: &[u8], format: PatchFormat) -> Result<Self, Failure> {
+    pub(crate) fn read(body: &[u8], format: PatchFormat) -> Result<Self, StatusError> {
         let prefix = if format == PatchFormat::Strategic { "" } else { "error decoding patch: " };
         let object = || {
             let decoded =
-                json::decode(body).map_err(|error| Failure::bad_request(format!("{prefix}{error}")))?;
+                json::decode(body).map_err(|error| StatusError::bad_request(format!("{prefix}{error}")))?;
             if !decoded.value.is_object() {
                 let found = match decoded.value {
                     serde_json::Value::Array(_) => "array",
@@ -41,46 +41,48 @@ impl Patch {
                 let message = format!(
                     "{prefix}json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
                 );
-                return Err(Failure::bad_request(message));
+                return Err(StatusError::bad_request(message));
             }
             Ok((decoded.value, decoded.complaints))
         };
         match format {
             PatchFormat::Json => match JsonPatch::decode(body) {
                 Ok(patch) => Ok(Self::Json(patch)),
-                Err(Error::TooManyOperations { .. }) => Err(Failure::too_large(
+                Err(Error::TooManyOperations { .. }) => Err(StatusError::too_large(
                     &JsonPatch::decode(body).err().map(|error| error.to_string()).unwrap_or_default(),
                 )),
-                Err(error) => Err(Failure::bad_request(format!("error decoding patch: {error}"))),
+                Err(error) => Err(StatusError::bad_request(format!("error decoding patch: {error}"))),
             },
             PatchFormat::Merge => object().map(|(patch, complaints)| Self::Merge { patch, complaints }),
             PatchFormat::Strategic => {
                 object().map(|(patch, complaints)| Self::Strategic { patch, complaints })
             }
-            PatchFormat::Apply => Err(Failure::unsupported_media_type("apply patches are read elsewhere")),
+            PatchFormat::Apply => {
+                Err(StatusError::unsupported_media_type("apply patches are read elsewhere"))
+            }
         }
     }
 
-    fn apply(&self, resource: &Resource, object: &Value) -> Result<Value, Failure> {
+    fn apply(&self, resource: &Resource, object: &Value) -> Result<Value, StatusError> {
         let applied = match self {
             Self::Json(patch) => patch.apply(object),
             Self::Merge { patch, .. } => patch::merge(object.clone(), patch),
             Self::Strategic { patch, .. } => return resource.merge_strategically(object, patch),
         };
         applied.map_err(|error| match error {
-            Error::NotAPatch(_) => Failure::bad_request(error.to_string()),
-            Error::TooLarge => Failure::too_large(&error.to_string()),
-            _ => Failure::unprocessable(),
+            Error::NotAPatch(_) => StatusError::bad_request(error.to_string()),
+            Error::TooLarge => StatusError::too_large(&error.to_string()),
+            _ => StatusError::unprocessable(),
         })
     }
 
     /// A Scale with the change made.
-    pub(super) fn apply_to_scale(&self, scale: &Value) -> Result<Value, Failure> {
+    pub(super) fn apply_to_scale(&self, scale: &Value) -> Result<Value, StatusError> {
         let applied = match self {
             Self::Json(patch) => patch.apply(scale),
             Self::Merge { patch, .. } | Self::Strategic { patch, .. } => patch::merge(scale.clone(), patch),
         };
-        applied.map_err(|_| Failure::unprocessable())
+        applied.map_err(|_| StatusError::unprocessable())
     }
 
     fn complaints(&self) -> Vec<String> {
@@ -96,7 +98,7 @@ impl Patch {
         request: &WriteRequest<'_>,
         old: &Value,
         current: &Current,
-    ) -> Result<Draft, Failure> {
+    ) -> Result<Draft, StatusError> {
         let Incoming { object, warnings } = self.patched(&request.target.resource, old, request.context)?;
         check_target(&request.target, &object)?;
         Ok(Draft { warnings, ..based_on(request, current, object)? })
@@ -108,10 +110,10 @@ impl Patch {
         resource: &Resource,
         current: &Value,
         context: &WriteContext,
-    ) -> Result<Incoming, Failure> {
+    ) -> Result<Incoming, StatusError> {
         let mut object = self.apply(resource, current)?;
         if !object.is_object() {
-            return Err(Failure::unprocessable());
+            return Err(StatusError::unprocessable());
         }
         let invalid = |detail: String| {
             let shown = match self {
@@ -122,7 +124,7 @@ impl Patch {
                 _ => self.apply(resource, current).map(|object| object.to_string()).unwrap_or_default(),
             };
             let error = FieldError::invalid(&Path::root().child("patch"), shown, detail);
-            Failure::invalid(Subject { group: "", name: "" }, "", &[error])
+            StatusError::invalid(Subject { group: "", name: "" }, "", &[error])
         };
         if let Err(failure) = resource.check_kind(&object, || object.to_string().into()) {
             // It is read as what it says it is before anybody asks whether it should be that.
@@ -146,7 +148,7 @@ impl Patch {
                 Some(message) => return Err(invalid(message)),
                 None => Vec::new(),
             },
-            lenient => judge(complaints, unknown, lenient).map_err(Failure::bad_request)?,
+            lenient => judge(complaints, unknown, lenient).map_err(StatusError::bad_request)?,
         };
         resource.default(&mut object);
         Ok(Incoming { object, warnings })

@@ -1,13 +1,13 @@
 //! Replacements.
 
 use super::{based_on, check_precondition, create, forget_version, set_namespace};
-use crate::failure::Failure;
 use crate::object::meta;
+use crate::status_error::StatusError;
 use crate::write::request::{Current, Draft, Moment};
 use crate::write::{Incoming, Subresource, WriteRequest};
 
 /// Refuses to replace an object that does not exist, unless the resource allows to create it so.
-pub(super) fn check_missing(request: &WriteRequest<'_>, incoming: &Incoming) -> Result<(), Failure> {
+pub(super) fn check_missing(request: &WriteRequest<'_>, incoming: &Incoming) -> Result<(), StatusError> {
     let WriteRequest { target, subresource, .. } = request;
     let may_create = *subresource == Subresource::Main
         && target.resource.allows_create_on_update()
@@ -21,7 +21,7 @@ pub(super) fn next(
     incoming: &Incoming,
     current: &Current,
     moment: &Moment,
-) -> Result<Draft, Failure> {
+) -> Result<Draft, StatusError> {
     let (target, mut object) = (&request.target, incoming.object.clone());
     let Some(old) = &current.object else {
         forget_version(&mut object)?;

@@ -8,13 +8,13 @@ use watchkeeper_wire::LabelSelector;
 use super::{Patch, based_on, check_target, no_name};
 use crate::crd::ScalePaths;
 use crate::crd::scale::{self, ScaleError};
-use crate::failure::{Failure, Subject};
 use crate::object::meta;
 use crate::resource::{Nature, ObjectRef, Resource};
+use crate::status_error::{StatusError, Subject};
 use crate::write::WriteRequest;
 use crate::write::request::{Current, Draft, Moment};
 
-impl From<ScaleError> for Failure {
+impl From<ScaleError> for StatusError {
     fn from(error: ScaleError) -> Self {
         match error {
             ScaleError::BadRequest(message) => Self::bad_request(message),
@@ -24,16 +24,16 @@ impl From<ScaleError> for Failure {
 }
 
 /// Refuses a Scale that is none, or that of another object.
-fn check(target: &ObjectRef, change: &ScaleChange, scale: &Value) -> Result<(), Failure> {
+fn check(target: &ObjectRef, change: &ScaleChange, scale: &Value) -> Result<(), StatusError> {
     if let Some((kind, problem)) = problem(scale) {
         return Err(match change {
-            ScaleChange::Replace(_) => Failure::bad_request(format!(
+            ScaleChange::Replace(_) => StatusError::bad_request(format!(
                 "{kind} in version \"v1\" cannot be handled as a Scale: {problem}"
             )),
             ScaleChange::Patch(_) => {
                 let at = Path::root().child("patch");
                 let error = FieldError::invalid(&at, scale.to_string(), problem);
-                Failure::invalid(Subject { group: "", name: "" }, "", &[error])
+                StatusError::invalid(Subject { group: "", name: "" }, "", &[error])
             }
         });
     }
@@ -110,8 +110,8 @@ impl Resource {
     }
 
     /// The Scale of an object that was just written; an object without replicas has 0.
-    pub(crate) fn written_scale(&self, object: &Value) -> Result<Value, Failure> {
-        let paths = self.scale_paths().ok_or_else(Failure::no_such_path)?;
+    pub(crate) fn written_scale(&self, object: &Value) -> Result<Value, StatusError> {
+        let paths = self.scale_paths().ok_or_else(StatusError::no_such_path)?;
         Ok(match &self.nature {
             Nature::Custom(..) => scale::read_written(&paths, object)?,
             Nature::Builtin(_) => builtin(&paths, object)?,
@@ -119,8 +119,8 @@ impl Resource {
     }
 
     /// The Scale of an object.
-    pub(crate) fn scale(&self, object: &Value) -> Result<Value, Failure> {
-        let paths = self.scale_paths().ok_or_else(Failure::no_such_path)?;
+    pub(crate) fn scale(&self, object: &Value) -> Result<Value, StatusError> {
+        let paths = self.scale_paths().ok_or_else(StatusError::no_such_path)?;
         Ok(match &self.nature {
             Nature::Custom(..) => scale::read(&paths, object)?,
             Nature::Builtin(_) => builtin(&paths, object)?,
@@ -130,7 +130,7 @@ impl Resource {
 
 impl ScaleChange {
     /// The Scale that is wanted.
-    pub(super) fn next(&self, request: &WriteRequest<'_>, old: &Value) -> Result<Draft, Failure> {
+    pub(super) fn next(&self, request: &WriteRequest<'_>, old: &Value) -> Result<Draft, StatusError> {
         let target = &request.target;
         let before = scale_to_write(&target.resource, old)?;
         let after = match self {
@@ -143,7 +143,7 @@ impl ScaleChange {
             let at = Path::root().child("spec").child("replicas");
             let error = FieldError::invalid(&at, replicas, "must be greater than or equal to 0");
             let subject = Subject { group: "autoscaling", name: "Scale" };
-            return Err(Failure::invalid(subject, &target.name, &[error]));
+            return Err(StatusError::invalid(subject, &target.name, &[error]));
         }
         Ok(Draft::of(after))
     }
@@ -156,9 +156,9 @@ pub(super) fn laid_into(
     old: &Value,
     scale: &Value,
     moment: &Moment,
-) -> Result<Value, Failure> {
+) -> Result<Value, StatusError> {
     let WriteRequest { target, context, .. } = request;
-    let paths = target.resource.scale_paths().ok_or_else(Failure::no_such_path)?;
+    let paths = target.resource.scale_paths().ok_or_else(StatusError::no_such_path)?;
     let before = scale_to_write(&target.resource, old)?;
     let mut object = scale::write(&paths, old, scale)?;
     record_scaled(target, &paths, [&before, scale], old, &mut object, &context.manager, moment);
@@ -166,8 +166,8 @@ pub(super) fn laid_into(
 }
 
 /// The Scale of an object, to be changed.
-fn scale_to_write(resource: &Resource, object: &Value) -> Result<Value, Failure> {
-    let paths = resource.scale_paths().ok_or_else(Failure::no_such_path)?;
+fn scale_to_write(resource: &Resource, object: &Value) -> Result<Value, StatusError> {
+    let paths = resource.scale_paths().ok_or_else(StatusError::no_such_path)?;
     Ok(match &resource.nature {
         Nature::Custom(..) => scale::read_to_write(&paths, object)?,
         Nature::Builtin(_) => builtin(&paths, object)?,
@@ -205,7 +205,7 @@ fn record_scaled(
 }
 
 /// The Scale of an object of a built-in kind, whose selector is no text.
-fn builtin(paths: &ScalePaths, object: &Value) -> Result<Value, Failure> {
+fn builtin(paths: &ScalePaths, object: &Value) -> Result<Value, StatusError> {
     let mut made = scale::read_written(paths, object)?;
     let selector = object["spec"].get("selector");
     let text = match selector.and_then(Value::as_object) {
@@ -214,7 +214,7 @@ fn builtin(paths: &ScalePaths, object: &Value) -> Result<Value, Failure> {
                 fields.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
             pairs.collect::<Vec<_>>().join(",")
         }
-        Some(_) => LabelSelector::from_object(selector).map_err(Failure::internal)?.to_string(),
+        Some(_) => LabelSelector::from_object(selector).map_err(StatusError::internal)?.to_string(),
         None => String::new(),
     };
     if !text.is_empty() {

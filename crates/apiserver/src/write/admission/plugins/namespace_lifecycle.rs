@@ -1,7 +1,7 @@
 //! Objects are created in existing namespaces only, and some namespaces cannot be deleted.
 
 use super::{Admitted, Attributes, Make, Plugin, Scope, Verb, done};
-use crate::failure::{Failure, Subject};
+use crate::status_error::{StatusError, Subject};
 use crate::write::{Draft, NamespaceState};
 
 pub(in crate::write::admission) const PLUGIN: (&str, Make) =
@@ -26,7 +26,7 @@ impl Plugin for NamespaceLifecycle {
     }
 }
 
-fn check(attributes: &Attributes<'_>) -> Result<(), Failure> {
+fn check(attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let target = attributes.target;
     if attributes.verb == Verb::Delete {
         return match IMMORTAL.contains(&target.name.as_str()) {
@@ -38,7 +38,7 @@ fn check(attributes: &Attributes<'_>) -> Result<(), Failure> {
     match attributes.namespace {
         NamespaceState::Active | NamespaceState::Irrelevant => Ok(()),
         NamespaceState::Missing => {
-            Err(Failure::not_found(Subject { group: "", name: "namespaces" }, namespace))
+            Err(StatusError::not_found(Subject { group: "", name: "namespaces" }, namespace))
         }
         NamespaceState::Terminating => {
             let why = format!(

@@ -10,12 +10,12 @@ use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
 use crate::api_services::MANAGER;
 use crate::crd::Definition;
 use crate::crd::deletion::{self, Cleanup};
-use crate::failure::Failure;
 use crate::following::until_closed;
 use crate::resource::Installed;
 use crate::resource::ObjectRef;
 use crate::resource::{Resource, prefix};
 use crate::server::Server;
+use crate::status_error::StatusError;
 use crate::write::Subresource;
 
 const GROUP: &str = "apiextensions.k8s.io";
@@ -31,7 +31,7 @@ pub(super) const CLEAN: &str = "definition-deletion";
 pub(super) type Cleaning = Arc<parking_lot::Mutex<HashSet<String>>>;
 
 /// How long to wait before trying again what failed.
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Takes in all definitions. Returns the revision they are of.
 pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
@@ -126,7 +126,7 @@ async fn clean_one(server: Arc<Server>, installed: Arc<Installed>) {
             Ok(left) => Cleanup::Waiting(format!("{left} objects are held by their finalizers")),
             Err(failure) => {
                 tracing::warn!(definition = %definition.name, failure = %failure.message, "objects could not be deleted");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_DELAY).await;
                 Cleanup::Failed(failure.message)
             }
         };
@@ -135,18 +135,18 @@ async fn clean_one(server: Arc<Server>, installed: Arc<Installed>) {
     }
     while let Err(failure) = report(&server, &definition.name, &Cleanup::Done).await {
         tracing::warn!(definition = %definition.name, failure = %failure.message, "the definition could not be released");
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }
 
-async fn touch(server: &Server, name: &str) -> Result<(), Failure> {
+async fn touch(server: &Server, name: &str) -> Result<(), StatusError> {
     let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(()) };
     let place = ObjectRef { resource, namespace: None, name: name.to_owned() };
     server.writer.modify_as(MANAGER, &place, Subresource::Main, |_| ()).await
 }
 
 /// Says how far the deletion of the objects has come; that none is left lets the definition go.
-async fn report(server: &Server, name: &str, cleanup: &Cleanup) -> Result<(), Failure> {
+async fn report(server: &Server, name: &str, cleanup: &Cleanup) -> Result<(), StatusError> {
     let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(()) };
     let now = server.options.clock.stamp();
     let place = ObjectRef { resource, namespace: None, name: name.to_owned() };

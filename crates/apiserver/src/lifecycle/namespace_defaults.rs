@@ -6,12 +6,12 @@ use futures_util::{Stream, StreamExt, TryStreamExt, future, stream};
 use serde_json::{Value, json};
 use watchkeeper_storage::{Error, Range, Storage, Update, Watch};
 
-use crate::failure::Failure;
 use crate::following::until_closed;
 use crate::object::meta;
 use crate::resource::ObjectRef;
 use crate::resource::prefix;
 use crate::server::Server;
+use crate::status_error::StatusError;
 use crate::write::Subresource;
 
 /// In how many namespaces something is put at the same time.
@@ -133,7 +133,7 @@ async fn ensure(server: &Server, provided: &Provided, namespace: String) {
     }
 }
 
-async fn try_ensure(server: &Server, provided: &Provided, namespace: &str) -> Result<(), Failure> {
+async fn try_ensure(server: &Server, provided: &Provided, namespace: &str) -> Result<(), StatusError> {
     let plural = provided.plural();
     let Some(resource) = server.registry().find("", "v1", plural) else { return Ok(()) };
     let place = ObjectRef { resource, namespace: Some(namespace.into()), name: provided.name().into() };

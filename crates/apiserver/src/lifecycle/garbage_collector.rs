@@ -8,8 +8,8 @@
 //! - An owner that is deleted in the foreground waits until those of its dependents are gone that say they block it.
 //! - An owner that is deleted with its dependents orphaned waits until none of them names it any more.
 
+mod decide;
 mod graph;
-mod judge;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const TOGETHER: usize = 64;
 const GATHER: Duration = Duration::from_millis(2);
 
 /// How long to wait before trying again what failed.
-const PAUSE: Duration = Duration::from_millis(500);
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// How long to wait before trying again what panicked: it will most likely do so again.
 const POISONED: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ pub(super) async fn run(server: Arc<Server>) {
             Err(Error::Closed) => return,
             Err(error) => tracing::warn!(%error, "collecting garbage failed"),
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }
 
@@ -77,8 +77,8 @@ async fn collect(server: &Server) -> Result<(), Error> {
                 Waits::Nothing => work.graph.dependents_of(&key),
             };
             running.push(async move {
-                let judged = judge::judge(server, &key, &dependents);
-                let outcome = server.supervisor.caught_async(TASK, &key, judged).await;
+                let decision = decide::decide(server, &key, &dependents);
+                let outcome = server.supervisor.caught_async(TASK, &key, decision).await;
                 (key, outcome)
             });
         }
@@ -88,7 +88,7 @@ async fn collect(server: &Server) -> Result<(), Error> {
                     Some(Ok(())) => {}
                     Some(Err(failure)) => {
                         tracing::warn!(%key, failure = %failure.message, "an object could not be collected");
-                        work.later(key, PAUSE);
+                        work.later(key, RETRY_DELAY);
                     }
                     None => work.later(key, POISONED),
                 }

@@ -4,11 +4,11 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
 use super::graph::{Facts, OwnerReference};
-use crate::failure::Failure;
 use crate::object::meta;
 use crate::request::delete_options::{DeleteOptions, Propagation};
 use crate::resource::ObjectRef;
 use crate::server::Server;
+use crate::status_error::StatusError;
 use crate::write::{FOREGROUND, ORPHAN, Subresource};
 
 /// What an owner is to one of its dependents.
@@ -26,7 +26,7 @@ enum Owner {
 const TOGETHER: usize = 64;
 
 /// Does what has to be done about an object now. `dependents` are the keys of its dependents, as far as that is known.
-pub(super) async fn judge(server: &Server, key: &str, dependents: &[Box<str>]) -> Result<(), Failure> {
+pub(super) async fn decide(server: &Server, key: &str, dependents: &[Box<str>]) -> Result<(), StatusError> {
     let Some((place, facts)) = look(server, key).await? else { return Ok(()) };
     if facts.waits_for_dependents() {
         return finish(server, &place, &facts, dependents).await;
@@ -71,7 +71,7 @@ pub(super) async fn judge(server: &Server, key: &str, dependents: &[Box<str>]) -
 }
 
 /// The object under a key.
-async fn look(server: &Server, key: &str) -> Result<Option<(ObjectRef, Facts)>, Failure> {
+async fn look(server: &Server, key: &str) -> Result<Option<(ObjectRef, Facts)>, StatusError> {
     let Some(resource) = server.registry().of_key(key) else { return Ok(None) };
     let Some(entry) = server.storage.get(key, None).await?.entry else { return Ok(None) };
     let Some(facts) = Facts::read(&entry) else { return Ok(None) };
@@ -80,7 +80,11 @@ async fn look(server: &Server, key: &str) -> Result<Option<(ObjectRef, Facts)>, 
     Ok(Some((place, facts)))
 }
 
-async fn classify(server: &Server, dependent: &ObjectRef, owner: &OwnerReference) -> Result<Owner, Failure> {
+async fn classify(
+    server: &Server,
+    dependent: &ObjectRef,
+    owner: &OwnerReference,
+) -> Result<Owner, StatusError> {
     let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
     // Owners of a kind that is not served here may be there without being seen.
     let Some(resource) = server.registry().find_kind(group, version, &owner.kind) else {
@@ -107,7 +111,7 @@ async fn finish(
     place: &ObjectRef,
     facts: &Facts,
     dependents: &[Box<str>],
-) -> Result<(), Failure> {
+) -> Result<(), StatusError> {
     if facts.finalizers.iter().any(|name| name == ORPHAN) {
         let disowned = dependents.iter().cloned().map(|key| disown_one(server, key, &facts.uid));
         stream::iter(disowned).buffer_unordered(TOGETHER).try_collect::<()>().await?;
@@ -123,7 +127,7 @@ async fn finish(
 }
 
 /// Whether one of the dependents of an object waits until its own dependents are gone.
-async fn has_waiting(server: &Server, owner: &Facts, dependents: &[Box<str>]) -> Result<bool, Failure> {
+async fn has_waiting(server: &Server, owner: &Facts, dependents: &[Box<str>]) -> Result<bool, StatusError> {
     for key in dependents {
         let Some((_, found)) = look(server, key).await? else { continue };
         let is_owned = found.owners.iter().any(|reference| reference.uid == owner.uid);
@@ -135,7 +139,7 @@ async fn has_waiting(server: &Server, owner: &Facts, dependents: &[Box<str>]) ->
 }
 
 /// Lets an object not keep its owners from being deleted any more.
-async fn unblock(server: &Server, place: &ObjectRef) -> Result<(), Failure> {
+async fn unblock(server: &Server, place: &ObjectRef) -> Result<(), StatusError> {
     let change = |object: &mut Value| {
         let references = object["metadata"].get_mut("ownerReferences").and_then(Value::as_array_mut);
         for reference in references.into_iter().flatten() {
@@ -148,14 +152,14 @@ async fn unblock(server: &Server, place: &ObjectRef) -> Result<(), Failure> {
 }
 
 /// Whether the object under a key is a dependent that keeps its owner from being deleted.
-async fn blocks(server: &Server, owner: &Facts, key: &str) -> Result<bool, Failure> {
+async fn blocks(server: &Server, owner: &Facts, key: &str) -> Result<bool, StatusError> {
     let found = look(server, key).await?;
     Ok(found.is_some_and(|(_, found)| {
         found.owners.iter().any(|reference| reference.uid == owner.uid && reference.block_owner_deletion)
     }))
 }
 
-async fn disown_one(server: &Server, key: Box<str>, uid: &str) -> Result<(), Failure> {
+async fn disown_one(server: &Server, key: Box<str>, uid: &str) -> Result<(), StatusError> {
     match look(server, &key).await? {
         Some((dependent, _)) => disown(server, &dependent, &[uid]).await,
         None => Ok(()),
@@ -163,7 +167,7 @@ async fn disown_one(server: &Server, key: Box<str>, uid: &str) -> Result<(), Fai
 }
 
 /// Takes owners off an object.
-async fn disown(server: &Server, place: &ObjectRef, uids: &[&str]) -> Result<(), Failure> {
+async fn disown(server: &Server, place: &ObjectRef, uids: &[&str]) -> Result<(), StatusError> {
     if uids.is_empty() {
         return Ok(());
     }

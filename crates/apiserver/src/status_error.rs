@@ -13,7 +13,7 @@ use crate::request::rejected::Rejected;
 /// Clients decide by the code and the reason, print the message word for word, and look for causes by field: all of it
 /// is interface, and is as kube-apiserver has it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Failure {
+pub(crate) struct StatusError {
     pub(crate) code: u16,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
@@ -38,7 +38,7 @@ impl std::fmt::Display for Subject<'_> {
     }
 }
 
-impl Failure {
+impl StatusError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into(), details: None, token: None }
     }
@@ -237,7 +237,7 @@ impl Failure {
 }
 
 /// Requests that cannot be understood.
-impl From<Rejected> for Failure {
+impl From<Rejected> for StatusError {
     fn from(rejected: Rejected) -> Self {
         let failure = Self::new(rejected.code(), rejected.reason(), rejected.message());
         match rejected {
@@ -267,7 +267,7 @@ pub(crate) fn deleted(resource: Subject<'_>, name: &str, uid: &str) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details.to_value()})
 }
 
-impl From<StorageError> for Failure {
+impl From<StorageError> for StatusError {
     fn from(error: StorageError) -> Self {
         match error {
             StorageError::Compacted { oldest } => Self::expired(format!(
