@@ -6,13 +6,13 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
-use kube_client::Client as Transport;
 use kube_client::client::Body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use watchkeeper_core::text::{bounded, causes};
+use watchkeeper_sources::kubernetes::Connection;
 
-use crate::error::{Cause, Error};
+use crate::error::{Error, StatusCause};
 use crate::place::Uri;
 
 /// How long an answer may take, its body included.
@@ -54,7 +54,7 @@ impl Ask {
     /// Sends it and reads the whole answer.
     pub(crate) async fn send(
         self,
-        transport: &Transport,
+        connection: &Connection,
         user_agent: Option<&HeaderValue>,
     ) -> Result<Answer, Failure> {
         let Self { method, uri, content_type, body, object } = self;
@@ -70,8 +70,8 @@ impl Ask {
             Failure::Refused(Error::Refused { object: object.clone(), code: 0, message: error.to_string() })
         })?;
         let asked = async {
-            let response =
-                transport.send(request).await.map_err(|error| Failure::Unknown(bounded(&causes(&error))))?;
+            let response = connection.transport().send(request).await;
+            let response = response.map_err(|error| Failure::Unknown(bounded(&causes(&error))))?;
             read(response, &object).await
         };
         match tokio::time::timeout(ANSWER_WITHIN, asked).await {
@@ -114,11 +114,12 @@ struct Status {
 #[serde(rename_all = "camelCase")]
 struct Details {
     retry_after_seconds: Option<u64>,
-    causes: Option<Vec<StatusCause>>,
+    causes: Option<Vec<WireCause>>,
 }
 
+/// A cause as it comes, of which anything may be missing.
 #[derive(Debug, Default, Deserialize)]
-struct StatusCause {
+struct WireCause {
     reason: Option<String>,
     message: Option<String>,
     field: Option<String>,
@@ -148,10 +149,10 @@ impl Status {
         })
     }
 
-    fn causes(self) -> Vec<Cause> {
+    fn causes(self) -> Vec<StatusCause> {
         let causes = self.details.and_then(|details| details.causes).unwrap_or_default();
         let text = |text: Option<String>| bounded(&text.unwrap_or_default());
-        let cause = |cause: StatusCause| Cause {
+        let cause = |cause: WireCause| StatusCause {
             field: text(cause.field),
             reason: text(cause.reason),
             message: text(cause.message),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-use crate::{Event, EventType, ObjectRef, Options};
+use crate::{Event, EventOptions, EventType, ObjectRef};
 
 /// So many different events are remembered; after that, the one that was quiet for longest is forgotten.
 const REMEMBERED: usize = 4_096;
@@ -58,14 +58,14 @@ pub(crate) enum Verdict {
 }
 
 pub(crate) struct Series {
-    options: Options,
+    options: EventOptions,
     told: HashMap<Key, Told>,
     buckets: HashMap<ObjectRef, Bucket>,
     named: u64,
 }
 
 impl Series {
-    pub(crate) fn new(options: Options) -> Self {
+    pub(crate) fn new(options: EventOptions) -> Self {
         Self { options, told: HashMap::new(), buckets: HashMap::new(), named: 0 }
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::Options;
+use crate::EventOptions;
 use crate::counts::{Counters, count};
 use crate::series::Write;
 
@@ -19,7 +19,7 @@ const HURRY: Duration = Duration::from_millis(100);
 /// Sends events to the server.
 pub(crate) struct Writer {
     pub(crate) client: Client,
-    pub(crate) options: Options,
+    pub(crate) options: EventOptions,
     pub(crate) counters: Arc<Counters>,
     /// Whether there is not much time left.
     pub(crate) hurry: watch::Receiver<bool>,

@@ -18,8 +18,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn parse(tokens: TokenStream) -> Result<Self> {
         let list = Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens)?;
-        let mut arguments =
-            Self { facade: syn::parse_quote!(::watchkeeper), kube: Vec::new(), schema: true };
+        let mut arguments = Self { facade: syn::parse_quote!(::watchkeeper), kube: Vec::new(), schema: true };
         for argument in list {
             arguments.take(&argument)?;
         }

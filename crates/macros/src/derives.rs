@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn nothing_is_derived_twice() {
-        let added = missing(&[parse_quote!(#[derive(PartialEq, Clone)]), parse_quote!(#[derive(serde::Serialize)])]);
+        let added =
+            missing(&[parse_quote!(#[derive(PartialEq, Clone)]), parse_quote!(#[derive(serde::Serialize)])]);
         assert!(!added.contains("Clone"), "{added}");
         assert!(!added.contains(":: Serialize"), "{added}");
         assert!(added.contains(":: Deserialize") && added.contains("Debug"), "{added}");

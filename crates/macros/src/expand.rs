@@ -9,7 +9,8 @@ pub(crate) fn kind(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
     let arguments = Arguments::parse(arguments)?;
     let item: DeriveInput = syn::parse2(item)?;
     if !matches!(item.data, Data::Struct(_)) {
-        let message = "a kind is made of the struct that is its spec: #[watchkeeper::kind(..)] struct PageSpec { .. }";
+        let message =
+            "a kind is made of the struct that is its spec: #[watchkeeper::kind(..)] struct PageSpec { .. }";
         return Err(Error::new_spanned(&item.ident, message));
     }
     let Arguments { facade, kube, schema } = &arguments;
