@@ -11,7 +11,7 @@ use kube_runtime::scheduler::{ScheduleRequest, scheduler};
 use kube_runtime::watcher;
 use tokio::sync::Barrier;
 use watchkeeper_bench_report::Row;
-use watchkeeper_queue::{Outcome, Queue};
+use watchkeeper_queue::{JobOutcome, Queue};
 
 use crate::measure::cpu_time;
 use crate::rows::{Size, row, runtime};
@@ -52,7 +52,7 @@ pub(super) fn ours_alone(items: usize) -> Duration {
         (0..items).for_each(|item| queue.add(item));
         for _ in 0..items {
             if let Some(job) = queue.get().await {
-                job.finish(Outcome::Done);
+                job.finish(JobOutcome::Done);
             }
         }
         cpu_time() - before
@@ -86,7 +86,7 @@ fn ours_shared(items: usize, workers: usize) -> Duration {
                     while let Some(job) = queue.get().await {
                         // As the peer does for every item, let the work be a future that yields once.
                         tokio::task::yield_now().await;
-                        job.finish(Outcome::Done);
+                        job.finish(JobOutcome::Done);
                         if left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 1 {
                             let _ = done.send(()).await;
                         }

@@ -10,12 +10,12 @@ use kube_core::params::{ListParams, PostParams, VersionMatch};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use watchkeeper::client::{Client, Patch};
-use watchkeeper::election::Options;
+use watchkeeper::election::ElectionOptions;
 use watchkeeper::informer::{Entry, Informer};
 use watchkeeper::prelude::{Action, Arc, Context, Controller, Manager};
 use watchkeeper::runtime::Running;
+use watchkeeper::source::ChangeKind;
 use watchkeeper::sources::kubernetes::Kubernetes;
-use watchkeeper::vocabulary::ChangeKind;
 use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::{consistently, eventually};
 
@@ -114,7 +114,7 @@ async fn no_change_is_lost_and_none_comes_twice_when_the_server_is_killed(mut pl
 }
 
 async fn candidate(place: &Place, name: &str) -> Running {
-    let mut options = Options::default();
+    let mut options = ElectionOptions::default();
     options.identity = name.into();
     let manager = Manager::new("test", place.client().await)
         .controller(noting(&Seen::default()))

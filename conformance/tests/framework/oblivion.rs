@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::mpsc;
 use watchkeeper::client::Client;
 use watchkeeper::informer::{Entry, Informer};
+use watchkeeper::source::{ChangeKind, Error};
 use watchkeeper::sources::kubernetes::Kubernetes;
-use watchkeeper::vocabulary::{ChangeKind, Error};
 use watchkeeper_testkit::eventually;
 use watchkeeper_testkit::fixtures::key;
 

@@ -1,10 +1,9 @@
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
-use kube_client::Client as Transport;
 use watchkeeper_core::Projection;
-use watchkeeper_informer::{Metrics, Policy};
-use watchkeeper_sources::kubernetes::Kubernetes;
+use watchkeeper_informer::{InformerMetrics, Policy};
+use watchkeeper_sources::kubernetes::{Connection, Kubernetes};
 
 use crate::Informer;
 use crate::kind::{Kind, KindInfo};
@@ -142,16 +141,21 @@ impl<K: Kind> Cache<K> {
     }
 
     /// Starts to watch. The sources are added in the order of [`namespace_list`](Self::namespace_list).
-    pub(crate) fn start(&self, kind: &KindInfo, transport: &Transport, metrics: &Metrics) -> Informer {
+    pub(crate) fn start(
+        &self,
+        kind: &KindInfo,
+        connection: &Connection,
+        metrics: &InformerMetrics,
+    ) -> Informer {
         let builder = Informer::<K>::builder().policy(self.policy).metrics(metrics);
         let builder = if self.namespaces.is_some() { builder.name(&kind.resource) } else { builder };
         let builder = builder.untyped();
         match &self.namespaces {
-            None => builder.start(self.source(transport)),
+            None => builder.start(self.source(connection)),
             Some(names) => {
-                let mut sources = names.iter().map(|name| self.source(transport).namespace(name));
+                let mut sources = names.iter().map(|name| self.source(connection).namespace(name));
                 // There is at least one: an empty list means all namespaces.
-                let first = sources.next().unwrap_or_else(|| self.source(transport));
+                let first = sources.next().unwrap_or_else(|| self.source(connection));
                 let informer = builder.start(first);
                 for source in sources {
                     informer.add_source(source);
@@ -161,8 +165,8 @@ impl<K: Kind> Cache<K> {
         }
     }
 
-    fn source(&self, transport: &Transport) -> Kubernetes {
-        let mut source = Kubernetes::of::<K>(transport.clone());
+    fn source(&self, connection: &Connection) -> Kubernetes {
+        let mut source = Kubernetes::of::<K>(connection.clone());
         if let Some(labels) = &self.labels {
             source = source.labels(labels);
         }

@@ -49,6 +49,7 @@ struct Parent {
 
 /// One child: what it is and where.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Child {
     /// Its kind.
     pub kind: String,
@@ -58,6 +59,7 @@ pub struct Child {
 
 /// What came of a set of children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outcomes {
     /// Those that were not there.
     pub created: Vec<Child>,
@@ -77,6 +79,11 @@ impl Outcomes {
 }
 
 /// What can be handed to [`Children::apply`]: a reference to one object, an array or a `Vec` of some, or an `Option` of one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a set of children",
+    label = "cannot be applied as children",
+    note = "one object is applied as `&object` or `[object]`, several as an array or a `Vec`, perhaps one as an `Option`"
+)]
 pub trait ChildSet {
     /// The kind of the objects.
     type Kind: Kind;

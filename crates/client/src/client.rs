@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::HeaderValue;
-use kube_client::Client as Transport;
 use parking_lot::Mutex;
 use watchkeeper_core::{Key, Version};
-use watchkeeper_informer::{AnyValue, Metrics, Policy};
+use watchkeeper_informer::{AnyValue, InformerMetrics, Policy};
+use watchkeeper_sources::kubernetes::Connection;
 
 use crate::cache::Cache;
 use crate::error::Error;
@@ -48,10 +48,10 @@ pub struct Client {
 
 /// What all handles have in common.
 pub(crate) struct Shared {
-    pub(crate) transport: Transport,
+    pub(crate) connection: Connection,
     pub(crate) user_agent: Option<HeaderValue>,
     pub(crate) clock: Clock,
-    metrics: Metrics,
+    metrics: InformerMetrics,
     kinds: Mutex<HashMap<TypeId, Arc<Known>>>,
     /// The kinds that are cached.
     caches: Mutex<Vec<Arc<Known>>>,
@@ -68,15 +68,15 @@ pub(crate) struct Options {
 }
 
 /// Options of a [`Client`].
-pub struct Builder {
-    transport: Transport,
+pub struct ClientBuilder {
+    connection: Connection,
     manager: Arc<str>,
-    metrics: Metrics,
+    metrics: InformerMetrics,
     user_agent: Option<HeaderValue>,
     clock: Clock,
 }
 
-impl Builder {
+impl ClientBuilder {
     /// The name under which fields are owned that are applied or written. Default: `watchkeeper`.
     #[must_use]
     pub fn manager(mut self, name: &str) -> Self {
@@ -86,7 +86,7 @@ impl Builder {
 
     /// Where the caches count. Default: nowhere.
     #[must_use]
-    pub fn metrics(mut self, metrics: &Metrics) -> Self {
+    pub fn metrics(mut self, metrics: &InformerMetrics) -> Self {
         self.metrics = metrics.clone();
         self
     }
@@ -107,36 +107,35 @@ impl Builder {
 
     /// The client.
     pub fn build(self) -> Client {
-        let Self { transport, manager, metrics, user_agent, clock } = self;
+        let Self { connection, manager, metrics, user_agent, clock } = self;
         let (kinds, caches) = (Mutex::default(), Mutex::default());
         Client {
-            shared: Arc::new(Shared { transport, user_agent, clock, metrics, kinds, caches }),
+            shared: Arc::new(Shared { connection, user_agent, clock, metrics, kinds, caches }),
             options: Arc::new(Options { manager, dry_run: false, guard: None }),
         }
     }
 }
 
 impl Client {
-    /// A client over a transport, with default options. Give it a transport that does not retry by itself, as
-    /// [`watchkeeper_sources::kubernetes::client`] makes it: a write that is repeated unseen may be done twice.
-    pub fn new(transport: Transport) -> Self {
-        Self::builder(transport).build()
+    /// A client over a connection, with default options.
+    pub fn new(connection: impl Into<Connection>) -> Self {
+        Self::builder(connection).build()
     }
 
     /// Options, with their defaults.
-    pub fn builder(transport: Transport) -> Builder {
-        Builder {
-            transport,
+    pub fn builder(connection: impl Into<Connection>) -> ClientBuilder {
+        ClientBuilder {
+            connection: connection.into(),
             manager: "watchkeeper".into(),
-            metrics: Metrics::default(),
+            metrics: InformerMetrics::default(),
             user_agent: None,
             clock: Arc::new(SystemTime::now),
         }
     }
 
-    /// The transport that everything goes through.
-    pub fn transport(&self) -> &Transport {
-        &self.shared.transport
+    /// The connection that everything goes through.
+    pub fn connection(&self) -> &Connection {
+        &self.shared.connection
     }
 
     /// A handle whose writes are only tried: the server says what would happen and changes nothing.
@@ -182,7 +181,7 @@ impl Client {
                 Err(Error::DeclaredDifferently { kind, declared, wanted: identity })
             };
         }
-        let informer = cache.start(&known.kind, &self.shared.transport, &self.shared.metrics);
+        let informer = cache.start(&known.kind, &self.shared.connection, &self.shared.metrics);
         let declared = Declared {
             identity,
             store: informer.store(),

@@ -101,7 +101,7 @@ const TYPE_PATTERN: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9
 /// let other = condition("Progressing").is_unknown("Restarted", "not looked yet");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ConditionUpdate {
     kind: String,
     status: &'static str,
     reason: String,
@@ -110,18 +110,18 @@ pub struct Finding {
 }
 
 /// `Ready` is true.
-pub fn ready(reason: &str) -> Finding {
+pub fn ready(reason: &str) -> ConditionUpdate {
     condition("Ready").is_true(reason)
 }
 
 /// `Ready` is false, and why.
-pub fn not_ready(reason: &str, message: impl Into<String>) -> Finding {
+pub fn not_ready(reason: &str, message: impl Into<String>) -> ConditionUpdate {
     condition("Ready").is_false(reason, message)
 }
 
 /// A condition of this type, unknown as long as nothing else is said.
-pub fn condition(kind: &str) -> Finding {
-    Finding {
+pub fn condition(kind: &str) -> ConditionUpdate {
+    ConditionUpdate {
         kind: kind.to_owned(),
         status: "Unknown",
         reason: "Unknown".to_owned(),
@@ -130,7 +130,7 @@ pub fn condition(kind: &str) -> Finding {
     }
 }
 
-impl Finding {
+impl ConditionUpdate {
     /// It is true. The reason is one word in CamelCase.
     #[must_use]
     pub fn is_true(self, reason: &str) -> Self {
@@ -187,7 +187,7 @@ impl Finding {
 }
 
 /// For conditions that come from elsewhere. Its time is not taken over.
-impl From<Condition> for Finding {
+impl From<Condition> for ConditionUpdate {
     fn from(from: Condition) -> Self {
         let status = match from.status.as_str() {
             "True" => "True",
@@ -199,7 +199,7 @@ impl From<Condition> for Finding {
     }
 }
 
-impl From<UpstreamCondition> for Finding {
+impl From<UpstreamCondition> for ConditionUpdate {
     fn from(from: UpstreamCondition) -> Self {
         Condition::from(from).into()
     }

@@ -18,6 +18,7 @@ use crate::write::Answers;
 
 /// What becomes of the objects that the deleted one owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Propagation {
     /// They are deleted afterwards.
     Background,

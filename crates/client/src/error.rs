@@ -36,7 +36,7 @@ pub enum Error {
         /// What the server said.
         message: String,
         /// The fields it named.
-        causes: Vec<Cause>,
+        causes: Vec<StatusCause>,
     },
     /// A permission is missing.
     #[error("not allowed for {object}, check the roles of this program: {message}")]
@@ -168,7 +168,8 @@ pub enum Error {
 
 /// One reason why an object is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
+#[non_exhaustive]
+pub struct StatusCause {
     /// The field, as the server names it: `spec.replicas`.
     pub field: String,
     /// A word for what is wrong: `FieldValueRequired`.
@@ -199,7 +200,7 @@ impl Error {
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for StatusCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.message)
     }

@@ -6,13 +6,13 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
-use kube_client::Client as Transport;
 use kube_client::client::Body;
 use serde::de::DeserializeOwned;
 use watchkeeper_core::text::{bounded, causes};
-use watchkeeper_wire::{Refusal, Status, StatusCause, Uri};
+use watchkeeper_sources::kubernetes::Connection;
+use watchkeeper_wire::{Refusal, Status, StatusCause as WireCause, Uri};
 
-use crate::error::{Cause, Error};
+use crate::error::{Error, StatusCause};
 
 /// How long an answer may take, its body included.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ impl Ask {
     /// Sends it and reads the whole answer.
     pub(crate) async fn send(
         self,
-        transport: &Transport,
+        connection: &Connection,
         user_agent: Option<&HeaderValue>,
     ) -> Result<Answer, Failure> {
         let Self { method, uri, content_type, body, object } = self;
@@ -67,8 +67,8 @@ impl Ask {
             Failure::Refused(Error::Refused { object: object.clone(), code: 0, message: error.to_string() })
         })?;
         let asked = async {
-            let response =
-                transport.send(request).await.map_err(|error| Failure::Unknown(bounded(&causes(&error))))?;
+            let response = connection.transport().send(request).await;
+            let response = response.map_err(|error| Failure::Unknown(bounded(&causes(&error))))?;
             read(response, &object).await
         };
         match tokio::time::timeout(ANSWER_WITHIN, asked).await {
@@ -115,8 +115,8 @@ fn failure(status: &Status, code: u16, object: &str) -> Failure {
     })
 }
 
-fn causes_of(status: &Status) -> Vec<Cause> {
-    let cause = |cause: &StatusCause| Cause {
+fn causes_of(status: &Status) -> Vec<StatusCause> {
+    let cause = |cause: &WireCause| StatusCause {
         field: bounded(&cause.field),
         reason: bounded(&cause.reason),
         message: bounded(&cause.message),

@@ -16,6 +16,12 @@ use crate::place::Place;
 /// A kind of object whose type is known at compile time: the types of k8s-openapi, and custom resources that derive it.
 ///
 /// Implemented for everything that fits; there is nothing to implement by hand.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a kind of object",
+    label = "is not a kind",
+    note = "the kinds of Kubernetes are types of the `k8s_openapi` crate; a custom resource is made with `#[watchkeeper::kind(..)]`, which \
+            makes a type named after `kind = \"..\"` of the struct that is its spec"
+)]
 pub trait Kind:
     Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Send + Sync + 'static
 {
@@ -138,11 +144,6 @@ pub(crate) fn typed<K: Kind>(value: AnyValue) -> Arc<K> {
         Ok(object) => object,
         Err(_) => unreachable!("a value of a kind is of its type"),
     }
-}
-
-/// The same, to be owned.
-pub(crate) fn owned<K: Kind>(value: AnyValue) -> K {
-    Arc::try_unwrap(typed(value)).unwrap_or_else(|shared| K::clone(&shared))
 }
 
 fn key_in(meta: &ObjectMeta) -> Key {

@@ -12,11 +12,11 @@
 //!
 //! ```no_run
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use watchkeeper_client::{Cache, Client, Error};
+//! use watchkeeper_client::{Cache, Client, Connection};
 //! use watchkeeper_core::Key;
 //!
-//! # async fn example(transport: kube_client::Client) -> Result<(), Error> {
-//! let client = Client::new(transport);
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::new(Connection::infer().await?);
 //! client.declare(Cache::of::<ConfigMap>().namespaces(["shop"]))?;
 //! client.synced().await?;
 //! if let Some(found) = client.get::<ConfigMap>(&Key::new(Some("shop"), "cart")).await? {
@@ -72,10 +72,10 @@ mod write;
 pub use apply::Apply;
 pub use cache::Cache;
 pub use children::{Child, ChildSet, Children, Outcomes};
-pub use client::{Builder, Client};
-pub use condition::{Condition, Finding, condition, not_ready, ready};
+pub use client::{Client, ClientBuilder};
+pub use condition::{Condition, ConditionUpdate, condition, not_ready, ready};
 pub use delete::{Delete, DeleteAll, Propagation};
-pub use error::{Cause, Error};
+pub use error::{Error, StatusCause};
 pub use guard::Guard;
 pub use kind::{Kind, key_of};
 pub use list::List;
@@ -90,3 +90,4 @@ pub use subresource::Subresource;
 pub use write::{Outcome, Update, Written};
 
 pub use watchkeeper_informer::{Informer, Policy};
+pub use watchkeeper_sources::kubernetes::Connection;

@@ -46,7 +46,7 @@ impl Client {
     /// Sends a question: nothing is changed by it, so that nothing can be lost.
     pub(crate) async fn ask(&self, ask: Ask) -> Result<Answer, Error> {
         let object = ask.object.clone();
-        ask.send(&self.shared.transport, self.shared.user_agent.as_ref()).await.map_err(|failure| {
+        ask.send(&self.shared.connection, self.shared.user_agent.as_ref()).await.map_err(|failure| {
             match failure {
                 Failure::Refused(error) => error,
                 Failure::Unknown(message) => Error::Unavailable { object, message },

@@ -2,6 +2,7 @@ use serde_json::Value;
 
 /// A change of an object, in one of the forms that Kubernetes knows.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Patch {
     /// What is named is replaced, `null` removes; lists are replaced whole (RFC 7396).
     Merge(Value),

@@ -9,7 +9,7 @@ use watchkeeper_core::Key;
 use watchkeeper_informer::AnyValue;
 
 use crate::client::Client;
-use crate::condition::Finding;
+use crate::condition::ConditionUpdate;
 use crate::difference::merge_patch;
 use crate::error::Error;
 use crate::kind::{Kind, KindInfo, key_of, typed};
@@ -31,7 +31,7 @@ use crate::write::{Outcome, Written};
 pub struct StatusWriter<'a, K: Kind> {
     client: &'a Client,
     object: &'a K,
-    findings: Vec<Finding>,
+    findings: Vec<ConditionUpdate>,
     changes: Vec<Change<'a, K>>,
     observed: bool,
 }
@@ -62,7 +62,7 @@ impl<'a, K: Kind> StatusWriter<'a, K> {
     /// Sets a condition. Other conditions stay; the time of its last transition moves only if its status does; it says the
     /// generation of the object that was given.
     #[must_use]
-    pub fn condition(mut self, finding: impl Into<Finding>) -> Self {
+    pub fn condition(mut self, finding: impl Into<ConditionUpdate>) -> Self {
         self.findings.push(finding.into());
         self
     }
@@ -112,7 +112,7 @@ struct About<'a> {
 /// What a status shall say, apart from what is changed by hand.
 struct Wanted<'a> {
     about: About<'a>,
-    findings: &'a [Finding],
+    findings: &'a [ConditionUpdate],
     observed: bool,
 }
 
@@ -161,7 +161,7 @@ fn difference(before: &Value, after: &Value) -> Option<Value> {
     }
 }
 
-fn set_conditions(object: &mut Value, findings: &[Finding], generation: Option<i64>, now: &str) {
+fn set_conditions(object: &mut Value, findings: &[ConditionUpdate], generation: Option<i64>, now: &str) {
     if findings.is_empty() {
         return;
     }

@@ -13,15 +13,17 @@ use watchkeeper_wire::Uri;
 use crate::client::Client;
 use crate::error::Error;
 use crate::exchange::{Answer, Ask, Failure};
-use crate::kind::{Kind, Scope, owned, typed};
+use crate::kind::{Kind, Scope, typed, version_in};
 use crate::known::Known;
 use crate::patch::Patch;
+use crate::view::Look;
 
 /// How often a change is tried on newer and newer states before the conflict is the caller's.
 pub(crate) const ATTEMPTS: usize = 5;
 
-/// What came of a call that writes only if there is something to write.
+/// What came of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Outcome {
     /// The object was not there, now it is.
     Created,
@@ -31,8 +33,22 @@ pub enum Outcome {
     Unchanged,
 }
 
-/// An object as it is now, and whether the call has made it so. Can be used as the object.
+/// An object as it is after a write, and whether the write has made it so. Can be used as the object.
+///
+/// ```no_run
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use watchkeeper_client::{Client, Error};
+/// # async fn example(client: &Client, map: &ConfigMap) -> Result<(), Error> {
+/// let created = client.create(map).await?;
+/// println!("{:?}", created.metadata.uid);
+/// let mut next = created.into_object();
+/// next.data.get_or_insert_default().insert("total".into(), "3".into());
+/// assert!(client.update(&next).await?.is_changed());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Written<K> {
     /// The object. If nothing was sent, as the cache has it.
     pub object: Arc<K>,
@@ -50,6 +66,14 @@ impl<K> Written<K> {
     /// Whether anything is different now.
     pub fn is_changed(&self) -> bool {
         self.outcome != Outcome::Unchanged
+    }
+
+    /// The object, to be changed further.
+    pub fn into_object(self) -> K
+    where
+        K: Clone,
+    {
+        Arc::unwrap_or_clone(self.object)
     }
 }
 
@@ -111,7 +135,7 @@ impl Client {
             return Err(Error::NotLeading { object });
         }
         let mut underway = Underway { known, key, settled: self.options.dry_run };
-        match ask.send(&self.shared.transport, self.shared.user_agent.as_ref()).await {
+        match ask.send(&self.shared.connection, self.shared.user_agent.as_ref()).await {
             Ok(answer) => {
                 underway.settled = true;
                 if answers == Answers::Object && !self.options.dry_run {
@@ -128,8 +152,9 @@ impl Client {
     }
 
     /// Creates an object. It must have a name or `generateName`, and a namespace if its kind lives in namespaces.
-    pub async fn create<K: Kind>(&self, object: &K) -> Result<K, Error> {
-        self.create_any(&self.known::<K>(), object).await.map(owned)
+    pub async fn create<K: Kind>(&self, object: &K) -> Result<Written<K>, Error> {
+        let created = self.create_any(&self.known::<K>(), object).await?;
+        Ok(Written::of((created, Outcome::Created)))
     }
 
     async fn create_any(&self, known: &Known, object: &(dyn Any + Sync)) -> Result<AnyValue, Error> {
@@ -163,13 +188,30 @@ impl Client {
     }
 
     /// Changes an object as a patch says.
-    pub async fn patch<K: Kind>(&self, key: &Key, patch: Patch) -> Result<K, Error> {
-        self.patch_at(&self.known::<K>(), key, None, &patch).await.map(owned)
+    pub async fn patch<K: Kind>(&self, key: &Key, patch: Patch) -> Result<Written<K>, Error> {
+        self.patch_any(&self.known::<K>(), key, None, &patch).await.map(Written::of)
     }
 
     /// Changes the status of an object as a patch says.
-    pub async fn patch_status<K: Kind>(&self, key: &Key, patch: Patch) -> Result<K, Error> {
-        self.patch_at(&self.known::<K>(), key, Some("status"), &patch).await.map(owned)
+    pub async fn patch_status<K: Kind>(&self, key: &Key, patch: Patch) -> Result<Written<K>, Error> {
+        self.patch_any(&self.known::<K>(), key, Some("status"), &patch).await.map(Written::of)
+    }
+
+    /// Sends a patch, and compares the answer with what was known before.
+    async fn patch_any(
+        &self,
+        known: &Known,
+        key: &Key,
+        subresource: Option<&str>,
+        patch: &Patch,
+    ) -> Result<(AnyValue, Outcome), Error> {
+        let before = match known.look(key) {
+            Ok(Look::Found(sight)) => Some(sight.version().clone()),
+            _ => None,
+        };
+        let object = self.patch_at(known, key, subresource, patch).await?;
+        let same = before.is_some_and(|before| before == version_in(known.kind.meta(&*object)));
+        Ok((object, if same { Outcome::Unchanged } else { Outcome::Changed }))
     }
 
     pub(crate) async fn patch_at(
@@ -205,9 +247,12 @@ impl Client {
         key: &Key,
         state: &Value,
         subresource: Option<&str>,
-    ) -> Result<AnyValue, Error> {
+    ) -> Result<(AnyValue, Outcome), Error> {
         let body = state.to_string().into_bytes();
-        self.write_at(known, key, subresource, Method::PUT, "application/json", body).await
+        let object = self.write_at(known, key, subresource, Method::PUT, "application/json", body).await?;
+        let version = known.kind.meta(&*object).resource_version.as_deref();
+        let same = version.is_some() && version == state["metadata"]["resourceVersion"].as_str();
+        Ok((object, if same { Outcome::Unchanged } else { Outcome::Changed }))
     }
 
     /// Replaces whatever is there. Not every kind may be replaced without a version, so it is the newest one.
@@ -217,7 +262,7 @@ impl Client {
         key: &Key,
         mut state: Value,
         subresource: Option<&str>,
-    ) -> Result<AnyValue, Error> {
+    ) -> Result<(AnyValue, Outcome), Error> {
         let mut attempt = 1;
         loop {
             let Some(newest) = self.fetch(known, key).await? else {
@@ -238,7 +283,7 @@ const NO_NAMESPACE: &str = "objects of this kind live in namespaces: set metadat
 const NO_VERSION: &str =
     "no resourceVersion to base the update on: read the object first, or use unconditional()";
 
-/// An update that is about to be sent. Awaiting it sends it and gives the object as the server has it.
+/// An update that is about to be sent. Awaiting it sends it.
 pub struct Update<'a, K: Kind> {
     client: &'a Client,
     object: &'a K,
@@ -254,22 +299,22 @@ impl<K: Kind> Update<'_, K> {
         self
     }
 
-    async fn send(self) -> Result<K, Error> {
+    async fn send(self) -> Result<Written<K>, Error> {
         let Self { client, object, unconditional, subresource } = self;
         let known = client.known::<K>();
         let (key, state) = (known.kind.key(object), known.kind.encode(object)?);
         if unconditional {
-            return client.replace_newest(&known, &key, state, subresource).await.map(owned);
+            return client.replace_newest(&known, &key, state, subresource).await.map(Written::of);
         }
         if object.meta().resource_version.as_deref().is_none_or(str::is_empty) {
             return Err(Error::Incomplete { object: known.kind.describe(&key), missing: NO_VERSION });
         }
-        client.replace(&known, &key, &state, subresource).await.map(owned)
+        client.replace(&known, &key, &state, subresource).await.map(Written::of)
     }
 }
 
 impl<'a, K: Kind> IntoFuture for Update<'a, K> {
-    type Output = Result<K, Error>;
+    type Output = Result<Written<K>, Error>;
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {

@@ -18,12 +18,12 @@ pub struct Change<T> {
     /// The state after; `None` if the object is gone, and `old` is then the last state that was known of it.
     pub new: Option<T>,
     /// Why this change is delivered.
-    pub cause: Cause,
+    pub delivery: Delivery,
 }
 
 /// Why a change is delivered to a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
+pub enum Delivery {
     /// The object was there before the subscriber had seen everything once. Comes as an addition.
     Initial,
     /// Something changed.
@@ -55,8 +55,8 @@ impl<T> Change<T> {
 
     /// The same change with other handles to its states.
     pub fn map<U>(self, mut handle: impl FnMut(T) -> U) -> Change<U> {
-        let Self { key, old, new, cause } = self;
-        Change { key, old: old.map(&mut handle), new: new.map(handle), cause }
+        let Self { key, old, new, delivery } = self;
+        Change { key, old: old.map(&mut handle), new: new.map(handle), delivery }
     }
 
     /// The newest state that is known: `new`, or of a delete the last `old`.

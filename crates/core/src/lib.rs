@@ -25,7 +25,7 @@ pub mod text;
 mod uid;
 mod version;
 
-pub use change::{Cause, Change, ChangeKind};
+pub use change::{Change, ChangeKind, Delivery};
 pub use document::{Document, Header, Known, ReadError, Unreadable};
 pub use error::Error;
 pub use key::Key;

@@ -161,7 +161,7 @@ pub enum Reason {
 impl Reason {
     /// Whether the object itself is to blame, so that a new snapshot would have to reject it again. Otherwise what was
     /// said got lost on the way.
-    pub fn lies_in_the_object(self) -> bool {
+    pub fn is_object_fault(self) -> bool {
         match self {
             Self::TooLarge | Self::Undecodable | Self::Conflict => true,
             Self::Malformed | Self::WrongKind | Self::Nameless | Self::UnknownEntry => false,

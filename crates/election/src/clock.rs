@@ -3,7 +3,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 
 /// Two readings of one clock this close together tell what another said in between.
@@ -50,15 +49,39 @@ impl Default for Clock {
 /// close enough together.
 fn gap() -> Option<Duration> {
     (0..4).find_map(|_| {
-        let before = read(ClockId::Monotonic);
-        let all = read(ClockId::Boottime);
-        let after = read(ClockId::Monotonic);
+        let before = awake();
+        let all = with_suspension();
+        let after = awake();
         (after.saturating_sub(before) <= CLOSE).then(|| all.saturating_sub(before))
     })
 }
 
-fn read(clock: ClockId) -> Duration {
-    let time = clock_gettime(clock);
+#[cfg(target_os = "linux")]
+fn awake() -> Duration {
+    read(rustix::time::ClockId::Monotonic)
+}
+
+#[cfg(target_os = "linux")]
+fn with_suspension() -> Duration {
+    read(rustix::time::ClockId::Boottime)
+}
+
+/// The time since the first call, by a clock that may stand still while the machine is suspended.
+#[cfg(not(target_os = "linux"))]
+fn awake() -> Duration {
+    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed()
+}
+
+/// The time of day. Whoever sets it forward has a leader doubt its lease, which is safe; backward changes nothing.
+#[cfg(not(target_os = "linux"))]
+fn with_suspension() -> Duration {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(target_os = "linux")]
+fn read(clock: rustix::time::ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(clock);
     Duration::new(
         u64::try_from(time.tv_sec).unwrap_or_default(),
         u32::try_from(time.tv_nsec).unwrap_or_default(),

@@ -3,17 +3,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube_client::Client;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
+use watchkeeper_sources::kubernetes::Connection;
 
 use crate::lease::Stamps;
 use crate::machine::{Action, Answer, Input, Machine, Note};
 use crate::requests::Requests;
 use crate::sightings::Sightings;
-use crate::{Event, InvalidOptions, Leadership, LeaseName, Metrics, Options};
+use crate::{ElectionEvent, ElectionMetrics, ElectionOptions, InvalidOptions, Leadership, LeaseName};
 
 /// How many events wait for somebody who does not ask for them.
 const WAITING: usize = 64;
@@ -53,16 +53,21 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    events: VecDeque<Event>,
+    events: VecDeque<ElectionEvent>,
     leadership: Option<Leadership>,
     leader: Option<String>,
-    metrics: Metrics,
+    metrics: ElectionMetrics,
     ended: bool,
 }
 
 impl Election {
     /// Stands for a lease. Needs a tokio runtime.
-    pub fn start(client: Client, name: LeaseName, options: Options) -> Result<Self, InvalidOptions> {
+    pub fn start(
+        connection: impl Into<Connection>,
+        name: LeaseName,
+        options: ElectionOptions,
+    ) -> Result<Self, InvalidOptions> {
+        let client = connection.into().transport().clone();
         options.validate()?;
         let identity = options.identity.clone();
         let shared = Arc::new(Shared::default());
@@ -82,7 +87,7 @@ impl Election {
     }
 
     /// What happened next. `None` when the election has ended. If nobody asks, the oldest of 64 events are dropped.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<ElectionEvent> {
         loop {
             let changed = self.shared.changed.notified();
             {
@@ -114,7 +119,7 @@ impl Election {
     }
 
     /// What there is to measure.
-    pub fn metrics(&self) -> Metrics {
+    pub fn metrics(&self) -> ElectionMetrics {
         let mut metrics = self.shared.state.lock().metrics;
         metrics.leading &= self.leadership().is_some();
         metrics
@@ -158,7 +163,7 @@ struct Candidate {
     requests: Requests,
     sightings: Sightings,
     stamps: Stamps,
-    options: Options,
+    options: ElectionOptions,
     shared: Arc<Shared>,
     released: watch::Receiver<bool>,
     /// Whether it has run before.
@@ -244,7 +249,7 @@ impl Candidate {
             let event = match note {
                 Note::Standby(leader) => {
                     state.leader.clone_from(&leader);
-                    Event::Standby { leader }
+                    ElectionEvent::Standby { leader }
                 }
                 Note::Leading => {
                     let until = self.machine.held_until().unwrap_or_default();
@@ -252,14 +257,14 @@ impl Candidate {
                     let leadership = Leadership::new(term, self.options.clock.clone(), until);
                     state.leader = Some(self.options.identity.clone());
                     state.leadership = Some(leadership.clone());
-                    Event::Leading(leadership)
+                    ElectionEvent::Leading(leadership)
                 }
                 Note::Lost(loss) => {
                     if let Some(leadership) = state.leadership.take() {
                         leadership.end();
                     }
                     state.leader = None;
-                    Event::Lost(loss)
+                    ElectionEvent::Lost(loss)
                 }
             };
             tracing::info!(candidate = %self.options.identity, ?event, "election");

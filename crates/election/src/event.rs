@@ -4,7 +4,7 @@ use crate::Leadership;
 
 /// What happened in an election.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum ElectionEvent {
     /// Somebody else leads, or nobody does. Told whenever it becomes somebody else.
     Standby {
         /// Who leads, as far as is known.

@@ -5,6 +5,7 @@ use http::{Method, Request, Response};
 use kube_client::Client;
 use kube_client::client::Body;
 use tower_service::Service;
+use watchkeeper_sources::kubernetes::Connection;
 
 use crate::Leadership;
 
@@ -20,11 +21,12 @@ struct Fence {
 }
 
 impl Leadership {
-    /// A client that sends nothing but reads once the lease is not held any more: writes fail with [`NotLeading`], which is
-    /// the source of the error, and do not leave the process.
-    pub fn fence(&self, client: Client) -> Client {
+    /// A connection that sends nothing but reads once the lease is not held any more: writes fail with [`NotLeading`], which
+    /// is the source of the error, and do not leave the process.
+    pub fn fence(&self, connection: impl Into<Connection>) -> Connection {
+        let client = connection.into().transport().clone();
         let namespace = client.default_namespace().to_owned();
-        Client::new(Fence { leadership: self.clone(), client }, namespace)
+        Client::new(Fence { leadership: self.clone(), client }, namespace).into()
     }
 
     /// For writes that go another way: fails if the lease is not held.

@@ -1,8 +1,18 @@
 /// A name that no other candidate has: the host, the process, and something random.
 pub(crate) fn unique() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = host();
     let host = if host.is_empty() { "unknown".to_owned() } else { host };
     format!("{host}_{}_{:08x}", std::process::id(), fastrand::u32(..))
+}
+
+#[cfg(unix)]
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(not(unix))]
+fn host() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,22 +2,24 @@
 //!
 //! [`Election`] is where to start; its documentation is the contract. Inside, a pure state machine (`machine`, over what a
 //! `lease` says) decides what to do next, and a thin shell (`election`, with `requests` and `sightings` for the API) does
-//! it. [`Leadership`] is what the leader holds; [`Leadership::fence`] makes a client whose writes end with it.
+//! it. [`Leadership`] is what the leader holds; [`Leadership::fence`] makes a connection whose writes end with it.
 //!
 //! ```no_run
-//! # async fn example(client: kube_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-//! use watchkeeper_election::{Election, Event, LeaseName, Options};
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use watchkeeper_election::{Election, ElectionEvent, LeaseName, ElectionOptions};
+//! use watchkeeper_sources::kubernetes::Connection;
 //!
-//! let mut election = Election::start(client.clone(), LeaseName::new("default", "my-operator"), Options::default())?;
+//! let connection = Connection::infer().await?;
+//! let mut election = Election::start(connection.clone(), LeaseName::new("default", "my-operator"), ElectionOptions::default())?;
 //! while let Some(event) = election.next().await {
 //!     match event {
-//!         Event::Standby { leader } => println!("{leader:?} leads"),
-//!         Event::Leading(leadership) => {
-//!             let client = leadership.fence(client.clone());
-//!             // Work with this client until leadership.lost().
-//!             # let _ = client;
+//!         ElectionEvent::Standby { leader } => println!("{leader:?} leads"),
+//!         ElectionEvent::Leading(leadership) => {
+//!             let fenced = leadership.fence(connection.clone());
+//!             // Work over this connection until leadership.lost().
+//!             # let _ = fenced;
 //!         }
-//!         Event::Lost(loss) => println!("{loss}"),
+//!         ElectionEvent::Lost(loss) => println!("{loss}"),
 //!     }
 //! }
 //! // When all work has ended:
@@ -41,9 +43,9 @@ mod sightings;
 
 pub use clock::Clock;
 pub use election::Election;
-pub use event::{Event, Loss};
+pub use event::{ElectionEvent, Loss};
 pub use fence::NotLeading;
 pub use leadership::Leadership;
 pub use lease::LeaseName;
-pub use metrics::Metrics;
-pub use options::{InvalidOptions, Options};
+pub use metrics::ElectionMetrics;
+pub use options::{ElectionOptions, InvalidOptions};

@@ -1,7 +1,7 @@
 /// What there is to measure about an [`Election`](crate::Election), at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Metrics {
+pub struct ElectionMetrics {
     /// Whether this candidate leads: `leader_election_master_status`.
     pub leading: bool,
     /// How often a leader had to read the lease before it could renew it: `leader_election_slowpath_total`.

@@ -10,7 +10,7 @@ pub(crate) const JITTER: f64 = 1.2;
 /// What can be chosen about an [`Election`](crate::Election). The times are those of client-go.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct ElectionOptions {
     /// Who the candidate is. Must differ from that of all others; by default `host_pid_random`.
     pub identity: String,
     /// How long the others wait for a leader that does not renew its lease: 15 s. Whole seconds.
@@ -33,7 +33,7 @@ pub struct Options {
     pub supervisor: Supervisor,
 }
 
-impl Default for Options {
+impl Default for ElectionOptions {
     fn default() -> Self {
         Self {
             identity: identity::unique(),
@@ -49,7 +49,7 @@ impl Default for Options {
     }
 }
 
-/// What cannot work about [`Options`].
+/// What cannot work about [`ElectionOptions`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOptions {
     /// A candidate needs a name.
@@ -83,7 +83,7 @@ pub enum InvalidOptions {
     NoRetryPeriod,
 }
 
-impl Options {
+impl ElectionOptions {
     /// Says what cannot work.
     pub fn validate(&self) -> Result<(), InvalidOptions> {
         let Self { lease_duration, renew_deadline, retry_period, .. } = *self;
@@ -112,25 +112,25 @@ mod tests {
 
     fn with(lease: u64, renew: u64, retry: u64) -> Result<(), InvalidOptions> {
         let seconds = Duration::from_millis;
-        Options {
+        ElectionOptions {
             lease_duration: seconds(lease),
             renew_deadline: seconds(renew),
             retry_period: seconds(retry),
-            ..Options::default()
+            ..ElectionOptions::default()
         }
         .validate()
     }
 
     #[test]
     fn what_cannot_work_is_refused() {
-        assert_eq!(Options::default().validate(), Ok(()));
+        assert_eq!(ElectionOptions::default().validate(), Ok(()));
         assert_eq!(with(15_000, 10_000, 8_000), Ok(()));
         assert!(matches!(with(15_000, 15_000, 2_000), Err(InvalidOptions::RenewDeadline { .. })));
         assert!(matches!(with(15_000, 10_000, 8_400), Err(InvalidOptions::RetryPeriod { .. })));
         assert!(matches!(with(1_500, 1_000, 100), Err(InvalidOptions::NotSeconds(_))));
         assert!(matches!(with(0, 0, 0), Err(InvalidOptions::NotSeconds(_))));
         assert_eq!(with(2_000, 1_000, 0), Err(InvalidOptions::NoRetryPeriod));
-        let nobody = Options { identity: String::new(), ..Options::default() };
+        let nobody = ElectionOptions { identity: String::new(), ..ElectionOptions::default() };
         assert_eq!(nobody.validate(), Err(InvalidOptions::NoIdentity));
     }
 }

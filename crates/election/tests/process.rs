@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{sleep, timeout};
-use watchkeeper_election::{Election, Event, Leadership, LeaseName, Options};
+use watchkeeper_election::{Election, ElectionEvent, ElectionOptions, Leadership, LeaseName};
 use watchkeeper_testkit::{TestEnv, consistently};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -22,8 +22,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const LEASE_DURATION: Duration = Duration::from_secs(3);
 const KUBECONFIG: &str = "CANDIDATE_KUBECONFIG";
 
-fn options(identity: &str) -> Options {
-    let mut options = Options::default();
+fn options(identity: &str) -> ElectionOptions {
+    let mut options = ElectionOptions::default();
     options.identity = identity.into();
     options.lease_duration = LEASE_DURATION;
     options.renew_deadline = SECOND * 2;
@@ -51,13 +51,13 @@ fn candidate() {
             tokio::select! {
                 event = election.next() => match event.unwrap() {
                     // One term is enough: what comes after it would be written rightly.
-                    Event::Leading(_) if work.is_some() => println!("leading again"),
-                    Event::Leading(leadership) => {
+                    ElectionEvent::Leading(_) if work.is_some() => println!("leading again"),
+                    ElectionEvent::Leading(leadership) => {
                         println!("leading");
                         work = Some(tokio::spawn(count(leadership, client.clone())));
                     }
-                    Event::Lost(loss) => println!("lost: {loss}"),
-                    Event::Standby { .. } => println!("standby"),
+                    ElectionEvent::Lost(loss) => println!("lost: {loss}"),
+                    ElectionEvent::Standby { .. } => println!("standby"),
                 },
                 _ = terminate.recv() => break,
             }
@@ -72,7 +72,7 @@ fn candidate() {
 }
 
 async fn count(leadership: Leadership, client: Client) {
-    let maps: Api<ConfigMap> = Api::default_namespaced(leadership.fence(client));
+    let maps: Api<ConfigMap> = Api::default_namespaced(leadership.fence(client).transport().clone());
     for number in 1.. {
         let patch = Patch::Merge(json!({"data": {"number": number.to_string()}}));
         match maps.patch("counter", &PatchParams::default(), &patch).await {
@@ -135,7 +135,7 @@ async fn leading(election: &mut Election) -> (Leadership, Duration) {
     let begin = Instant::now();
     let wait = async {
         loop {
-            if let Some(Event::Leading(leadership)) = election.next().await {
+            if let Some(ElectionEvent::Leading(leadership)) = election.next().await {
                 return leadership;
             }
         }
@@ -148,7 +148,10 @@ async fn leading(election: &mut Election) -> (Leadership, Duration) {
 async fn standby(env: &TestEnv) -> Election {
     let mut election = Election::start(env.client_as("test", &[]), name(), options("test")).unwrap();
     let told = timeout(TIMEOUT, election.next()).await.unwrap();
-    assert!(matches!(&told, Some(Event::Standby { leader: Some(leader) }) if leader == "child"), "{told:?}");
+    assert!(
+        matches!(&told, Some(ElectionEvent::Standby { leader: Some(leader) }) if leader == "child"),
+        "{told:?}"
+    );
     election
 }
 

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How many events became what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counts {
+pub struct EventCounts {
     /// Were recorded, whatever became of them.
     pub recorded: u64,
     /// Were written as new objects.
@@ -32,9 +32,9 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn read(&self) -> Counts {
+    pub(crate) fn read(&self) -> EventCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counts {
+        EventCounts {
             recorded: read(&self.recorded),
             created: read(&self.created),
             repeated: read(&self.repeated),

@@ -2,15 +2,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube_client::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use watchkeeper_sources::kubernetes::Connection;
 
 use crate::counts::{Counters, count};
 use crate::series::{Series, Verdict};
 use crate::writer::Writer;
-use crate::{Counts, Event, ObjectRef, Options};
+use crate::{Event, EventCounts, EventOptions, ObjectRef};
 
 /// How often to look for series that have come to their end.
 const SWEEP: Duration = Duration::from_secs(15);
@@ -50,7 +50,8 @@ pub struct Events {
 
 impl Events {
     /// Starts to write. Needs a tokio runtime.
-    pub fn start(client: Client, options: Options) -> Self {
+    pub fn start(connection: impl Into<Connection>, options: EventOptions) -> Self {
+        let client = connection.into().transport().clone();
         let (queue, waiting) = mpsc::channel(options.queue.max(1));
         let (ending, hurry) = watch::channel(false);
         let counters = Arc::new(Counters::default());
@@ -69,12 +70,12 @@ impl Events {
     }
 
     /// What became of the events so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> EventCounts {
         self.recorder.counters.read()
     }
 
     /// Takes no more events and writes those there are, at most for `patience`. Returns what became of all.
-    pub async fn shutdown(mut self, patience: Duration) -> Counts {
+    pub async fn shutdown(mut self, patience: Duration) -> EventCounts {
         self.ending.send_replace(true);
         if let Some(mut task) = self.task.take()
             && timeout(patience, &mut task).await.is_err()

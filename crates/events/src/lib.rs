@@ -5,11 +5,11 @@
 //! and retries).
 //!
 //! ```no_run
-//! # async fn example(client: kube_client::Client) {
+//! # async fn example(connection: watchkeeper_sources::kubernetes::Connection) {
 //! use std::time::Duration;
-//! use watchkeeper_events::{Event, Events, ObjectRef, Options};
+//! use watchkeeper_events::{Event, Events, ObjectRef, EventOptions};
 //!
-//! let events = Events::start(client, Options::new("example.com/operator"));
+//! let events = Events::start(connection, EventOptions::new("example.com/operator"));
 //! let recorder = events.recorder();
 //! let object = ObjectRef::new("example.com/v1", "Widget", "w").in_namespace("default");
 //! recorder.event(&object, Event::normal("Created", "Create", "the widget was made"));
@@ -24,7 +24,7 @@ mod options;
 mod series;
 mod writer;
 
-pub use counts::Counts;
+pub use counts::EventCounts;
 pub use event::{Event, EventType, ObjectRef};
 pub use events::{Events, Recorder};
-pub use options::Options;
+pub use options::EventOptions;

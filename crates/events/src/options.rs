@@ -5,7 +5,7 @@ use watchkeeper_supervision::Supervisor;
 /// What can be chosen about [`Events`](crate::Events). The numbers are those of client-go.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct EventOptions {
     /// Which controller reports: a qualified name, `example.com/operator`.
     pub controller: String,
     /// Which instance of it: by default the controller's name and the host's.
@@ -30,11 +30,11 @@ pub struct Options {
     pub supervisor: Supervisor,
 }
 
-impl Options {
+impl EventOptions {
     /// For this controller: a qualified name, `example.com/operator`.
     pub fn new(controller: impl Into<String>) -> Self {
         let controller = controller.into();
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let host = host();
         let instance = format!("{}-{host}", controller.rsplit('/').next().unwrap_or_default());
         Self {
             controller,
@@ -50,4 +50,14 @@ impl Options {
             supervisor: Supervisor::default(),
         }
     }
+}
+
+#[cfg(unix)]
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(not(unix))]
+fn host() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_default()
 }

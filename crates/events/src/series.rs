@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use watchkeeper_go::Time;
 
-use crate::{Event, EventType, ObjectRef, Options};
+use crate::{Event, EventOptions, EventType, ObjectRef};
 
 /// So many different events are remembered; after that, the one that was quiet for longest is forgotten.
 const REMEMBERED: usize = 4_096;
@@ -57,14 +57,14 @@ pub(crate) enum Verdict {
 }
 
 pub(crate) struct Series {
-    options: Options,
+    options: EventOptions,
     told: HashMap<Key, Told>,
     buckets: HashMap<ObjectRef, Bucket>,
     named: u64,
 }
 
 impl Series {
-    pub(crate) fn new(options: Options) -> Self {
+    pub(crate) fn new(options: EventOptions) -> Self {
         Self { options, told: HashMap::new(), buckets: HashMap::new(), named: 0 }
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use watchkeeper_wire::{Refusal, ResourcePath};
 
-use crate::Options;
+use crate::EventOptions;
 use crate::counts::{Counters, count};
 use crate::series::Write;
 
@@ -20,7 +20,7 @@ const HURRY: Duration = Duration::from_millis(100);
 /// Sends events to the server.
 pub(crate) struct Writer {
     pub(crate) client: Client,
-    pub(crate) options: Options,
+    pub(crate) options: EventOptions,
     pub(crate) counters: Arc<Counters>,
     /// Whether there is not much time left.
     pub(crate) hurry: watch::Receiver<bool>,

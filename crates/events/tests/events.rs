@@ -10,13 +10,13 @@ use kube_core::ResourceExt;
 use kube_core::params::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use watchkeeper_events::{Event, Events, ObjectRef, Options};
+use watchkeeper_events::{Event, EventOptions, Events, ObjectRef};
 use watchkeeper_testkit::{Outcome, TestEnv, eventually};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn start(env: &TestEnv) -> Events {
-    Events::start(env.client(), Options::new("example.com/operator"))
+    Events::start(env.client(), EventOptions::new("example.com/operator"))
 }
 
 fn widget(name: &str) -> ObjectRef {
@@ -263,7 +263,7 @@ async fn the_end_does_not_wait_out_a_pause() {
 #[tokio::test(start_paused = true)]
 async fn a_writer_that_panics_goes_on() {
     let env = TestEnv::start().await;
-    let mut options = Options::new("example.com/operator");
+    let mut options = EventOptions::new("example.com/operator");
     let supervisor = watchkeeper_supervision::Supervisor::default();
     options.supervisor = supervisor.clone();
     let events = Events::start(env.client(), options);
@@ -280,7 +280,7 @@ async fn a_writer_that_panics_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn an_event_that_makes_the_writer_panic_is_counted_and_costs_no_other() {
     let env = TestEnv::start().await;
-    let mut options = Options::new("example.com/operator");
+    let mut options = EventOptions::new("example.com/operator");
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     options.wall_clock = || {
         assert_ne!(CALLS.fetch_add(1, Ordering::Relaxed), 1, "no such time");

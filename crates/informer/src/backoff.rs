@@ -7,7 +7,8 @@ use tokio::time::Instant;
 /// The wait doubles from `base` to `cap`, and up to as much again is added at random, so that a thousand clients do not
 /// come back at the same moment. After `reset_after` without a failure it starts at `base` again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backoff {
+#[non_exhaustive]
+pub struct SourceBackoff {
     /// The first wait.
     pub base: Duration,
     /// The longest wait, before the random part.
@@ -19,27 +20,43 @@ pub struct Backoff {
     pub reset_after: Duration,
 }
 
-impl Default for Backoff {
+impl SourceBackoff {
+    /// Waits from `base` up to `cap`, or up to 4 s where the source refuses; from the start again after 2 minutes without a failure.
+    pub const fn new(base: Duration, cap: Duration) -> Self {
+        Self { base, cap, refused_cap: Duration::from_secs(4), reset_after: Duration::from_secs(120) }
+    }
+
+    /// The same with another longest wait where the source refuses.
+    #[must_use]
+    pub const fn with_refused_cap(mut self, cap: Duration) -> Self {
+        self.refused_cap = cap;
+        self
+    }
+
+    /// The same with another time without a failure after which it starts again.
+    #[must_use]
+    pub const fn with_reset_after(mut self, time: Duration) -> Self {
+        self.reset_after = time;
+        self
+    }
+}
+
+impl Default for SourceBackoff {
     fn default() -> Self {
-        Self {
-            base: Duration::from_millis(800),
-            cap: Duration::from_secs(30),
-            refused_cap: Duration::from_secs(4),
-            reset_after: Duration::from_secs(120),
-        }
+        Self::new(Duration::from_millis(800), Duration::from_secs(30))
     }
 }
 
 /// Where in its curve a back-off is.
 #[derive(Debug)]
 pub(crate) struct Curve {
-    backoff: Backoff,
+    backoff: SourceBackoff,
     next: Duration,
     last: Option<Instant>,
 }
 
 impl Curve {
-    pub(crate) fn new(backoff: Backoff) -> Self {
+    pub(crate) fn new(backoff: SourceBackoff) -> Self {
         Self { backoff, next: backoff.base, last: None }
     }
 
@@ -74,7 +91,7 @@ mod tests {
         let now = Instant::now();
         for seed in 0..100 {
             let mut random = fastrand::Rng::with_seed(seed);
-            let mut curve = Curve::new(Backoff::default());
+            let mut curve = Curve::new(SourceBackoff::default());
             for step in 0..12 {
                 let floor = Duration::from_millis(800 << step.min(10)).min(Duration::from_secs(30));
                 let wait = curve.wait(now, &mut random);
@@ -87,7 +104,7 @@ mod tests {
     fn who_is_refused_asks_again_within_ten_seconds() {
         let now = Instant::now();
         let mut random = fastrand::Rng::with_seed(1);
-        let mut curve = Curve::new(Backoff::default());
+        let mut curve = Curve::new(SourceBackoff::default());
         for _ in 0..6 {
             curve.wait(now, &mut random);
         }
@@ -101,7 +118,10 @@ mod tests {
         let now = Instant::now();
         let mut waits: Vec<_> = (0..100)
             .map(|seed| {
-                Curve::new(Backoff::default()).wait(now, &mut fastrand::Rng::with_seed(seed)).as_millis() / 80
+                Curve::new(SourceBackoff::default())
+                    .wait(now, &mut fastrand::Rng::with_seed(seed))
+                    .as_millis()
+                    / 80
             })
             .collect();
         waits.sort_unstable();
@@ -112,7 +132,7 @@ mod tests {
     #[test]
     fn two_good_minutes_reset_it() {
         let mut random = fastrand::Rng::with_seed(1);
-        let mut curve = Curve::new(Backoff::default());
+        let mut curve = Curve::new(SourceBackoff::default());
         let mut now = Instant::now();
         for _ in 0..6 {
             now += curve.wait(now, &mut random);

@@ -10,13 +10,14 @@ use watchkeeper_core::{Document, Header, Projection};
 
 use crate::dictionary::Dictionary;
 use crate::metadata::Metadata;
-use crate::metrics::InformerMetrics;
+use crate::metrics::StoreMetrics;
 use crate::object::{AnyValue, DecodeError, Object, Record};
 use crate::recent::Recent;
 use crate::store::Readable;
 
 /// How a store holds its objects. Chosen per informer; reads look the same whichever it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Policy {
     /// The JSON bytes as they came, reduced by the source's projection. Decoded when read; the last few decoded values
     /// are kept. The right choice for most kinds: the memory is about that of the JSON.
@@ -24,13 +25,25 @@ pub enum Policy {
     Packed,
     /// As [`Packed`](Self::Packed), compressed with a dictionary that is learned from the first objects of the kind.
     /// A fifth of the memory or less; a read costs a few microseconds more. For kinds with very many objects, most of
-    /// which are seldom read. Until there are enough objects to learn from, they are held packed.
+    /// which are seldom read. Until there are enough objects to learn from, they are held packed. Needs the feature
+    /// `compressed`.
+    #[cfg(feature = "compressed")]
     Compressed,
     /// Decoded when it arrives and kept as an `Arc`. For small hot kinds. An object that cannot be decoded never
     /// replaces the last state that could.
     Typed,
     /// Only `metadata`, packed. For kinds of which only names, labels, owners or versions matter.
     Metadata,
+}
+
+impl Policy {
+    /// Whether objects are compressed.
+    pub(crate) fn compresses(self) -> bool {
+        #[cfg(feature = "compressed")]
+        return self == Self::Compressed;
+        #[cfg(not(feature = "compressed"))]
+        false
+    }
 }
 
 /// How the body of a record is held.
@@ -116,7 +129,7 @@ pub(crate) struct Codec {
     transform: Option<Transform>,
     recent: Recent,
     dictionary: RwLock<Learned>,
-    metrics: Arc<InformerMetrics>,
+    metrics: Arc<StoreMetrics>,
 }
 
 impl Codec {
@@ -126,7 +139,7 @@ impl Codec {
         decode: Decode,
         transform: Option<Transform>,
         recent: usize,
-        metrics: Arc<InformerMetrics>,
+        metrics: Arc<StoreMetrics>,
     ) -> Self {
         Self {
             policy,
@@ -167,7 +180,7 @@ impl Codec {
             self.decode(header, &json)?;
         }
         let body = Body::Plain { json, metadata };
-        if self.policy != Policy::Compressed {
+        if !self.policy.compresses() {
             return Ok(body);
         }
         Ok(match &*self.dictionary.read() {
@@ -254,7 +267,7 @@ impl Codec {
 
     /// Whether there is a dictionary to be learned.
     pub(crate) fn wants_dictionary(&self) -> bool {
-        self.policy == Policy::Compressed && matches!(*self.dictionary.read(), Learned::NotYet)
+        self.policy.compresses() && matches!(*self.dictionary.read(), Learned::NotYet)
     }
 
     /// From now on new objects are compressed.

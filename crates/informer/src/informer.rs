@@ -10,10 +10,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use watchkeeper_core::{Error, Freshness, Source};
 
-use crate::backoff::Backoff;
+use crate::backoff::SourceBackoff;
 use crate::codec::{Codec, Decode, Policy, Transform, decode_any};
 use crate::journal::{Entry, Journal};
-use crate::metrics::Metrics;
+use crate::metrics::InformerMetrics;
 use crate::object::Untyped;
 use crate::plan::Plan;
 use crate::reflector::{Reflector, Report};
@@ -56,7 +56,7 @@ pub(crate) struct Inner {
     reflectors: Mutex<Reflectors>,
     status: Arc<watch::Sender<Vec<SourceStatus>>>,
     runtime: Handle,
-    backoff: Backoff,
+    backoff: SourceBackoff,
     first: Freshness,
     random: Mutex<fastrand::Rng>,
 }
@@ -76,8 +76,8 @@ struct Running {
 
 impl<K: Readable> Informer<K> {
     /// Options, with their defaults.
-    pub fn builder() -> Builder<K> {
-        Builder::new()
+    pub fn builder() -> InformerBuilder<K> {
+        InformerBuilder::new()
     }
 }
 
@@ -267,7 +267,7 @@ impl<K> fmt::Debug for Informer<K> {
 }
 
 /// Options of an [`Informer`].
-pub struct Builder<K> {
+pub struct InformerBuilder<K> {
     options: Options,
     kind: PhantomData<fn() -> K>,
 }
@@ -279,20 +279,20 @@ struct Options {
     recent: usize,
     decode: Decode,
     transform: Option<Transform>,
-    backoff: Backoff,
+    backoff: SourceBackoff,
     first: Freshness,
-    metrics: Metrics,
+    metrics: InformerMetrics,
     seed: Option<u64>,
     journal: Option<Journal>,
 }
 
-impl<K: Readable> Default for Builder<K> {
+impl<K: Readable> Default for InformerBuilder<K> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K: Readable> Builder<K> {
+impl<K: Readable> InformerBuilder<K> {
     fn new() -> Self {
         let options = Options {
             name: None,
@@ -301,9 +301,9 @@ impl<K: Readable> Builder<K> {
             recent: 16,
             decode: decode_any::<K>,
             transform: None,
-            backoff: Backoff::default(),
+            backoff: SourceBackoff::default(),
             first: Freshness::Any,
-            metrics: Metrics::default(),
+            metrics: InformerMetrics::default(),
             seed: None,
             journal: None,
         };
@@ -356,7 +356,7 @@ impl<K: Readable> Builder<K> {
 
     /// How long to wait before a source that failed is asked again.
     #[must_use]
-    pub fn backoff(mut self, backoff: Backoff) -> Self {
+    pub fn backoff(mut self, backoff: SourceBackoff) -> Self {
         self.options.backoff = backoff;
         self
     }
@@ -371,7 +371,7 @@ impl<K: Readable> Builder<K> {
 
     /// Where to count. Default: nowhere.
     #[must_use]
-    pub fn metrics(mut self, metrics: &Metrics) -> Self {
+    pub fn metrics(mut self, metrics: &InformerMetrics) -> Self {
         self.options.metrics = metrics.clone();
         self
     }
@@ -392,11 +392,11 @@ impl<K: Readable> Builder<K> {
     }
 }
 
-impl<K> Builder<K> {
+impl<K> InformerBuilder<K> {
     /// The same options, for those who do not know the type.
     #[must_use]
-    pub fn untyped(self) -> Builder<Untyped> {
-        Builder { options: self.options, kind: PhantomData }
+    pub fn untyped(self) -> InformerBuilder<Untyped> {
+        InformerBuilder { options: self.options, kind: PhantomData }
     }
 
     /// Starts the informer with its first source, on the current tokio runtime.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use watchkeeper_core::{Cause, Change, Error, Rejection, Start, Version};
+use watchkeeper_core::{Change, Delivery, Error, Rejection, Start, Version};
 
 use crate::object::{Object, Untyped};
 use crate::plan::{End, Next};
 
-/// One entry of an informer's [journal](crate::Builder::journal).
+/// One entry of an informer's [journal](crate::InformerBuilder::journal).
 ///
 /// # What a journal promises
 ///
@@ -26,7 +26,7 @@ use crate::plan::{End, Next};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Entry<K> {
-    /// An object changed. [`Cause::Initial`] before the source has completed its first snapshot.
+    /// An object changed. [`Delivery::Initial`] before the source has completed its first snapshot.
     Changed(Change<Object<K>>),
     /// A snapshot is complete. The changes since the last [`Interrupted`](Self::Interrupted), or since the beginning, are
     /// how it differs from what was known.
@@ -91,7 +91,7 @@ impl Journal {
         self.noted.lock().push_back(entry);
     }
 
-    pub(crate) fn put(&self, new: Object, old: Option<Object>, cause: Cause) {
+    pub(crate) fn put(&self, new: Object, old: Option<Object>, delivery: Delivery) {
         let old = match old {
             Some(old) if !old.is_same_incarnation(&new) => {
                 self.delete(old);
@@ -99,11 +99,11 @@ impl Journal {
             }
             old => old,
         };
-        self.note(Entry::Changed(Change { key: new.key().clone(), old, new: Some(new), cause }));
+        self.note(Entry::Changed(Change { key: new.key().clone(), old, new: Some(new), delivery }));
     }
 
     pub(crate) fn delete(&self, last: Object) {
-        let change = Change { key: last.key().clone(), old: Some(last), new: None, cause: Cause::Live };
+        let change = Change { key: last.key().clone(), old: Some(last), new: None, delivery: Delivery::Live };
         self.note(Entry::Changed(change));
     }
 

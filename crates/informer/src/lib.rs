@@ -8,6 +8,10 @@
 
 mod backoff;
 mod codec;
+#[cfg(feature = "compressed")]
+mod dictionary;
+#[cfg(not(feature = "compressed"))]
+#[path = "no_dictionary.rs"]
 mod dictionary;
 mod index;
 mod informer;
@@ -26,13 +30,13 @@ mod status;
 mod store;
 mod subscription;
 
-pub use backoff::Backoff;
+pub use backoff::SourceBackoff;
 pub use codec::{Policy, decode};
 pub use index::{Index, IndexError};
-pub use informer::{Builder, Informer};
+pub use informer::{Informer, InformerBuilder};
 pub use journal::Entry;
 pub use metadata::{Metadata, Owner};
-pub use metrics::Metrics;
+pub use metrics::InformerMetrics;
 pub use object::{AnyValue, DecodeError, Object, Untyped};
 pub use set::InformerSet;
 pub use status::{Phase, SourceId, SourceStatus};

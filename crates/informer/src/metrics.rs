@@ -29,7 +29,7 @@ use watchkeeper_supervision::Supervisor;
 /// | `watchkeeper_subscriber_delay_seconds` | from a change in the store to its delivery |
 /// | `watchkeeper_subscriber_panics_total` | handlers that panicked |
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub struct InformerMetrics {
     objects: Family<InformerLabel, Gauge>,
     bytes: Family<InformerLabel, Gauge>,
     synced: Family<InformerLabel, Gauge>,
@@ -90,7 +90,7 @@ fn delay_histogram() -> Delay {
 }
 
 /// Metrics that are counted and shown to nobody.
-impl Default for Metrics {
+impl Default for InformerMetrics {
     fn default() -> Self {
         Self {
             objects: Family::default(),
@@ -117,7 +117,7 @@ impl Default for Metrics {
     }
 }
 
-impl Metrics {
+impl InformerMetrics {
     /// Has this supervisor watch over the tasks of the informers. Default: one that nobody asks.
     #[must_use]
     pub fn supervised_by(mut self, supervisor: &Supervisor) -> Self {
@@ -166,12 +166,12 @@ impl Metrics {
         metrics
     }
 
-    pub(crate) fn informer(&self, name: &str) -> InformerMetrics {
+    pub(crate) fn informer(&self, name: &str) -> StoreMetrics {
         let informer: Arc<str> = name.into();
         let label = InformerLabel { informer: Arc::clone(&informer) };
         let changes =
             |kind| self.changes.get_or_create_owned(&KindLabel { informer: Arc::clone(&informer), kind });
-        InformerMetrics {
+        StoreMetrics {
             objects: self.objects.get_or_create_owned(&label),
             bytes: self.bytes.get_or_create_owned(&label),
             synced: self.synced.get_or_create_owned(&label),
@@ -193,7 +193,7 @@ impl Metrics {
 
 /// The metrics of one informer.
 #[derive(Debug)]
-pub(crate) struct InformerMetrics {
+pub(crate) struct StoreMetrics {
     pub(crate) objects: Gauge,
     pub(crate) bytes: Gauge,
     pub(crate) synced: Gauge,
@@ -207,11 +207,11 @@ pub(crate) struct InformerMetrics {
     pub(crate) decodes: Counter,
     pub(crate) decode_failures: Counter,
     pub(crate) index_failures: Counter,
-    all: Metrics,
+    all: InformerMetrics,
     label: InformerLabel,
 }
 
-impl InformerMetrics {
+impl StoreMetrics {
     pub(crate) fn supervisor(&self) -> &Supervisor {
         &self.all.supervisor
     }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
-use watchkeeper_core::{Cause, Change, Key};
+use watchkeeper_core::{Change, Delivery, Key};
 
 use crate::object::Object;
 
@@ -140,23 +140,23 @@ impl Pending {
             };
             let (entry, stamp) = self.pop()?;
             let now = current(entry.key());
-            let cause = if initial { Cause::Initial } else { Cause::Live };
-            let change = |old: Option<Object>, new: Option<Object>, cause| {
+            let delivery = if initial { Delivery::Initial } else { Delivery::Live };
+            let change = |old: Option<Object>, new: Option<Object>, delivery| {
                 let key = new.as_ref().or(old.as_ref()).map(|object| object.key().clone())?;
-                Some((Change { key, old, new, cause }, stamp))
+                Some((Change { key, old, new, delivery }, stamp))
             };
             return match (entry, now) {
                 // Moot: it came and went. `delete` removes such entries, so this is not reached.
                 (Entry::Unseen(_), None) => continue,
-                (Entry::Unseen(_), now) => change(None, now, cause),
+                (Entry::Unseen(_), now) => change(None, now, delivery),
                 (Entry::Seen(old), Some(now)) if old.is_same_state(&now) => {
-                    change(Some(old), Some(now), Cause::Resync)
+                    change(Some(old), Some(now), Delivery::Resync)
                 }
                 (Entry::Gone(old), Some(now)) if !old.is_same_incarnation(&now) => {
                     self.push_front(Entry::Unseen(now.key().clone()), stamp);
-                    change(Some(old), None, Cause::Live)
+                    change(Some(old), None, Delivery::Live)
                 }
-                (Entry::Seen(old) | Entry::Gone(old), now) => change(Some(old), now, Cause::Live),
+                (Entry::Seen(old) | Entry::Gone(old), now) => change(Some(old), now, Delivery::Live),
             };
         }
     }
@@ -262,7 +262,7 @@ mod tests {
 
     use super::*;
     use crate::codec::{Codec, Policy, decode_any};
-    use crate::metrics::Metrics;
+    use crate::metrics::InformerMetrics;
 
     type Item = Object;
 
@@ -273,7 +273,7 @@ mod tests {
             decode_any::<IgnoredAny>,
             None,
             0,
-            Arc::new(Metrics::default().informer("test")),
+            Arc::new(InformerMetrics::default().informer("test")),
         ))
     }
 
@@ -320,7 +320,7 @@ mod tests {
         let mut initial = 0;
         while let Some((change, _)) = pending.take(current) {
             assert_eq!(pending.initial_over(), initial >= 49, "after {initial}");
-            initial += usize::from(change.cause == Cause::Initial);
+            initial += usize::from(change.delivery == Delivery::Initial);
         }
         assert_eq!(initial, 50);
     }

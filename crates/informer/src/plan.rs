@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use watchkeeper_core::{Capabilities, Error, Follow, Freshness, Start, Version};
 
-use crate::backoff::{Backoff, Curve};
+use crate::backoff::{Curve, SourceBackoff};
 
 /// The decisions of one reflector.
 ///
@@ -74,7 +74,12 @@ const ANSWERED_FAILURES: u32 = 5;
 const CONFIRM_AFTER: Duration = Duration::from_secs(1);
 
 impl Plan {
-    pub(crate) fn new(capabilities: &Capabilities, backoff: Backoff, first: Freshness, seed: u64) -> Self {
+    pub(crate) fn new(
+        capabilities: &Capabilities,
+        backoff: SourceBackoff,
+        first: Freshness,
+        seed: u64,
+    ) -> Self {
         Self {
             follow: capabilities.follow,
             confirm_shrink: capabilities.confirm_shrink,
@@ -237,7 +242,7 @@ mod tests {
             confirm_shrink: None,
             status_write_back: true,
         };
-        Plan::new(&capabilities, Backoff::default(), Freshness::Any, 1)
+        Plan::new(&capabilities, SourceBackoff::default(), Freshness::Any, 1)
     }
 
     fn synced() -> Plan {

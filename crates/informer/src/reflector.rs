@@ -203,7 +203,7 @@ impl Reflector {
                 reject(&self.shared, self.source.name(), &rejection);
                 match (&rejection.key, progress.in_snapshot) {
                     (Some(key), true) => progress.writes.push(Write::Keep(key.clone())),
-                    (Some(_), false) if rejection.reason.lies_in_the_object() => {
+                    (Some(_), false) if rejection.reason.is_object_fault() => {
                         self.advance(progress, rejection.position);
                     }
                     (None, true) => progress.lossy = true,

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use watchkeeper_core::Source;
 
-use crate::informer::{Builder, Informer, Inner};
-use crate::metrics::Metrics;
+use crate::informer::{Informer, InformerBuilder, Inner};
+use crate::metrics::InformerMetrics;
 use crate::store::Readable;
 
 /// The informers of a program: one for each type and each set of objects, shared by whoever asks for it.
@@ -16,7 +16,7 @@ use crate::store::Readable;
 #[derive(Clone, Default)]
 pub struct InformerSet {
     known: Arc<Mutex<Known>>,
-    metrics: Metrics,
+    metrics: InformerMetrics,
 }
 
 /// By type and by what the source watches.
@@ -24,7 +24,7 @@ type Known = HashMap<(TypeId, String), Weak<Inner>>;
 
 impl InformerSet {
     /// An empty set, whose informers count in `metrics`.
-    pub fn new(metrics: &Metrics) -> Self {
+    pub fn new(metrics: &InformerMetrics) -> Self {
         Self { known: Arc::default(), metrics: metrics.clone() }
     }
 
@@ -37,7 +37,7 @@ impl InformerSet {
     pub fn informer_with<K: Readable>(
         &self,
         source: impl Source,
-        options: impl FnOnce(Builder<K>) -> Builder<K>,
+        options: impl FnOnce(InformerBuilder<K>) -> InformerBuilder<K>,
     ) -> Informer<K> {
         let mut known = self.known.lock();
         let key = (TypeId::of::<K>(), source.identity());

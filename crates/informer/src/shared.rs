@@ -10,13 +10,13 @@ use std::time::Instant;
 use hashbrown::DefaultHashBuilder;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
-use watchkeeper_core::{Cause, Document, Header, Key, Order, Reason, Rejection, Version};
+use watchkeeper_core::{Delivery, Document, Header, Key, Order, Reason, Rejection, Version};
 
-use crate::codec::{Codec, Policy};
+use crate::codec::Codec;
 use crate::dictionary::{Dictionary, SAMPLE_BYTES, SAMPLE_OBJECTS};
 use crate::index::Extract;
 use crate::journal::{Entry, Journal};
-use crate::metrics::InformerMetrics;
+use crate::metrics::StoreMetrics;
 use crate::object::{DecodeError, Object, same_incarnation, same_state};
 use crate::outbox::Outbox;
 use crate::store::{NamedExtract, Part, State};
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) state: RwLock<State>,
     pub(crate) codec: Arc<Codec>,
-    pub(crate) metrics: Arc<InformerMetrics>,
+    pub(crate) metrics: Arc<StoreMetrics>,
     /// For those who want to know everything.
     pub(crate) journal: Option<Journal>,
     /// Held for the length of a batch: whoever holds it is the one writer. Never taken while `state` is locked.
@@ -79,7 +79,7 @@ impl Shared {
     pub(crate) fn new(
         name: &str,
         codec: Arc<Codec>,
-        metrics: Arc<InformerMetrics>,
+        metrics: Arc<StoreMetrics>,
         journal: Option<Journal>,
     ) -> Self {
         Self {
@@ -336,7 +336,7 @@ impl Shared {
                     state.outboxes.iter().for_each(|outbox| outbox.put(&new, old.as_ref(), stamp));
                     if let Some(journal) = &self.journal {
                         let initial = !state.parts[origin.part as usize].synced;
-                        journal.put(new, old, if initial { Cause::Initial } else { Cause::Live });
+                        journal.put(new, old, if initial { Delivery::Initial } else { Delivery::Live });
                     }
                 }
                 Step::Delete { slot, last } => self.remove(&mut state, slot, last, stamp),
@@ -404,7 +404,7 @@ impl Shared {
 
     /// From now on new objects are compressed; those that are there follow a few at a time.
     pub(crate) fn compress_with(&self, dictionary: Dictionary) {
-        debug_assert_eq!(self.codec.policy, Policy::Compressed);
+        debug_assert!(self.codec.policy.compresses());
         self.codec.install(dictionary);
         let mut from = 0;
         loop {

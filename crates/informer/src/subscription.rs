@@ -20,7 +20,7 @@ use crate::outbox::Outbox;
 ///
 /// - For each key, the states come in order and end in the newest one. Every change is delivered after the store and all
 ///   its indexes show it.
-/// - What was there before is delivered first, as additions with [`Cause::Initial`](watchkeeper_core::Cause::Initial), each
+/// - What was there before is delivered first, as additions with [`Delivery::Initial`](watchkeeper_core::Delivery::Initial), each
 ///   object once. [`synced`](Self::synced) resolves when the subscriber has seen all of that.
 /// - Old and new state are both there. A delete carries the last state that is known, also if it was missed and only
 ///   noticed by a later snapshot. A delete and a re-create are two changes.
@@ -58,7 +58,7 @@ impl<K> Subscription<K> {
     }
 
     /// From now on, every object is shown again after each `period`, with
-    /// [`Cause::Resync`](watchkeeper_core::Cause::Resync), unless a change of it waits anyway. Local: nobody is asked.
+    /// [`Delivery::Resync`](watchkeeper_core::Delivery::Resync), unless a change of it waits anyway. Local: nobody is asked.
     #[must_use]
     pub fn resync(mut self, period: Duration) -> Self {
         let due = Instant::now().checked_add(period);

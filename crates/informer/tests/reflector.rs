@@ -316,7 +316,7 @@ async fn where_versions_cannot_be_compared_the_last_word_counts() {
 async fn a_bad_object_is_counted_and_keeps_its_last_good_state() {
     for policy in [Policy::Typed, Policy::Packed] {
         let mut registry = prometheus_client::registry::Registry::default();
-        let metrics = watchkeeper_informer::Metrics::register(&mut registry);
+        let metrics = watchkeeper_informer::InformerMetrics::register(&mut registry);
         let source = Memory::new();
         source.put(&key("a"), 1);
         let informer =
@@ -479,7 +479,7 @@ async fn a_hinting_source_is_followed_by_its_snapshots() {
 #[tokio::test(start_paused = true)]
 async fn every_end_of_a_feed_is_counted_by_its_class() {
     let mut registry = prometheus_client::registry::Registry::default();
-    let metrics = watchkeeper_informer::Metrics::register(&mut registry);
+    let metrics = watchkeeper_informer::InformerMetrics::register(&mut registry);
     let source = Memory::new();
     source.put(&key("a"), 1);
     source.refuse_next(unavailable(false));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use support::*;
 use watchkeeper_core::contract::Memory;
 use watchkeeper_core::{Follow, Key, Uid};
-use watchkeeper_informer::{Informer, InformerSet, Metrics, Object, Policy};
+use watchkeeper_informer::{Informer, InformerMetrics, InformerSet, Object, Policy};
 
 fn at(namespace: &str, name: &str) -> Key {
     Key::new(Some(namespace), name)
@@ -100,7 +100,7 @@ async fn an_index_can_be_added_at_any_time_and_follows_every_change() {
 #[tokio::test(start_paused = true)]
 async fn an_index_function_that_fails_or_panics_leaves_out_the_object_and_nothing_else() {
     let mut registry = prometheus_client::registry::Registry::default();
-    let metrics = Metrics::register(&mut registry);
+    let metrics = InformerMetrics::register(&mut registry);
     let source = Memory::new();
     (0..3).for_each(|n| source.put(&key(&format!("n{n}")), n));
     let informer = Informer::<Thing>::builder().metrics(&metrics).start(source.clone());
@@ -164,7 +164,7 @@ async fn however_objects_are_held_they_read_the_same() {
     }
     for policy in [Policy::Packed, Policy::Compressed, Policy::Typed] {
         let mut registry = prometheus_client::registry::Registry::default();
-        let metrics = Metrics::register(&mut registry);
+        let metrics = InformerMetrics::register(&mut registry);
         let informer = Informer::<Thing>::builder().policy(policy).metrics(&metrics).start(source.clone());
         informer.synced().await.unwrap();
         source.put(&key("n0"), 0);

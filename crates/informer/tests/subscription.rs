@@ -12,7 +12,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use support::*;
 use watchkeeper_core::contract::Memory;
-use watchkeeper_core::{Cause, Change, Document, Error, Event, Projection, Version};
+use watchkeeper_core::{Change, Delivery, Document, Error, Event, Projection, Version};
 use watchkeeper_informer::{Informer, Object, Subscription};
 
 #[tokio::test(start_paused = true)]
@@ -171,7 +171,7 @@ async fn a_resync_shows_everything_again_and_asks_nobody() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_panics_is_counted_and_goes_on() {
     let mut registry = prometheus_client::registry::Registry::default();
-    let metrics = watchkeeper_informer::Metrics::register(&mut registry);
+    let metrics = watchkeeper_informer::InformerMetrics::register(&mut registry);
     let source = Memory::new();
     (0..10).for_each(|n| source.put(&key(&format!("n{n}")), n));
     let informer = Informer::<Thing>::builder().metrics(&metrics).start(source.clone());
@@ -237,7 +237,7 @@ async fn a_slow_subscriber_delays_nobody() {
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_subscriber_that_has_stalled_is_shown() {
     let mut registry = prometheus_client::registry::Registry::default();
-    let metrics = watchkeeper_informer::Metrics::register(&mut registry);
+    let metrics = watchkeeper_informer::InformerMetrics::register(&mut registry);
     let source = Memory::new();
     let informer = Informer::<Thing>::builder().metrics(&metrics).start(source.clone());
     informer.synced().await.unwrap();
@@ -324,7 +324,7 @@ impl Witness {
             }
             (None, None) => prop_assert!(false, "a change without a state"),
         }
-        if change.cause == Cause::Initial {
+        if change.delivery == Delivery::Initial {
             prop_assert!(!self.initial_over, "initial after live");
             prop_assert_eq!(old, None);
         } else {

@@ -10,13 +10,13 @@ use support::{Thing, assert_equal_to_source, key, settle};
 use tokio::sync::mpsc;
 use watchkeeper_core::contract::Memory;
 use watchkeeper_core::{Capabilities, Error, Event, Source, Start};
-use watchkeeper_informer::{Informer, Metrics};
+use watchkeeper_informer::{Informer, InformerMetrics};
 use watchkeeper_supervision::Supervisor;
 
 const REFLECTOR: &str = "informer things";
 
 async fn start(source: impl Source, supervisor: &Supervisor) -> Informer<Thing> {
-    let metrics = Metrics::default().supervised_by(supervisor);
+    let metrics = InformerMetrics::default().supervised_by(supervisor);
     let informer = Informer::builder().name("things").metrics(&metrics).seed(7).start(source);
     settle().await;
     informer

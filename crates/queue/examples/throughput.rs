@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
-use watchkeeper_queue::{Metrics, Outcome, Priority, Queue};
+use watchkeeper_queue::{JobOutcome, Priority, Queue, QueueMetrics};
 
 trait Key: std::hash::Hash + Eq + Clone + Send + 'static {}
 impl<K: std::hash::Hash + Eq + Clone + Send + 'static> Key for K {}
@@ -23,7 +23,7 @@ fn main() {
             measure(what);
         }
     };
-    let metrics = Metrics::register(&mut Registry::default());
+    let metrics = QueueMetrics::register(&mut Registry::default());
     for _ in 0..2 {
         run("u64, one at a time", &|what| {
             one_by_one(what, &Queue::new(), |n| n);
@@ -81,7 +81,7 @@ fn all_at_once<K: Key>(what: &str, queue: &Queue<K>, key: impl Fn(u64) -> K) {
 
 fn finish_one<K: Key>(queue: &Queue<K>) {
     if let Some(job) = queue.try_get() {
-        job.finish(Outcome::Done);
+        job.finish(JobOutcome::Done);
     }
 }
 
@@ -116,7 +116,7 @@ fn workers(what: &str, workers: usize, producers: u64) {
                 let (queue, done) = (queue.clone(), Arc::clone(&done));
                 tokio::spawn(async move {
                     while let Some(job) = queue.get().await {
-                        job.finish(Outcome::Done);
+                        job.finish(JobOutcome::Done);
                         if done.fetch_add(1, Ordering::Relaxed) + 1 == ITEMS {
                             queue.shutdown();
                         }

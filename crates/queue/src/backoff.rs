@@ -8,13 +8,14 @@ use std::time::Duration;
 /// ```
 /// # use std::time::Duration;
 /// # use watchkeeper_queue::Backoff;
-/// let backoff = Backoff { jitter: 0.0, ..Backoff::default() };
+/// let backoff = Backoff::default().with_jitter(0.0);
 /// let mut rng = fastrand::Rng::with_seed(1);
 /// assert_eq!(backoff.delay(1, &mut rng), Duration::from_millis(5));
 /// assert_eq!(backoff.delay(4, &mut rng), Duration::from_millis(40));
 /// assert_eq!(backoff.delay(99, &mut rng), Duration::from_secs(1000));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Backoff {
     /// The wait after the first failure; 5 ms by default.
     pub base: Duration,
@@ -27,11 +28,23 @@ pub struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Backoff { base: Duration::from_millis(5), max: Duration::from_secs(1000), jitter: 0.5 }
+        Self::new(Duration::from_millis(5), Duration::from_secs(1000))
     }
 }
 
 impl Backoff {
+    /// Waits from `base` up to `max`, half of each left to chance.
+    pub const fn new(base: Duration, max: Duration) -> Self {
+        Self { base, max, jitter: 0.5 }
+    }
+
+    /// The same with another share that is left to chance.
+    #[must_use]
+    pub const fn with_jitter(mut self, share: f64) -> Self {
+        self.jitter = share;
+        self
+    }
+
     /// The wait after `failures` failures in a row.
     pub fn delay(&self, failures: u32, rng: &mut fastrand::Rng) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);

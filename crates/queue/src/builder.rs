@@ -9,7 +9,7 @@ use slab::Slab;
 use crate::backoff::Backoff;
 use crate::bands::Bands;
 use crate::clock::{Clock, TokioClock};
-use crate::metrics::Metrics;
+use crate::metrics::QueueMetrics;
 use crate::queue::{Inner, Queue, Shared, Tenant};
 use crate::state::State;
 use crate::sync::Mutex;
@@ -28,21 +28,21 @@ use crate::waiters::Waiters;
 /// # queue.add(("default".into(), "web".into()));
 /// ```
 #[must_use]
-pub struct Builder<K> {
+pub struct QueueBuilder<K> {
     age_step: Duration,
     backoff: Backoff,
     seed: Option<u64>,
     clock: Arc<dyn Clock>,
     tenant: Option<Tenant<K>>,
-    metrics: Option<(Metrics, String)>,
+    metrics: Option<(QueueMetrics, String)>,
 }
 
-impl<K> Builder<K>
+impl<K> QueueBuilder<K>
 where
     K: Hash + Eq + Clone + Send + 'static,
 {
     pub(crate) fn new() -> Self {
-        Builder {
+        QueueBuilder {
             age_step: Duration::from_millis(100),
             backoff: Backoff::default(),
             seed: None,
@@ -88,7 +88,7 @@ where
     }
 
     /// Shows the queue in `metrics` under `name`.
-    pub fn metrics(mut self, metrics: &Metrics, name: impl Into<String>) -> Self {
+    pub fn metrics(mut self, metrics: &QueueMetrics, name: impl Into<String>) -> Self {
         self.metrics = Some((metrics.clone(), name.into()));
         self
     }
@@ -112,9 +112,9 @@ where
     }
 }
 
-impl<K> fmt::Debug for Builder<K> {
+impl<K> fmt::Debug for QueueBuilder<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("QueueBuilder")
             .field("age_step", &self.age_step)
             .field("backoff", &self.backoff)
             .field("seed", &self.seed)

@@ -1,6 +1,6 @@
 /// How much is in a queue, all at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct QueueCounts {
     /// Items that are ready, waiting for a worker.
     pub queued: usize,
     /// Items that are with a worker.
@@ -9,9 +9,9 @@ pub struct Counts {
     pub delayed: usize,
 }
 
-impl Counts {
+impl QueueCounts {
     /// Whether there is nothing to do, now or later.
     pub fn is_idle(&self) -> bool {
-        *self == Counts::default()
+        *self == QueueCounts::default()
     }
 }

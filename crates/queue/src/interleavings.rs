@@ -19,7 +19,7 @@ use shuttle::future;
 use crate::backoff::Backoff;
 use crate::clock::{Clock, Sleep};
 use crate::get::Get;
-use crate::outcome::Outcome;
+use crate::outcome::JobOutcome;
 use crate::queue::Queue;
 use clock::ManualClock;
 
@@ -70,7 +70,7 @@ impl Runs {
 async fn work(queue: Queue<u32>, runs: Arc<Runs>, enough: usize) {
     while let Some(job) = queue.get().await {
         runs.count(*job.key());
-        job.finish(Outcome::Done);
+        job.finish(JobOutcome::Done);
         if runs.total() >= enough {
             queue.shutdown();
         }
@@ -94,7 +94,7 @@ impl Future for GiveUp<'_> {
         match Pin::new(&mut self.get).poll(cx) {
             Poll::Ready(Some(job)) => {
                 let key = *job.key();
-                job.finish(Outcome::Done);
+                job.finish(JobOutcome::Done);
                 Poll::Ready(Some(key))
             }
             Poll::Ready(None) => Poll::Ready(None),
@@ -156,7 +156,7 @@ fn a_key_never_runs_twice_at_once_and_its_last_run_starts_after_the_last_add() {
                     shuttle::thread::yield_now();
                     runs.count(*job.key());
                     assert_eq!(runs.running.fetch_sub(1, Ordering::SeqCst), 1);
-                    job.finish(Outcome::Done);
+                    job.finish(JobOutcome::Done);
                 }
             }
         };
@@ -234,7 +234,7 @@ fn items_that_become_ready_together_run_together() {
                     while runs.total() < 3 {
                         future::yield_now().await;
                     }
-                    job.finish(Outcome::Done);
+                    job.finish(JobOutcome::Done);
                     queue.shutdown();
                 }
             }
@@ -262,12 +262,12 @@ fn retries_and_dropped_jobs_come_back() {
                 while let Some(job) = queue.get().await {
                     runs.count(*job.key());
                     if runs.of(*job.key()) == 3 {
-                        job.finish(Outcome::Done);
+                        job.finish(JobOutcome::Done);
                         queue.shutdown();
                     } else if drops {
                         drop(job);
                     } else {
-                        job.finish(Outcome::Retry);
+                        job.finish(JobOutcome::Retry);
                     }
                     clock.advance(ms(10));
                 }

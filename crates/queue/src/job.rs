@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::outcome::Outcome;
+use crate::outcome::JobOutcome;
 use crate::priority::Priority;
 use crate::queue::Queue;
 use crate::state::Started;
@@ -9,7 +9,7 @@ use crate::state::Started;
 /// A key that is to be worked on, and the right to be the only one to do so.
 ///
 /// Ends with [`finish`](Job::finish). Dropping it instead, as happens when its worker panics or is cancelled, counts
-/// as [`Outcome::Retry`].
+/// as [`JobOutcome::Retry`].
 #[must_use = "a job that is dropped counts as failed"]
 pub struct Job<K> {
     queue: Queue<K>,
@@ -43,16 +43,16 @@ impl<K> Job<K> {
     }
 
     /// Ends the run. A requeue or a retry has the priority of this run.
-    pub fn finish(mut self, outcome: Outcome) {
+    pub fn finish(mut self, outcome: JobOutcome) {
         self.end(outcome, None);
     }
 
     /// Ends the run. A requeue or a retry has the given priority.
-    pub fn finish_with(mut self, outcome: Outcome, priority: Priority) {
+    pub fn finish_with(mut self, outcome: JobOutcome, priority: Priority) {
         self.end(outcome, Some(priority));
     }
 
-    fn end(&mut self, outcome: Outcome, priority: Option<Priority>) {
+    fn end(&mut self, outcome: JobOutcome, priority: Option<Priority>) {
         if !std::mem::replace(&mut self.finished, true) {
             self.queue.finish(self.started.run, outcome, priority);
         }
@@ -61,7 +61,7 @@ impl<K> Job<K> {
 
 impl<K> Drop for Job<K> {
     fn drop(&mut self) {
-        self.end(Outcome::Retry, None);
+        self.end(JobOutcome::Retry, None);
     }
 }
 

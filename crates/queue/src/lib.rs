@@ -31,13 +31,13 @@ mod timers;
 mod waiters;
 
 pub use backoff::Backoff;
-pub use builder::Builder;
+pub use builder::QueueBuilder;
 pub use clock::{Clock, Sleep, TokioClock};
-pub use counts::Counts;
+pub use counts::QueueCounts;
 pub use drain::{Drain, Left};
 pub use get::Get;
 pub use job::Job;
-pub use metrics::Metrics;
-pub use outcome::Outcome;
+pub use metrics::QueueMetrics;
+pub use outcome::JobOutcome;
 pub use priority::{Add, Priority};
 pub use queue::Queue;

@@ -7,8 +7,8 @@ use hashbrown::DefaultHashBuilder;
 
 use crate::backoff::Backoff;
 use crate::bands::Bands;
-use crate::counts::Counts;
-use crate::outcome::Outcome;
+use crate::counts::QueueCounts;
+use crate::outcome::JobOutcome;
 use crate::priority::{Add, Priority};
 use crate::state::{Hashed, State};
 
@@ -42,7 +42,7 @@ impl Test {
         self.state.advance(self.now);
     }
 
-    fn run_all(&mut self, outcome: Outcome) -> u32 {
+    fn run_all(&mut self, outcome: JobOutcome) -> u32 {
         let mut runs = 0;
         while let Some(started) = self.state.start() {
             self.state.finish(started.run, outcome, None);
@@ -53,7 +53,7 @@ impl Test {
 
     fn fail_many(&mut self) {
         (0..MANY).for_each(|key| self.add(key, Priority::NORMAL));
-        assert_eq!(self.run_all(Outcome::Retry), MANY);
+        assert_eq!(self.run_all(JobOutcome::Retry), MANY);
         assert_eq!(self.state.live(), MANY as usize);
     }
 }
@@ -67,7 +67,7 @@ fn a_million_keys_that_failed_leave_nothing_behind_once_they_succeed_or_fail_for
         test.state.forget(hash, &key);
     }
     test.wait();
-    let mut outcomes = [Outcome::Done, Outcome::Terminal].into_iter().cycle();
+    let mut outcomes = [JobOutcome::Done, JobOutcome::Terminal].into_iter().cycle();
     while let Some(started) = test.state.start() {
         assert!(started.attempt == 1 && started.key % 3 != 0);
         test.state.finish(started.run, outcomes.next().unwrap(), None);
@@ -94,17 +94,17 @@ fn memory_follows_the_live_keys_down_while_some_stay() {
         (0..MANY).filter(|key| key % 1000 == 0).for_each(|key| test.add(key, Priority::LOW));
         assert_eq!(
             (test.state.live(), test.state.counts()),
-            (1000, Counts { queued: 1000, running: 0, delayed: 1000 })
+            (1000, QueueCounts { queued: 1000, running: 0, delayed: 1000 })
         );
         let mut keys = Vec::new();
         while let Some(started) = test.state.start() {
             assert_eq!(started.attempt, 1);
             keys.push(started.key);
-            test.state.finish(started.run, Outcome::Done, None);
+            test.state.finish(started.run, JobOutcome::Done, None);
         }
         keys.sort_unstable();
         assert_eq!(keys, (0..1000).map(|n| 1000 * n).collect::<Vec<_>>());
-        assert_eq!((test.state.live(), test.state.counts()), (0, Counts::default()));
+        assert_eq!((test.state.live(), test.state.counts()), (0, QueueCounts::default()));
     }
 }
 
@@ -117,7 +117,7 @@ fn a_run_goes_on_while_everything_around_it_moves() {
         if started.key % 10_000 == 9_999 {
             runs.push(started);
         } else {
-            test.state.finish(started.run, Outcome::Done, None);
+            test.state.finish(started.run, JobOutcome::Done, None);
         }
     }
     assert_eq!((test.state.live(), runs.len()), (10, 10));
@@ -126,7 +126,7 @@ fn a_run_goes_on_while_everything_around_it_moves() {
     }
     assert_eq!(test.state.live(), 10);
     for run in &runs {
-        test.state.finish(run.run, Outcome::Retry, None);
+        test.state.finish(run.run, JobOutcome::Retry, None);
     }
     let again: Vec<_> = std::iter::from_fn(|| test.state.start()).map(|run| (run.key, run.attempt)).collect();
     assert_eq!(again, runs.iter().map(|run| (run.key, 1)).collect::<Vec<_>>());

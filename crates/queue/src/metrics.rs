@@ -35,9 +35,9 @@ const OTHER_PRIORITIES: &str = "exceeded_cardinality_limit";
 ///
 /// ```
 /// # use prometheus_client::registry::Registry;
-/// # use watchkeeper_queue::{Metrics, Queue};
+/// # use watchkeeper_queue::{QueueMetrics, Queue};
 /// let mut registry = Registry::default();
-/// let metrics = Metrics::register(&mut registry);
+/// let metrics = QueueMetrics::register(&mut registry);
 /// let queue = Queue::builder().metrics(&metrics, "greeting").build();
 /// queue.add("default/hello");
 ///
@@ -46,7 +46,7 @@ const OTHER_PRIORITIES: &str = "exceeded_cardinality_limit";
 /// assert!(text.contains(r#"workqueue_depth{name="greeting",controller="greeting",priority="0"} 1"#));
 /// ```
 #[derive(Clone)]
-pub struct Metrics {
+pub struct QueueMetrics {
     names: Arc<Mutex<BTreeMap<String, Named>>>,
 }
 
@@ -73,10 +73,10 @@ struct Reading {
     longest: Nanos,
 }
 
-impl Metrics {
+impl QueueMetrics {
     /// Registers the metrics of all queues that will be built with them. Once a registry: twice would show them twice.
-    pub fn register(registry: &mut Registry) -> Metrics {
-        let metrics = Metrics { names: Arc::default() };
+    pub fn register(registry: &mut Registry) -> QueueMetrics {
+        let metrics = QueueMetrics { names: Arc::default() };
         registry.register_collector(Box::new(metrics.clone()));
         metrics
     }
@@ -159,7 +159,7 @@ impl Reading {
     }
 }
 
-impl Collector for Metrics {
+impl Collector for QueueMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let queues = self.read();
         let mut family = encoder.encode_descriptor(
@@ -245,8 +245,8 @@ fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / 1e9
 }
 
-impl fmt::Debug for Metrics {
+impl fmt::Debug for QueueMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").field("names", &self.names.lock().keys()).finish()
+        f.debug_struct("QueueMetrics").field("names", &self.names.lock().keys()).finish()
     }
 }

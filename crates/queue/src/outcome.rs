@@ -2,7 +2,7 @@ use std::time::Duration;
 
 /// How a run ended; see [`Job::finish`](crate::Job::finish).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum JobOutcome {
     /// All is well: attempts are forgotten, no timer.
     Done,
     /// All is well, but look again after this time: attempts are forgotten.
@@ -15,7 +15,7 @@ pub enum Outcome {
     Terminal,
 }
 
-impl Outcome {
+impl JobOutcome {
     /// Whether it counts as a failed attempt.
     pub(crate) fn is_failure(self) -> bool {
         matches!(self, Self::Retry | Self::RetryAfter(_))

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use hashbrown::DefaultHashBuilder;
 use slab::Slab;
 
-use crate::builder::Builder;
+use crate::builder::QueueBuilder;
 use crate::clock::Clock;
-use crate::counts::Counts;
+use crate::counts::QueueCounts;
 use crate::drain::Drain;
 use crate::get::Get;
 use crate::job::Job;
-use crate::outcome::Outcome;
+use crate::outcome::JobOutcome;
 use crate::priority::{Add, Priority};
 use crate::state::{Hashed, State};
 use crate::sync::{Mutex, MutexGuard};
@@ -23,10 +23,10 @@ use crate::waiters::Waiters;
 /// A queue of keys that need work.
 ///
 /// A handle: clones are the same queue. Producers [`add`](Queue::add) keys; workers [`get`](Queue::get) a [`Job`], do
-/// what is to be done for its key, and [`finish`](Job::finish) it with an [`Outcome`].
+/// what is to be done for its key, and [`finish`](Job::finish) it with a [`JobOutcome`].
 ///
 /// ```
-/// # use watchkeeper_queue::{Outcome, Queue};
+/// # use watchkeeper_queue::{JobOutcome, Queue};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let queue = Queue::new();
 /// queue.add("default/web");
@@ -38,7 +38,7 @@ use crate::waiters::Waiters;
 ///     while let Some(job) = worker.get().await {
 ///         assert_eq!(*job.key(), "default/web");
 ///         runs += 1;
-///         job.finish(Outcome::Done);
+///         job.finish(JobOutcome::Done);
 ///     }
 ///     runs
 /// });
@@ -55,14 +55,14 @@ use crate::waiters::Waiters;
 /// - **No add is lost.** After an add returns, a run of that key will start, with the exceptions below. Adds of a key
 ///   that is queued already are one; an add while the key runs leads to exactly one more run after that one.
 /// - **A key cannot get stuck.** A [`Job`] that is dropped without being finished (its worker panicked or was
-///   cancelled) counts as [`Outcome::Retry`].
+///   cancelled) counts as [`JobOutcome::Retry`].
 /// - **Nothing is kept** about a key that is not queued, running or delayed. Memory follows the number of live keys, down
 ///   as well as up.
 ///
 /// # Order
 ///
 /// Ready items come out by rank, smallest first: the time at which the item became ready, minus its [`Priority`]
-/// times the age step ([`Builder::age_step`], 100 ms). So a higher priority goes first, equal ones are first in first
+/// times the age step ([`QueueBuilder::age_step`], 100 ms). So a higher priority goes first, equal ones are first in first
 /// out, and nothing starves: an item of priority -100 is overtaken by normal items for 10 s and no longer. A backlog that
 /// is older than that is served by age before newer normal items.
 ///
@@ -70,7 +70,7 @@ use crate::waiters::Waiters;
 /// has already brought it ahead of that place. An add with a lower priority changes nothing. A retry has the
 /// priority with which the item ran, unless [`Job::finish_with`] says otherwise.
 ///
-/// With [`Builder::fair_by`], a priority is still chosen by its oldest item, but within it the tenants take turns, one
+/// With [`QueueBuilder::fair_by`], a priority is still chosen by its oldest item, but within it the tenants take turns, one
 /// item each, and each tenant's items are first in first out.
 ///
 /// # The timer rule
@@ -80,7 +80,7 @@ use crate::waiters::Waiters;
 /// - A plain add runs as soon as it can and leaves a pending timer alone.
 /// - A second delayed add keeps the earlier time, and the higher priority.
 /// - When a run ends, its result replaces the timer that the key had when the run started:
-///   [`Done`](Outcome::Done) and [`Terminal`](Outcome::Terminal) cancel it, the others set their own.
+///   [`Done`](JobOutcome::Done) and [`Terminal`](JobOutcome::Terminal) cancel it, the others set their own.
 /// - A timer that fires while the key runs is an add like any other: it leads to one more run.
 /// - A delayed add made *while the key runs* is not replaced: the run may have read the world before whoever asked
 ///   did, so its result cannot speak for that request. It is merged with the result's timer, if any, as two
@@ -88,7 +88,7 @@ use crate::waiters::Waiters;
 ///
 /// # Back-off
 ///
-/// [`Outcome::Retry`] sets a timer after the key's [`Backoff`](crate::Backoff), [`Outcome::RetryAfter`] after its own time. The attempts are counted per key and
+/// [`JobOutcome::Retry`] sets a timer after the key's [`Backoff`](crate::Backoff), [`JobOutcome::RetryAfter`] after its own time. The attempts are counted per key and
 /// forgotten by any other outcome and by [`forget`](Queue::forget). An add does not wait for the back-off of its key:
 /// what has changed may be what was wrong.
 ///
@@ -143,8 +143,8 @@ where
     }
 
     /// Starts a queue with settings.
-    pub fn builder() -> Builder<K> {
-        Builder::new()
+    pub fn builder() -> QueueBuilder<K> {
+        QueueBuilder::new()
     }
 
     /// Adds a key at normal priority, to run as soon as it can.
@@ -216,7 +216,7 @@ impl<K> Queue<K> {
     }
 
     /// How much is queued, running and delayed, all at one moment.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> QueueCounts {
         self.shared.with(|state| state.counts())
     }
 
@@ -241,7 +241,7 @@ impl<K> Queue<K> {
         self.shared.with(|state| state.depths().collect())
     }
 
-    pub(crate) fn finish(&self, run: u32, outcome: Outcome, priority: Option<Priority>) {
+    pub(crate) fn finish(&self, run: u32, outcome: JobOutcome, priority: Option<Priority>) {
         let mut inner = self.shared.inner.lock();
         if inner.state.finish_takes_time(run, outcome) {
             inner.state.advance(self.shared.now());

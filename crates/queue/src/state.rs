@@ -7,11 +7,11 @@ use slab::Slab;
 
 use crate::backoff::Backoff;
 use crate::bands::Bands;
-use crate::counts::Counts;
+use crate::counts::QueueCounts;
 use crate::durations::Durations;
 use crate::index::Index;
 use crate::list::NONE;
-use crate::outcome::Outcome;
+use crate::outcome::JobOutcome;
 use crate::priority::{Add, Priority};
 use crate::timers::{Nanos, Timer, Timers};
 
@@ -173,14 +173,14 @@ impl<K> State<K> {
 
     /// Whether the time matters for how a run ends. Most often it does not, and reading a clock is a good part of what
     /// an item costs.
-    pub(crate) fn finish_takes_time(&self, run: u32, outcome: Outcome) -> bool {
+    pub(crate) fn finish_takes_time(&self, run: u32, outcome: JobOutcome) -> bool {
         let is_plain = |run: &Run| run.again.is_none() && run.before.is_none() && run.during.is_none();
-        let ends_here = matches!(outcome, Outcome::Done | Outcome::Terminal);
+        let ends_here = matches!(outcome, JobOutcome::Done | JobOutcome::Terminal);
         !(ends_here && self.durations.is_none() && self.runs.get(run as usize).is_none_or(is_plain))
     }
 
     /// Ends a run. Its result replaces the timer from before it; see the timer rule of [`Queue`](crate::Queue).
-    pub(crate) fn finish(&mut self, run: u32, outcome: Outcome, priority: Option<Priority>) {
+    pub(crate) fn finish(&mut self, run: u32, outcome: JobOutcome, priority: Option<Priority>) {
         let Some(mut run) = self.runs.try_remove(run as usize) else {
             return;
         };
@@ -191,9 +191,9 @@ impl<K> State<K> {
         slot.run = NONE;
         slot.failures = if outcome.is_failure() { slot.failures.saturating_add(1) } else { 0 };
         let delay = match outcome {
-            Outcome::Done | Outcome::Terminal => None,
-            Outcome::RequeueAfter(delay) | Outcome::RetryAfter(delay) => Some(delay),
-            Outcome::Retry => Some(self.backoff.delay(slot.failures, &mut self.rng)),
+            JobOutcome::Done | JobOutcome::Terminal => None,
+            JobOutcome::RequeueAfter(delay) | JobOutcome::RetryAfter(delay) => Some(delay),
+            JobOutcome::Retry => Some(self.backoff.delay(slot.failures, &mut self.rng)),
         };
         self.retries += u64::from(delay.is_some());
         let result =
@@ -249,8 +249,8 @@ impl<K> State<K> {
         if self.shut_down { None } else { self.timers.next_at() }
     }
 
-    pub(crate) fn counts(&self) -> Counts {
-        Counts { queued: self.bands.len(), running: self.runs.len(), delayed: self.timers.len() }
+    pub(crate) fn counts(&self) -> QueueCounts {
+        QueueCounts { queued: self.bands.len(), running: self.runs.len(), delayed: self.timers.len() }
     }
 
     pub(crate) fn depths(&self) -> impl Iterator<Item = (Priority, usize)> {

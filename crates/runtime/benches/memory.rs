@@ -50,7 +50,7 @@ async fn main() {
     }
     let runs = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&runs);
-    let backoff = Backoff { max: Duration::from_secs(1), ..Backoff::default() };
+    let backoff = Backoff::new(Duration::from_millis(5), Duration::from_secs(1));
     let controller = Controller::of::<ConfigMap>().backoff(backoff).reconcile(
         move |_: Arc<ConfigMap>, _cx: Context<ConfigMap>| {
             let run = counted.fetch_add(1, Ordering::Relaxed);

@@ -11,6 +11,7 @@ use crate::request::WorkKey;
 ///
 /// There is none when a requeue, a retry or [`Trigger::fire`](crate::Trigger::fire) asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Cause {
     /// What was watched, by the name of its source: `configmaps`, `widgets.demo.dev`.
     pub source: Arc<str>,

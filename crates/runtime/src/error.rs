@@ -9,8 +9,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a reconcile failed, and what is to be done about it.
 ///
-/// Any error becomes one with `?`, and is tried again after the key's back-off. [`terminal`](Self::terminal) says that
-/// trying again would not help; [`retry_after`](Self::retry_after) says when it will.
+/// Any error becomes one with `?`: those of the standard library's trait, those of `anyhow`, and texts. It is tried again after
+/// the key's back-off. [`terminal`](Self::terminal) says that trying again would not help;
+/// [`retry_after`](Self::retry_after) says when it will.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -48,8 +49,7 @@ impl Error {
         Self { cause: text.into().into(), retry: Retry::BackOff }
     }
 
-    /// A failure that trying again would not mend: the object waits for its next change, and its attempts are
-    /// forgotten.
+    /// A permanent failure. The object is not reconciled again until it changes, and its attempts are forgotten.
     pub fn terminal(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { cause: cause.into(), retry: Retry::Never }
     }
@@ -59,6 +59,20 @@ impl Error {
     pub fn retry_after(mut self, after: Duration) -> Self {
         self.retry = Retry::After(after);
         self
+    }
+
+    /// Says what was being done when it happened. When to try again stays as it was.
+    ///
+    /// ```
+    /// # use watchkeeper_runtime::Error;
+    /// let error = Error::terminal("no such file").context("cannot read the template");
+    /// assert_eq!(error.to_string(), "cannot read the template: no such file");
+    /// assert!(error.is_terminal());
+    /// ```
+    #[must_use]
+    pub fn context(self, doing: impl Into<String>) -> Self {
+        let cause = InContext { doing: doing.into(), cause: self.cause };
+        Self { cause: Box::new(cause), retry: self.retry }
     }
 
     /// Whether the object is left alone until its next change.
@@ -76,9 +90,28 @@ impl Error {
     }
 }
 
-impl<E: StdError + Send + Sync + 'static> From<E> for Error {
+impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for Error {
     fn from(cause: E) -> Self {
-        Self { cause: Box::new(cause), retry: Retry::BackOff }
+        Self { cause: cause.into(), retry: Retry::BackOff }
+    }
+}
+
+/// A failure, and what was being done.
+#[derive(Debug)]
+struct InContext {
+    doing: String,
+    cause: Box<dyn StdError + Send + Sync>,
+}
+
+impl fmt::Display for InContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.doing)
+    }
+}
+
+impl StdError for InContext {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.cause)
     }
 }
 
@@ -110,6 +143,31 @@ mod tests {
         let inner = std::fmt::Error.to_string();
         assert_eq!(error.to_string(), format!("cannot write: {inner}"));
         assert_eq!(format!("{error:?}"), error.to_string());
+    }
+
+    /// As `anyhow::Error`: no error by the trait, but it can be made one.
+    struct Opaque;
+
+    impl From<Opaque> for Box<dyn StdError + Send + Sync> {
+        fn from(_: Opaque) -> Self {
+            "opaque".into()
+        }
+    }
+
+    #[test]
+    fn whatever_can_be_made_an_error_becomes_one_with_a_question_mark() {
+        let fails = |opaque: bool| -> Result<()> { if opaque { Err(Opaque)? } else { Err("a text")? } };
+        assert_eq!(fails(true).unwrap_err().to_string(), "opaque");
+        assert_eq!(fails(false).unwrap_err().to_string(), "a text");
+    }
+
+    #[test]
+    fn a_context_comes_first_and_changes_nothing_else() {
+        let soon = Duration::from_secs(1);
+        let error = Error::from(Outer(std::fmt::Error)).retry_after(soon).context("page web");
+        let inner = std::fmt::Error.to_string();
+        assert_eq!(error.to_string(), format!("page web: cannot write: {inner}"));
+        assert_eq!(error.retry(), Retry::After(soon));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 use watchkeeper_client::Client;
-use watchkeeper_core::{Cause as Why, Change, ChangeKind, Key};
+use watchkeeper_core::{Change, ChangeKind, Delivery, Key};
 use watchkeeper_informer::{Informer, InformerSet, Object, SourceStatus, Subscription};
 use watchkeeper_queue::{Add, Priority, Queue};
 use watchkeeper_supervision::Supervisor;
@@ -167,8 +167,11 @@ impl<R: WorkKey> Pump<R> {
         (self.each)(change, self.cluster.as_ref());
         let own_write = self.is_own_write(change);
         let base = self.rules.priority.unwrap_or(self.sink.priority);
-        let priority =
-            if change.cause == Why::Live { base } else { Priority(base.0.saturating_add(Priority::LOW.0)) };
+        let priority = if change.delivery == Delivery::Live {
+            base
+        } else {
+            Priority(base.0.saturating_add(Priority::LOW.0))
+        };
         for item in work {
             if own_write {
                 self.sink.hot_loops.note(&item, source, change);
@@ -177,7 +180,7 @@ impl<R: WorkKey> Pump<R> {
                 source: Arc::clone(source),
                 object: change.key.clone(),
                 change: change.kind(),
-                initial: change.cause == Why::Initial,
+                initial: change.delivery == Delivery::Initial,
                 own_write,
             };
             self.sink.causes.note(&item, cause);

@@ -1,6 +1,6 @@
 //! The runtime of controllers: what turns changes into reconciles, and reconciles into a program.
 //!
-//! - A [`Controller`] says what wakes it ([`Builder::owns`], [`Builder::watches`], any [`Watch`]) and what it does then, as a
+//! - A [`Controller`] says what wakes it ([`ControllerBuilder::owns`], [`ControllerBuilder::watches`], any [`Watch`]) and what it does then, as a
 //!   [`Reconciler`] or an async function.
 //! - A [`Manager`] runs controllers: it connects, fills caches, elects a leader, serves probes and metrics, and stops in
 //!   order.
@@ -41,6 +41,8 @@ mod feed;
 mod health;
 mod hot_loop;
 mod lead;
+#[cfg(feature = "log")]
+pub mod log;
 mod manager;
 mod metrics;
 mod predicate;
@@ -48,14 +50,16 @@ mod reconciler;
 mod reference;
 mod request;
 mod rest;
+#[cfg(all(feature = "server", unix))]
 mod server;
+mod signals;
 mod trigger;
 mod watch;
 
 pub use action::Action;
 pub use cause::Cause;
 pub use context::Context;
-pub use controller::{Builder, Controller, Every, Keyed, Primary, WatchId, Watches};
+pub use controller::{Controller, ControllerBuilder, DynamicWatches, Every, Keyed, Primary, WatchId};
 pub use error::{Error, Result};
 #[cfg(feature = "args")]
 pub use manager::Args;

@@ -26,8 +26,8 @@ pub(crate) struct Metrics {
     pub(crate) registry: Arc<Mutex<Registry>>,
     /// Watches over the tasks of the manager.
     pub(crate) supervisor: Supervisor,
-    pub(crate) queues: watchkeeper_queue::Metrics,
-    pub(crate) informers: watchkeeper_informer::Metrics,
+    pub(crate) queues: watchkeeper_queue::QueueMetrics,
+    pub(crate) informers: watchkeeper_informer::InformerMetrics,
     families: Families,
     pub(crate) leading: Family<Lease, Gauge>,
     pub(crate) slow_renewals: Family<Lease, Counter>,
@@ -107,9 +107,10 @@ impl Metrics {
         };
         let (leading, hot_loops, degraded) = (Family::default(), Family::default(), Family::default());
         let (slow_renewals, requests) = (Family::default(), Requests::default());
-        let queues = watchkeeper_queue::Metrics::register(&mut registry);
+        let queues = watchkeeper_queue::QueueMetrics::register(&mut registry);
         let supervisor = Supervisor::register(&mut registry);
-        let informers = watchkeeper_informer::Metrics::register(&mut registry).supervised_by(&supervisor);
+        let informers =
+            watchkeeper_informer::InformerMetrics::register(&mut registry).supervised_by(&supervisor);
         let named = registry.sub_registry_with_prefix("controller_runtime");
         named.register("reconcile", "Reconciles by how they ended", families.total.clone());
         named.register("reconcile_errors", "Reconciles that failed", families.errors.clone());

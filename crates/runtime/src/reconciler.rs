@@ -38,12 +38,18 @@ use crate::error::Result;
 ///
 /// let controller = Controller::of::<ConfigMap>().reconcile(Pages { root: "pages".into() });
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not reconcile objects of type `{K}`",
+    label = "is not a reconciler of `{K}`",
+    note = "expected `async fn(Arc<{K}>, Context<{K}>) -> Result<Action>`, or a type that implements `Reconciler<{K}>`",
+    note = "the future has to be `Send`: hold no `Rc`, `RefCell` guard or lock guard of the standard library across an `.await`"
+)]
 pub trait Reconciler<K>: Send + Sync + 'static {
     /// Makes it so.
     fn reconcile(&self, object: Arc<K>, cx: Context<K>) -> impl Future<Output = Result<Action>> + Send;
 
     /// Undoes what was done for an object whose deletion was asked for. Called if the controller has a
-    /// [finalizer](crate::Builder::finalizer), which is removed when this is [done](Action::done); a requeue keeps it.
+    /// [finalizer](crate::ControllerBuilder::finalizer), which is removed when this is [done](Action::done); a requeue keeps it.
     fn cleanup(&self, _object: Arc<K>, _cx: Context<K>) -> impl Future<Output = Result<Action>> + Send {
         async { Ok(Action::done()) }
     }

@@ -11,6 +11,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use tower_service::Service;
+use watchkeeper_sources::kubernetes::Connection;
 
 /// How many requests there were, by what became of them: `rest_client_requests_total`.
 pub(crate) type Requests = Family<Answered, Counter>;
@@ -24,10 +25,11 @@ pub(crate) struct Answered {
     method: String,
 }
 
-/// A client that counts what it sends.
-pub(crate) fn counted(client: Client, host: &str, requests: &Requests) -> Client {
+/// A connection that counts what is sent over it.
+pub(crate) fn counted(connection: &Connection, host: &str, requests: &Requests) -> Connection {
+    let client = connection.transport().clone();
     let namespace = client.default_namespace().to_owned();
-    Client::new(Counted { client, host: host.into(), requests: requests.clone() }, namespace)
+    Client::new(Counted { client, host: host.into(), requests: requests.clone() }, namespace).into()
 }
 
 struct Counted {

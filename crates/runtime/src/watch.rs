@@ -27,7 +27,7 @@ use crate::request::{Request, WorkKey};
 /// let secrets = Watch::of(|secret: &Secret| {
 ///     secret.metadata.name.as_deref().map(|name| Key::new(secret.metadata.namespace.as_deref(), name))
 /// })
-/// .only(Predicate::version_changed());
+/// .filter(Predicate::version_changed());
 /// # let _: Watch<Secret> = secrets;
 /// ```
 pub struct Watch<K: Readable, R = Request> {
@@ -133,8 +133,8 @@ impl<K: Readable, R: WorkKey> Watch<K, R> {
 
     /// Only changes that pass. Several predicates have to agree.
     #[must_use]
-    pub fn only(mut self, predicate: Predicate<K>) -> Self {
-        self.watch.rules = self.watch.rules.only(predicate.test);
+    pub fn filter(mut self, predicate: Predicate<K>) -> Self {
+        self.watch.rules = self.watch.rules.filter(predicate.test);
         self
     }
 
@@ -190,7 +190,7 @@ impl<R: WorkKey> Rules<R> {
         Self { only: None, priority: None, map: Arc::new(map) }
     }
 
-    pub(crate) fn only(mut self, test: Test) -> Self {
+    pub(crate) fn filter(mut self, test: Test) -> Self {
         self.only = Some(match self.only {
             Some(before) => Arc::new(move |change| before(change) && test(change)),
             None => test,

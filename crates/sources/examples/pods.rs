@@ -4,17 +4,16 @@
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
 
 use k8s_openapi::api::core::v1::Pod;
-use watchkeeper_informer::{Informer, Object, Policy};
-use watchkeeper_sources::kubernetes::{self, Kubernetes};
+use watchkeeper_informer::{Informer, Object};
+use watchkeeper_sources::kubernetes::{Connection, Kubernetes};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let client = kubernetes::client(kube_client::Config::infer().await?)?;
-    let mut source = Kubernetes::of::<Pod>(client);
+    let mut source = Kubernetes::of::<Pod>(Connection::infer().await?);
     if let Some(selector) = std::env::args().nth(1) {
         source = source.labels(&selector);
     }
-    let pods = Informer::<Pod>::builder().policy(Policy::Compressed).start(source);
+    let pods = Informer::<Pod>::builder().start(source);
     let by_node = pods.store().index("node", |pod: &Object<Pod>| {
         Ok(pod.get()?.spec.as_ref().and_then(|spec| spec.node_name.clone()))
     });

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_apiserver::authentication::Identity;
+use watchkeeper_sources::kubernetes::Connection;
 use watchkeeper_storage::Storage;
 
 use crate::entrance::Entrance;
@@ -70,12 +71,22 @@ impl TestEnv {
         Self { entrance, behind, wall_clock, place, loopback: Mutex::new(loopback) }
     }
 
-    /// A client that may do everything. Its default namespace is `default`.
+    /// A connection that may do everything, for managers and clients of this framework. Its default namespace is `default`.
+    pub fn connection(&self) -> Connection {
+        self.client().into()
+    }
+
+    /// A connection of this user in these groups.
+    pub fn connection_as(&self, user: &str, groups: &[&str]) -> Connection {
+        self.client_as(user, groups).into()
+    }
+
+    /// A client of the `kube` crate that may do everything. Its default namespace is `default`.
     pub fn client(&self) -> Client {
         transport::client(Arc::clone(&self.entrance), Identity::admin())
     }
 
-    /// A client of this user in these groups.
+    /// A client of the `kube` crate, of this user in these groups.
     pub fn client_as(&self, user: &str, groups: &[&str]) -> Client {
         transport::client(Arc::clone(&self.entrance), Identity::new(user, groups.iter().copied()))
     }

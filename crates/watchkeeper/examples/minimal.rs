@@ -55,6 +55,6 @@ pub(crate) fn operator(manager: Manager) -> Manager {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    tracing_subscriber::fmt().with_env_filter("info").init();
-    operator(Manager::from_args()?).run().await
+    watchkeeper::log::init();
+    operator(Manager::from_args()).run().await
 }

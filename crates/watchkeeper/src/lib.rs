@@ -12,14 +12,28 @@
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<()> {
-//!     Manager::from_args()?
+//!     watchkeeper::log::init();
+//!     Manager::from_args()
 //!         .controller(Controller::of::<ConfigMap>().owns::<ConfigMap>().reconcile(reconcile))
 //!         .run()
 //!         .await
 //! }
 //! ```
 //!
-//! The parts, for those who want one of them only:
+//! # Features
+//!
+//! | feature | on by default | what it adds |
+//! |---|---|---|
+//! | `derive` | yes | [`kind`](macro@kind) and [`schema`](macro@schema): custom resources from structs |
+//! | `args` | yes | [`Manager::from_args`](runtime::Manager::from_args): the options of a program |
+//! | `log` | yes | [`log::init`]: a log in one line |
+//! | `server` | yes | [`Manager::serve`](runtime::Manager::serve): probes and metrics; on Unix |
+//! | `latest` | yes | the newest version of the Kubernetes types; without it, choose one with a feature of `k8s-openapi` |
+//! | `compressed` | no | [`Policy::Compressed`](informer::Policy): caches held compressed; needs a C compiler |
+//!
+//! # The parts
+//!
+//! For those who want one of them only:
 //!
 //! | | |
 //! |---|---|
@@ -30,10 +44,12 @@
 //! | [`queue`] | which key to work on next |
 //! | [`informer`] | a local, indexed copy of what is watched |
 //! | [`sources`] | what can be watched |
-//! | [`vocabulary`] | keys, versions, changes, and the contract of a source |
+//! | [`source`] | the contract of a source, for those who write one |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub use watchkeeper_client as client;
-pub use watchkeeper_core as vocabulary;
+pub use watchkeeper_core as source;
 pub use watchkeeper_election as election;
 pub use watchkeeper_events as events;
 pub use watchkeeper_informer as informer;
@@ -42,8 +58,12 @@ pub use watchkeeper_runtime as runtime;
 pub use watchkeeper_sources as sources;
 
 pub use watchkeeper_client::{named, named_after};
+pub use watchkeeper_core::{Change, ChangeKind, Delivery, Key, Uid, Version};
 #[cfg(feature = "derive")]
 pub use watchkeeper_macros::{kind, schema};
+#[cfg(feature = "log")]
+pub use watchkeeper_runtime::log;
+pub use watchkeeper_sources::kubernetes::Connection;
 
 /// What the code that the macros write refers to. Not for use by hand: it may change with every version.
 #[cfg(feature = "derive")]
@@ -65,5 +85,5 @@ pub mod prelude {
         Action, Context, Controller, Error, Every, Manager, Predicate, Reconciler, Request, Result, Watch,
     };
 
-    pub use crate::{named, named_after};
+    pub use crate::{Connection, named, named_after};
 }

@@ -15,7 +15,7 @@ use watchkeeper_testkit::{TestEnv, consistently, eventually};
 #[tokio::test(start_paused = true)]
 async fn every_greeting_has_its_page_says_so_and_leaves_nothing_behind() {
     let env = TestEnv::start().await;
-    let manager = minimal::operator(Manager::new("minimal", env.client()));
+    let manager = minimal::operator(Manager::new("minimal", env.connection()));
     let running = manager.start().await.unwrap();
     running.ready().await;
     let client = running.client();
@@ -48,7 +48,7 @@ async fn every_greeting_has_its_page_says_so_and_leaves_nothing_behind() {
     client.delete_key::<Greeting>(&key).await.unwrap();
     eventually(|| async { status().await.is_none() && page().await.is_none() }).await;
     running.stop().await;
-    let events = watchkeeper::client::Client::new(env.client());
+    let events = Client::new(env.connection());
     let events = events.live().list::<Written>().await.unwrap();
     assert!(events.iter().any(|event| event.reason.as_deref() == Some("Goodbye")), "{} events", events.len());
 }

@@ -16,7 +16,7 @@ use crate::template::generated_pod_of;
 use crate::world::World;
 
 pub(crate) fn controller(world: &Arc<World>) -> Controller {
-    let pods = Watch::<Pod>::owned_by::<DaemonSet>().only(Predicate::when(pods::concerns_owner));
+    let pods = Watch::<Pod>::owned_by::<DaemonSet>().filter(Predicate::when(pods::concerns_owner));
     Controller::of::<DaemonSet>()
         .watch(pods)
         .reads::<ControllerRevision>()
@@ -68,7 +68,7 @@ async fn create(set: &DaemonSet, hash: &str, cx: &Context<DaemonSet>) -> Result<
     // A daemon goes where nothing else may, and it is known which node is meant.
     pod.spec.get_or_insert_default().node_name = Some(NODE.into());
     let made = cx.client().create(&pod).await?;
-    let note = format!("Created pod: {}", made.metadata.name.unwrap_or_default());
+    let note = format!("Created pod: {}", made.metadata.name.as_deref().unwrap_or_default());
     cx.event(Event::normal("SuccessfulCreate", "Create", note));
     Ok(())
 }

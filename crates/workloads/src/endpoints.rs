@@ -17,7 +17,7 @@ use crate::{labels, pods};
 
 /// One run for all Services of a namespace: a pod does not say which of them select it.
 pub(crate) fn controller() -> Controller {
-    let of_pod = Watch::of(|pod: &Pod| pod.metadata.namespace.clone()).only(Predicate::when(is_news));
+    let of_pod = Watch::of(|pod: &Pod| pod.metadata.namespace.clone()).filter(Predicate::when(is_news));
     Controller::keyed::<String>("endpoints")
         .watch(of_pod)
         .watch(Watch::of(|service: &Service| service.metadata.namespace.clone()))

@@ -38,7 +38,7 @@ async fn written(client: &Client, world: &World) -> Result<(), Error> {
         Some(node) => Node::clone(&node),
         None => match client.create(&empty()).await {
             Err(Error::AlreadyExists { .. }) => return Box::pin(written(client, world)).await,
-            created => created?,
+            created => created?.into_object(),
         },
     };
     let is_ready = |node: &Node| {

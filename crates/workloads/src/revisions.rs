@@ -48,8 +48,7 @@ impl Revisions {
                 again
             }
             None => {
-                let made =
-                    Arc::new(client.create(&described(owner, template, data, next, collisions)?).await?);
+                let made = client.create(&described(owner, template, data, next, collisions)?).await?.object;
                 all.push(Arc::clone(&made));
                 made
             }

@@ -1,7 +1,7 @@
 //! How it goes with a WebApp, from what is there.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus};
-use watchkeeper::client::Finding;
+use watchkeeper::client::ConditionUpdate;
 use watchkeeper::prelude::*;
 
 use crate::kind::WebApp;
@@ -37,7 +37,7 @@ impl Outlook {
     }
 
     /// The conditions.
-    pub(crate) fn conditions(&self, app: &WebApp) -> [Finding; 3] {
+    pub(crate) fn conditions(&self, app: &WebApp) -> [ConditionUpdate; 3] {
         let ready = format!("{} of {} replicas are ready", self.ready, app.spec.replicas);
         let available = condition("Available");
         let available = match self.available {

@@ -22,7 +22,7 @@ pub fn operator(manager: Manager) -> Manager {
         .cache(Cache::of::<Pod>().labels(format!("{MANAGED_BY}={MANAGER}")))
         .controller(
             Controller::of::<WebApp>()
-                .only(Predicate::generation_changed())
+                .filter(Predicate::generation_changed())
                 .owns::<Deployment>()
                 .owns::<Service>()
                 .watches(|pod: &Pod| {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use serde_json::Value;
-use watchkeeper_core::{Cause, Change, Key};
+use watchkeeper_core::{Change, Delivery, Key};
 use watchkeeper_informer::{Entry, Object};
 
 use super::lines;
@@ -108,7 +108,7 @@ impl<W: Write> Follower<W> {
     /// One entry of the journal of target number `at`.
     pub(super) fn take(&mut self, at: usize, entry: Entry<Value>) -> Result<(), Stop> {
         match entry {
-            Entry::Changed(change) if change.cause == Cause::Initial => self.initial(at, change),
+            Entry::Changed(change) if change.delivery == Delivery::Initial => self.initial(at, change),
             Entry::Changed(change) if !self.standings[at].synced => self.gone_before_the_end(at, change),
             Entry::Changed(change) => self.changed(at, &change),
             Entry::Complete(_) => self.complete(at),

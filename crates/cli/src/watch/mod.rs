@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use tokio::{runtime, time};
 use watchkeeper_core::Freshness;
 use watchkeeper_diff::Path;
-use watchkeeper_informer::{Backoff, Entry, Informer};
+use watchkeeper_informer::{Entry, Informer, SourceBackoff};
 
 use crate::cluster::{Cluster, ClusterArguments, reasons};
 use crate::duration;
@@ -125,12 +125,8 @@ enum Colour {
 }
 
 /// A person waits: ask again sooner, and more often, than a controller should.
-const BACKOFF: Backoff = Backoff {
-    base: Duration::from_millis(200),
-    cap: Duration::from_secs(2),
-    refused_cap: Duration::from_secs(4),
-    reset_after: Duration::from_secs(5),
-};
+const BACKOFF: SourceBackoff = SourceBackoff::new(Duration::from_millis(200), Duration::from_secs(2))
+    .with_reset_after(Duration::from_secs(5));
 
 /// So many entries may wait to be shown before the server has to wait.
 const WAITING: usize = 1024;

@@ -120,7 +120,7 @@ async fn an_index_sees_what_was_written() {
         .index("value", |map: &ConfigMap| map.data.as_ref().and_then(|data| data.get("k").cloned()))
         .unwrap();
     let held = world.hold_watches();
-    let created = world.client.create(&config_map("a", "one")).await.unwrap();
+    let created = world.client.create(&config_map("a", "one")).await.unwrap().into_object();
     assert_eq!(by_value.get(&"one".to_owned()).await.unwrap().len(), 1);
     let mut changed = created;
     changed.data.as_mut().unwrap().insert("k".into(), "two".into());

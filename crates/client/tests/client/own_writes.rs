@@ -20,7 +20,7 @@ fn store_shows(world: &World, name: &str) -> bool {
 async fn a_created_object_is_there_before_the_cache_shows_it() {
     let world = World::start().await;
     let held = world.hold_watches();
-    let created = world.client.create(&config_map("a", "1")).await.unwrap();
+    let created = world.client.create(&config_map("a", "1")).await.unwrap().into_object();
     assert!(!store_shows(&world, "a"), "the cache is late, as it should be");
     let seen = world.map("a").await.unwrap();
     assert_eq!(seen.metadata.uid, created.metadata.uid);
@@ -36,7 +36,7 @@ async fn a_created_object_is_there_before_the_cache_shows_it() {
 #[tokio::test(start_paused = true)]
 async fn an_update_is_seen_by_get_and_list() {
     let world = World::start().await;
-    let created = world.client.create(&config_map("a", "1")).await.unwrap();
+    let created = world.client.create(&config_map("a", "1")).await.unwrap().into_object();
     world.client.barrier::<ConfigMap>().await.unwrap();
     let _held = world.hold_watches();
     let mut changed = created;
@@ -45,8 +45,12 @@ async fn an_update_is_seen_by_get_and_list() {
     assert_eq!(data(&world.map("a").await.unwrap()), "2");
     let list = world.client.list::<ConfigMap>().matching(|map| map.metadata.name.as_deref() == Some("a"));
     assert_eq!(data(&list.await.unwrap()[0]), "2");
-    let patched: ConfigMap =
-        world.client.patch(&key("a"), Patch::Merge(json!({"data": {"k": "3"}}))).await.unwrap();
+    let patched = world
+        .client
+        .patch::<ConfigMap>(&key("a"), Patch::Merge(json!({"data": {"k": "3"}})))
+        .await
+        .unwrap()
+        .into_object();
     assert_eq!(data(&patched), "3");
     assert_eq!(data(&world.map("a").await.unwrap()), "3");
     assert_eq!(world.live_reads("configmaps"), 0);
@@ -55,14 +59,14 @@ async fn an_update_is_seen_by_get_and_list() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_object_is_gone_before_the_cache_knows() {
     let world = World::start().await;
-    let created = world.client.create(&config_map("a", "1")).await.unwrap();
+    let created = world.client.create(&config_map("a", "1")).await.unwrap().into_object();
     world.client.barrier::<ConfigMap>().await.unwrap();
     let held = world.hold_watches();
     assert!(world.client.delete(&created).await.unwrap(), "gone at once");
     assert!(store_shows(&world, "a"));
     assert!(world.map("a").await.is_none());
     assert!(world.maps().await.is_empty());
-    let again = world.client.create(&config_map("a", "2")).await.unwrap();
+    let again = world.client.create(&config_map("a", "2")).await.unwrap().into_object();
     assert_ne!(again.metadata.uid, created.metadata.uid);
     assert_eq!(data(&world.map("a").await.unwrap()), "2");
     held.lift();
@@ -74,7 +78,7 @@ async fn a_deleted_object_is_gone_before_the_cache_knows() {
 async fn an_object_created_and_deleted_unseen_does_not_come_back() {
     let world = World::start().await;
     let held = world.hold_watches();
-    let created = world.client.create(&config_map("a", "1")).await.unwrap();
+    let created = world.client.create(&config_map("a", "1")).await.unwrap().into_object();
     world.client.delete(&created).await.unwrap();
     assert!(world.map("a").await.is_none());
     world.client.create(&config_map("end", "1")).await.unwrap();
@@ -108,7 +112,7 @@ async fn a_delete_that_waits_for_a_finalizer_shows_the_object_as_it_waits() {
     let world = World::start().await;
     let mut map = config_map("a", "1");
     map.metadata.finalizers = Some(vec!["demo.dev/hold".into()]);
-    let created = world.client.create(&map).await.unwrap();
+    let created = world.client.create(&map).await.unwrap().into_object();
     world.client.barrier::<ConfigMap>().await.unwrap();
     let held = world.hold_watches();
     assert!(!world.client.delete(&created).await.unwrap(), "it stays for now");
@@ -211,7 +215,7 @@ async fn what_others_write_is_never_hidden() {
     other.patch::<ConfigMap>(&key("changed"), theirs).await.unwrap();
     other.delete_key::<ConfigMap>(&key("deleted")).await.unwrap();
     other.delete_key::<ConfigMap>(&key("replaced")).await.unwrap();
-    let new = other.create(&config_map("replaced", "new")).await.unwrap();
+    let new = other.create(&config_map("replaced", "new")).await.unwrap().into_object();
     assert_eq!(
         data(&world.map("changed").await.unwrap()),
         "mine",
@@ -275,12 +279,12 @@ async fn a_flood_of_writes_is_remembered_within_bounds_and_never_forgotten() {
 #[tokio::test]
 async fn own_states_are_known_again() {
     let world = World::start().await;
-    let mine = world.client.create(&config_map("a", "1")).await.unwrap();
+    let mine = world.client.create(&config_map("a", "1")).await.unwrap().into_object();
     let version = |map: &ConfigMap| Version::from(map.metadata.resource_version.as_deref().unwrap());
     assert!(world.client.wrote::<ConfigMap>(&key("a"), &version(&mine)));
     assert!(!world.client.wrote::<ConfigMap>(&key("b"), &version(&mine)));
     let patch = Patch::Merge(json!({"data": {"k": "2"}}));
-    let theirs: ConfigMap = world.somebody_else().patch(&key("a"), patch).await.unwrap();
+    let theirs = world.somebody_else().patch::<ConfigMap>(&key("a"), patch).await.unwrap().into_object();
     assert!(!world.client.wrote::<ConfigMap>(&key("a"), &version(&theirs)));
     assert!(!world.client.wrote::<Widget>(&key("a"), &version(&mine)));
 }

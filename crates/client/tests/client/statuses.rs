@@ -20,7 +20,7 @@ async fn a_condition_is_written_once_and_its_time_moves_with_its_status() {
     let client = Client::builder(world.env.client()).clock(time).build();
     client.declare(Cache::of::<Widget>()).unwrap();
     client.synced().await.unwrap();
-    let widget = client.create(&crate::world::widget("g", "hello")).await.unwrap();
+    let widget = client.create(&crate::world::widget("g", "hello")).await.unwrap().into_object();
 
     let first = client.status(&widget).condition(ready("Written")).observed_generation().await.unwrap();
     assert_eq!(first.outcome, Outcome::Changed);
@@ -91,7 +91,7 @@ async fn the_generation_is_that_of_the_object_that_was_looked_at() {
 #[tokio::test]
 async fn a_type_that_cannot_hold_a_condition_is_told_and_an_object_that_is_gone_is_not_found() {
     let world = World::start().await;
-    let map = world.client.create(&crate::world::config_map("a", "1")).await.unwrap();
+    let map = world.client.create(&crate::world::config_map("a", "1")).await.unwrap().into_object();
     let writes = world.writes();
     let error = world.client.status::<ConfigMap>(&map).condition(ready("X")).await.unwrap_err();
     assert!(matches!(error, Error::Incomplete { .. }), "{error}");

@@ -59,7 +59,7 @@ impl World {
 
     /// A widget that exists.
     pub(crate) async fn widget(&self, name: &str) -> Widget {
-        self.client.create(&widget(name, "hello")).await.unwrap()
+        self.client.create(&widget(name, "hello")).await.unwrap().into_object()
     }
 
     pub(crate) async fn map(&self, name: &str) -> Option<Arc<ConfigMap>> {

@@ -11,10 +11,28 @@ use watchkeeper_testkit::{Outcome, eventually};
 use crate::world::{World, config_map, data, widget};
 
 #[tokio::test]
+async fn every_write_says_whether_it_changed_anything() {
+    use watchkeeper_client::Outcome;
+    let world = World::start().await;
+    let client = &world.client;
+    let created = client.create(&config_map("a", "1")).await.unwrap();
+    assert_eq!(created.outcome, Outcome::Created);
+    let mut map = created.into_object();
+    assert_eq!(client.update(&map).await.unwrap().outcome, Outcome::Unchanged);
+    map.data.get_or_insert_default().insert("k".into(), "2".into());
+    assert_eq!(client.update(&map).await.unwrap().outcome, Outcome::Changed);
+    assert_eq!(client.update(&map).unconditional().await.unwrap().outcome, Outcome::Unchanged);
+    let patch = |value: &str| Patch::Merge(json!({"data": {"k": value}}));
+    assert_eq!(client.patch::<ConfigMap>(&key("a"), patch("2")).await.unwrap().outcome, Outcome::Unchanged);
+    let patched = client.patch::<ConfigMap>(&key("a"), patch("3")).await.unwrap();
+    assert_eq!((patched.outcome, data(&patched)), (Outcome::Changed, "3"));
+}
+
+#[tokio::test]
 async fn failures_are_named_by_what_can_be_done_about_them() {
     let world = World::bare().await;
     let client = &world.client;
-    let first = client.create(&config_map("a", "1")).await.unwrap();
+    let first = client.create(&config_map("a", "1")).await.unwrap().into_object();
     let error = client.create(&config_map("a", "1")).await.unwrap_err();
     assert_eq!(error.to_string(), "ConfigMap default/a exists already");
     client.patch::<ConfigMap>(&key("a"), Patch::Merge(json!({"data": {"k": "2"}}))).await.unwrap();
@@ -65,7 +83,7 @@ async fn an_unconditional_update_replaces_whatever_is_there() {
     world.widget("g").await;
     let patch = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
     world.client.patch::<Widget>(&key("g"), patch).await.unwrap();
-    let replaced = world.client.update(&widget("g", "bye")).unconditional().await.unwrap();
+    let replaced = world.client.update(&widget("g", "bye")).unconditional().await.unwrap().into_object();
     assert_eq!((replaced.spec.text.as_str(), replaced.metadata.labels), ("bye", None));
     let none = world.client.update(&widget("none", "bye")).unconditional().await.unwrap_err();
     assert!(matches!(none, Error::NotFound { .. }), "{none}");
@@ -74,7 +92,7 @@ async fn an_unconditional_update_replaces_whatever_is_there() {
 #[tokio::test]
 async fn a_delete_hits_the_incarnation_that_was_meant() {
     let world = World::bare().await;
-    let old = world.client.create(&config_map("a", "1")).await.unwrap();
+    let old = world.client.create(&config_map("a", "1")).await.unwrap().into_object();
     world.client.delete_key::<ConfigMap>(&key("a")).await.unwrap();
     world.client.create(&config_map("a", "2")).await.unwrap();
     assert!(matches!(world.client.delete(&old).await, Err(Error::Conflict { .. })));

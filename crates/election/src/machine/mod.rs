@@ -13,7 +13,7 @@ mod tests;
 use std::time::Duration;
 
 use crate::lease::{Claim, Lease};
-use crate::{LeaseName, Loss, Metrics, Options, options};
+use crate::{ElectionMetrics, ElectionOptions, LeaseName, Loss, options};
 
 /// A time of the local clock.
 pub(crate) type Moment = Duration;
@@ -114,11 +114,11 @@ pub(crate) struct Machine {
     failure: Option<String>,
     told: Option<Option<String>>,
     notes: Vec<Note>,
-    metrics: Metrics,
+    metrics: ElectionMetrics,
 }
 
 impl Machine {
-    pub(crate) fn new(name: LeaseName, options: &Options) -> Self {
+    pub(crate) fn new(name: LeaseName, options: &ElectionOptions) -> Self {
         Self {
             name,
             identity: options.identity.clone(),
@@ -138,15 +138,15 @@ impl Machine {
             failure: None,
             told: None,
             notes: Vec::new(),
-            metrics: Metrics::default(),
+            metrics: ElectionMetrics::default(),
         }
     }
 
     /// Begins again after a panic: knows nothing but how many terms there were. A lease that it held is respected like that of
     /// somebody else, until it has run out.
-    pub(crate) fn begin_again(&mut self, options: &Options, was_leading: bool) {
+    pub(crate) fn begin_again(&mut self, options: &ElectionOptions, was_leading: bool) {
         *self = Self {
-            metrics: Metrics { leading: false, ..self.metrics },
+            metrics: ElectionMetrics { leading: false, ..self.metrics },
             ..Self::new(self.name.clone(), options)
         };
         if was_leading {
@@ -192,7 +192,7 @@ impl Machine {
         std::mem::take(&mut self.notes)
     }
 
-    pub(crate) fn metrics(&self) -> Metrics {
+    pub(crate) fn metrics(&self) -> ElectionMetrics {
         self.metrics
     }
 

@@ -6,8 +6,8 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn options(identity: &str, seed: u64) -> Options {
-    Options { identity: identity.into(), seed, ..Options::default() }
+fn options(identity: &str, seed: u64) -> ElectionOptions {
+    ElectionOptions { identity: identity.into(), seed, ..ElectionOptions::default() }
 }
 
 fn machine(identity: &str) -> Machine {

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::{Api, Error};
 use kube_core::params::{ListParams, PostParams};
 use serde_json::json;
-use watchkeeper_election::{Event, Loss};
+use watchkeeper_election::{ElectionEvent, Loss};
 use watchkeeper_testkit::{TestEnv, consistently};
 
 use crate::place::{SECOND, edit, leading, leases, losing, spec, stand, stand_with, two};
@@ -104,7 +104,8 @@ async fn a_candidate_that_does_not_lead_leaves_the_lease_alone() {
 async fn no_write_passes_the_fence_of_a_lost_lease() {
     let env = TestEnv::start().await;
     let (mut a, leadership, _b) = two(&env).await;
-    let maps: Api<ConfigMap> = Api::default_namespaced(leadership.fence(env.client_as("a-work", &[])));
+    let maps: Api<ConfigMap> =
+        Api::default_namespaced(leadership.fence(env.client_as("a-work", &[])).transport().clone());
     let map = |name: &str| serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
     maps.create(&PostParams::default(), &map("one")).await.unwrap();
     edit(&env, json!({"spec": {"holderIdentity": "somebody"}})).await;
@@ -123,12 +124,12 @@ async fn no_write_passes_the_fence_of_a_lost_lease() {
 async fn events_come_in_order_and_end() {
     let env = TestEnv::start().await;
     let mut a = stand(&env, "a");
-    assert!(matches!(a.next().await, Some(Event::Standby { leader: None })));
-    assert!(matches!(a.next().await, Some(Event::Leading(leadership)) if leadership.is_held()));
+    assert!(matches!(a.next().await, Some(ElectionEvent::Standby { leader: None })));
+    assert!(matches!(a.next().await, Some(ElectionEvent::Leading(leadership)) if leadership.is_held()));
     edit(&env, json!({"spec": {"holderIdentity": "x"}})).await;
     let taken = Loss::Taken { by: Some("x".into()) };
-    assert!(matches!(a.next().await, Some(Event::Lost(loss)) if loss == taken));
-    assert!(matches!(a.next().await, Some(Event::Standby { leader: Some(leader) }) if leader == "x"));
+    assert!(matches!(a.next().await, Some(ElectionEvent::Lost(loss)) if loss == taken));
+    assert!(matches!(a.next().await, Some(ElectionEvent::Standby { leader: Some(leader) }) if leader == "x"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use kube_client::Api;
 use kube_core::params::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
-use watchkeeper_election::{Election, Event, Leadership, LeaseName, Loss, Options};
+use watchkeeper_election::{Election, ElectionEvent, ElectionOptions, Leadership, LeaseName, Loss};
 use watchkeeper_testkit::TestEnv;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -16,9 +16,9 @@ pub(crate) const LEASE: &str = "operator";
 /// Longer than anything here takes, in virtual time.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-pub(crate) fn options(identity: &str) -> Options {
+pub(crate) fn options(identity: &str) -> ElectionOptions {
     let seed = identity.bytes().fold(7, |seed, byte| seed * 31 + u64::from(byte));
-    let mut options = Options::default();
+    let mut options = ElectionOptions::default();
     (options.identity, options.seed) = (identity.into(), seed);
     options
 }
@@ -28,7 +28,7 @@ pub(crate) fn stand(env: &TestEnv, identity: &str) -> Election {
     stand_with(env, options(identity))
 }
 
-pub(crate) fn stand_with(env: &TestEnv, options: Options) -> Election {
+pub(crate) fn stand_with(env: &TestEnv, options: ElectionOptions) -> Election {
     let client = env.client_as(&options.identity, &[]);
     Election::start(client, LeaseName::new("default", LEASE), options).unwrap()
 }
@@ -37,7 +37,7 @@ pub(crate) fn stand_with(env: &TestEnv, options: Options) -> Election {
 pub(crate) async fn leading(election: &mut Election) -> (Leadership, Duration) {
     let begin = Instant::now();
     loop {
-        if let Event::Leading(leadership) = event(election).await {
+        if let ElectionEvent::Leading(leadership) = event(election).await {
             return (leadership, begin.elapsed());
         }
     }
@@ -47,7 +47,7 @@ pub(crate) async fn leading(election: &mut Election) -> (Leadership, Duration) {
 pub(crate) async fn losing(election: &mut Election) -> (Loss, Duration) {
     let begin = Instant::now();
     loop {
-        if let Event::Lost(loss) = event(election).await {
+        if let ElectionEvent::Lost(loss) = event(election).await {
             return (loss, begin.elapsed());
         }
     }
@@ -56,13 +56,14 @@ pub(crate) async fn losing(election: &mut Election) -> (Loss, Duration) {
 /// Waits until a candidate knows that this one leads.
 pub(crate) async fn following(election: &mut Election, leader: &str) {
     loop {
-        if matches!(event(election).await, Event::Standby { leader: Some(found) } if found == leader) {
+        if matches!(event(election).await, ElectionEvent::Standby { leader: Some(found) } if found == leader)
+        {
             return;
         }
     }
 }
 
-async fn event(election: &mut Election) -> Event {
+async fn event(election: &mut Election) -> ElectionEvent {
     timeout(TIMEOUT, election.next()).await.expect("nothing happens").expect("the election has ended")
 }
 

@@ -43,10 +43,10 @@ pub fn value(object: &Object<Thing>) -> u64 {
 /// A change in one line: `+a=1`, `~a=1>2`, `-a=2`; `*` in front of what is initial, `=` for a resync.
 pub fn line(change: &Change<Object<Thing>>) -> String {
     let name = change.key.name();
-    let mark = match change.cause {
-        watchkeeper_core::Cause::Initial => "*",
-        watchkeeper_core::Cause::Live => "",
-        watchkeeper_core::Cause::Resync => "=",
+    let mark = match change.delivery {
+        watchkeeper_core::Delivery::Initial => "*",
+        watchkeeper_core::Delivery::Live => "",
+        watchkeeper_core::Delivery::Resync => "=",
     };
     let line = match (&change.old, &change.new) {
         (None, Some(new)) => format!("+{name}={}", value(new)),

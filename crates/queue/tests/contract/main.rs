@@ -16,12 +16,12 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use clock::ManualClock;
-use watchkeeper_queue::{Backoff, Clock, Outcome, Queue, Sleep};
+use watchkeeper_queue::{Backoff, Clock, JobOutcome, Queue, Sleep};
 
 /// A queue whose time stands still, and the clock to move it. Waits have no jitter.
 fn queue_and_clock() -> (Queue<u32>, ManualClock) {
     let clock = ManualClock::new();
-    let backoff = Backoff { jitter: 0.0, ..Backoff::default() };
+    let backoff = Backoff::default().with_jitter(0.0);
     (Queue::builder().clock(clock.clone()).backoff(backoff).build(), clock)
 }
 
@@ -34,7 +34,7 @@ fn run_all(queue: &Queue<u32>) -> Vec<u32> {
     std::iter::from_fn(|| queue.try_get())
         .map(|job| {
             let key = *job.key();
-            job.finish(Outcome::Done);
+            job.finish(JobOutcome::Done);
             key
         })
         .collect()

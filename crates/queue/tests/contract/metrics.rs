@@ -1,6 +1,6 @@
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use watchkeeper_queue::{Metrics, Outcome, Priority, Queue};
+use watchkeeper_queue::{JobOutcome, Priority, Queue, QueueMetrics};
 
 use super::{ManualClock, ms};
 
@@ -10,9 +10,9 @@ fn text(registry: &Registry) -> String {
     text
 }
 
-fn registry_and_metrics() -> (Registry, Metrics) {
+fn registry_and_metrics() -> (Registry, QueueMetrics) {
     let mut registry = Registry::default();
-    let metrics = Metrics::register(&mut registry);
+    let metrics = QueueMetrics::register(&mut registry);
     (registry, metrics)
 }
 
@@ -29,7 +29,7 @@ fn metrics_have_the_names_labels_and_buckets_of_controller_runtime() {
     clock.advance(ms(250));
     let job = queue.try_get().unwrap();
     clock.advance(ms(1500));
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
     let job = queue.try_get().unwrap();
     clock.advance(ms(2000));
     let other = queue.try_get().unwrap();
@@ -77,7 +77,7 @@ fn a_scrape_is_right_at_its_time_without_anyone_touching_the_queue() {
         assert!(text.contains(&unfinished), "{text}");
         assert!(text.contains(r#"workqueue_depth{name="q",controller="q",priority="0"} 1"#), "{text}");
     }
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_priority_that_has_run_empty_shows_as_zero() {
     let queue = Queue::builder().metrics(&metrics, "q").build();
     queue.add_with(1, Priority::LOW);
     assert!(text(&registry).contains(r#"priority="-100"} 1"#));
-    queue.try_get().unwrap().finish(Outcome::Done);
+    queue.try_get().unwrap().finish(JobOutcome::Done);
     assert!(text(&registry).contains(r#"priority="-100"} 0"#));
 }
 

@@ -1,4 +1,4 @@
-use watchkeeper_queue::{Outcome, Priority, Queue};
+use watchkeeper_queue::{JobOutcome, Priority, Queue};
 
 use super::{ManualClock, ms, queue_and_clock, run_all};
 
@@ -30,7 +30,7 @@ fn a_low_item_waits_ten_seconds_behind_a_stream_of_normal_ones_and_no_longer() {
         queue.add(2 * step + 2);
         let job = queue.try_get().unwrap();
         let (key, waited) = (*job.key(), job.queued_for());
-        job.finish(Outcome::Done);
+        job.finish(JobOutcome::Done);
         if key == 0 {
             // It goes ahead of all that came 10 s after it, so what came in these 10 s is before it.
             let came_before = 2 * 1000;
@@ -85,7 +85,7 @@ fn a_promotion_never_moves_an_item_back() {
     queue.add(1);
     let job = queue.try_get().unwrap();
     assert_eq!((*job.key(), job.priority()), (1, Priority::NORMAL));
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
 }
 
 #[test]
@@ -97,33 +97,33 @@ fn a_promoted_item_remembers_how_long_it_has_been_ready() {
     clock.advance(ms(50));
     let job = queue.try_get().unwrap();
     assert_eq!(job.queued_for(), ms(150));
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
 }
 
 #[test]
 fn a_retry_keeps_the_priority_of_the_run_unless_told_otherwise() {
     let (queue, clock) = queue_and_clock();
     queue.add_with(1, Priority::LOW);
-    queue.try_get().unwrap().finish(Outcome::Retry);
+    queue.try_get().unwrap().finish(JobOutcome::Retry);
     clock.advance(ms(5));
     let job = queue.try_get().unwrap();
     assert_eq!(job.priority(), Priority::LOW);
-    job.finish_with(Outcome::RequeueAfter(ms(5)), Priority(3));
+    job.finish_with(JobOutcome::RequeueAfter(ms(5)), Priority(3));
     clock.advance(ms(5));
     let job = queue.try_get().unwrap();
     assert_eq!(job.priority(), Priority(3));
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
 }
 
 #[test]
 fn a_change_promotes_a_low_item_that_waits_for_its_retry() {
     let (queue, _clock) = queue_and_clock();
     queue.add_with(1, Priority::LOW);
-    queue.try_get().unwrap().finish(Outcome::Retry);
+    queue.try_get().unwrap().finish(JobOutcome::Retry);
     queue.add(1);
     let job = queue.try_get().unwrap();
     assert_eq!((job.priority(), job.attempt()), (Priority::NORMAL, 1));
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_tenant_gains_nothing_by_adding_one_item_at_a_time() {
     for key in [10, 20, 30, 31] {
         queue.add(key);
     }
-    queue.try_get().unwrap().finish(Outcome::Done);
+    queue.try_get().unwrap().finish(JobOutcome::Done);
     queue.add(11);
     assert_eq!(run_all(&queue), [20, 30, 11, 31]);
 }
@@ -168,7 +168,7 @@ fn an_aged_band_is_served_even_if_a_new_item_has_its_turn() {
     }
     clock.advance(ms(9_900));
     queue.add_with(20, Priority::LOW);
-    queue.try_get().unwrap().finish(Outcome::Done);
+    queue.try_get().unwrap().finish(JobOutcome::Done);
     clock.advance(ms(101));
     queue.add(30);
     assert_eq!(run_all(&queue), [20, 11, 12, 30]);

@@ -1,6 +1,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use watchkeeper_queue::{Backoff, Outcome, Queue};
+use watchkeeper_queue::{Backoff, JobOutcome, Queue};
 
 use super::{ManualClock, ms, queue_and_clock, run_all};
 
@@ -18,7 +18,7 @@ fn adds_of_a_running_key_lead_to_exactly_one_more_run_after_it() {
     let job = queue.try_get().unwrap();
     (0..5).for_each(|_| queue.add(1));
     assert!(queue.try_get().is_none());
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
     assert_eq!(run_all(&queue), [1]);
 }
 
@@ -31,7 +31,7 @@ fn a_dropped_job_counts_as_a_retry() {
     clock.advance(ms(5));
     let job = queue.try_get().unwrap();
     assert_eq!(job.attempt(), 1);
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn retries_wait_twice_as_long_each_time_and_count_attempts() {
     for attempt in 0..10 {
         let job = queue.try_get().unwrap();
         assert_eq!(job.attempt(), attempt);
-        job.finish(Outcome::Retry);
+        job.finish(JobOutcome::Retry);
         clock.advance(ms(5 << attempt) - ms(1));
         assert!(queue.try_get().is_none());
         clock.advance(ms(1));
@@ -64,16 +64,16 @@ fn retries_wait_twice_as_long_each_time_and_count_attempts() {
 
 #[test]
 fn attempts_are_forgotten_by_every_outcome_but_retry() {
-    for outcome in [Outcome::Done, Outcome::Terminal, Outcome::RequeueAfter(ms(1))] {
+    for outcome in [JobOutcome::Done, JobOutcome::Terminal, JobOutcome::RequeueAfter(ms(1))] {
         let (queue, clock) = queue_and_clock();
         queue.add(1);
-        queue.try_get().unwrap().finish(Outcome::Retry);
+        queue.try_get().unwrap().finish(JobOutcome::Retry);
         clock.advance(ms(5));
         queue.try_get().unwrap().finish(outcome);
         queue.add(1);
         let job = queue.try_get().unwrap();
         assert_eq!(job.attempt(), 0, "{outcome:?}");
-        job.finish(Outcome::Done);
+        job.finish(JobOutcome::Done);
     }
 }
 
@@ -81,19 +81,19 @@ fn attempts_are_forgotten_by_every_outcome_but_retry() {
 fn forget_clears_attempts_and_timer_but_not_what_is_queued() {
     let (queue, clock) = queue_and_clock();
     queue.add(1);
-    queue.try_get().unwrap().finish(Outcome::Retry);
+    queue.try_get().unwrap().finish(JobOutcome::Retry);
     queue.forget(&1);
     assert_eq!(queue.counts().delayed, 0);
     clock.advance(ms(10));
     assert_eq!(run_all(&queue), []);
 
     queue.add(1);
-    queue.try_get().unwrap().finish(Outcome::Retry);
+    queue.try_get().unwrap().finish(JobOutcome::Retry);
     queue.add(1);
     queue.forget(&1);
     let job = queue.try_get().unwrap();
     assert_eq!(job.attempt(), 0);
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
     queue.forget(&42);
 }
 
@@ -101,7 +101,7 @@ fn forget_clears_attempts_and_timer_but_not_what_is_queued() {
 fn an_add_does_not_wait_for_the_back_off() {
     let (queue, _clock) = queue_and_clock();
     queue.add(1);
-    queue.try_get().unwrap().finish(Outcome::Retry);
+    queue.try_get().unwrap().finish(JobOutcome::Retry);
     queue.add(1);
     assert_eq!(run_all(&queue), [1]);
 }
@@ -110,10 +110,10 @@ fn an_add_does_not_wait_for_the_back_off() {
 fn a_seed_repeats_the_jitter() {
     let first_ready = |seed| {
         let clock = ManualClock::new();
-        let backoff = Backoff { base: ms(1000), ..Backoff::default() };
+        let backoff = Backoff::new(ms(1000), ms(1_000_000));
         let queue = Queue::builder().clock(clock.clone()).backoff(backoff).seed(seed).build();
         queue.add(1);
-        queue.try_get().unwrap().finish(Outcome::Retry);
+        queue.try_get().unwrap().finish(JobOutcome::Retry);
         (0..=1000).find(|_| {
             clock.advance(ms(1));
             !queue.is_empty()

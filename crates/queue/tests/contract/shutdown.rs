@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use watchkeeper_queue::{Left, Outcome, Queue};
+use watchkeeper_queue::{JobOutcome, Left, Queue};
 
 use super::{Wakes, ms, no_context, queue_and_clock};
 
@@ -50,7 +50,7 @@ fn a_drain_waits_for_what_runs_and_says_what_it_left() {
     let wakes = Arc::new(Wakes::default());
     let waker = wakes.waker();
     let mut drain = pin!(queue.drain());
-    let mut outcomes = [Outcome::Done, Outcome::Done, Outcome::Retry].into_iter();
+    let mut outcomes = [JobOutcome::Done, JobOutcome::Done, JobOutcome::Retry].into_iter();
     for (job, outcome) in jobs.into_iter().zip(&mut outcomes) {
         assert!(drain.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         assert_eq!(wakes.count(), 0);
@@ -87,7 +87,7 @@ fn a_drain_ends_with_its_grace_and_says_what_still_runs() {
     assert_eq!(wakes.count(), 1);
     let Poll::Ready(left) = drain.poll(&mut no_context()) else { panic!("the grace is over") };
     assert_eq!(left, Left { queued: vec![], delayed: vec![], running: vec![1] });
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_drain_that_was_dropped_is_not_woken() {
     let mut drain = Box::pin(queue.drain());
     assert!(drain.as_mut().poll(&mut Context::from_waker(&wakes.waker())).is_pending());
     drop(drain);
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
     assert_eq!(wakes.count(), 0);
 }
 
@@ -110,7 +110,7 @@ async fn drains_end_together_with_the_last_job_under_tokio() {
     let job = queue.get().await.unwrap();
     let worker = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(30)).await;
-        job.finish(Outcome::Done);
+        job.finish(JobOutcome::Done);
     });
     let start = tokio::time::Instant::now();
     let cut_short = queue.drain_within(Duration::from_secs(5)).await;

@@ -1,4 +1,4 @@
-use watchkeeper_queue::{Add, Outcome, Priority};
+use watchkeeper_queue::{Add, JobOutcome, Priority};
 
 use super::{ms, queue_and_clock, run_all};
 
@@ -46,12 +46,12 @@ fn a_second_delayed_add_keeps_the_higher_priority() {
     clock.advance(ms(10));
     let job = queue.try_get().unwrap();
     assert_eq!(job.priority(), Priority::NORMAL);
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
 }
 
 #[test]
 fn a_run_that_is_done_cancels_the_timer_from_before_it() {
-    for outcome in [Outcome::Done, Outcome::Terminal] {
+    for outcome in [JobOutcome::Done, JobOutcome::Terminal] {
         let (queue, clock) = queue_and_clock();
         queue.add_after(1, ms(10));
         queue.add(1);
@@ -67,7 +67,7 @@ fn a_requeue_replaces_the_timer_from_before_the_run_even_by_a_later_one() {
     let (queue, clock) = queue_and_clock();
     queue.add_after(1, ms(10));
     queue.add(1);
-    queue.try_get().unwrap().finish(Outcome::RequeueAfter(ms(30)));
+    queue.try_get().unwrap().finish(JobOutcome::RequeueAfter(ms(30)));
     clock.advance(ms(29));
     assert_eq!(run_all(&queue), []);
     clock.advance(ms(1));
@@ -79,7 +79,7 @@ fn a_retry_replaces_the_timer_from_before_the_run_by_its_back_off() {
     let (queue, clock) = queue_and_clock();
     queue.add_after(1, ms(1));
     queue.add(1);
-    queue.try_get().unwrap().finish(Outcome::Retry);
+    queue.try_get().unwrap().finish(JobOutcome::Retry);
     clock.advance(ms(4));
     assert_eq!(run_all(&queue), []);
     clock.advance(ms(1));
@@ -94,7 +94,7 @@ fn a_timer_that_fires_while_its_key_runs_leads_to_one_more_run() {
     let job = queue.try_get().unwrap();
     clock.advance(ms(10));
     assert!(queue.try_get().is_none());
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
     assert_eq!(run_all(&queue), [1]);
     assert_eq!(run_all(&queue), []);
 }
@@ -105,7 +105,7 @@ fn a_delayed_add_made_while_the_key_runs_outlives_the_result() {
     queue.add(1);
     let job = queue.try_get().unwrap();
     queue.add_after(1, ms(10));
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
     assert_eq!(queue.counts().delayed, 1);
     clock.advance(ms(10));
     assert_eq!(run_all(&queue), [1]);
@@ -118,7 +118,7 @@ fn a_delayed_add_made_while_the_key_runs_is_merged_with_a_requeue() {
         queue.add(1);
         let job = queue.try_get().unwrap();
         queue.add_after(1, ms(asked));
-        job.finish(Outcome::RequeueAfter(ms(result)));
+        job.finish(JobOutcome::RequeueAfter(ms(result)));
         assert_eq!(queue.counts().delayed, 1);
         clock.advance(ms(10));
         assert_eq!(run_all(&queue), [1]);
@@ -135,11 +135,11 @@ fn delayed_adds_made_while_the_key_runs_do_not_hide_behind_one_that_has_fired() 
     queue.add_after(1, ms(10));
     clock.advance(ms(10));
     queue.add_after(1, ms(10));
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
     let job = queue.try_get().unwrap();
     assert!(queue.try_get().is_none());
     clock.advance(ms(10));
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
     assert_eq!(run_all(&queue), [1]);
 }
 
@@ -147,7 +147,7 @@ fn delayed_adds_made_while_the_key_runs_do_not_hide_behind_one_that_has_fired() 
 fn a_requeue_after_no_time_is_an_add() {
     let (queue, _clock) = queue_and_clock();
     queue.add(1);
-    queue.try_get().unwrap().finish(Outcome::RequeueAfter(ms(0)));
+    queue.try_get().unwrap().finish(JobOutcome::RequeueAfter(ms(0)));
     assert_eq!((queue.len(), queue.counts().delayed), (1, 0));
 }
 
@@ -158,7 +158,7 @@ fn a_timer_that_no_one_looked_at_still_fired_at_its_time() {
     clock.advance(ms(50));
     let job = queue.try_get().unwrap();
     assert_eq!(job.queued_for(), ms(40));
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
 }
 
 #[test]

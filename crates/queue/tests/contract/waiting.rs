@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use watchkeeper_queue::{Get, Outcome, Queue};
+use watchkeeper_queue::{Get, JobOutcome, Queue};
 
 use super::{Wakes, ms, no_context, queue_and_clock};
 
@@ -30,7 +30,7 @@ impl<'a> Waiting<'a> {
             Poll::Ready(job) => {
                 let job = job.unwrap();
                 let key = *job.key();
-                job.finish(Outcome::Done);
+                job.finish(JobOutcome::Done);
                 Some(key)
             }
             Poll::Pending => None,
@@ -155,7 +155,7 @@ fn a_worker_that_takes_an_item_sees_to_the_others_before_it_works() {
     assert_eq!(waiting.poll(1), None);
     clock.advance(ms(10));
     assert_eq!(waiting.poll(1), Some(3));
-    held.finish(Outcome::Done);
+    held.finish(JobOutcome::Done);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn a_worker_that_came_later_may_take_the_item_and_the_woken_one_waits_on() {
     let (queue, _clock) = queue_and_clock();
     let mut waiting = Waiting::new(&queue, 1);
     queue.add(7);
-    queue.try_get().unwrap().finish(Outcome::Done);
+    queue.try_get().unwrap().finish(JobOutcome::Done);
     assert_eq!(waiting.poll(0), None);
     queue.add(8);
     assert_eq!(waiting.poll(0), Some(8));
@@ -198,7 +198,7 @@ fn a_woken_sleeper_that_finds_nothing_sees_to_it_that_a_new_timer_is_kept() {
     let mut waiting = Waiting::new(&queue, 2);
     queue.add(2);
     assert_eq!(waiting.woken(), [1]);
-    queue.try_get().unwrap().finish(Outcome::Done);
+    queue.try_get().unwrap().finish(JobOutcome::Done);
     queue.add_after(3, ms(10));
     assert_eq!(waiting.poll(1), None);
     assert_eq!(waiting.woken(), [0, 1]);
@@ -227,7 +227,7 @@ async fn the_time_of_tokio_drives_delayed_adds() {
     let job = queue.get().await.unwrap();
     assert_eq!(*job.key(), "later");
     assert_eq!(start.elapsed().as_secs(), 3600);
-    job.finish(Outcome::Done);
+    job.finish(JobOutcome::Done);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -248,7 +248,7 @@ async fn a_thousand_workers_on_four_threads_run_every_key_and_none_twice_at_once
                     tokio::task::yield_now().await;
                     running[key].fetch_sub(1, SeqCst);
                     let outcome =
-                        if ran[key].fetch_add(1, SeqCst) < 2 { Outcome::Retry } else { Outcome::Done };
+                        if ran[key].fetch_add(1, SeqCst) < 2 { JobOutcome::Retry } else { JobOutcome::Done };
                     job.finish(outcome);
                 }
             })

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
-use watchkeeper_queue::{Add, Backoff, Clock, Job, Outcome, Priority, Queue, Sleep};
+use watchkeeper_queue::{Add, Backoff, Clock, Job, JobOutcome, Priority, Queue, Sleep};
 
 use clock::ManualClock;
 use reference::{Key, Reference, Run};
@@ -30,7 +30,7 @@ enum Op {
     Add(Key, Priority),
     AddAfter(Key, Priority, Duration),
     Get,
-    Finish(usize, Outcome, Option<Priority>),
+    Finish(usize, JobOutcome, Option<Priority>),
     Drop(usize),
     Forget(Key),
     Advance(Duration),
@@ -49,11 +49,11 @@ fn schedules() -> impl Strategy<Value = Schedule> {
     let priority = || proptest::sample::select(&PRIORITIES[..]);
     let time = || proptest::sample::select(&TIMES_MS[..]).prop_map(Duration::from_millis);
     let outcome = prop_oneof![
-        2 => Just(Outcome::Done),
-        2 => time().prop_map(Outcome::RequeueAfter),
-        3 => Just(Outcome::Retry),
-        1 => time().prop_map(Outcome::RetryAfter),
-        1 => Just(Outcome::Terminal),
+        2 => Just(JobOutcome::Done),
+        2 => time().prop_map(JobOutcome::RequeueAfter),
+        3 => Just(JobOutcome::Retry),
+        1 => time().prop_map(JobOutcome::RetryAfter),
+        1 => Just(JobOutcome::Terminal),
     ];
     let op = prop_oneof![
         20 => (key(), priority()).prop_map(|(key, priority)| Op::Add(key, priority)),
@@ -87,7 +87,7 @@ impl Pair {
         let mut builder = Queue::builder()
             .clock(clock.clone())
             .age_step(schedule.age_step)
-            .backoff(Backoff { jitter: 0.0, ..Backoff::default() });
+            .backoff(Backoff::default().with_jitter(0.0));
         if schedule.fair {
             builder = builder.fair_by(|&key| reference::tenant(key));
         }
@@ -127,7 +127,7 @@ impl Pair {
             }
             Op::Drop(which) => {
                 if let Some(job) = self.take(which) {
-                    self.reference.finish(*job.key(), Outcome::Retry, None);
+                    self.reference.finish(*job.key(), JobOutcome::Retry, None);
                 }
             }
             Op::Forget(key) => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use watchkeeper_queue::{Outcome, Priority};
+use watchkeeper_queue::{JobOutcome, Priority};
 
 pub(crate) type Key = u8;
 
@@ -163,18 +163,18 @@ impl Reference {
         Some(index)
     }
 
-    pub(crate) fn finish(&mut self, key: Key, outcome: Outcome, priority: Option<Priority>) {
+    pub(crate) fn finish(&mut self, key: Key, outcome: JobOutcome, priority: Option<Priority>) {
         let index = self.index(key);
         let running = self.keys[index].running.take().unwrap();
         let state = &mut self.keys[index];
         // The result replaces whatever timer was there when the run began.
         state.timer = None;
-        let failed = matches!(outcome, Outcome::Retry | Outcome::RetryAfter(_));
+        let failed = matches!(outcome, JobOutcome::Retry | JobOutcome::RetryAfter(_));
         state.failures = if failed { state.failures + 1 } else { 0 };
         let delay = match outcome {
-            Outcome::Done | Outcome::Terminal => None,
-            Outcome::RequeueAfter(delay) | Outcome::RetryAfter(delay) => Some(delay),
-            Outcome::Retry => Some(backoff(state.failures)),
+            JobOutcome::Done | JobOutcome::Terminal => None,
+            JobOutcome::RequeueAfter(delay) | JobOutcome::RetryAfter(delay) => Some(delay),
+            JobOutcome::Retry => Some(backoff(state.failures)),
         };
         state.timer = running.asked_during;
         let mut again = running.again;

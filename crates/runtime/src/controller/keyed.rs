@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use crate::action::Action;
 use crate::context::Context;
-use crate::controller::{Builder, Controller};
+use crate::controller::{Controller, ControllerBuilder};
 use crate::error::Result;
 use crate::request::WorkKey;
 
@@ -11,7 +11,7 @@ use crate::request::WorkKey;
 #[derive(Clone, Copy, Debug)]
 pub struct Keyed;
 
-impl<R: WorkKey> Builder<Keyed, R> {
+impl<R: WorkKey> ControllerBuilder<Keyed, R> {
     /// What is done for a key. The last word: the controller is complete.
     ///
     /// ```

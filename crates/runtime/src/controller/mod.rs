@@ -22,8 +22,8 @@ use watchkeeper_queue::Queue;
 pub use keyed::Keyed;
 pub use life::Every;
 pub use object::Primary;
-pub use settings::Builder;
-pub use watches::{WatchId, Watches};
+pub use settings::ControllerBuilder;
+pub use watches::{DynamicWatches, WatchId};
 
 use crate::degradation::Kept;
 use crate::feed::{Feed, Sink};
@@ -37,7 +37,7 @@ use worker::{Run, Workers};
 
 /// Something that keeps the world as objects declare it: what wakes it, and what it does then.
 ///
-/// Described by a [`Builder`], run by a [`Manager`](crate::Manager).
+/// Described by a [`ControllerBuilder`], run by a [`Manager`](crate::Manager).
 ///
 /// # How it works
 ///
@@ -58,18 +58,18 @@ type Start = Box<dyn FnOnce(&Environment) -> Result<Running, StartError> + Send>
 
 impl Controller {
     /// A controller for the objects of a kind.
-    pub fn of<K: Kind>() -> Builder<Primary<K>> {
-        Builder::new(K::kind(&()).to_lowercase(), Primary::kind())
+    pub fn of<K: Kind>() -> ControllerBuilder<Primary<K>> {
+        ControllerBuilder::new(K::kind(&()).to_lowercase(), Primary::kind())
     }
 
     /// A controller for what any source has: files, rows, documents behind an HTTP API.
-    pub fn over<T: Readable>(name: impl Into<String>, source: impl Source) -> Builder<Primary<T>> {
-        Builder::new(name.into(), Primary::source(source))
+    pub fn over<T: Readable>(name: impl Into<String>, source: impl Source) -> ControllerBuilder<Primary<T>> {
+        ControllerBuilder::new(name.into(), Primary::source(source))
     }
 
     /// A controller whose work is not one object: keys of its own kind, made by its watches.
-    pub fn keyed<R: WorkKey>(name: impl Into<String>) -> Builder<Keyed, R> {
-        Builder::new(name.into(), Keyed)
+    pub fn keyed<R: WorkKey>(name: impl Into<String>) -> ControllerBuilder<Keyed, R> {
+        ControllerBuilder::new(name.into(), Keyed)
     }
 
     /// Its name.

@@ -14,7 +14,7 @@ use crate::controller::access::{Access, OfKind, OfSource, typed};
 use crate::controller::life::{Every, LifeOf, Live};
 use crate::controller::settings::Settings;
 use crate::controller::worker::Run;
-use crate::controller::{Builder, Controller, Running};
+use crate::controller::{Controller, ControllerBuilder, Running};
 use crate::error::Result;
 use crate::feed::{Each, Gone, Opened};
 use crate::hot_loop::Loop;
@@ -72,7 +72,7 @@ impl<K: Kind> Primary<K> {
     }
 }
 
-impl<K: Kind> Builder<Primary<K>> {
+impl<K: Kind> ControllerBuilder<Primary<K>> {
     /// Also wakes for an object when something of kind `C` that it controls changes.
     #[must_use]
     pub fn owns<C: Kind>(self) -> Self {
@@ -104,11 +104,11 @@ impl<K: Kind> Builder<Primary<K>> {
     }
 }
 
-impl<T: Readable> Builder<Primary<T>> {
+impl<T: Readable> ControllerBuilder<Primary<T>> {
     /// Only wakes for changes of its own objects that pass. Several predicates have to agree. Default: all.
     #[must_use]
-    pub fn only(mut self, predicate: Predicate<T>) -> Self {
-        self.primary.inner.rules = self.primary.inner.rules.only(predicate.test);
+    pub fn filter(mut self, predicate: Predicate<T>) -> Self {
+        self.primary.inner.rules = self.primary.inner.rules.filter(predicate.test);
         self
     }
 

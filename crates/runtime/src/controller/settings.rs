@@ -7,7 +7,7 @@ use watchkeeper_client::{Client, Kind};
 use watchkeeper_informer::Readable;
 use watchkeeper_queue::{Backoff, Priority, Queue};
 
-use crate::controller::watches::Watches;
+use crate::controller::watches::DynamicWatches;
 use crate::degradation::Kept;
 use crate::manager::Environment;
 use crate::request::{Request, WorkKey};
@@ -28,7 +28,7 @@ pub(crate) struct Settings<R> {
     pub(crate) watches: Vec<AnyWatch<R>>,
     pub(crate) reads: Vec<Declare>,
     pub(crate) trigger: Trigger<R>,
-    pub(crate) run_time: Watches<R>,
+    pub(crate) run_time: DynamicWatches<R>,
 }
 
 /// Tells whose work it is, as a hash.
@@ -59,7 +59,7 @@ impl<R: WorkKey> Settings<R> {
             watches: Vec::new(),
             reads: Vec::new(),
             trigger: Trigger::new(),
-            run_time: Watches::new(),
+            run_time: DynamicWatches::new(),
         }
     }
 
@@ -75,12 +75,12 @@ impl<R: WorkKey> Settings<R> {
 }
 
 /// A controller that is being described; see [`Controller`](crate::Controller). `P` is what it works on.
-pub struct Builder<P, R = Request> {
+pub struct ControllerBuilder<P, R = Request> {
     pub(crate) settings: Settings<R>,
     pub(crate) primary: P,
 }
 
-impl<P, R: WorkKey> Builder<P, R> {
+impl<P, R: WorkKey> ControllerBuilder<P, R> {
     pub(crate) fn new(name: String, primary: P) -> Self {
         Self { settings: Settings::new(name), primary }
     }
@@ -188,13 +188,13 @@ impl<P, R: WorkKey> Builder<P, R> {
     }
 
     /// A handle that adds and removes watches while the controller runs.
-    pub fn run_time_watches(&self) -> Watches<R> {
+    pub fn dynamic_watches(&self) -> DynamicWatches<R> {
         self.settings.run_time.clone()
     }
 }
 
-impl<P, R> fmt::Debug for Builder<P, R> {
+impl<P, R> fmt::Debug for ControllerBuilder<P, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("name", &self.settings.name).finish_non_exhaustive()
+        f.debug_struct("ControllerBuilder").field("name", &self.settings.name).finish_non_exhaustive()
     }
 }

@@ -8,11 +8,11 @@ use crate::feed::{Feed, Place, Sink};
 use crate::request::{Request, WorkKey};
 use crate::watch::{AnyWatch, Watch};
 
-/// Adds and removes watches of a controller while it runs; from [`Builder::run_time_watches`](crate::Builder::run_time_watches).
+/// Adds and removes watches of a controller while it runs; from [`ControllerBuilder::dynamic_watches`](crate::ControllerBuilder::dynamic_watches).
 ///
 /// For controllers that learn what to watch from the objects that they reconcile. A handle: clones are the same
 /// controller's.
-pub struct Watches<R = Request> {
+pub struct DynamicWatches<R = Request> {
     state: Arc<Mutex<State<R>>>,
 }
 
@@ -34,7 +34,7 @@ struct Running<R> {
     sink: Arc<Sink<R>>,
 }
 
-impl<R: WorkKey> Watches<R> {
+impl<R: WorkKey> DynamicWatches<R> {
     pub(crate) fn new() -> Self {
         let state = State { next: 0, running: None, early: BTreeMap::new(), feeds: BTreeMap::new() };
         Self { state: Arc::new(Mutex::new(state)) }
@@ -97,14 +97,14 @@ impl<R: WorkKey> Watches<R> {
     }
 }
 
-impl<R> Clone for Watches<R> {
+impl<R> Clone for DynamicWatches<R> {
     fn clone(&self) -> Self {
         Self { state: Arc::clone(&self.state) }
     }
 }
 
-impl<R> std::fmt::Debug for Watches<R> {
+impl<R> std::fmt::Debug for DynamicWatches<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watches").field("feeds", &self.state.lock().feeds.len()).finish()
+        f.debug_struct("DynamicWatches").field("feeds", &self.state.lock().feeds.len()).finish()
     }
 }

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
-use watchkeeper_queue::{Job, Outcome};
+use watchkeeper_queue::{Job, JobOutcome};
 
 use crate::action::Action;
 use crate::clusters::Clusters;
@@ -77,7 +77,7 @@ impl<R: WorkKey> Workers<R> {
         );
         let Some(client) = self.clusters.get((self.cluster)(&work)) else {
             tracing::error!(parent: &span, "the manager does not know the cluster");
-            job.finish(Outcome::Terminal);
+            job.finish(JobOutcome::Terminal);
             return;
         };
         let context = Context::new(Inner {
@@ -128,7 +128,7 @@ impl<R: WorkKey> Workers<R> {
             Ended::Returned(Ok(action)) => {
                 tracing::debug!(?took, requeue_after = ?action.after, "reconciled");
                 metrics.ended(if action.after.is_some() { "requeue_after" } else { "success" });
-                let outcome = action.after.map_or(Outcome::Done, Outcome::RequeueAfter);
+                let outcome = action.after.map_or(JobOutcome::Done, JobOutcome::RequeueAfter);
                 match action.priority {
                     Some(priority) => job.finish_with(outcome, priority),
                     None => job.finish(outcome),
@@ -145,7 +145,7 @@ impl<R: WorkKey> Workers<R> {
             }
             Ended::Dropped => {
                 tracing::info!(?took, "stopped on the way");
-                job.finish(Outcome::RequeueAfter(Duration::ZERO));
+                job.finish(JobOutcome::RequeueAfter(Duration::ZERO));
             }
         }
     }
@@ -157,15 +157,15 @@ impl<R: WorkKey> Workers<R> {
             Retry::Never => {
                 self.metrics.terminal.inc();
                 tracing::error!(?took, %error, "failed, and will not be tried again before something changes");
-                job.finish(Outcome::Terminal);
+                job.finish(JobOutcome::Terminal);
             }
             Retry::BackOff => {
                 tracing::warn!(?took, %error, "failed");
-                job.finish(Outcome::Retry);
+                job.finish(JobOutcome::Retry);
             }
             Retry::After(after) => {
                 tracing::warn!(?took, %error, ?after, "failed, and will be tried again");
-                job.finish(Outcome::RetryAfter(after));
+                job.finish(JobOutcome::RetryAfter(after));
             }
         }
     }

@@ -3,16 +3,22 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{ArgMatches, Parser};
 
 use crate::error::{Error, Result};
 use crate::manager::Manager;
-use crate::manager::connection::Connection;
+use crate::manager::target::Target;
 
-/// The options that every program of a manager has. Public, so that a program with options of its own can take them in with
-/// `#[command(flatten)]`.
+/// The options that the program of a manager has: which cluster, election, probes, log.
+///
+/// [`Manager::from_args`] reads them. A program with options of its own takes them in with `#[command(flatten)]` and hands them
+/// to [`Manager::with_args`].
+#[derive(Clone, Debug)]
+pub struct Args(Flags);
+
+// Not documented as a type: clap would take that for the description of the whole program.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Args {
+struct Flags {
     /// The kubeconfig to use [default: $KUBECONFIG, ~/.kube/config, or the service account of the pod]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -29,59 +35,97 @@ pub struct Args {
     #[arg(long, value_name = "NAMESPACE", requires = "leader_elect")]
     lease_namespace: Option<String>,
     /// Serve /healthz, /readyz and /metrics here, for instance 0.0.0.0:8080
+    #[cfg(all(feature = "server", unix))]
     #[arg(long, value_name = "ADDRESS")]
     metrics_addr: Option<SocketAddr>,
-    /// How many seconds running reconciles may take to end
+    /// How many seconds running reconciles may take to end when the program stops
     #[arg(long, value_name = "SECONDS", default_value = "30")]
     grace: u64,
+    /// What to log: a level (error, warn, info, debug, trace), or levels for modules, as in info,hyper=off [default: $RUST_LOG, or info]
+    #[cfg(feature = "log")]
+    #[arg(long, value_name = "FILTER", value_parser = crate::log::checked)]
+    log: Option<String>,
+    /// The form of the log [default: text on a terminal, json elsewhere]
+    #[cfg(feature = "log")]
+    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
+    log_format: Option<String>,
 }
 
 #[derive(Parser)]
-#[command(disable_version_flag = true)]
+#[command(
+    disable_version_flag = true,
+    about = "Keeps the objects of a Kubernetes cluster as they are declared, until it is stopped with Ctrl-C or SIGTERM."
+)]
 struct Command {
     #[command(flatten)]
-    args: Args,
+    flags: Flags,
+}
+
+impl clap::Args for Args {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        Flags::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Flags::augment_args_for_update(command)
+    }
+}
+
+impl clap::FromArgMatches for Args {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Flags::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
 }
 
 impl Manager {
-    /// A manager as the command line of the program says; named after the program. Prints help and mistakes as programs do,
-    /// and ends the process then.
+    /// A manager as the command line of the program says; named after the program.
     ///
-    /// `--kubeconfig`, `--context`, `--leader-elect`, `--lease-name`, `--lease-namespace`, `--metrics-addr`, `--grace`.
-    pub fn from_args() -> Result<Self> {
-        let arguments: Vec<OsString> = std::env::args_os().collect();
-        let program = arguments.first().map(std::path::Path::new).and_then(std::path::Path::file_stem);
-        let name = program.and_then(std::ffi::OsStr::to_str).unwrap_or("operator").to_owned();
-        match Command::try_parse_from(arguments) {
-            Ok(command) => Ok(Self::with_args(name, command.args)),
-            Err(error) => error.exit(),
-        }
+    /// `--kubeconfig`, `--context`, `--leader-elect`, `--lease-name`, `--lease-namespace`, `--metrics-addr`, `--grace`, `--log`,
+    /// `--log-format`, and `--help`.
+    ///
+    /// As `clap::Parser::parse` does, this prints help and mistakes and ends the process then.
+    /// [`try_from_args`](Self::try_from_args) returns them.
+    pub fn from_args() -> Self {
+        Self::parsed(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// The same, with a name and options that were read already.
-    pub fn with_args(name: impl Into<String>, args: Args) -> Self {
-        let Args { kubeconfig, context, .. } = args;
-        let mut manager = Self::with(name.into(), Connection::Infer { kubeconfig, context });
-        manager.grace = Duration::from_secs(args.grace);
-        manager.address = args.metrics_addr;
-        if args.leader_elect {
-            manager = manager.leader_election(watchkeeper_election::Options::default());
+    /// A manager as a command line says, the name of the program first. A mistake in it, and the help if that is asked for, is an
+    /// error whose text can be printed.
+    pub fn try_from_args<A: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = A>) -> Result<Self> {
+        Self::parsed(arguments).map_err(|error| Error::message(error.to_string()))
+    }
+
+    fn parsed<A: Into<OsString> + Clone>(
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Result<Self, clap::Error> {
+        let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+        let program = arguments.first().map(std::path::Path::new).and_then(std::path::Path::file_stem);
+        let name = program.and_then(std::ffi::OsStr::to_str).unwrap_or("operator").to_owned();
+        let Command { flags } = Command::try_parse_from(arguments)?;
+        Ok(Self::with_args(name, Args(flags)))
+    }
+
+    /// A manager of this name, with options that were read already.
+    pub fn with_args(name: impl Into<String>, Args(flags): Args) -> Self {
+        let Flags { kubeconfig, context, .. } = flags;
+        let mut manager = Self::with(name.into(), Target::Infer { kubeconfig, context });
+        manager.grace = Duration::from_secs(flags.grace);
+        #[cfg(all(feature = "server", unix))]
+        {
+            manager.address = flags.metrics_addr;
+        }
+        if flags.leader_elect {
+            manager = manager.leader_election(watchkeeper_election::ElectionOptions::default());
             if let Some(lease) = &mut manager.election {
-                lease.namespace = args.lease_namespace;
-                lease.name = args.lease_name;
+                lease.namespace = flags.lease_namespace;
+                lease.name = flags.lease_name;
             }
         }
         manager
-    }
-}
-
-/// For programs that read their options from elsewhere.
-impl std::str::FromStr for Args {
-    type Err = Error;
-
-    fn from_str(line: &str) -> Result<Self> {
-        let words = std::iter::once("operator").chain(line.split_whitespace());
-        Ok(Command::try_parse_from(words).map_err(|error| Error::message(error.to_string()))?.args)
     }
 }
 
@@ -89,11 +133,15 @@ impl std::str::FromStr for Args {
 mod tests {
     use super::*;
 
+    fn manager(line: &str) -> Result<Manager> {
+        Manager::try_from_args(std::iter::once("/bin/demo").chain(line.split_whitespace()))
+    }
+
     #[test]
     fn the_options_reach_the_manager() {
-        let args: Args =
-            "--leader-elect --lease-name web --metrics-addr 127.0.0.1:0 --grace 5".parse().unwrap();
-        let manager = Manager::with_args("demo", args);
+        let line = "--leader-elect --lease-name web --metrics-addr 127.0.0.1:0 --grace 5 --log debug";
+        let manager = manager(line).unwrap();
+        assert_eq!(manager.name, "demo");
         assert_eq!(manager.grace, Duration::from_secs(5));
         assert_eq!(manager.address, Some("127.0.0.1:0".parse().unwrap()));
         let lease = manager.election.unwrap().place("demo", "shop");
@@ -101,8 +149,33 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_without_election_is_a_mistake() {
-        let error = "--lease-name web".parse::<Args>().unwrap_err().to_string();
+    fn mistakes_are_named() {
+        let error = manager("--lease-name web").unwrap_err().to_string();
         assert!(error.contains("--leader-elect"), "{error}");
+        let error = manager("--log info,hyper=loud").unwrap_err().to_string();
+        assert!(error.contains("info,hyper=loud"), "{error}");
+    }
+
+    #[test]
+    fn the_help_is_for_those_who_run_the_program() {
+        let help = manager("--help").unwrap_err().to_string();
+        assert!(help.starts_with("Keeps the objects of a Kubernetes cluster"), "{help}");
+        for option in ["--kubeconfig <FILE>", "--leader-elect", "--log <FILTER>", "--help"] {
+            assert!(help.contains(option), "{option} is not in {help}");
+        }
+    }
+
+    #[test]
+    fn a_program_with_options_of_its_own_keeps_its_description() {
+        /// Greets everybody.
+        #[derive(Parser)]
+        struct Greeter {
+            #[command(flatten)]
+            args: Args,
+        }
+        let help = Greeter::try_parse_from(["greeter", "--help"]).err().unwrap().to_string();
+        assert!(help.starts_with("Greets everybody"), "{help}");
+        let greeter = Greeter::try_parse_from(["greeter", "--grace", "7"]).unwrap();
+        assert_eq!(Manager::with_args("greeter", greeter.args).grace, Duration::from_secs(7));
     }
 }

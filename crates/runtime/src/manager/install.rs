@@ -14,10 +14,10 @@ use crate::manager::Manager;
 use crate::manager::tasks::Task;
 
 /// How long to wait before a definition is applied again that could not be.
-const AGAIN: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// How often, and how many times, to look whether a definition is in force.
-const LOOK: Duration = Duration::from_millis(20);
-const LOOKS: u32 = 200;
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const POLLS: u32 = 200;
 
 impl Manager {
     /// Applies the definition of a custom resource when the program starts, so that the operator brings its own kinds along.
@@ -49,7 +49,7 @@ impl Manager {
                 *why.lock() = failed;
                 tokio::select! {
                     () = stop.cancelled() => return Ok(()),
-                    () = tokio::time::sleep(AGAIN) => {}
+                    () = tokio::time::sleep(RETRY_DELAY) => {}
                 }
             }
         };
@@ -65,14 +65,14 @@ impl Manager {
 /// Waits until the server serves what was defined, as far as it can be asked.
 async fn in_force<K: CustomResourceExt>(client: &Client, stop: &CancellationToken) {
     let key = Key::new(None, K::crd_name());
-    for _ in 0..LOOKS {
+    for _ in 0..POLLS {
         match client.live().get::<CustomResourceDefinition>(&key).await {
             Ok(Some(definition)) if !is_established(&definition) => {}
             _ => return,
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
     }
 }

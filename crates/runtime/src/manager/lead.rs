@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use watchkeeper_election::{Election, Event, Leadership};
+use watchkeeper_election::{Election, ElectionEvent, Leadership};
 
 use crate::lead::Leads;
 use crate::metrics::{Lease, Metrics};
@@ -35,7 +35,7 @@ pub(crate) enum Standing {
 }
 
 /// How often what the election counts is shown.
-const LOOK: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Follows an election.
 pub(crate) struct Follower {
@@ -58,7 +58,7 @@ impl Follower {
     async fn run(&mut self, stop: &CancellationToken) {
         let lease = Lease { name: Arc::clone(&self.name) };
         let slow_renewals = self.metrics.slow_renewals.get_or_create_owned(&lease);
-        let mut look = tokio::time::interval(LOOK);
+        let mut look = tokio::time::interval(POLL_INTERVAL);
         self.catch_up();
         self.show(self.lead.borrow().is_some());
         loop {
@@ -97,14 +97,14 @@ impl Follower {
         }
     }
 
-    fn take(&mut self, event: Event) {
+    fn take(&mut self, event: ElectionEvent) {
         match event {
-            Event::Leading(leadership) => self.win(leadership),
-            Event::Standby { leader } => {
+            ElectionEvent::Leading(leadership) => self.win(leadership),
+            ElectionEvent::Standby { leader } => {
                 tracing::info!(lease = %self.name, leader = leader.as_deref().unwrap_or("nobody"), "standing by");
                 self.standing.send_replace(Standing::Standby { leader });
             }
-            Event::Lost(loss) => {
+            ElectionEvent::Lost(loss) => {
                 tracing::warn!(lease = %self.name, reason = %loss, "the lead is lost");
                 self.lose();
             }

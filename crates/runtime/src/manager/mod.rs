@@ -2,15 +2,16 @@
 
 #[cfg(feature = "args")]
 mod args;
-mod connection;
 mod install;
 mod lead;
 mod running;
 mod start;
+mod target;
 mod tasks;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+#[cfg(all(feature = "server", unix))]
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use watchkeeper_client::{Cache, Client, Kind};
 use watchkeeper_election::LeaseName;
 use watchkeeper_events::Recorder;
 use watchkeeper_informer::InformerSet;
+use watchkeeper_sources::kubernetes::Connection;
 
 #[cfg(feature = "args")]
 pub use args::Args;
@@ -35,7 +37,7 @@ use crate::error::Result;
 use crate::health::Check;
 use crate::lead::Lead;
 use crate::metrics::Metrics;
-use connection::Connection;
+use target::Target;
 use tasks::Task;
 
 /// Runs controllers as a program: connects, fills caches, elects a leader, serves probes and metrics, stops in order.
@@ -54,7 +56,7 @@ use tasks::Task;
 ///
 /// On SIGTERM or SIGINT ([`run`](Self::run)) or [`Running::stop`]: readiness says so, no new reconcile begins, running ones are
 /// told and have the [grace](Self::grace) to end, then are dropped; tasks end; pending events are written; only then is the
-/// lease released. A second signal ends the process at once.
+/// lease released. A second signal drops everything at once, and [`run`](Self::run) returns.
 ///
 /// # While another leads
 ///
@@ -62,8 +64,8 @@ use tasks::Task;
 /// somebody else might lead. When the lead is lost, running reconciles are dropped; when it is won again, work goes on.
 pub struct Manager {
     name: String,
-    connection: Connection,
-    clusters: BTreeMap<Arc<str>, kube_client::Client>,
+    target: Target,
+    clusters: BTreeMap<Arc<str>, Connection>,
     caches: Vec<Declare>,
     controllers: Vec<Controller>,
     before: Vec<Task>,
@@ -72,6 +74,7 @@ pub struct Manager {
     tasks: Vec<Task>,
     checks: Vec<(String, Check)>,
     election: Option<Lease>,
+    #[cfg(all(feature = "server", unix))]
     address: Option<SocketAddr>,
     grace: Duration,
     registry: Registry,
@@ -82,28 +85,28 @@ struct Lease {
     /// Without a namespace: that of the pod, or the client's default.
     namespace: Option<String>,
     name: Option<String>,
-    options: watchkeeper_election::Options,
+    options: watchkeeper_election::ElectionOptions,
 }
 
 type Declare = Box<dyn FnOnce(&Clusters) -> Result<Kept, watchkeeper_client::Error> + Send>;
 
 impl Manager {
-    /// A manager for the cluster of this client. The name is that of the program: it is the field manager of what is
+    /// A manager for the cluster of this connection. The name is that of the program: it is the field manager of what is
     /// applied, the reporter of events and the default name of the lease.
-    pub fn new(name: impl Into<String>, client: kube_client::Client) -> Self {
-        Self::with(name.into(), Connection::Client(client))
+    pub fn new(name: impl Into<String>, connection: impl Into<Connection>) -> Self {
+        Self::with(name.into(), Target::Connected(connection.into()))
     }
 
     /// A manager for the cluster that the environment names: `$KUBECONFIG`, `~/.kube/config`, or that of the pod it runs in.
     /// The connection is made when it is started.
     pub fn from_environment(name: impl Into<String>) -> Self {
-        Self::with(name.into(), Connection::Infer { kubeconfig: None, context: None })
+        Self::with(name.into(), Target::Infer { kubeconfig: None, context: None })
     }
 
-    fn with(name: String, connection: Connection) -> Self {
+    fn with(name: String, target: Target) -> Self {
         Self {
             name,
-            connection,
+            target,
             clusters: BTreeMap::new(),
             caches: Vec::new(),
             controllers: Vec::new(),
@@ -112,6 +115,7 @@ impl Manager {
             tasks: Vec::new(),
             checks: Vec::new(),
             election: None,
+            #[cfg(all(feature = "server", unix))]
             address: None,
             grace: Duration::from_secs(30),
             registry: Registry::default(),
@@ -135,11 +139,11 @@ impl Manager {
         self
     }
 
-    /// Another cluster, for controllers [in clusters](crate::Builder::in_clusters) and for
+    /// Another cluster, for controllers [in clusters](crate::ControllerBuilder::in_clusters) and for
     /// [`Context::cluster`](crate::Context::cluster).
     #[must_use]
-    pub fn cluster(mut self, name: impl Into<Arc<str>>, client: kube_client::Client) -> Self {
-        self.clusters.insert(name.into(), client);
+    pub fn cluster(mut self, name: impl Into<Arc<str>>, connection: impl Into<Connection>) -> Self {
+        self.clusters.insert(name.into(), connection.into());
         self
     }
 
@@ -194,7 +198,7 @@ impl Manager {
     /// The lease is called as the manager and is in the pod's own namespace, unless
     /// [`lease`](Self::lease) says otherwise.
     #[must_use]
-    pub fn leader_election(mut self, options: watchkeeper_election::Options) -> Self {
+    pub fn leader_election(mut self, options: watchkeeper_election::ElectionOptions) -> Self {
         let before = self.election.take();
         let (namespace, name) = before.map_or((None, None), |lease| (lease.namespace, lease.name));
         self.election = Some(Lease { namespace, name, options });
@@ -211,6 +215,7 @@ impl Manager {
 
     /// Serves `/healthz`, `/readyz` and `/metrics` here. Default: nowhere. Port 0 takes a free one;
     /// [`Running::address`] tells which.
+    #[cfg(all(feature = "server", unix))]
     #[must_use]
     pub fn serve(mut self, address: SocketAddr) -> Self {
         self.address = Some(address);
@@ -231,10 +236,14 @@ impl Manager {
         self
     }
 
-    /// Starts and runs until a signal asks for the end or a task fails. The second signal ends the process at once, with
-    /// exit code 130.
+    /// Starts, and runs until a signal asks for the end or a task fails. See [`Running::run`].
     pub async fn run(self) -> Result<()> {
         self.start().await?.run().await
+    }
+
+    /// Starts, and runs until the future resolves or a task fails. Signals are not listened to.
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        self.start().await?.run_until(shutdown).await
     }
 }
 

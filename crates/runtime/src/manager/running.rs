@@ -1,3 +1,4 @@
+#[cfg(all(feature = "server", unix))]
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -18,7 +19,9 @@ use crate::health::Checks;
 use crate::lead::{Lead, Leads};
 use crate::manager::lead::Standing;
 use crate::metrics::Metrics;
+#[cfg(all(feature = "server", unix))]
 use crate::server::Server;
+use crate::signals::Signals;
 
 /// A manager that runs. Dropping it ends everything without waiting; [`stop`](Self::stop) does it in order.
 pub struct Running {
@@ -34,6 +37,7 @@ pub struct Running {
     pub(super) events: Option<Events>,
     pub(super) ready: Checks,
     pub(super) metrics: Metrics,
+    #[cfg(all(feature = "server", unix))]
     pub(super) server: Option<Server>,
     pub(super) grace: Duration,
     pub(super) _watched: Watched,
@@ -60,15 +64,15 @@ pub struct Stopped {
 }
 
 /// How long the events that are still to be written, and then the release of the lease, may take.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often readiness is looked at while somebody waits for it.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Running {
     /// Resolves when everything that `/readyz` asks for is there: caches are listed, and it is known who leads.
     pub async fn ready(&self) {
         while !self.not_ready().is_empty() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -104,6 +108,7 @@ impl Running {
     }
 
     /// Where probes and metrics are served.
+    #[cfg(all(feature = "server", unix))]
     pub fn address(&self) -> Option<SocketAddr> {
         self.server.as_ref().map(|server| server.address)
     }
@@ -118,32 +123,51 @@ impl Running {
         self.metrics.text()
     }
 
-    /// Runs until a signal asks for the end, or a task fails; then stops in order.
-    pub async fn run(mut self) -> Result<()> {
+    /// Runs until SIGTERM or SIGINT (where there are no such signals: Ctrl-C), or until a task fails; then stops in order.
+    ///
+    /// A second signal while it stops drops everything and is returned as an error, so that the program can end.
+    pub async fn run(self) -> Result<()> {
         let mut signals = Signals::new()?;
-        let ended = loop {
-            tokio::select! {
-                signal = signals.next() => {
-                    tracing::info!(manager = %self.name, signal, "stopping; another signal ends at once");
-                    break Ok(());
-                }
-                Some(ended) = self.tasks.join_next() => match flatten(ended) {
-                    Ok(()) => {}
-                    Err(error) => break Err(error),
-                },
-            }
-        };
         let name = self.name.clone();
+        let first = async {
+            let signal = signals.next().await;
+            tracing::info!(manager = %name, signal, "stopping; another signal ends at once");
+        };
+        let (running, ended) = self.until(first).await;
         tokio::select! {
-            stopped = self.stop() => {
-                tracing::info!(manager = %name, waiting = stopped.waiting, dropped = stopped.dropped, "stopped");
-                ended
-            }
+            () = running.stop_and_log() => ended,
             signal = signals.next() => {
-                tracing::warn!(manager = %name, signal, "ended at once");
-                std::process::exit(130)
+                Err(Error::message(format!("ended by a second {signal} before everything had stopped")))
             }
         }
+    }
+
+    /// Runs until the future resolves, or until a task fails; then stops in order. Signals are not listened to.
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        let (running, ended) = self.until(shutdown).await;
+        running.stop_and_log().await;
+        ended
+    }
+
+    /// Waits for the shutdown or for a task that fails.
+    async fn until(mut self, shutdown: impl Future<Output = ()>) -> (Self, Result<()>) {
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => return (self, Ok(())),
+                Some(ended) = self.tasks.join_next() => {
+                    if let Err(error) = flatten(ended) {
+                        return (self, Err(error));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn stop_and_log(self) {
+        let name = self.name.clone();
+        let stopped = self.stop().await;
+        tracing::info!(manager = %name, waiting = stopped.waiting, dropped = stopped.dropped, "stopped");
     }
 
     /// Stops everything in order, as [`Manager`](crate::Manager) describes it.
@@ -162,12 +186,12 @@ impl Running {
         }
         self.tasks.shutdown().await;
         if let Some(events) = self.events.take() {
-            events.shutdown(LAST_WORDS).await;
+            events.shutdown(SHUTDOWN_TIMEOUT).await;
         }
         if let Some(led) = self.led.take() {
             led.stop.cancel();
             if let Ok(election) = led.task.await
-                && timeout(LAST_WORDS, election.release()).await.is_err()
+                && timeout(SHUTDOWN_TIMEOUT, election.release()).await.is_err()
             {
                 tracing::warn!("the lease could not be released; others wait until it runs out");
             }
@@ -202,26 +226,6 @@ fn flatten(ended: Result<Result<()>, tokio::task::JoinError>) -> Result<()> {
         Ok(result) => result,
         Err(error) if error.is_cancelled() => Ok(()),
         Err(error) => Err(Error::from(error)),
-    }
-}
-
-/// The signals that ask for the end.
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
     }
 }
 

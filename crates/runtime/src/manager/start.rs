@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, HashSet};
+#[cfg(all(feature = "server", unix))]
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use watchkeeper_client::Client;
 use watchkeeper_election::{Election, InvalidOptions};
 use watchkeeper_events::Events;
 use watchkeeper_informer::InformerSet;
+use watchkeeper_sources::kubernetes::{ConnectError, Connection};
 use watchkeeper_supervision::Supervisor;
 
 use crate::clusters::Clusters;
@@ -19,17 +21,17 @@ use crate::controller;
 use crate::degradation::Watched;
 use crate::health::{Check, Checks};
 use crate::lead::{Lead, Leads};
-use crate::manager::connection::NoCluster;
 use crate::manager::lead::{Follower, Standing, Term};
 use crate::manager::running::{Led, Running};
 use crate::manager::tasks::Task;
 use crate::manager::{Environment, Manager};
 use crate::metrics::Metrics;
 use crate::rest::counted;
+#[cfg(all(feature = "server", unix))]
 use crate::server::{Pages, Server};
 
 /// How long to wait for definitions to be in force before what they define is watched.
-const DEFINITIONS: Duration = Duration::from_secs(5);
+const DEFINITIONS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a manager does not start. All of these are mistakes that waiting would not mend; what may mend itself, such as a
 /// server that does not answer yet, is waited for.
@@ -40,6 +42,7 @@ pub enum StartError {
     #[error("{0}")]
     NoCluster(String),
     /// The address for probes and metrics cannot be had.
+    #[cfg(all(feature = "server", unix))]
     #[error("cannot serve probes and metrics on {address}: {error}")]
     Address {
         /// Which address.
@@ -48,7 +51,9 @@ pub enum StartError {
         error: std::io::Error,
     },
     /// Two controllers have the same name.
-    #[error("there are two controllers called {0:?}: give one of them another name with Builder::name")]
+    #[error(
+        "there are two controllers called {0:?}: give one of them another name with ControllerBuilder::name"
+    )]
     SameName(String),
     /// A controller works on a cluster that the manager does not know.
     #[error(
@@ -76,8 +81,8 @@ pub enum StartError {
     Election(#[from] InvalidOptions),
 }
 
-impl From<NoCluster> for StartError {
-    fn from(error: NoCluster) -> Self {
+impl From<ConnectError> for StartError {
+    fn from(error: ConnectError) -> Self {
         Self::NoCluster(error.to_string())
     }
 }
@@ -92,10 +97,11 @@ impl Manager {
             return Err(StartError::SameName(twice.name.clone()));
         }
         let metrics = Metrics::register(self.registry);
-        let transport = counted(self.connection.open().await?, "own", &metrics.requests);
-        let clusters = connect(&self.name, &transport, &self.clusters, &metrics);
+        let connection = counted(&self.target.connect().await?, "own", &metrics.requests);
+        let clusters = connect(&self.name, &connection, &self.clusters, &metrics);
         let stopping = CancellationToken::new();
         let (live, ready) = checks(self.checks, &stopping, &metrics.supervisor);
+        #[cfg(all(feature = "server", unix))]
         let server = serve(self.address, &live, &ready, &metrics)?;
 
         let term = Term::default();
@@ -127,7 +133,7 @@ impl Manager {
             run(&mut tasks, task);
         }
         // What is not served yet cannot be watched; but a server that takes long is no reason not to start.
-        let _ = timeout(DEFINITIONS, futures_util::future::join_all(self.definitions)).await;
+        let _ = timeout(DEFINITIONS_TIMEOUT, futures_util::future::join_all(self.definitions)).await;
 
         let mut watched = Watched::new(ready.clone(), metrics.clone());
         let mut kept = Vec::new();
@@ -136,9 +142,9 @@ impl Manager {
             watched.add(&cache.name, &cache.status);
             kept.push(cache);
         }
-        let mut options = watchkeeper_events::Options::new(&self.name);
+        let mut options = watchkeeper_events::EventOptions::new(&self.name);
         options.supervisor = metrics.supervisor.clone();
-        let events = Events::start(transport.clone(), options);
+        let events = Events::start(connection.clone(), options);
         let environment = Environment {
             clusters: clusters.clone(),
             guarded: guarded.clone(),
@@ -162,9 +168,9 @@ impl Manager {
         let (led, unelected) = match self.election {
             Some(mut lease) => {
                 lease.options.supervisor = metrics.supervisor.clone();
-                let place = lease.place(&self.name, transport.default_namespace());
+                let place = lease.place(&self.name, connection.default_namespace());
                 let name: Arc<str> = place.to_string().into();
-                let election = Election::start(transport, place, lease.options)?;
+                let election = Election::start(connection, place, lease.options)?;
                 (Some(elect(election, name, term, lead, &ready, &metrics)), None)
             }
             None => (None, Some(lead)),
@@ -185,6 +191,7 @@ impl Manager {
             events: Some(events),
             ready,
             metrics,
+            #[cfg(all(feature = "server", unix))]
             server,
             grace: self.grace,
             _watched: watched,
@@ -197,15 +204,14 @@ impl Manager {
 /// Clients of all clusters, counted and with caches of their own.
 fn connect(
     name: &str,
-    own: &kube_client::Client,
-    others: &BTreeMap<Arc<str>, kube_client::Client>,
+    own: &Connection,
+    others: &BTreeMap<Arc<str>, Connection>,
     metrics: &Metrics,
 ) -> Clusters {
-    let client = |transport| Client::builder(transport).manager(name).metrics(&metrics.informers).build();
-    let others = others.iter().map(|(name, transport)| {
-        let transport = counted(transport.clone(), name, &metrics.requests);
-        (Arc::clone(name), client(transport))
-    });
+    let client = |connection| Client::builder(connection).manager(name).metrics(&metrics.informers).build();
+    let others = others
+        .iter()
+        .map(|(name, connection)| (Arc::clone(name), client(counted(connection, name, &metrics.requests))));
     Clusters::new(client(own.clone()), others.collect())
 }
 
@@ -238,6 +244,7 @@ fn recovered(supervisor: &Supervisor) -> Result<(), String> {
     Err(format!("panicked again and again: {}", names.join(", ")))
 }
 
+#[cfg(all(feature = "server", unix))]
 fn serve(
     address: Option<SocketAddr>,
     live: &Checks,

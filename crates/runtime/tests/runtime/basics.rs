@@ -93,11 +93,11 @@ async fn an_owner_that_changes_wakes_the_old_one_and_the_new_one() {
     let log = Log::default();
     let running = start(&env, Controller::of::<Widget>().owns::<ConfigMap>().reconcile(sizes(&log))).await;
     let client = running.client();
-    let one = client.create(&widget("one", 1)).await.unwrap();
-    let two = client.create(&widget("two", 2)).await.unwrap();
+    let one = client.create(&widget("one", 1)).await.unwrap().into_object();
+    let two = client.create(&widget("two", 2)).await.unwrap().into_object();
     let mut owned = config_map("m", &[]);
     owned.metadata.owner_references = Some(vec![watchkeeper_client::controller_reference(&one).unwrap()]);
-    let mut owned = client.create(&owned).await.unwrap();
+    let mut owned = client.create(&owned).await.unwrap().into_object();
     eventually(|| async { log.lines().len() >= 2 }).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = log.lines().len();
@@ -142,7 +142,7 @@ async fn a_predicate_keeps_out_what_does_not_pass_but_not_a_deletion() {
     let log = Log::default();
     let deleted = log.clone();
     let controller = Controller::of::<Widget>()
-        .only(Predicate::generation_changed())
+        .filter(Predicate::generation_changed())
         .deleted(move |last: Arc<Widget>, _cx: Context<Widget>| {
             let log = deleted.clone();
             async move {
@@ -153,7 +153,7 @@ async fn a_predicate_keeps_out_what_does_not_pass_but_not_a_deletion() {
         .reconcile(sizes(&log));
     let running = start(&env, controller).await;
     let client = running.client();
-    let made = client.create(&widget("a", 1)).await.unwrap();
+    let made = client.create(&widget("a", 1)).await.unwrap().into_object();
     eventually(|| async { log.lines() == ["a 1"] }).await;
     client
         .status(&made)
@@ -202,7 +202,7 @@ async fn a_finalizer_is_there_before_the_first_reconcile_and_goes_when_the_clean
         Controller::of::<Widget>().finalizer("test.dev/careful").reconcile(Careful { log: log.clone() });
     let running = start(&env, controller).await;
     let client = running.client();
-    let made = client.create(&widget("a", 1)).await.unwrap();
+    let made = client.create(&widget("a", 1)).await.unwrap().into_object();
     eventually(|| async { log.lines().contains(&"reconcile".to_owned()) }).await;
     client.delete_key::<Widget>(&key_of(&made)).await.unwrap();
     eventually(|| async { log.lines().last().is_some_and(|line| line == "deleted") }).await;
@@ -219,7 +219,7 @@ async fn an_object_that_was_deleted_while_the_program_was_down_is_cleaned_up() {
     let controller =
         || Controller::of::<Widget>().finalizer("test.dev/careful").reconcile(Careful { log: log.clone() });
     let running = start(&env, controller()).await;
-    let made = running.client().create(&widget("a", 1)).await.unwrap();
+    let made = running.client().create(&widget("a", 1)).await.unwrap().into_object();
     eventually(|| async { !log.lines().is_empty() }).await;
     running.stop().await;
 
@@ -240,7 +240,7 @@ async fn foreign_finalizers_stay() {
     let client = running.client();
     let mut foreign = widget("a", 1);
     foreign.metadata.finalizers = Some(vec!["other.dev/x".into()]);
-    let key = key_of(&client.create(&foreign).await.unwrap());
+    let key = key_of(&*client.create(&foreign).await.unwrap());
     let live = client.live();
     let finalizers = || async { live.get::<Widget>(&key).await.unwrap()?.metadata.finalizers.clone() };
     eventually(|| async { finalizers().await.is_some_and(|all| all == ["other.dev/x", "test.dev/ours"]) })

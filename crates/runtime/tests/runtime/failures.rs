@@ -19,7 +19,7 @@ async fn env() -> TestEnv {
 /// A manager with one widget `a`, whose reconcile does this with the attempt.
 async fn run<F, R>(
     env: &TestEnv,
-    builder: watchkeeper_runtime::Builder<watchkeeper_runtime::Primary<Widget>>,
+    builder: watchkeeper_runtime::ControllerBuilder<watchkeeper_runtime::Primary<Widget>>,
     does: F,
 ) -> Running
 where
@@ -34,7 +34,7 @@ where
 }
 
 fn no_jitter() -> Backoff {
-    Backoff { base: Duration::from_secs(1), max: Duration::from_secs(60), jitter: 0.0 }
+    Backoff::new(Duration::from_secs(1), Duration::from_secs(60)).with_jitter(0.0)
 }
 
 fn metric(running: &Running, line: &str) -> bool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use watchkeeper_client::Client;
 use watchkeeper_core::Key;
-use watchkeeper_election::Options;
+use watchkeeper_election::ElectionOptions;
 use watchkeeper_runtime::{Action, Context, Controller, Manager, Running};
 use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
@@ -24,7 +24,7 @@ async fn candidate(env: &TestEnv, name: &'static str, log: &Log) -> Running {
             Ok(Action::done())
         }
     });
-    let mut options = Options::default();
+    let mut options = ElectionOptions::default();
     options.identity = name.into();
     let manager = Manager::new("test", env.client()).controller(controller).leader_election(options);
     let running = manager.start().await.unwrap();
@@ -79,7 +79,7 @@ async fn the_lease_is_released_only_after_the_last_reconcile_has_ended() {
         }
     });
     let manager =
-        Manager::new("test", env.client()).controller(controller).leader_election(Options::default());
+        Manager::new("test", env.client()).controller(controller).leader_election(ElectionOptions::default());
     let running = manager.start().await.unwrap();
     eventually(|| async { log.lines() == ["begun"] }).await;
     running.stop().await;
@@ -129,7 +129,7 @@ async fn a_running_reconcile_is_dropped_and_its_writes_refused_when_the_lead_is_
         std::future::pending::<watchkeeper_runtime::Result<Action>>()
     });
     let manager =
-        Manager::new("test", env.client()).controller(controller).leader_election(Options::default());
+        Manager::new("test", env.client()).controller(controller).leader_election(ElectionOptions::default());
     let running = manager.start().await.unwrap();
     eventually(|| async { log.lines() == ["begun"] }).await;
     let cut_off = env.deny(|call| call.is_of("leases"));
@@ -156,8 +156,9 @@ async fn a_controller_without_election_works_on_every_replica() {
                 async { Ok(Action::done()) }
             },
         );
-        let manager =
-            Manager::new("test", env.client()).controller(controller).leader_election(Options::default());
+        let manager = Manager::new("test", env.client())
+            .controller(controller)
+            .leader_election(ElectionOptions::default());
         replicas.push(manager.start().await.unwrap());
     }
     eventually(|| async {
@@ -176,7 +177,7 @@ async fn a_task_for_the_leader_runs_once_in_each_term() {
     let env = env().await;
     let log = Log::default();
     let seen = log.clone();
-    let manager = Manager::new("test", env.client()).leader_election(Options::default()).leader_task(
+    let manager = Manager::new("test", env.client()).leader_election(ElectionOptions::default()).leader_task(
         "greeter",
         move |_client, stop| {
             let log = seen.clone();

@@ -12,12 +12,12 @@ use watchkeeper_testkit::{TestEnv, eventually};
 
 use crate::log::Log;
 
-type Builder = watchkeeper_runtime::Builder<watchkeeper_runtime::Primary<Widget>>;
+type Builder = watchkeeper_runtime::ControllerBuilder<watchkeeper_runtime::Primary<Widget>>;
 
 async fn start(build: impl FnOnce(Builder) -> Builder) -> (TestEnv, Running) {
     let env = TestEnv::start().await;
     env.install::<Widget>().await;
-    let backoff = Backoff { base: Duration::from_secs(1), max: Duration::from_secs(60), jitter: 0.0 };
+    let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60)).with_jitter(0.0);
     let controller = build(Controller::of::<Widget>().backoff(backoff))
         .reconcile(|_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) });
     let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
@@ -39,7 +39,7 @@ async fn a_timer_calls_with_the_newest_state_until_the_object_goes() {
         )
     })
     .await;
-    let made = running.client().create(&widget("a", 1)).await.unwrap();
+    let made = running.client().create(&widget("a", 1)).await.unwrap().into_object();
     tokio::time::sleep(Duration::from_secs(150)).await;
     assert_eq!(log.lines(), ["1", "1"]);
     running.client().modify::<Widget>(&key_of(&made), |widget| widget.spec.size = 2).await.unwrap();
@@ -63,7 +63,7 @@ async fn a_timer_waits_for_an_object_that_is_being_edited() {
         })
     })
     .await;
-    let made = running.client().create(&widget("a", 1)).await.unwrap();
+    let made = running.client().create(&widget("a", 1)).await.unwrap().into_object();
     for size in 2..10 {
         tokio::time::sleep(Duration::from_secs(20)).await;
         running.client().modify::<Widget>(&key_of(&made), |widget| widget.spec.size = size).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_task_lives_as_long_as_its_object_and_is_awaited() {
         })
     })
     .await;
-    let made = running.client().create(&widget("a", 1)).await.unwrap();
+    let made = running.client().create(&widget("a", 1)).await.unwrap().into_object();
     eventually(|| async { log.lines() == ["a begins"] }).await;
     running.client().delete_key::<Widget>(&key_of(&made)).await.unwrap();
     // Its successor does not begin before it has ended.

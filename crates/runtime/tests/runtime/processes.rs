@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::ConfigMap;
 use watchkeeper_client::{Client, Patch, ready};
 use watchkeeper_core::Key;
-use watchkeeper_election::Options;
-use watchkeeper_runtime::{Action, Args, Context, Controller, Manager, Result};
+use watchkeeper_election::ElectionOptions;
+use watchkeeper_runtime::{Action, Context, Controller, Manager, Result};
 use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
@@ -41,20 +41,22 @@ async fn reconcile(object: Arc<Widget>, cx: Context<Widget>) -> Result<Action> {
 #[ignore = "run by the other tests of this file, in a process of its own"]
 async fn operator() {
     let Ok(kubeconfig) = std::env::var(KUBECONFIG) else { return };
-    let args: Args = format!("--kubeconfig {kubeconfig}").parse().unwrap();
-    let mut manager = Manager::with_args("operator", args).controller(
+    let manager = Manager::try_from_args(["operator", "--kubeconfig", &kubeconfig]).unwrap();
+    let mut manager = manager.controller(
         Controller::of::<Widget>().owns::<ConfigMap>().finalizer("test.dev/operator").reconcile(reconcile),
     );
     if let Ok(seconds) = std::env::var(LEASE_SECONDS) {
         let seconds: u64 = seconds.parse().unwrap();
-        let mut options = Options::default();
+        let mut options = ElectionOptions::default();
         options.identity = std::env::var(IDENTITY).unwrap();
         options.lease_duration = Duration::from_secs(seconds);
         options.renew_deadline = Duration::from_millis(seconds * 600);
         options.retry_period = Duration::from_millis(seconds * 100);
         manager = manager.leader_election(options);
     }
-    manager.run().await.unwrap();
+    if manager.run().await.is_err() {
+        std::process::exit(130);
+    }
 }
 
 /// An operator in a process. Killed when it is dropped.

@@ -154,10 +154,30 @@ async fn a_task_that_fails_ends_the_program_with_its_error() {
     assert_eq!(ended.unwrap_err().to_string(), "task doomed failed: the disk is full");
 }
 
+#[tokio::test(start_paused = true)]
+async fn it_runs_until_the_future_that_it_was_given_resolves() {
+    let env = TestEnv::start().await;
+    let (stopped, stops) = tokio::sync::oneshot::channel();
+    let manager = Manager::new("test", env.client()).task("told", |_client, stop| async move {
+        stop.cancelled().await;
+        let _ = stopped.send(());
+        Ok(())
+    });
+    let begun = tokio::time::Instant::now();
+    manager.run_until(tokio::time::sleep(Duration::from_secs(3600))).await.unwrap();
+    assert_eq!(begun.elapsed().as_secs(), 3600);
+    stops.await.expect("its tasks were told to stop");
+
+    let doomed = Manager::new("test", env.client())
+        .task("doomed", |_client, _stop| async { Err(Error::message("the disk is full")) });
+    let ended = doomed.run_until(std::future::pending()).await;
+    assert_eq!(ended.unwrap_err().to_string(), "task doomed failed: the disk is full");
+}
+
 #[tokio::test]
 async fn without_a_kubeconfig_it_says_where_it_looked() {
-    let args = "--kubeconfig no/such/file".parse::<watchkeeper_runtime::Args>().unwrap();
-    let error = Manager::with_args("test", args).start().await.unwrap_err().to_string();
+    let manager = Manager::try_from_args(["test", "--kubeconfig", "no/such/file"]).unwrap();
+    let error = manager.start().await.unwrap_err().to_string();
     assert!(error.contains("looked at no/such/file"), "{error}");
 }
 

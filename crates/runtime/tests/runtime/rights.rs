@@ -8,7 +8,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use serde_json::{Value, json};
 use watchkeeper_client::{Client, ready};
 use watchkeeper_core::Key;
-use watchkeeper_election::Options;
+use watchkeeper_election::ElectionOptions;
 use watchkeeper_runtime::{Action, Context, Controller, Manager};
 use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
@@ -53,7 +53,7 @@ async fn grant(person: &Client, name: &str, rights: &[(&str, &str, &str)]) {
         let request = http::Request::post("/apis/authorization.k8s.io/v1/subjectaccessreviews")
             .header("content-type", "application/json")
             .body(review.to_string().into_bytes());
-        let answer: Value = person.transport().request(request.unwrap()).await.unwrap();
+        let answer: Value = person.connection().transport().request(request.unwrap()).await.unwrap();
         answer["status"]["allowed"] == true
     })
     .await;
@@ -86,7 +86,7 @@ async fn an_operator_works_with_the_rights_that_it_uses_and_no_others() {
     );
     let manager = Manager::new("test", env.client_as(OPERATOR, &[]))
         .controller(controller)
-        .leader_election(Options::default());
+        .leader_election(ElectionOptions::default());
     let running = manager.start().await.unwrap();
     running.ready().await;
     person.create(&widget("a", 1)).await.unwrap();

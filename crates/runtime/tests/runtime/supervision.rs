@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use watchkeeper_client::key_of;
-use watchkeeper_election::Options;
+use watchkeeper_election::ElectionOptions;
 use watchkeeper_runtime::{Action, Context, Controller, Every, Manager, Running};
 use watchkeeper_testkit::fixtures::{Widget, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
@@ -30,7 +30,7 @@ async fn start(env: &TestEnv, log: &Log) -> Running {
         });
     let manager = Manager::new("test", env.client())
         .controller(controller)
-        .leader_election(Options::default())
+        .leader_election(ElectionOptions::default())
         .serve(([127, 0, 0, 1], 0).into());
     let running = manager.start().await.unwrap();
     running.ready().await;
@@ -42,7 +42,7 @@ async fn start(env: &TestEnv, log: &Log) -> Running {
 async fn every_task_of_a_manager_goes_on_after_a_panic() {
     let (env, log) = (TestEnv::start().await, Log::default());
     let running = start(&env, &log).await;
-    let key = key_of(&running.client().create(&widget("a", 1)).await.unwrap());
+    let key = key_of(&*running.client().create(&widget("a", 1)).await.unwrap());
     eventually(|| async { log.lines().contains(&"tick 1".to_owned()) }).await;
     let supervisor = running.supervisor().clone();
     let tasks = supervisor.tasks();

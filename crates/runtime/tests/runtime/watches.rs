@@ -27,7 +27,7 @@ async fn a_watch_can_be_added_and_removed_while_the_controller_runs() {
     env.install::<Widget>().await;
     let log = Log::default();
     let builder = Controller::of::<Widget>();
-    let watches = builder.run_time_watches();
+    let watches = builder.dynamic_watches();
     let manager = Manager::new("test", env.client()).controller(builder.reconcile(noting(&log)));
     let running = manager.start().await.unwrap();
     running.ready().await;
@@ -38,7 +38,7 @@ async fn a_watch_can_be_added_and_removed_while_the_controller_runs() {
     let mut secret = Secret { metadata: config_map("a", &[]).metadata, ..Secret::default() };
     let by_name = || Watch::by_metadata(|key: &Key, _| Some(key.clone()));
     let id = watches.add::<Secret>(by_name()).unwrap();
-    let mut made = client.create(&secret).await.unwrap();
+    let mut made = client.create(&secret).await.unwrap().into_object();
     eventually(|| async { log.lines() == ["a", "a"] }).await;
 
     watches.remove(id).await;

@@ -1,6 +1,7 @@
 //! A kind of a Kubernetes API server as a source.
 
 mod answer;
+mod connection;
 mod entry;
 mod feed;
 mod frames;
@@ -17,12 +18,14 @@ mod watch;
 
 use std::sync::Arc;
 
-use kube_client::{Client, Config};
 use kube_core::Resource;
 use kube_core::discovery::ApiResource;
 use watchkeeper_core::{Capabilities, Feed, Follow, Order, Source, Start};
 use watchkeeper_wire::ResourcePath;
 
+#[doc(hidden)]
+pub use connection::client;
+pub use connection::{ConnectError, Connection};
 use request::Target;
 use settings::Settings;
 
@@ -33,10 +36,10 @@ const MAX_OBJECT_BYTES: usize = 8 * 1024 * 1024;
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
-/// use watchkeeper_sources::kubernetes::{self, Kubernetes};
-/// # async fn example(config: kube_client::Config) -> Result<(), kube_client::Error> {
-/// let client = kubernetes::client(config)?;
-/// let web = Kubernetes::of::<Pod>(client).namespace("shop").labels("app=web");
+/// use watchkeeper_sources::kubernetes::{ConnectError, Connection, Kubernetes};
+/// # async fn example() -> Result<(), ConnectError> {
+/// let connection = Connection::infer().await?;
+/// let web = Kubernetes::of::<Pod>(connection).namespace("shop").labels("app=web");
 /// # Ok(()) }
 /// ```
 ///
@@ -68,8 +71,8 @@ const MAX_OBJECT_BYTES: usize = 8 * 1024 * 1024;
 ///
 /// # What it does not do
 ///
-/// It does not retry. That is the reader's part, which knows how often it has tried. Give it a client that does not
-/// retry either: see [`client`].
+/// It does not retry. That is the reader's part, which knows how often it has tried. A
+/// [`Connection`] does not retry either.
 #[derive(Clone)]
 pub struct Kubernetes {
     settings: Arc<Settings>,
@@ -77,12 +80,13 @@ pub struct Kubernetes {
 
 impl Kubernetes {
     /// All objects of a kind that is known at compile time.
-    pub fn of<K: Resource<DynamicType = ()>>(client: Client) -> Self {
-        Self::resource(client, &ApiResource::erase::<K>(&()))
+    pub fn of<K: Resource<DynamicType = ()>>(connection: impl Into<Connection>) -> Self {
+        Self::resource(connection, &ApiResource::erase::<K>(&()))
     }
 
     /// All objects of a kind that is known at run time only.
-    pub fn resource(client: Client, resource: &ApiResource) -> Self {
+    pub fn resource(connection: impl Into<Connection>, resource: &ApiResource) -> Self {
+        let client = connection.into().transport().clone();
         let ApiResource { group, version, api_version, kind, plural } = resource;
         let name = if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") };
         let target = Target {
@@ -205,17 +209,4 @@ impl std::fmt::Debug for Kubernetes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kubernetes").field("target", &self.settings.target).finish_non_exhaustive()
     }
-}
-
-/// A client for a configuration that leaves retrying to us.
-///
-/// The client that kube makes by default repeats a request up to fifteen times when the server says 429, 503 or 504,
-/// within one call, and tells nobody. A feed over such a client works, but what the server says about its load does not
-/// come through: throttling shows as [`Unavailable`](watchkeeper_core::Error::Unavailable) after a minute without an
-/// answer, and the reader's own back-off comes on top. This client reports the first such answer.
-///
-/// Calls of other code that relies on kube's retrying should keep their own client.
-pub fn client(mut config: Config) -> Result<Client, kube_client::Error> {
-    config.default_retry = false;
-    Client::try_from(config)
 }

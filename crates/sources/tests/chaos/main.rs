@@ -20,7 +20,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use truth::{Refusal, Trouble, Truth};
-use watchkeeper_informer::{Backoff, Informer, Policy};
+use watchkeeper_informer::{Informer, Policy, SourceBackoff};
 use watchkeeper_sources::kubernetes::Kubernetes;
 
 #[derive(Clone, Debug)]
@@ -107,12 +107,9 @@ fn informer(client: &Client, to: kube_client::Client) -> Informer<ConfigMap> {
     if let Some(page_size) = client.page_size {
         source = source.page_size(page_size);
     }
-    let backoff = Backoff {
-        base: Duration::from_millis(1),
-        cap: Duration::from_millis(8),
-        refused_cap: Duration::from_millis(8),
-        reset_after: Duration::from_millis(50),
-    };
+    let backoff = SourceBackoff::new(Duration::from_millis(1), Duration::from_millis(8))
+        .with_refused_cap(Duration::from_millis(8))
+        .with_reset_after(Duration::from_millis(50));
     Informer::builder().policy(client.policy).backoff(backoff).seed(1).start(source)
 }
 

@@ -148,7 +148,7 @@ impl Sync<'_> {
                     let note = format!("Scaled up replica set {name} from 0 to {size}");
                     self.say(Event::normal("ScalingReplicaSet", "Scale", note));
                 }
-                self.sets.new = Some(Arc::new(made));
+                self.sets.new = Some(made.object);
             }
             // A set of that name that is not of this template: the next look tries another name.
             Err(error @ Failure::AlreadyExists { .. }) => {

@@ -29,7 +29,7 @@ const BURST: usize = 500;
 const AT_ONCE: usize = 16;
 
 pub(crate) fn controller(world: &Arc<World>) -> Controller {
-    let pods = Watch::<Pod>::owned_by::<Job>().only(Predicate::when(pods::concerns_owner));
+    let pods = Watch::<Pod>::owned_by::<Job>().filter(Predicate::when(pods::concerns_owner));
     Controller::of::<Job>().watch(pods).hot_loop_limit(u32::MAX).reconcile(Jobs { world: Arc::clone(world) })
 }
 
@@ -139,7 +139,7 @@ impl Jobs {
             let made = cx.client().create(&pod).await?;
             let name = made.metadata.name.as_deref().unwrap_or_default();
             cx.event(Event::normal("SuccessfulCreate", "Create", format!("Created pod: {name}")));
-            Ok::<_, Failure>(Arc::new(made))
+            Ok::<_, Failure>(made.object)
         };
         let mut made = Vec::with_capacity(wanted.len());
         let mut pods = futures_util::stream::iter(wanted).map(one).buffer_unordered(AT_ONCE);

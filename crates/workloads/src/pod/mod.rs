@@ -117,7 +117,7 @@ async fn bind(pod: &Pod, client: &Client) -> Result<(), Failure> {
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(binding.to_string().into_bytes())
         .map_err(|error| unavailable(error.to_string()))?;
-    match client.transport().request::<serde_json::Value>(request).await {
+    match client.connection().transport().request::<serde_json::Value>(request).await {
         Ok(_) => Ok(()),
         // Somebody was faster, or it is gone: its next change tells.
         Err(kube_client::Error::Api(status)) if is_moot(Refusal::of(status.code, &status.reason)) => Ok(()),

@@ -25,7 +25,7 @@ const BURST: usize = 500;
 const AT_ONCE: usize = 16;
 
 pub(crate) fn controller(world: &Arc<World>) -> Controller {
-    let pods = Watch::<Pod>::owned_by::<ReplicaSet>().only(Predicate::when(pods::concerns_owner));
+    let pods = Watch::<Pod>::owned_by::<ReplicaSet>().filter(Predicate::when(pods::concerns_owner));
     Controller::of::<ReplicaSet>()
         .watch(pods)
         // A set of a thousand pods is woken by each of them.
@@ -99,7 +99,7 @@ async fn create(set: &ReplicaSet, count: usize, cx: &Context<ReplicaSet>) -> Res
     let one = |_| async move {
         match cx.client().create(pod).await {
             Ok(made) => {
-                let name = made.metadata.name.unwrap_or_default();
+                let name = made.metadata.name.as_deref().unwrap_or_default();
                 cx.event(Event::normal("SuccessfulCreate", "Create", format!("Created pod: {name}")));
                 Ok(())
             }

@@ -21,7 +21,7 @@ use crate::world::World;
 use plan::{Act, plan};
 
 pub(crate) fn controller(world: &Arc<World>) -> Controller {
-    let pods = Watch::<Pod>::owned_by::<StatefulSet>().only(Predicate::when(pods::concerns_owner));
+    let pods = Watch::<Pod>::owned_by::<StatefulSet>().filter(Predicate::when(pods::concerns_owner));
     Controller::of::<StatefulSet>()
         .watch(pods)
         .reads::<ControllerRevision>()

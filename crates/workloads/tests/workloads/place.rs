@@ -70,7 +70,7 @@ impl Place {
     }
 
     pub(crate) async fn create<K: Kind>(&self, value: Value) -> K {
-        self.client.create(&read::<K>(value)).await.unwrap()
+        self.client.create(&read::<K>(value)).await.unwrap().into_object()
     }
 
     pub(crate) async fn get<K: Kind>(&self, name: &str) -> Option<Arc<K>> {

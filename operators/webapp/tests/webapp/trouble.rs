@@ -68,7 +68,12 @@ async fn a_deployment_of_somebody_else_is_left_alone() {
     let world = World::new().await;
     let operator = world.operator().await;
     let theirs = json!({"metadata": {"name": "boss", "namespace": "default"}});
-    let boss = world.person.create(&serde_json::from_value::<ConfigMap>(theirs).unwrap()).await.unwrap();
+    let boss = world
+        .person
+        .create(&serde_json::from_value::<ConfigMap>(theirs).unwrap())
+        .await
+        .unwrap()
+        .into_object();
     let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "boss", "uid": boss.metadata.uid, "controller": true});
     let theirs = json!({"metadata": {"name": "shop", "namespace": "default", "ownerReferences": [owner]},
         "spec": {"replicas": 9, "selector": {"matchLabels": {"a": "b"}}, "template":

@@ -68,7 +68,7 @@ impl World {
 
     /// Changes an object as somebody would who does not know of the operator.
     pub(crate) async fn edit<K: Kind>(&self, name: &str, operations: Value) -> Value {
-        without_noise(&self.person.patch::<K>(&key(name), Patch::Json(operations)).await.unwrap())
+        without_noise(&*self.person.patch::<K>(&key(name), Patch::Json(operations)).await.unwrap())
     }
 
     /// Writes the status of a Deployment, as its controller does.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use tokio::runtime::Runtime;
-use watchkeeper_core::{Cause, Change};
+use watchkeeper_core::{Change, Delivery};
 use watchkeeper_informer::{Handler, Informer, Object, Policy, Readable};
 
 use crate::Result;
@@ -100,7 +100,7 @@ fn handle<K: Field>(informer: &Informer<K>, seen: Arc<Seen>, spec: bool) -> Hand
             seen.newest.raise(object.version().number().unwrap_or(0));
         }
         seen.events.add_one();
-        if change.cause == Cause::Initial {
+        if change.delivery == Delivery::Initial {
             seen.initial.add_one();
         }
         std::future::ready(())

@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use watchkeeper_core::Key;
-use watchkeeper_queue::{Metrics, Outcome, Queue};
+use watchkeeper_queue::{JobOutcome, Queue, QueueMetrics};
 use watchkeeper_runtime::Request;
 
 use crate::Result;
@@ -28,7 +28,7 @@ pub(crate) fn run(flags: &Flags, runtime: &Runtime) -> Result<()> {
     };
     let keys: Arc<[Request]> = (0..keys).map(key).collect();
     // As a controller has it.
-    let metrics = Metrics::register(&mut Registry::default());
+    let metrics = QueueMetrics::register(&mut Registry::default());
     let queue = Queue::builder().metrics(&metrics, "bench").build();
     Answer::default().print()?;
     each(|word, _| {
@@ -69,7 +69,7 @@ async fn alone(queue: &Queue<Request>, keys: &[Request], after: Duration) {
 
 async fn work(queue: &Queue<Request>) {
     if let Some(job) = queue.get().await {
-        job.finish(Outcome::Done);
+        job.finish(JobOutcome::Done);
     }
 }
 

@@ -1,0 +1,6 @@
+//! What the compiler says to those who make the usual mistakes. `TRYBUILD=overwrite` writes the answers anew.
+
+#[test]
+fn usual_mistakes_are_told_with_what_to_do() {
+    trybuild::TestCases::new().compile_fail("tests/compile/*.rs");
+}
