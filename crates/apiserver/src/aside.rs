@@ -53,7 +53,7 @@ fn start() -> Option<Runtime> {
             let _ = rustix::process::nice(NICE);
         })
         .build();
-    runtime.inspect_err(|error| tracing::warn!(%error, "large requests have no threads of their own")).ok()
+    runtime.inspect_err(|error| tracing::warn!(%error, "no threads for large requests could be started; they share those of other requests")).ok()
 }
 
 impl Drop for Aside {

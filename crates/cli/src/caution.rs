@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// Warns of what opens a server to more people than its administrator may have in mind.
 pub(crate) fn warn_of_openness(listen: SocketAddr, authorization: Authorization) {
     if authorization == Authorization::None {
-        tracing::warn!("everybody with credentials may do everything: roles and bindings are not looked at");
+        tracing::warn!("authorization is off: every client with credentials may do everything");
     }
     if !listen.ip().is_loopback() {
         tracing::warn!("listening on {listen}: other machines can connect");
@@ -45,6 +45,6 @@ pub(crate) fn check_data_directory(directory: &Path) -> Result<(), Failure> {
 pub(crate) fn disable_core_dumps() {
     let limit = Rlimit { current: Some(0), maximum: getrlimit(Resource::Core).maximum };
     if let Err(error) = setrlimit(Resource::Core, limit) {
-        tracing::warn!(%error, "core dumps cannot be switched off, and would have keys and tokens in them");
+        tracing::warn!(%error, "core dumps cannot be disabled; they would contain keys and tokens");
     }
 }

@@ -59,7 +59,7 @@ pub(crate) async fn until_stopped(
     tokio::select! {
         ((), drained) = stop => {
             if drained == Drained::CutOff {
-                tracing::warn!("requests were cut off, {grace:?} were not enough for them");
+                tracing::warn!("requests aborted: they did not end within {grace:?}");
             }
         }
         number = signals.next() => process::exit(128 + number),

@@ -367,7 +367,7 @@ fn a_server_that_is_open_to_many_says_so_once() {
         warnings.map(|line| line.split_once(": ").unwrap().1.to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(warned(&["127.0.0.1:0"]), [""; 0]);
-    let everything = "everybody with credentials may do everything: roles and bindings are not looked at";
+    let everything = "authorization is off: every client with credentials may do everything";
     assert_eq!(warned(&["127.0.0.1:0", "--authorization", "none"]), [everything]);
     // An address for documentation, that no machine has: it ends before anybody could connect.
     let beyond = "listening on 192.0.2.1:6443: other machines can connect";

@@ -192,7 +192,7 @@ impl Client {
 
 fn check_name(scope: Scope, key: &Key, what: &str) -> Result<(), Error> {
     let missing = if key.name().is_empty() {
-        "what is applied needs a metadata.name"
+        "an applied object needs a metadata.name"
     } else if scope == Scope::Namespaced && key.namespace().is_none() {
         "objects of this kind live in namespaces: set metadata.namespace"
     } else {

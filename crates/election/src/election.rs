@@ -225,7 +225,7 @@ impl Candidate {
             Action::End => return None,
         };
         if let Answer::Failed { why, .. } = &answer {
-            tracing::warn!(candidate = %self.options.identity, %why, "a request for the lease failed");
+            tracing::warn!(candidate = %self.options.identity, %why, "lease request failed");
         }
         Some(Input::Answered(answer))
     }

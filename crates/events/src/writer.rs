@@ -40,11 +40,11 @@ impl Writer {
             match self.try_to(&write).await {
                 Ok(()) => return,
                 Err(Failure::Rejected(code, why)) => {
-                    tracing::warn!(code, %why, "an event was refused");
+                    tracing::warn!(code, %why, "event refused by the API server");
                     return count(&self.counters.rejected);
                 }
                 Err(Failure::Retry(why)) if tried >= self.options.tries && !*self.hurry.borrow() => {
-                    tracing::warn!(%why, "an event could not be written");
+                    tracing::warn!(%why, "event could not be written");
                     return count(&self.counters.failed);
                 }
                 Err(Failure::Retry(why)) => tracing::debug!(%why, "an event could not be written yet"),

@@ -195,9 +195,9 @@ async fn follow_files(tls: Tls, shared: Arc<Shared>) {
             let tls = tls.clone();
             match tokio::task::spawn_blocking(move || tls.refresh()).await {
                 Ok(Ok(false)) => {}
-                Ok(Ok(true)) => tracing::info!("new certificates are in use"),
+                Ok(Ok(true)) => tracing::info!("certificates reloaded"),
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "new certificates cannot be used; the old ones stay");
+                    tracing::warn!(%error, "new certificates are invalid; the old ones stay in use");
                 }
                 Err(_) => shared.supervisor.panicked("certificates", None),
             }

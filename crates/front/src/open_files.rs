@@ -13,7 +13,7 @@ pub fn raise_open_files() -> u64 {
     if limit.current != limit.maximum {
         let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
         if let Err(error) = setrlimit(Resource::Nofile, raised) {
-            tracing::warn!(%error, current = limit.current, "the limit of open files could not be raised");
+            tracing::warn!(%error, current = limit.current, "limit of open files could not be raised");
         }
     }
     open_files()

@@ -92,8 +92,10 @@ async fn report(mut status: watch::Receiver<Vec<SourceStatus>>, metrics: Metrics
             }
             metrics.source(name, class, known);
             match error {
-                Some(error) => tracing::warn!(source = %name, %error, "cannot be watched; asking again"),
-                None => tracing::info!(source = %name, "is watched again"),
+                Some(error) => {
+                    tracing::warn!(source = %name, %error, "kind cannot be watched; it is retried")
+                }
+                None => tracing::info!(source = %name, "kind is watched again"),
             }
         }
         before = now

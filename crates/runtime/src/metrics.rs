@@ -176,7 +176,7 @@ impl Metrics {
     pub(crate) fn hot_loop(&self, controller: &str, work: &impl std::fmt::Display, hot: &Loop) {
         let Loop { source, field, times } = hot;
         let controller: Arc<str> = controller.into();
-        tracing::warn!(%controller, object = %work, %source, %field, times, "reconciled again and again because of own writes");
+        tracing::warn!(%controller, object = %work, %source, %field, times, "hot loop: the controller's own writes keep waking it");
         let of = HotLoop { controller, source: Arc::clone(source), field: field.clone() };
         self.hot_loops.get_or_create(&of).inc();
     }

@@ -228,7 +228,7 @@ impl Rules<Request> {
 }
 
 fn unreadable<R>(error: &watchkeeper_informer::DecodeError) -> Vec<R> {
-    tracing::warn!(%error, "a watched object cannot be read");
+    tracing::warn!(%error, "watched object cannot be decoded");
     Vec::new()
 }
 

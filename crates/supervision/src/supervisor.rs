@@ -158,7 +158,7 @@ impl Supervisor {
     pub fn panicked(&self, task: &str, object: Option<&dyn fmt::Display>) {
         self.shared.panics.get_or_create(&Label { task: task.into() }).inc();
         let object = object.map(tracing::field::display);
-        tracing::error!(task, object, "a background task panicked");
+        tracing::error!(task, object, "background task panicked");
     }
 
     /// How many panics of a task were caught.

@@ -23,7 +23,7 @@ pub(crate) async fn exist(client: Client, stopped: CancellationToken, world: Arc
     loop {
         match written(&client, &world).await {
             Ok(()) => return Ok(()),
-            Err(error) => tracing::warn!(%error, "the simulated node cannot be written, trying again"),
+            Err(error) => tracing::warn!(%error, "simulated node could not be written; it is retried"),
         }
         tokio::select! {
             () = stopped.cancelled() => return Ok(()),

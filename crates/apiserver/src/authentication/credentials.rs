@@ -173,7 +173,7 @@ impl Files<'_> {
         if authority.end() > now + RENEW_BEFORE {
             return Ok(authority);
         }
-        tracing::warn!("the certificate of the authority is renewed: write kubeconfigs anew");
+        tracing::warn!("CA certificate renewed; existing kubeconfigs have to be written again");
         self.new_authority(authority.into_key(), now)
     }
 

@@ -41,7 +41,7 @@ impl RenewedCertificate {
         if now > current.1 {
             match issue(&self.authority, &self.key, &self.names, now) {
                 Ok(certificate) => *current = (certificate, now + LEAF_LIFE / 2),
-                Err(error) => tracing::warn!(%error, "the certificate of the server could not be renewed"),
+                Err(error) => tracing::warn!(%error, "server certificate could not be renewed"),
             }
         }
         current.0.clone()

@@ -63,8 +63,8 @@ impl Server {
                 Err(error) => return Err(error.into()),
             }
         }
-        let why = "somebody else writes it all the time".to_owned();
-        Err(Error::Bootstrap { what: "what every cluster begins with".into(), why })
+        let why = "another server keeps writing it".to_owned();
+        Err(Error::Bootstrap { what: "bootstrap objects".into(), why })
     }
 
     async fn missing_namespaces(&self) -> Result<Vec<Change>, Error> {

@@ -50,5 +50,5 @@ fn read(server: &Server, entry: &Entry) -> Option<Holdings> {
     let services = server.registry().find("", "v1", "services")?;
     let read = || services.read(entry).map(|service| Holdings::of(&service));
     let found = server.supervisor.caught(TASK, &entry.key, read)?;
-    found.inspect_err(|error| tracing::error!(%error, "what a Service has is not known")).ok()
+    found.inspect_err(|error| tracing::error!(%error, "Service cannot be read; its cluster IP and node ports may be allocated twice")).ok()
 }

@@ -127,7 +127,7 @@ impl Keeper<'_> {
             }
             Err(failure) if failure.code < 500 => {}
             Err(failure) => {
-                tracing::warn!(name, failure = %failure.message, "an APIService is not as it should be");
+                tracing::warn!(name, failure = %failure.message, "APIService could not be updated");
                 self.has_failed = true;
             }
         }

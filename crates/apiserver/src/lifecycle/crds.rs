@@ -66,7 +66,7 @@ fn install(server: &Server, entry: &Entry) -> Option<Installed> {
     let read = match server.supervisor.caught(FOLLOW, &entry.key, read)? {
         Ok(read) => read,
         Err(error) => {
-            tracing::error!(%error, "a definition is not served");
+            tracing::error!(%error, "CRD is not served");
             return None;
         }
     };
@@ -75,7 +75,7 @@ fn install(server: &Server, entry: &Entry) -> Option<Installed> {
             Some(Installed { definition, key: entry.key.to_string(), revision: entry.modified })
         }
         Err(error) => {
-            tracing::error!(key = %entry.key, %error, "a definition is not served");
+            tracing::error!(key = %entry.key, %error, "CRD is not served");
             None
         }
     }
@@ -104,7 +104,7 @@ pub(super) async fn clean(server: Arc<Server>, cleaning: Cleaning) {
             let touched = touch(&server, &definition.name);
             let touched = server.supervisor.caught_async(CLEAN, &definition.name, touched).await;
             if let Some(Err(failure)) = touched {
-                tracing::warn!(definition = %definition.name, failure = %failure.message, "its names could not be judged");
+                tracing::warn!(definition = %definition.name, failure = %failure.message, "names of the CRD could not be checked");
             }
         }
         if changes.changed().await.is_err() {
@@ -125,7 +125,7 @@ async fn clean_one(server: Arc<Server>, installed: Arc<Installed>) {
             Ok(0) => break,
             Ok(left) => Cleanup::Waiting(format!("{left} objects are held by their finalizers")),
             Err(failure) => {
-                tracing::warn!(definition = %definition.name, failure = %failure.message, "objects could not be deleted");
+                tracing::warn!(definition = %definition.name, failure = %failure.message, "objects of a deleted CRD could not be deleted");
                 tokio::time::sleep(RETRY_DELAY).await;
                 Cleanup::Failed(failure.message)
             }
@@ -134,7 +134,7 @@ async fn clean_one(server: Arc<Server>, installed: Arc<Installed>) {
         super::namespaces::changed_in(&server, &resource).await;
     }
     while let Err(failure) = report(&server, &definition.name, &Cleanup::Done).await {
-        tracing::warn!(definition = %definition.name, failure = %failure.message, "the definition could not be released");
+        tracing::warn!(definition = %definition.name, failure = %failure.message, "finalizer of the CRD could not be removed");
         tokio::time::sleep(RETRY_DELAY).await;
     }
 }

@@ -45,7 +45,7 @@ pub(super) async fn run(server: Arc<Server>) {
         match collect(&server).await {
             Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
             Err(Error::Closed) => return,
-            Err(error) => tracing::warn!(%error, "collecting garbage failed"),
+            Err(error) => tracing::warn!(%error, "garbage collection failed; it is retried"),
         }
         tokio::time::sleep(RETRY_DELAY).await;
     }
@@ -87,7 +87,7 @@ async fn collect(server: &Server) -> Result<(), Error> {
                 match outcome {
                     Some(Ok(())) => {}
                     Some(Err(failure)) => {
-                        tracing::warn!(%key, failure = %failure.message, "an object could not be collected");
+                        tracing::warn!(%key, failure = %failure.message, "object could not be garbage-collected; it is retried");
                         work.later(key, RETRY_DELAY);
                     }
                     None => work.later(key, POISONED),

@@ -126,7 +126,7 @@ async fn ensure(server: &Server, provided: &Provided, namespace: String) {
     match server.supervisor.caught_async(provided.task(), &namespace, ensured).await {
         Some(Err(failure)) if failure.code >= 500 => {
             let name = provided.name();
-            tracing::warn!(%namespace, name, failure = %failure.message, "a namespace did not get what it should have");
+            tracing::warn!(%namespace, name, failure = %failure.message, "default object of a namespace could not be created");
         }
         // It is there, or the namespace is on its way out.
         _ => {}

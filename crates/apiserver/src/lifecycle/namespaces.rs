@@ -69,7 +69,7 @@ fn consider(server: &Arc<Server>, cleaning: &Cleaning, entry: &Entry) {
         let (cleaning, place, uid) = (Arc::clone(&cleaning), place.clone(), uid.clone());
         async move {
             while let Err(failure) = clean(&server, &place).await {
-                tracing::warn!(namespace = %place.name, failure = %failure.message, "a namespace could not be emptied");
+                tracing::warn!(namespace = %place.name, failure = %failure.message, "content of a deleted namespace could not be deleted");
                 tokio::time::sleep(RETRY_DELAY).await;
             }
             cleaning.lock().remove(&uid);

@@ -22,7 +22,7 @@ pub(super) async fn run(server: Arc<Server>) {
         for (name, rules) in outdated(&server) {
             let updated = server.supervisor.caught_async(TASK, &name, update(&server, &name, &rules)).await;
             if let Some(Err(failure)) = updated {
-                tracing::warn!(role = %name, failure = %failure.message, "a role could not be summed up");
+                tracing::warn!(role = %name, failure = %failure.message, "aggregated ClusterRole could not be updated");
             }
         }
         if changes.changed().await.is_err() {

@@ -75,5 +75,7 @@ fn read<T>(
     let entry = entry?;
     let found =
         server.supervisor.caught(TASK, &entry.key, || resource.read(entry).map(|object| read(&object)))?;
-    found.inspect_err(|error| tracing::error!(%error, "a role or binding is not in force")).ok()
+    found
+        .inspect_err(|error| tracing::error!(%error, "role or binding cannot be read and is not in force"))
+        .ok()
 }

@@ -204,7 +204,7 @@ impl Pieces {
                 Ok(false) => Some((Bytes::from(chunk), Some(pieces))),
                 // The status has been sent; a list that is cut off cannot be read, and the client sees that.
                 Err(error) => {
-                    tracing::error!(%error, "a list was cut off");
+                    tracing::error!(%error, "list aborted: an object could not be encoded");
                     None
                 }
             }

@@ -122,7 +122,7 @@ const fn flag(name: &'static str, form: Form, effect: Effect) -> Flag {
 
 const AUDIT: Effect = Noted("there is no audit log");
 const PROXY: Effect = Noted("there is no front proxy and no aggregation");
-const WEBHOOK: Effect = Refused("this server asks no webhook who somebody is or what he may do");
+const WEBHOOK: Effect = Refused("webhook authentication and authorization are not supported");
 const OIDC: Effect = Refused("this server does not know OpenID Connect");
 const SECONDS: Effect = Refused("tolerations are always for 300 seconds");
 

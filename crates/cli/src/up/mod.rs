@@ -148,7 +148,7 @@ impl Up {
             drained = stop => {
                 screen.line("stopped", &format!("what there was is in {}", folder.shown()));
                 if drained == Drained::CutOff {
-                    tracing::warn!("requests were cut off, {SHUTDOWN_GRACE:?} were not enough for them");
+                    tracing::warn!("requests aborted: they did not end within {SHUTDOWN_GRACE:?}");
                 }
             }
             number = signals.next() => process::exit(128 + number),

@@ -318,7 +318,7 @@ impl Part {
         };
         if let Err(error) = &ended {
             metrics.errors.inc();
-            tracing::warn!(%controller, object = %key, attempt, %error, "a timer or task of an object failed");
+            tracing::warn!(%controller, object = %key, attempt, %error, "timer or task of an object failed");
         }
         ended.is_ok() || ended.is_err_and(|error| error.is_terminal())
     }

@@ -333,7 +333,7 @@ impl ObjectRun {
             },
             // There is nothing that could be shown to the reconciler.
             Err(error) => {
-                tracing::warn!(%error, "the last state cannot be read");
+                tracing::warn!(%error, "last state of a deleted object cannot be decoded");
                 Action::done()
             }
         };

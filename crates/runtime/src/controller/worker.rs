@@ -76,7 +76,7 @@ impl<R: WorkKey> Workers<R> {
             cause = cause.as_ref().map(tracing::field::display),
         );
         let Some(client) = self.clusters.get((self.cluster)(&work)) else {
-            tracing::error!(parent: &span, "the manager does not know the cluster");
+            tracing::error!(parent: &span, "unknown cluster");
             job.finish(JobOutcome::Terminal);
             return;
         };
@@ -144,7 +144,7 @@ impl<R: WorkKey> Workers<R> {
                 self.failed(job, &Error::message(format!("did not end within {limit:?}")), took);
             }
             Ended::Dropped => {
-                tracing::info!(?took, "stopped on the way");
+                tracing::info!(?took, "reconcile cancelled");
                 job.finish(JobOutcome::RequeueAfter(Duration::ZERO));
             }
         }
@@ -156,7 +156,7 @@ impl<R: WorkKey> Workers<R> {
         match error.retry() {
             Retry::Never => {
                 self.metrics.terminal.inc();
-                tracing::error!(?took, %error, "failed, and will not be tried again before something changes");
+                tracing::error!(?took, %error, "reconcile failed permanently; it runs again when the object changes");
                 job.finish(JobOutcome::Terminal);
             }
             Retry::BackOff => {
@@ -164,7 +164,7 @@ impl<R: WorkKey> Workers<R> {
                 job.finish(JobOutcome::Retry);
             }
             Retry::After(after) => {
-                tracing::warn!(?took, %error, ?after, "failed, and will be tried again");
+                tracing::warn!(?took, %error, ?after, "reconcile failed; it is retried");
                 job.finish(JobOutcome::RetryAfter(after));
             }
         }

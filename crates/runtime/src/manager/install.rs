@@ -45,7 +45,7 @@ impl Manager {
                     Err(error) => error.to_string(),
                 };
                 drop(tried.take());
-                tracing::warn!(definition = K::crd_name(), error = %failed, "cannot be installed; trying again");
+                tracing::warn!(definition = K::crd_name(), error = %failed, "CRD cannot be installed; it is retried");
                 *why.lock() = failed;
                 tokio::select! {
                     () = stop.cancelled() => return Ok(()),

@@ -75,7 +75,7 @@ impl Follower {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = expired => {
-                    tracing::warn!(lease = %self.name, "the lead is in doubt");
+                    tracing::warn!(lease = %self.name, "leadership is uncertain; writes are held back");
                     self.lose();
                 }
                 _ = look.tick() => {}
@@ -105,7 +105,7 @@ impl Follower {
                 self.standing.send_replace(Standing::Standby { leader });
             }
             ElectionEvent::Lost(loss) => {
-                tracing::warn!(lease = %self.name, reason = %loss, "the lead is lost");
+                tracing::warn!(lease = %self.name, reason = %loss, "leadership lost");
                 self.lose();
             }
         }

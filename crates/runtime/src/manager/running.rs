@@ -131,7 +131,7 @@ impl Running {
         let name = self.name.clone();
         let first = async {
             let signal = signals.next().await;
-            tracing::info!(manager = %name, signal, "stopping; another signal ends at once");
+            tracing::info!(manager = %name, signal, "shutting down; a second signal exits at once");
         };
         let (running, ended) = self.until(first).await;
         tokio::select! {
@@ -181,7 +181,7 @@ impl Running {
         self.stop_tasks.cancel();
         while let Some(ended) = within(deadline, self.tasks.join_next()).await.flatten() {
             if let Err(error) = flatten(ended) {
-                tracing::warn!(%error, "a task did not end well");
+                tracing::warn!(%error, "task failed during shutdown");
             }
         }
         self.tasks.shutdown().await;
@@ -193,7 +193,7 @@ impl Running {
             if let Ok(election) = led.task.await
                 && timeout(SHUTDOWN_TIMEOUT, election.release()).await.is_err()
             {
-                tracing::warn!("the lease could not be released; others wait until it runs out");
+                tracing::warn!("lease could not be released; other replicas wait until it expires");
             }
         }
         left.iter().fold(Stopped::default(), |sum, left| Stopped {

@@ -125,7 +125,7 @@ impl Manager {
             // Not everybody waits for the tasks to end.
             tasks.spawn(running.inspect_err(move |error| {
                 let error = error.to_string();
-                tracing::error!(%error, "a task of the manager ended");
+                tracing::error!(%error, "manager task ended unexpectedly");
                 ready.set(name, Arc::new(move || Err(error.clone())));
             }));
         };

@@ -115,7 +115,7 @@ impl Shared {
     /// Has the writer do something. After a panic it must not be used again.
     fn with<T>(&self, writer: &mut Writer, work: impl FnOnce(&mut Writer) -> T) -> Result<T, Error> {
         catch_unwind(AssertUnwindSafe(|| work(writer))).map_err(|_| {
-            tracing::error!(reason = PANICKED, "no more commits are accepted");
+            tracing::error!(reason = PANICKED, "storage halted: no more commits are accepted");
             self.counters.halt(PANICKED);
             Error::Unknown { reason: PANICKED.into() }
         })

@@ -95,7 +95,7 @@ impl Writer {
         let written = self.append(tree);
         self.pace = (self.pace * 7 + begin.elapsed()) / 8;
         if let Err(Error::Unknown { reason } | Error::Halted { reason }) = &written {
-            tracing::error!(%reason, "no more commits are accepted");
+            tracing::error!(%reason, "storage halted: no more commits are accepted");
             self.counters.halt(reason);
         }
         written
@@ -143,7 +143,7 @@ impl Writer {
             }
             Err(Error::Unknown { reason }) => self.counters.halt(&reason),
             Err(error) => {
-                tracing::warn!(%error, "the log goes on in the same file");
+                tracing::warn!(%error, "log could not be rotated; it continues in the same file");
                 self.rotate_at = log.length + limits.segment_bytes / 4;
                 self.checkpointer.postpone();
             }
@@ -161,7 +161,7 @@ impl Writer {
             let sealed =
                 log.sync().and_then(|()| log.append(&mut self.frame, last)).and_then(|()| log.sync());
             if let Err(error) = sealed {
-                tracing::warn!(%error, "the log was not closed in good order");
+                tracing::warn!(%error, "log could not be closed cleanly");
             }
         }
         self.checkpointer.stop();

@@ -219,7 +219,7 @@ async fn connections_count_as_those_of_their_users() {
     client::until(|| open() == ["1", "0"]).await;
     let mut token = server.client("h2").await;
     text(token.get("/whoami", None).await).await;
-    assert_eq!(open(), ["1", "1"], "somebody anonymous is a stranger");
+    assert_eq!(open(), ["1", "1"], "anonymous clients count as strangers");
     text(token.get("/whoami", Some(&server.token())).await).await;
     assert_eq!(open(), ["2", "0"]);
 }
