@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_token_for_the_newest_state_has_the_version_minus_one() {
         let token = Token { revision: None, after: "a/b".into() };
-        let text = String::from_utf8(RAW_URL.decode(&token.encode()).unwrap()).unwrap();
+        let text = String::from_utf8(RAW_URL.decode(token.encode()).unwrap()).unwrap();
         assert_eq!(text, r#"{"v":"meta.k8s.io/v1","rv":-1,"start":"a/b\u0000"}"#);
         assert_eq!(Token::decode(&token.encode()), Ok(token));
     }
@@ -165,7 +165,7 @@ mod tests {
 
         #[test]
         fn base64_is_undone(bytes in any::<Vec<u8>>()) {
-            prop_assert_eq!(RAW_URL.decode(&RAW_URL.encode(&bytes)), Ok(bytes));
+            prop_assert_eq!(RAW_URL.decode(RAW_URL.encode(&bytes)), Ok(bytes));
         }
     }
 }
