@@ -99,7 +99,10 @@ mod tests {
         assert_eq!(split("a: 1"), [(1, 0, "a: 1")]);
         assert_eq!(split("a\n---\nb\n"), [(1, 0, "a\n"), (2, 1, "---\nb\n")]);
         assert_eq!(split("---\na\n...\n# end\n"), [(1, 0, "---\na\n...\n")]);
-        assert_eq!(split("---\r\na\r\n---\r\n\r\n---\r\nb\r\n"), [(1, 0, "---\r\na\r\n"), (2, 4, "---\r\nb\r\n")]);
+        assert_eq!(
+            split("---\r\na\r\n---\r\n\r\n---\r\nb\r\n"),
+            [(1, 0, "---\r\na\r\n"), (2, 4, "---\r\nb\r\n")]
+        );
         assert_eq!(split("--- a\n--- b\n"), [(1, 0, "--- a\n"), (2, 1, "--- b\n")]);
         assert_eq!(split("a: ---x\n----\n"), [(1, 0, "a: ---x\n----\n")]);
         assert_eq!(split(""), []);

@@ -44,9 +44,9 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
     let complaints = match doubled.as_slice() {
         [] => Vec::new(),
         doubled => {
-            let lines = doubled.iter().map(|Doubled { key, line, .. }| {
-                format!("line {line}: key {key} already set in map")
-            });
+            let lines = doubled
+                .iter()
+                .map(|Doubled { key, line, .. }| format!("line {line}: key {key} already set in map"));
             vec![format!("yaml: unmarshal errors:\n  {}", lines.collect::<Vec<_>>().join("\n  "))]
         }
     };
