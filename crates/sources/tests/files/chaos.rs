@@ -159,14 +159,14 @@ async fn run(steps: u64, seed: u64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_three_writers_do_the_store_ends_equal_to_the_files() {
     for seed in 0..3 {
-        run(600, seed).await;
+        run(2_000, seed).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes a while; make soak runs it"]
 async fn whatever_three_writers_do_ten_thousand_times_the_store_ends_equal_to_the_files() {
-    for seed in 100..103 {
+    for seed in 100..120 {
         run(10_000, seed).await;
     }
 }

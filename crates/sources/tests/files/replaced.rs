@@ -129,11 +129,11 @@ async fn a_file_that_is_a_mount_is_polled_and_says_so() {
         // Only root may; how such a file is recognised is tested in `files::mounts`.
         return;
     }
-    let files = Files::file(target).kind("example.com/v1", "Route").poll(Duration::from_millis(20));
+    let files = Files::file(target).kind("example.com/v1", "Route");
     let mut tap = Tap::on(&files).await;
     let status = files.status();
     assert!(status.notes.iter().any(|note| note.contains("mount of its own")), "{status:?}");
-    assert!(matches!(status.watching, Watching::Polling { .. }));
+    assert_eq!(status.watching, Watching::Polling { reason: "the file is a mount of its own".into() });
     // In place it does change.
     fs::write(origin, route("a", 2)).unwrap();
     tap.until_value("a", 2).await;
