@@ -106,6 +106,13 @@ impl Document {
         }
     }
 
+    /// An object whose name is not in its bytes but elsewhere: a row, a file without `metadata`. The body has to be JSON.
+    pub fn named(key: Key, version: Version, body: Vec<u8>) -> Self {
+        let header =
+            Header { key, uid: None, version, generation: 0, deleting: false, owners: Box::default() };
+        Self { header, body: body.into_boxed_slice(), metadata: 0..0 }
+    }
+
     /// What can be made out of the beginning of an object that is cut off.
     pub fn peek(prefix: &[u8], projection: &Projection) -> Known {
         match Self::read(prefix, projection) {

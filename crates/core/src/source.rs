@@ -20,7 +20,9 @@ use crate::{Document, Error, Key, Order, Version};
 ///   objects it has not mentioned.
 /// - **Nothing falls between snapshot and follow-up.** What changed after the snapshot's version appears in the log;
 ///   a source that works with hints subscribes before it takes the snapshot and takes another one after every
-///   resubscription. Hints are the source's own affair: they never leave it as state, only as a new snapshot.
+///   resubscription. Hints are the source's own affair: they never leave it as state. What leaves it is what the source then
+///   read: another snapshot, or only what differs from the one before, as [`Put`](Event::Put) and [`Gone`](Event::Gone) without
+///   a position. If more would be gone than [`Capabilities::confirm_shrink`] allows, it is a snapshot.
 /// - **Log entries come in the order in which the changes happened**, each exactly once per feed. A resumed feed starts
 ///   with the first change after the given version, or fails with [`Error::Expired`].
 /// - **Equal key, uid and version mean equal state.** A changed object has another version.
@@ -118,6 +120,14 @@ pub enum Event {
         /// The log's position after this entry, if it moves.
         position: Option<Version>,
     },
+    /// As [`Delete`](Self::Delete), from a source that keeps no last states: the reader's own is the last one. Whatever is under
+    /// the key is gone, whichever incarnation it is.
+    Gone {
+        /// Which object.
+        key: Key,
+        /// The log's position after this entry, if it moves.
+        position: Option<Version>,
+    },
     /// Nothing changed, but the log has reached this position.
     Position(Version),
     /// Something could not be understood; the feed goes on.
@@ -154,8 +164,10 @@ pub enum Reason {
     UnknownEntry,
     /// Well-formed, but not what the reader's type expects.
     Undecodable,
-    /// Another source of the same store has an object under this key.
+    /// Another source of the same store, or another part of this source, has an object under this key.
     Conflict,
+    /// The source has it, but in a form that cannot be read: a file with a mistake in it, or without permission to read it.
+    Unreadable,
 }
 
 impl Reason {
@@ -163,7 +175,7 @@ impl Reason {
     /// said got lost on the way.
     pub fn is_object_fault(self) -> bool {
         match self {
-            Self::TooLarge | Self::Undecodable | Self::Conflict => true,
+            Self::TooLarge | Self::Undecodable | Self::Conflict | Self::Unreadable => true,
             Self::Malformed | Self::WrongKind | Self::Nameless | Self::UnknownEntry => false,
         }
     }
@@ -178,6 +190,7 @@ impl Reason {
             Self::UnknownEntry => "unknown_entry",
             Self::Undecodable => "undecodable",
             Self::Conflict => "conflict",
+            Self::Unreadable => "unreadable",
         }
     }
 }
@@ -211,7 +224,7 @@ pub struct Capabilities {
 pub enum Follow {
     /// It does not: the feed ends, and another snapshot is due after this time.
     Poll(Duration),
-    /// It learns of changes in a lossy way and takes new snapshots in the same feed.
+    /// It learns of changes in a lossy way, reads again, and says what it found in the same feed.
     Hints,
     /// It delivers an ordered log that can be resumed.
     Log,

@@ -197,7 +197,7 @@ impl Plan {
             self.reason = because;
             self.answered_failures = 0;
         }
-        because.is_none() && ended.following
+        because.is_none() && ended.following && self.follow == Follow::Log
     }
 
     fn wait(&mut self, ended: &Ended, now: Instant) -> Duration {
@@ -293,6 +293,18 @@ mod tests {
     fn a_clean_close_resumes_at_once() {
         let next = synced().next(&ended(End::Closed, true, 300), Instant::now());
         assert_eq!(next, Next { wait: Duration::ZERO, start: Start::Resume(Version::from(7)), reason: None });
+    }
+
+    #[test]
+    fn a_source_without_a_log_is_asked_for_a_snapshot_whatever_happened() {
+        for follow in [Follow::Hints, Follow::Poll(Duration::from_secs(1))] {
+            for end in [End::Closed, unavailable(false), unavailable(true)] {
+                let mut plan = synced();
+                plan.follow = follow;
+                let next = plan.next(&ended(end, true, 300), Instant::now());
+                assert_eq!(next.start, Start::Snapshot(Freshness::NotOlderThan(Version::from(7))));
+            }
+        }
     }
 
     #[test]

@@ -194,6 +194,11 @@ impl Reflector {
                     progress.writes.push(Write::Delete(document));
                 }
             }
+            Event::Gone { key, position } => {
+                if self.advance(progress, position) {
+                    progress.writes.push(Write::Gone(key));
+                }
+            }
             // Nothing moved: the source only says that it is there.
             Event::Position(position) if self.plan.position() == Some(&position) => {}
             Event::Position(position) => {

@@ -48,13 +48,15 @@ pub(crate) enum Write {
     Put(Document),
     /// The object is gone.
     Delete(Document),
+    /// The object is gone, and its source does not know its last state.
+    Gone(Key),
 }
 
 impl Write {
     fn key(&self) -> &Key {
         match self {
             Self::List(document) | Self::Put(document) | Self::Delete(document) => &document.header.key,
-            Self::Keep(key) => key,
+            Self::Keep(key) | Self::Gone(key) => key,
         }
     }
 }
@@ -252,6 +254,7 @@ impl Shared {
         let known = known.map(|(slot, object, _)| (slot, object));
         match (write, known) {
             (Write::Keep(_), known) => known.map(|(slot, _)| Step::Listed { slot }),
+            (Write::Gone(_), known) => known.map(|(slot, _)| Step::Delete { slot, last: None }),
             (Write::Delete(document), known) => self.prepare_delete(origin, document, known?),
             (Write::List(document), Some((slot, old))) if !news(origin, &document.header, &old) => {
                 self.metrics.unchanged.inc();

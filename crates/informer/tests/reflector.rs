@@ -477,6 +477,20 @@ async fn a_hinting_source_is_followed_by_its_snapshots() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_source_that_knows_only_the_key_of_what_is_gone_leaves_the_last_state_to_the_reader() {
+    let source = Memory::following(Follow::Hints);
+    source.put(&key("a"), 1);
+    source.put(&key("b"), 2);
+    let informer = informer(&source).await;
+    let mut changes = informer.subscribe("test");
+    drain(&mut changes).await;
+    source.inject(&Event::Gone { key: key("a"), position: None });
+    source.inject(&Event::Gone { key: key("never"), position: None });
+    assert_eq!(drain(&mut changes).await, ["-a=1"]);
+    assert_eq!(source.opened().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_end_of_a_feed_is_counted_by_its_class() {
     let mut registry = prometheus_client::registry::Registry::default();
     let metrics = watchkeeper_informer::InformerMetrics::register(&mut registry);

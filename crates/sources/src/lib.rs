@@ -1,6 +1,19 @@
 //! Sources: where the objects come from that Watchkeeper watches.
 //!
-//! Each module is one implementation of [`watchkeeper_core::Source`] and stands behind a feature of its own name.
+//! Each module is one implementation of [`watchkeeper_core::Source`] and stands behind a feature of its own name:
+//!
+//! - `kubernetes`: a kind of an API server (on by default);
+//! - `files`: the YAML and JSON documents of a directory or a file;
+//! - `http`: the items of a list that a service has;
+//! - `channel`: what the program itself puts there.
 
+#[cfg(feature = "channel")]
+pub mod channel;
+#[cfg(feature = "files")]
+pub mod files;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
+#[cfg(any(feature = "files", feature = "http"))]
+mod print;

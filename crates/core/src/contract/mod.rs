@@ -152,6 +152,7 @@ impl<W: World, S: Source> Suite<'_, W, S> {
                     Event::Delete { document, position } => {
                         break (format!("delete {}", name(&document)), position);
                     }
+                    Event::Gone { key, position } => break (format!("delete {}", key.name()), position),
                     Event::Position(_) => {}
                     other => return violated(PROMISE, format!("got {other:?}")),
                 }
@@ -210,6 +211,7 @@ impl<W: World, S: Source> Suite<'_, W, S> {
                     }
                 }
                 Event::Delete { document, .. } => drop(seen.remove(&name(&document))),
+                Event::Gone { key, .. } => drop(seen.remove(key.name())),
                 Event::Complete(version) => return Ok((seen, version)),
                 other => return violated(promise, format!("in a snapshot came {other:?}")),
             }
@@ -225,6 +227,7 @@ impl<W: World, S: Source> Suite<'_, W, S> {
                 seen.insert(name(&document), (uid, version));
             }
             Event::Delete { document, .. } => drop(seen.remove(&name(&document))),
+            Event::Gone { key, .. } => drop(seen.remove(key.name())),
             Event::Position(_) => {}
             other => return violated(promise, format!("after a snapshot came {other:?}")),
         }

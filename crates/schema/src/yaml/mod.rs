@@ -6,11 +6,13 @@
 //! - `<<` merges. What aliases repeat is limited, so that no small document becomes a large one.
 //! - What is decoded takes no more than [`MAX_TREE`](crate::MAX_TREE).
 
+mod documents;
 mod encode;
 mod scalar;
 
 use crate::json::{Decoded, MAX_DEPTH, nests_within};
 use crate::{Error, Weight};
+pub use documents::{Part, documents};
 pub use encode::encode;
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use scalar::Scalar;
@@ -38,24 +40,74 @@ const MAX_COMPLAINTS: usize = 100;
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
     let text = std::str::from_utf8(bytes).map_err(|_| syntax("invalid Unicode"))?;
-    if text.chars().any(|char| char.is_control() && !matches!(char, '\t' | '\n' | '\r' | '\u{85}')) {
-        return Err(syntax("control characters are not allowed"));
+    let Document { value, doubled } = read(text).map_err(|misread| misread.error)?;
+    let complaints = match doubled.as_slice() {
+        [] => Vec::new(),
+        doubled => {
+            let lines = doubled
+                .iter()
+                .map(|Doubled { key, line, .. }| format!("line {line}: key {key} already set in map"));
+            vec![format!("yaml: unmarshal errors:\n  {}", lines.collect::<Vec<_>>().join("\n  "))]
+        }
+    };
+    Ok(Decoded { value, complaints })
+}
+
+/// A document that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// What it says; null if it is empty.
+    pub value: Value,
+    /// The keys that were given more than once in their mapping, at most 100. The last value is the one in `value`.
+    pub doubled: Vec<Doubled>,
+}
+
+/// A key that its mapping had already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doubled {
+    /// The key, quoted as Go does.
+    pub key: String,
+    /// The line of its value, from 1.
+    pub line: usize,
+    /// The column of its value in characters, from 1.
+    pub column: usize,
+}
+
+/// Why a document could not be read, and where that was found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {error}")]
+pub struct Misread {
+    /// What is wrong.
+    pub error: Error,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+}
+
+/// Reads the first document of a text, with the places of what is wrong with it.
+pub fn read(text: &str) -> Result<Document, Misread> {
+    let allowed = |char: char| !char.is_control() || matches!(char, '\t' | '\n' | '\r' | '\u{85}');
+    if let Some((at, _)) = text.char_indices().find(|(_, char)| !allowed(*char)) {
+        let before = &text[..at];
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|char| *char != '\n').count() + 1;
+        return Err(Misread { error: syntax("control characters are not allowed"), line, column });
     }
-    check_directives(text)?;
+    check_directives(text).map_err(|error| Misread { error, line: 1, column: 1 })?;
     let mut decoder = Decoder {
         events: Parser::new_from_str(text),
         unended: (!text.ends_with('\n')).then(|| Unended::of(text)),
         anchors: HashMap::new(),
         aliased: 0,
         weight: Weight::default(),
-        duplicates: Vec::new(),
+        doubled: Vec::new(),
+        at: (1, 1),
     };
-    let value = decoder.document()?;
-    let complaints = match decoder.duplicates.as_slice() {
-        [] => Vec::new(),
-        lines => vec![format!("yaml: unmarshal errors:\n  {}", lines.join("\n  "))],
-    };
-    Ok(Decoded { value, complaints })
+    match decoder.document() {
+        Ok(value) => Ok(Document { value, doubled: decoder.doubled }),
+        Err(error) => Err(Misread { error, line: decoder.at.0, column: decoder.at.1 }),
+    }
 }
 
 /// Refuses what calls itself another version than 1.1, which is the one that Go reads, directives that nobody knows, and a document
@@ -110,14 +162,22 @@ struct Decoder<'a> {
     anchors: HashMap<usize, Value>,
     aliased: usize,
     weight: Weight,
-    duplicates: Vec<String>,
+    doubled: Vec<Doubled>,
+    /// Line and column of what was read last.
+    at: (usize, usize),
 }
 
 impl<'a> Decoder<'a> {
     fn next(&mut self) -> Result<(Event<'a>, usize), Error> {
         match self.events.next() {
-            Some(Ok((event, span))) => Ok((self.as_it_ends(event, &span), line(&span))),
-            Some(Err(error)) => Err(scan_error(&error)),
+            Some(Ok((event, span))) => {
+                self.at = (line(&span), span.start.col() + 1);
+                Ok((self.as_it_ends(event, &span), self.at.0))
+            }
+            Some(Err(error)) => {
+                self.at = (error.marker().line(), error.marker().col() + 1);
+                Err(scan_error(&error))
+            }
             None => Err(syntax("unexpected end of stream")),
         }
     }
@@ -230,13 +290,14 @@ impl<'a> Decoder<'a> {
                 _ => return Err(syntax("invalid map key")),
             };
             let (event, line) = self.next()?;
+            let column = self.at.1;
             let value = self.value(event, depth)?;
             match key {
                 Key::Merge => merge(&mut fields, value)?,
                 Key::Field((name, shown)) => {
                     self.weight.field(fields.len(), name.len())?;
-                    if fields.contains_key(&name) && self.duplicates.len() < MAX_COMPLAINTS {
-                        self.duplicates.push(format!("line {line}: key {shown} already set in map"));
+                    if fields.contains_key(&name) && self.doubled.len() < MAX_COMPLAINTS {
+                        self.doubled.push(Doubled { key: shown, line, column });
                     }
                     fields.insert(name, value);
                 }

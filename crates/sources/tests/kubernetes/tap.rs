@@ -110,6 +110,7 @@ fn show(event: &Event) -> String {
         Event::Complete(version) => format!("complete >{version}"),
         Event::Put { document, position } => format!("put {}{}", object(document), at(position)),
         Event::Delete { document, position } => format!("delete {}{}", object(document), at(position)),
+        Event::Gone { key, position } => format!("gone {key}{}", at(position)),
         Event::Position(version) => format!("nothing >{version}"),
         Event::Rejected(rejection) => format!("rejected {rejection}{}", at(&rejection.position)),
     }

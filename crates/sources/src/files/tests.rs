@@ -1,0 +1,98 @@
+//! What cannot be brought about from outside.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use futures_util::StreamExt as _;
+use watchkeeper_core::{Event, Feed, Freshness, Source as _, Start};
+
+use super::hints::{Inbox, Refused, Watcher};
+use super::{Files, Watching};
+
+/// Watches some directories, and then no more.
+struct Few(usize);
+
+impl Watcher for Few {
+    fn watch(&mut self, _: &Path) -> Result<(), Refused> {
+        self.0 = self.0.checked_sub(1).ok_or(Refused::Impossible("no more watches".into()))?;
+        Ok(())
+    }
+
+    fn unwatch(&mut self, _: &Path) {}
+}
+
+async fn until(feed: &mut Feed, done: impl Fn(&Event) -> bool) {
+    loop {
+        let event = feed.next().await.unwrap().unwrap();
+        if done(&event) {
+            return;
+        }
+    }
+}
+
+fn is_put(name: &str) -> impl Fn(&Event) -> bool {
+    move |event| matches!(event, Event::Put { document, .. } if document.header.key.name() == name)
+}
+
+#[tokio::test]
+async fn without_watches_it_polls_and_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    for directory in ["a", "b", "c"] {
+        std::fs::create_dir(place.path().join(directory)).unwrap();
+    }
+    let files = Files::directory(place.path()).by_path();
+    let files = files.with(|settings| settings.connect = |_| Ok(Box::new(Few(3))));
+    let mut feed = files.open(Start::Snapshot(Freshness::Any));
+    until(&mut feed, |event| matches!(event, Event::Complete(_))).await;
+    assert_eq!(files.status().watching, Watching::Polling { reason: "no more watches".into() });
+    std::fs::write(place.path().join("c/x.yaml"), "a: 1").unwrap();
+    until(&mut feed, is_put("c/x.yaml")).await;
+
+    let files = files.with(|settings| settings.connect = |_| Err("too many open files".into()));
+    let mut feed = files.open(Start::Snapshot(Freshness::Any));
+    until(&mut feed, |event| matches!(event, Event::Complete(_))).await;
+    assert_eq!(files.status().watching, Watching::Polling { reason: "too many open files".into() });
+}
+
+static INBOX: Mutex<Option<Arc<Inbox>>> = Mutex::new(None);
+
+#[tokio::test]
+async fn hints_that_were_lost_make_it_look_at_everything() {
+    let place = tempfile::tempdir().unwrap();
+    let files = Files::directory(place.path()).by_path().with(|settings| {
+        settings.connect = |inbox| {
+            *INBOX.lock().unwrap() = Some(inbox);
+            Ok(Box::new(Few(usize::MAX)))
+        };
+    });
+    let mut feed = files.open(Start::Snapshot(Freshness::Any));
+    until(&mut feed, |event| matches!(event, Event::Complete(_))).await;
+    assert_eq!(files.status().watching, Watching::Events);
+    std::fs::write(place.path().join("x.yaml"), "a: 1").unwrap();
+    INBOX.lock().unwrap().as_ref().unwrap().lost();
+    until(&mut feed, is_put("x.yaml")).await;
+    assert_eq!(files.status().drift, 0);
+}
+
+#[tokio::test]
+async fn a_change_that_nobody_tells_of_is_found_and_counted() {
+    let place = tempfile::tempdir().unwrap();
+    let files = Files::directory(place.path()).by_path().rescan(std::time::Duration::from_millis(50));
+    let files = files.with(|settings| settings.connect = |_| Ok(Box::new(Few(usize::MAX))));
+    let mut feed = files.open(Start::Snapshot(Freshness::Any));
+    until(&mut feed, |event| matches!(event, Event::Complete(_))).await;
+    std::fs::write(place.path().join("x.yaml"), "a: 1").unwrap();
+    until(&mut feed, is_put("x.yaml")).await;
+    assert_eq!(files.status().drift, 1);
+}
+
+#[tokio::test]
+async fn a_feed_that_is_dropped_leaves_nothing_behind() {
+    let place = tempfile::tempdir().unwrap();
+    let files = Files::directory(place.path()).by_path();
+    let mut feed = files.open(Start::Snapshot(Freshness::Any));
+    until(&mut feed, |event| matches!(event, Event::Complete(_))).await;
+    assert_eq!(Arc::strong_count(&files.settings), 2);
+    drop(feed);
+    assert_eq!(Arc::strong_count(&files.settings), 1);
+}

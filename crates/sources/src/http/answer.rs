@@ -1,0 +1,97 @@
+//! What the head of an answer means.
+
+use std::time::Duration;
+
+use http::header::{DATE, LOCATION, RETRY_AFTER};
+use http::{HeaderMap, StatusCode};
+use watchkeeper_core::Error;
+
+use super::clock;
+use super::settings::shown;
+
+/// Why an answer does not say what there is; `None` if it does, or says that nothing has changed.
+pub(super) fn refusal(status: StatusCode, headers: &HeaderMap) -> Option<Error> {
+    if status == StatusCode::OK || status == StatusCode::NOT_MODIFIED {
+        return None;
+    }
+    let said = format!("the answer is {status}");
+    let after = retry_after(headers);
+    Some(match status.as_u16() {
+        429 => Error::Throttled { after, reason: said },
+        503 if after.is_some() => Error::Throttled { after, reason: said },
+        401 | 403 | 407 => Error::Denied(said),
+        404 | 410 => Error::Missing(said),
+        300..=399 => {
+            let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).map(shown).unwrap_or_default();
+            Error::Unavailable { answered: true, reason: format!("{said}, which is not followed, to {to}") }
+        }
+        400..=499 => Error::Fatal(said),
+        _ => Error::Unavailable { answered: true, reason: said },
+    })
+}
+
+/// How long the service asks to be left alone. A date is compared with the service's own clock.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds).min(LONGEST));
+    }
+    let now = clock::seconds(headers.get(DATE)?.to_str().ok()?)?;
+    let seconds = clock::seconds(value)?.checked_sub(now)?;
+    Some(Duration::from_secs(u64::try_from(seconds).ok()?).min(LONGEST))
+}
+
+/// A service that asks for more than this is asked after this.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, headers: &[(&'static str, &'static str)]) -> Option<Error> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        refusal(StatusCode::from_u16(status).unwrap(), &map)
+    }
+
+    #[test]
+    fn nothing_but_a_success_says_what_there_is() {
+        assert_eq!(refused(200, &[]), None);
+        assert_eq!(refused(304, &[]), None);
+        for (status, class) in [
+            (204, "unavailable"),
+            (206, "unavailable"),
+            (301, "unavailable"),
+            (400, "fatal"),
+            (401, "denied"),
+            (403, "denied"),
+            (404, "missing"),
+            (410, "missing"),
+            (429, "throttled"),
+            (500, "unavailable"),
+            (503, "unavailable"),
+        ] {
+            assert_eq!(refused(status, &[]).unwrap().class(), class, "{status}");
+        }
+        let redirected = refused(302, &[("location", "https://me:word@login/?token=x")]).unwrap().to_string();
+        assert!(redirected.contains("https://login/") && !redirected.contains("word"), "{redirected}");
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date_on_the_clock_of_the_service() {
+        let after = |headers: &[_]| match refused(503, headers).unwrap() {
+            Error::Throttled { after, .. } => after,
+            other => panic!("{other}"),
+        };
+        assert_eq!(after(&[("retry-after", "7")]), Some(Duration::from_secs(7)));
+        assert_eq!(after(&[("retry-after", "7000000000")]), Some(LONGEST));
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(
+            after(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT"), ("date", date)]),
+            Some(Duration::from_secs(3))
+        );
+        assert_eq!(refused(503, &[("retry-after", "soon")]).unwrap().class(), "unavailable");
+    }
+}

@@ -1,0 +1,103 @@
+//! The way of a feed: the list, then what changes in it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _};
+use tokio::time::Instant;
+use watchkeeper_core::{Error, Event, Feed, Start};
+
+use super::difference::Told;
+use super::listing::{Asker, Listing, jittered};
+use super::settings::Settings;
+use super::subscription::Subscription;
+
+/// A service that was asked to wait and answers sooner than this that nothing has changed does not wait.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Everything a feed does happens while it is polled; dropping it drops its connections.
+pub(super) fn open(settings: Arc<Settings>, start: Start) -> Feed {
+    if let Start::Resume(_) = start {
+        let error = Error::Expired("a list has no log to resume".into());
+        return Box::pin(stream::once(async { Err(error) }));
+    }
+    let subscription = Subscription::new(&settings);
+    let feeding = Feeding {
+        settings,
+        asker: None,
+        subscription,
+        told: Told::default(),
+        queue: VecDeque::new(),
+        waits: true,
+    };
+    let events = stream::unfold(Some(Box::new(feeding)), |feeding| async move {
+        let mut feeding = feeding?;
+        match feeding.next().await {
+            Ok(event) => Some((Ok(event), Some(feeding))),
+            Err(error) => Some((Err(error), None)),
+        }
+    });
+    Box::pin(events.fuse())
+}
+
+struct Feeding {
+    settings: Arc<Settings>,
+    /// Once the first list was asked for.
+    asker: Option<Asker>,
+    subscription: Option<Subscription>,
+    told: Told,
+    queue: VecDeque<Event>,
+    /// Whether the service waits when it is asked to.
+    waits: bool,
+}
+
+impl Feeding {
+    async fn next(&mut self) -> Result<Event, Error> {
+        loop {
+            if let Some(event) = self.queue.pop_front() {
+                return Ok(event);
+            }
+            match &mut self.asker {
+                None => {
+                    let asker = Asker::new(&self.settings)?;
+                    // What changes after the list was read has to come as an event, so that the events come first.
+                    if let Some(subscription) = &mut self.subscription {
+                        let _ =
+                            tokio::time::timeout(self.settings.timeout, subscription.hint(asker.transport()))
+                                .await;
+                    }
+                    let asker = self.asker.insert(asker);
+                    match asker.ask(&self.settings).await? {
+                        Listing::Items(items) => self.queue.extend(self.told.everything(items)),
+                        Listing::Unchanged => {
+                            let reason = "the first answer says that nothing has changed".into();
+                            return Err(Error::Unavailable { answered: true, reason });
+                        }
+                    }
+                }
+                Some(asker) => {
+                    if self.settings.waiting.is_none() || !self.waits {
+                        let due = Instant::now() + jittered(self.settings.interval);
+                        match &mut self.subscription {
+                            // Whether an event came or the time is up, it is time to look.
+                            Some(subscription) => {
+                                let _ =
+                                    tokio::time::timeout_at(due, subscription.hint(asker.transport())).await;
+                            }
+                            None => tokio::time::sleep_until(due).await,
+                        }
+                    }
+                    let asked = Instant::now();
+                    match asker.ask(&self.settings).await? {
+                        Listing::Unchanged => self.waits = asked.elapsed() >= AT_ONCE,
+                        Listing::Items(items) => {
+                            self.waits = true;
+                            self.queue.extend(self.told.news(items));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

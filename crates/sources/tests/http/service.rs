@@ -1,0 +1,315 @@
+//! A service with a list of items, on a socket, that can be told to misbehave.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+/// How the next answer is not what it should be.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// This status, with these headers and an empty list as its body.
+    Status(u16, String),
+    /// The body ends before it should.
+    Truncated,
+    /// The connection is closed at once.
+    Closed,
+    /// A page for people.
+    Html,
+    /// The list as it was some changes ago.
+    Stale,
+    /// An empty list, with status 200.
+    Empty,
+    /// The same list under another tag.
+    AnotherTag,
+}
+
+/// What an answer says about its own age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Validator {
+    Strong,
+    /// A weak tag that does not change.
+    Weak,
+    /// The second of the last change, on a clock that is an hour off.
+    Date,
+    None,
+}
+
+#[derive(Clone)]
+pub(crate) struct Service {
+    pub(crate) address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    revision: Arc<watch::Sender<u64>>,
+    task: Arc<Task>,
+}
+
+struct Task(AbortHandle);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+pub(crate) struct State {
+    pub(crate) items: BTreeMap<String, u64>,
+    before: BTreeMap<String, u64>,
+    pub(crate) validator: Validator,
+    /// How many items a page has.
+    pub(crate) page: Option<usize>,
+    pub(crate) faults: VecDeque<Fault>,
+    /// The heads of all requests.
+    pub(crate) requests: Vec<String>,
+    /// What has to be in the header `Authorization`.
+    pub(crate) password: Option<String>,
+    /// The second of the last change, and how many of them there were in it.
+    changed: u64,
+    /// What is added to the revision that is shown as index.
+    pub(crate) index_offset: i64,
+    /// Whether it waits when it is asked to.
+    pub(crate) waits: bool,
+}
+
+impl Service {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = State {
+            items: BTreeMap::new(),
+            before: BTreeMap::new(),
+            validator: Validator::Strong,
+            page: None,
+            faults: VecDeque::new(),
+            requests: Vec::new(),
+            password: None,
+            changed: 1_000_000,
+            index_offset: 0,
+            waits: true,
+        };
+        let state = Arc::new(Mutex::new(state));
+        let revision = Arc::new(watch::Sender::new(1));
+        let serving = (Arc::clone(&state), Arc::clone(&revision));
+        let task = tokio::spawn(async move {
+            loop {
+                let (socket, _) = listener.accept().await.unwrap();
+                let (state, revision) = serving.clone();
+                tokio::spawn(async move {
+                    let _ = Connection { socket, state, revision }.serve().await;
+                });
+            }
+        });
+        Self { address, state, revision, task: Arc::new(Task(task.abort_handle())) }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut BTreeMap<String, u64>)) {
+        let mut state = self.lock();
+        state.before = state.items.clone();
+        change(&mut state.items);
+        state.changed += 10;
+        drop(state);
+        self.revision.send_modify(|revision| *revision += 1);
+    }
+
+    pub(crate) fn put(&self, name: &str, value: u64) {
+        self.change(|items| drop(items.insert(name.into(), value)));
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        self.change(|items| drop(items.remove(name)));
+    }
+
+    pub(crate) fn fail(&self, fault: Fault) {
+        self.lock().faults.push_back(fault);
+    }
+
+    /// The heads of the requests for a path so far.
+    pub(crate) fn requests(&self, path: &str) -> Vec<String> {
+        let start = format!("GET {path}");
+        self.lock().requests.iter().filter(|head| head.starts_with(&start)).cloned().collect()
+    }
+
+    /// Forgets that it is kept alive by this handle.
+    pub(crate) fn stop(&self) {
+        self.task.0.abort();
+    }
+}
+
+struct Connection {
+    socket: TcpStream,
+    state: Arc<Mutex<State>>,
+    revision: Arc<watch::Sender<u64>>,
+}
+
+impl Connection {
+    async fn serve(mut self) -> std::io::Result<()> {
+        loop {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                match self.socket.read_u8().await {
+                    Ok(byte) => head.push(byte),
+                    Err(_) => return Ok(()),
+                }
+            }
+            let head = String::from_utf8(head).unwrap().to_lowercase().replacen("get ", "GET ", 1);
+            self.state.lock().unwrap().requests.push(head.clone());
+            let target = head.split(' ').nth(1).unwrap().to_owned();
+            if target.starts_with("/events") {
+                return self.events().await;
+            }
+            let fault = self.state.lock().unwrap().faults.pop_front();
+            if fault.is_none() {
+                self.wait(&head, &target).await;
+            }
+            let Some(answer) = self.answer(&head, &target, fault) else { return Ok(()) };
+            let truncated = answer.ends_with(b"TRUNCATED");
+            self.socket.write_all(answer.strip_suffix(b"TRUNCATED").unwrap_or(&answer)).await?;
+            if truncated {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn wait(&self, head: &str, target: &str) {
+        if !self.state.lock().unwrap().waits {
+            return;
+        }
+        let asked = parameter(target, "wait").and_then(|wait| wait.trim_end_matches('s').parse().ok());
+        let preferred = header(head, "prefer").and_then(|prefer| prefer.strip_prefix("wait=")?.parse().ok());
+        let Some(seconds) = asked.or(preferred) else { return };
+        let mut revision = self.revision.subscribe();
+        let known = match parameter(target, "index").and_then(|index| index.parse::<i64>().ok()) {
+            Some(index) => index - self.state.lock().unwrap().index_offset,
+            None => match header(head, "if-none-match").and_then(|tag| tag.trim_matches('"').parse().ok()) {
+                Some(known) => known,
+                None => return,
+            },
+        };
+        let newer = revision.wait_for(|revision| *revision as i64 != known);
+        let _ = tokio::time::timeout(Duration::from_secs(seconds), newer).await;
+    }
+
+    fn answer(&self, head: &str, target: &str, fault: Option<Fault>) -> Option<Vec<u8>> {
+        let state = self.state.lock().unwrap();
+        let revision = *self.revision.borrow();
+        let respond = |status: u16, headers: &str, body: &str| {
+            let length = body.len();
+            Some(
+                format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\n{headers}\r\n{body}")
+                    .into_bytes(),
+            )
+        };
+        if let Some(password) = &state.password
+            && header(head, "authorization") != Some(&password.to_lowercase())
+        {
+            return respond(401, "", "");
+        }
+        let list = |items: Vec<(&String, &u64)>, next: Option<usize>| {
+            let items: Vec<_> = items.iter().map(|(id, value)| json!({"id": id, "value": value})).collect();
+            json!({"items": items, "next": next.map(|next| format!("/items?page={next}"))}).to_string()
+        };
+        let index = i64::try_from(revision).unwrap() + state.index_offset;
+        let mut headers = format!("x-index: {index}\r\n");
+        let mut items = &state.items;
+        let mut tag = revision;
+        match fault {
+            Some(Fault::Status(status, headers)) => {
+                return respond(status, &headers, &list(Vec::new(), None));
+            }
+            Some(Fault::Closed) => return None,
+            Some(Fault::Html) => return respond(200, "", "<html>we will be back soon</html>"),
+            Some(Fault::Empty) => return respond(200, "", &list(Vec::new(), None)),
+            Some(Fault::Stale) => {
+                items = &state.before;
+                tag = revision - 1;
+            }
+            Some(Fault::AnotherTag) => tag = revision + 1_000_000,
+            Some(Fault::Truncated) | None => {}
+        }
+        match state.validator {
+            Validator::Strong => headers += &format!("etag: \"{tag}\"\r\n"),
+            Validator::Weak => headers += "etag: W/\"always\"\r\n",
+            Validator::Date => {
+                let changed = state.changed - if tag < revision { 10 } else { 0 };
+                headers +=
+                    &format!("last-modified: {}\r\ndate: {}\r\n", date(changed), date(state.changed + 3600));
+            }
+            Validator::None => {}
+        }
+        let unchanged = match state.validator {
+            Validator::Strong => header(head, "if-none-match") == Some(&format!("\"{tag}\"")),
+            Validator::Weak => header(head, "if-none-match").is_some(),
+            Validator::Date => header(head, "if-modified-since") == Some(&date(state.changed).to_lowercase()),
+            Validator::None => false,
+        };
+        if unchanged && !matches!(fault, Some(Fault::Truncated)) {
+            return respond(304, &headers, "");
+        }
+        let all: Vec<_> = items.iter().collect();
+        let body = match state.page {
+            None => list(all, None),
+            Some(size) => {
+                let page: usize = parameter(target, "page").and_then(|page| page.parse().ok()).unwrap_or(0);
+                let more = all.len() > (page + 1) * size;
+                let next = more.then_some(page + 1);
+                if let Some(next) = next {
+                    headers += &format!("link: </items?page={next}>; rel=\"next\"\r\n");
+                }
+                list(all.into_iter().skip(page * size).take(size).collect(), next)
+            }
+        };
+        let mut answer = respond(200, &headers, &body)?;
+        if matches!(fault, Some(Fault::Truncated)) {
+            answer.truncate(answer.len() - body.len() / 2);
+            answer.extend(b"TRUNCATED");
+        }
+        Some(answer)
+    }
+
+    /// An event for every revision.
+    async fn events(mut self) -> std::io::Result<()> {
+        let mut revision = self.revision.subscribe();
+        self.socket
+            .write_all(b"HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\n: hello\n\nretry: 10\n\n")
+            .await?;
+        loop {
+            if revision.changed().await.is_err() {
+                return Ok(());
+            }
+            let event = format!("id: {}\ndata: changed\n\n", *revision.borrow_and_update());
+            if matches!(self.state.lock().unwrap().faults.front(), Some(Fault::Closed)) {
+                self.state.lock().unwrap().faults.pop_front();
+                return Ok(());
+            }
+            self.socket.write_all(event.as_bytes()).await?;
+        }
+    }
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+fn parameter<'a>(target: &'a str, name: &str) -> Option<&'a str> {
+    let (_, query) = target.split_once('?')?;
+    query.split('&').find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// A date in January 1970, which is enough for these tests.
+fn date(seconds: u64) -> String {
+    let (day, second) = (seconds / 86_400 + 1, seconds % 86_400);
+    format!("Thu, {day:02} Jan 1970 {:02}:{:02}:{:02} GMT", second / 3600, second / 60 % 60, second % 60)
+}
