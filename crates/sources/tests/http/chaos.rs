@@ -47,7 +47,7 @@ async fn run(steps: u64, seed: u64) {
         http
     };
     let quick = Duration::from_millis(20);
-    let backoff = SourceBackoff::new(Duration::from_millis(1), quick).refused_cap(quick);
+    let backoff = SourceBackoff::new(Duration::from_millis(1), quick).with_refused_cap(quick);
     let informer = Informer::<Value>::builder().backoff(backoff).start(http);
     let mut changes = informer.subscribe("test");
     for step in 0..steps {
