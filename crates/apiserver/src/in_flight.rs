@@ -1,16 +1,13 @@
-//! How many requests run at the same time, in all and of one user, and how many of one user are computed at a time.
+//! How many requests run at the same time, in all and of one user.
 //!
 //! kube-apiserver lets requests wait in fair queues (API priority and fairness). Here they run or are refused with 429 and
 //! `Retry-After`, as kube-apiserver does without those queues; the limits are high enough that controllers do not meet
 //! them, and keep one client from taking the server for itself.
 
 use std::collections::HashMap;
-use std::num::NonZero;
 use std::sync::Arc;
-use std::thread::available_parallelism;
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use watchkeeper_rbac::{About, Request};
 
 use crate::access::is_master;
@@ -40,10 +37,6 @@ impl Default for InFlightLimits {
         Self { read_only: 2_000, mutating: 1_000, watches_per_user: 10_000 }
     }
 }
-
-/// How many reads of one user are computed at a time, for each processor. The others wait for their turn, so that a request of
-/// somebody else comes after these few and not after all of them.
-const READS_AT_A_TIME: usize = 8;
 
 /// Requests that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +94,6 @@ impl Rejected {
 /// Counts the requests that run.
 pub(crate) struct InFlight {
     limits: InFlightLimits,
-    /// How many reads of one user are computed at a time.
-    reads_at_a_time: usize,
     running: Mutex<Running>,
 }
 
@@ -112,12 +103,7 @@ type Counts = [usize; 5];
 #[derive(Default)]
 struct Running {
     total: Counts,
-    users: HashMap<String, User>,
-}
-
-struct User {
-    counts: Counts,
-    reads: Arc<Semaphore>,
+    users: HashMap<String, Counts>,
 }
 
 /// A request that counts as running until this is dropped; nothing for those that are not counted.
@@ -128,15 +114,11 @@ struct Counted {
     in_flight: Arc<InFlight>,
     class: Class,
     identity: Arc<Identity>,
-    reads: Arc<Semaphore>,
 }
 
 impl InFlight {
     pub(crate) fn new(limits: InFlightLimits) -> Arc<Self> {
-        // Asking for the processors reads files: once, not for each request.
-        let processors = available_parallelism().map_or(1, NonZero::get);
-        let reads_at_a_time = processors * READS_AT_A_TIME;
-        Arc::new(Self { limits, reads_at_a_time, running: Mutex::default() })
+        Arc::new(Self { limits, running: Mutex::default() })
     }
 
     /// Lets a request run, unless too many do.
@@ -151,23 +133,18 @@ impl InFlight {
         let mut running = self.running.lock();
         let (running, number) = (&mut *running, class as usize);
         let of_user = running.users.get_mut(&identity.user);
-        if of_user.as_ref().is_some_and(|user| user.counts[number] >= per_user) {
+        if of_user.as_ref().is_some_and(|counts| counts[number] >= per_user) {
             return Err(Rejected::User);
         }
         if running.total[number] >= total {
             return Err(Rejected::Total);
         }
         running.total[number] += 1;
-        let user = match of_user {
-            Some(user) => user,
-            None => running.users.entry(identity.user.clone()).or_insert_with(|| User {
-                counts: Counts::default(),
-                reads: Arc::new(Semaphore::new(self.reads_at_a_time)),
-            }),
-        };
-        user.counts[number] += 1;
-        let (reads, identity) = (Arc::clone(&user.reads), Arc::clone(identity));
-        Ok(Permit(Some(Counted { in_flight: Arc::clone(self), class, identity, reads })))
+        match of_user {
+            Some(counts) => counts[number] += 1,
+            None => running.users.entry(identity.user.clone()).or_default()[number] += 1,
+        }
+        Ok(Permit(Some(Counted { in_flight: Arc::clone(self), class, identity: Arc::clone(identity) })))
     }
 
     /// How many of a class may run, in all and of one user; `None` if they are not counted.
@@ -186,13 +163,6 @@ impl InFlight {
 }
 
 impl Permit {
-    /// Waits until it is this request's turn among those of its user. It is the next one's turn when what this gives is
-    /// dropped.
-    pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        let counted = self.0.as_ref().filter(|counted| counted.class == Class::ReadOnly)?;
-        Arc::clone(&counted.reads).acquire_owned().await.ok()
-    }
-
     /// Whether it counts.
     pub(crate) fn counts(&self) -> bool {
         self.0.is_some()
@@ -204,9 +174,9 @@ impl Drop for Counted {
         let mut running = self.in_flight.running.lock();
         let number = self.class as usize;
         running.total[number] = running.total[number].saturating_sub(1);
-        if let Some(user) = running.users.get_mut(&self.identity.user) {
-            user.counts[number] = user.counts[number].saturating_sub(1);
-            if user.counts == Counts::default() {
+        if let Some(counts) = running.users.get_mut(&self.identity.user) {
+            counts[number] = counts[number].saturating_sub(1);
+            if *counts == Counts::default() {
                 running.users.remove(&self.identity.user);
             }
         }
@@ -242,29 +212,6 @@ mod tests {
         assert_eq!(in_flight.enter(Class::Watch, &jane).err(), Some(Rejected::User));
         drop(first);
         assert!(in_flight.enter(Class::ReadOnly, &ann).is_ok());
-    }
-
-    #[tokio::test]
-    async fn reads_of_one_user_wait_for_each_other_and_for_nobody_else() {
-        let in_flight = InFlight::new(InFlightLimits::default());
-        let (jane, joe) = (user("jane"), user("joe"));
-        let mut permits = Vec::new();
-        let mut turns = Vec::new();
-        let is_their_turn = async |permit: &Permit| {
-            tokio::time::timeout(std::time::Duration::ZERO, permit.turn()).await.ok().flatten()
-        };
-        while let Some(turn) = {
-            permits.push(in_flight.enter(Class::ReadOnly, &jane).unwrap());
-            is_their_turn(&permits[permits.len() - 1]).await
-        } {
-            turns.push(turn);
-        }
-        assert_eq!(turns.len(), in_flight.reads_at_a_time);
-        assert!(is_their_turn(&in_flight.enter(Class::ReadOnly, &joe).unwrap()).await.is_some());
-        let write = in_flight.enter(Class::Mutating, &jane).unwrap();
-        assert!(write.turn().await.is_none(), "writes have no turns");
-        turns.pop();
-        assert!(is_their_turn(&permits[permits.len() - 1]).await.is_some());
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use http::Extensions;
@@ -16,7 +15,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -27,6 +25,8 @@ use crate::connections::Connection;
 use crate::exchange::{Client, Shared, exchange};
 use crate::fair_socket::FairSocket;
 use crate::front::Protocol;
+#[cfg(feature = "http2")]
+use crate::gate::Payer;
 use crate::metrics::Dropped;
 use crate::stall::StallTimeout;
 use crate::{Deadlines, Peer};
@@ -45,15 +45,24 @@ const HEADER_BYTES: usize = 128 << 10;
 /// a few of them. What we send is limited by the windows of the client.
 #[cfg(feature = "http2")]
 const WINDOWS: (u32, u32) = (1 << 20, 8 << 20);
-/// How many requests of an HTTP/2 connection take their first step at a time.
-#[cfg(feature = "http2")]
-const STARTING: usize = 4;
 /// How much of a response waits in memory for a client that does not read, per stream.
 #[cfg(feature = "http2")]
 const SEND_BUFFER: usize = 256 << 10;
 
-/// Serves one connection until it ends: by the client, by a failure, or because of the shutdown.
+/// Serves one connection until it ends: by the client, by a failure, or because of the shutdown. Its client pays for it.
 pub(crate) async fn serve(
+    stream: TcpStream,
+    peer: SocketAddr,
+    connection: Connection,
+    protocol: Protocol,
+    shared: Arc<Shared>,
+    streams: TaskTracker,
+) {
+    let payer = Arc::clone(connection.payer());
+    payer.run(speak(stream, peer, connection, protocol, shared, streams)).await;
+}
+
+async fn speak(
     stream: TcpStream,
     peer: SocketAddr,
     connection: Connection,
@@ -204,17 +213,17 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let client = Arc::clone(&client);
         move |request| exchange(Arc::clone(&client), request)
     });
-    let connection =
-        http2::Builder::new(Streams { tasks: streams, starting: Arc::new(Semaphore::new(STARTING)) })
-            .timer(TokioTimer::new())
-            .keep_alive_interval(PING.0)
-            .keep_alive_timeout(PING.1)
-            .max_concurrent_streams(client.shared.connections.limits().streams)
-            .max_header_list_size(HEADER_BYTES as u32)
-            .initial_stream_window_size(WINDOWS.0)
-            .initial_connection_window_size(WINDOWS.1)
-            .max_send_buf_size(SEND_BUFFER)
-            .serve_connection(TokioIo::new(stream), service);
+    let payer = Arc::clone(client.connection.payer());
+    let connection = http2::Builder::new(Streams { tasks: streams, payer })
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING.0)
+        .keep_alive_timeout(PING.1)
+        .max_concurrent_streams(client.shared.connections.limits().streams)
+        .max_header_list_size(HEADER_BYTES as u32)
+        .initial_stream_window_size(WINDOWS.0)
+        .initial_connection_window_size(WINDOWS.1)
+        .max_send_buf_size(SEND_BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let (mut closing, mut leaving) = (false, false);
     let ended = loop {
@@ -256,30 +265,18 @@ async fn farewell(client: &Client) {
     }
 }
 
-/// Runs the requests of an HTTP/2 connection as tasks that can be waited for.
-///
-/// The first step of a request, up to where it waits for something, is who sends it and whether they may. A client can
-/// send a hundred at once on each of its connections, and their first steps take milliseconds: a few of them at a time, so that
-/// others come in between.
+/// Runs the requests of an HTTP/2 connection as tasks that can be waited for, and that the client pays for.
 #[cfg(feature = "http2")]
 #[derive(Clone)]
 struct Streams {
     tasks: TaskTracker,
-    starting: Arc<Semaphore>,
+    payer: Arc<Payer>,
 }
 
 #[cfg(feature = "http2")]
 impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams {
     fn execute(&self, stream: F) {
-        let starting = Arc::clone(&self.starting);
-        self.tasks.spawn(async move {
-            let mut stream = pin!(stream);
-            let turn = starting.acquire().await;
-            let first = poll_fn(|cx| Poll::Ready(stream.as_mut().poll(cx))).await;
-            drop(turn);
-            if first.is_pending() {
-                stream.await;
-            }
-        });
+        let payer = Arc::clone(&self.payer);
+        self.tasks.spawn(async move { payer.run(stream).await });
     }
 }

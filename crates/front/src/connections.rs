@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::pin::pin;
@@ -10,7 +11,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::account::Account;
 use crate::connection_state::ConnectionState;
+use crate::gate::{Gate, Payer};
 use crate::metrics::Dropped;
 use crate::{AccessMetrics, Limits};
 
@@ -39,6 +42,7 @@ pub(crate) struct Connections {
     /// Those who wait to be let in, in the order in which they came: as many as `waiting_places`. Each is an open file, too.
     waiting: Mutex<VecDeque<Arc<Patience>>>,
     waiting_places: usize,
+    gate: Arc<Gate>,
     pub(crate) metrics: AccessMetrics,
 }
 
@@ -47,10 +51,16 @@ struct Open {
     next: u64,
     authenticated: usize,
     /// How many of those each user has.
-    users: HashMap<String, usize>,
+    users: HashMap<String, Owner>,
     strangers: BTreeMap<u64, Arc<ConnectionState>>,
     /// How many of those each address has; `None` is this machine.
-    addresses: HashMap<Option<IpAddr>, usize>,
+    addresses: HashMap<Option<IpAddr>, Owner>,
+}
+
+/// Whose connections are counted and charged together.
+struct Owner {
+    connections: usize,
+    account: Arc<Account>,
 }
 
 /// A connection that was accepted and is let in, or waits for that.
@@ -83,6 +93,7 @@ pub(crate) struct Place {
     connections: Arc<Connections>,
     /// The user whose connection it is, once that is known.
     user: Mutex<Option<String>>,
+    payer: Arc<Payer>,
 }
 
 /// Why a connection is not let in.
@@ -103,6 +114,7 @@ impl Connections {
             freed: Notify::new(),
             waiting: Mutex::default(),
             waiting_places: (limits.connections / 8).max(1),
+            gate: Gate::of_runtime(),
             metrics,
         })
     }
@@ -157,7 +169,8 @@ impl Connections {
 
     fn try_admit(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Connection, Full> {
         let mut open = self.open.lock();
-        let of_address = address.and_then(|_| open.addresses.get(&address)).copied().unwrap_or_default();
+        let of_address =
+            address.and_then(|_| open.addresses.get(&address)).map_or(0, |owner| owner.connections);
         if of_address >= self.limits.strangers_per_address {
             self.evict(&mut open, Some(address), GRACE).map_err(|_| Full::For(Dropped::AddressFull))?;
         }
@@ -173,10 +186,18 @@ impl Connections {
         open.next += 1;
         let state = Arc::new(ConnectionState::new(address, self.epoch));
         open.strangers.insert(id, Arc::clone(&state));
-        *open.addresses.entry(address).or_default() += 1;
+        let account = self.one_more(&mut open.addresses, address);
         self.metrics.open(&open.counts());
-        let connections = Arc::clone(self);
-        Ok(Connection(Arc::new(Place { id, state, connections, user: Mutex::default() })))
+        let (connections, payer) = (Arc::clone(self), Payer::new(Arc::clone(&self.gate), account));
+        Ok(Connection(Arc::new(Place { id, state, connections, user: Mutex::default(), payer })))
+    }
+
+    /// Counts a connection of an owner, and gives the account of the owner.
+    fn one_more<K: Hash + Eq>(&self, owners: &mut HashMap<K, Owner>, key: K) -> Arc<Account> {
+        let new = || Owner { connections: 0, account: self.gate.account() };
+        let owner = owners.entry(key).or_insert_with(new);
+        owner.connections += 1;
+        Arc::clone(&owner.account)
     }
 
     /// Closes the stranger of whom nothing was heard for longest, if that is more than `grace`; of those from an address,
@@ -221,7 +242,7 @@ impl Open {
 
     /// Whether more than half of the strangers are from an address.
     fn has_most(&self, address: Option<IpAddr>) -> bool {
-        self.addresses.get(&address).is_some_and(|count| count * 2 > self.strangers.len())
+        self.addresses.get(&address).is_some_and(|owner| owner.connections * 2 > self.strangers.len())
     }
 
     /// The address that more than half of the strangers are from.
@@ -234,11 +255,11 @@ impl Open {
     }
 }
 
-fn release<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
-    if let Some(count) = counts.get_mut(key) {
-        *count = count.saturating_sub(1);
-        if *count == 0 {
-            counts.remove(key);
+fn release<K: Hash + Eq>(owners: &mut HashMap<K, Owner>, key: &K) {
+    if let Some(owner) = owners.get_mut(key) {
+        owner.connections = owner.connections.saturating_sub(1);
+        if owner.connections == 0 {
+            owners.remove(key);
         }
     }
 }
@@ -290,18 +311,27 @@ impl Place {
         }
         let connections = &self.connections;
         let mut open = connections.open.lock();
-        let count = open.users.get(user).copied().unwrap_or_default();
+        if let Some(owner) = open.users.get(user)
+            && owner.connections >= connections.limits.connections_per_user
+        {
+            return self.payer.is_user(&owner.account);
+        }
         // One that was forgotten has ended, has been evicted, or was authenticated by another of its requests.
-        if count >= connections.limits.connections_per_user || !open.forget(self.id) {
+        if !open.forget(self.id) {
             return;
         }
         self.state.authenticate();
         open.authenticated += 1;
-        *open.users.entry(user.to_owned()).or_default() += 1;
+        self.payer.is_user(&connections.one_more(&mut open.users, user.to_owned()));
         *self.user.lock() = Some(user.to_owned());
         connections.metrics.open(&open.counts());
         drop(open);
         connections.freed.notify_one();
+    }
+
+    /// Who pays for the work of this connection.
+    pub(crate) fn payer(&self) -> &Arc<Payer> {
+        &self.payer
     }
 
     /// Counts the end of this connection.

@@ -37,6 +37,7 @@
 //! `tls`, `http2` on top of it, and `handover` of listeners from process to process; all on by default. A server of probes needs
 //! none of them.
 
+mod account;
 #[cfg(feature = "tls")]
 mod authority;
 mod body;
@@ -49,6 +50,7 @@ mod error;
 mod exchange;
 mod fair_socket;
 mod front;
+mod gate;
 #[cfg(feature = "handover")]
 mod inheritance;
 mod limits;

@@ -87,7 +87,6 @@ impl Server {
         };
         let limit = self.limit(&call, &action);
         let answer = async {
-            let _turn = permit.turn().await;
             if action.has_body() {
                 call.body =
                     self.budget.read(&call.identity.user, body).await.map_err(|error| match error {
