@@ -538,6 +538,30 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn connections_of_one_user_or_of_strangers_at_one_address_are_charged_together() {
+        let connections = Connections::new(limits(), AccessMetrics::default());
+        let mut open = Vec::new();
+        for ip in [HERE, "198.51.100.7", "198.51.100.7"] {
+            open.push(admit(&connections, ip).await.unwrap());
+        }
+        let same = |one: usize, other: usize| {
+            std::ptr::eq(open[one].payer().account(), open[other].payer().account())
+        };
+        assert!(same(1, 2) && !same(0, 1), "by address");
+        open[0].authenticated("jane");
+        open[1].authenticated("jane");
+        assert!(same(0, 1) && !same(1, 2), "by user");
+        open[2].authenticated("joe");
+        assert!(!same(1, 2), "users at one address");
+        // Who has too many connections pays for all of them.
+        connections.open.lock().users.get_mut("jane").unwrap().connections = 3;
+        let fourth = admit(&connections, HERE).await.unwrap();
+        fourth.authenticated("jane");
+        assert!(!fourth.is_authenticated());
+        assert!(std::ptr::eq(fourth.payer().account(), open[0].payer().account()));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn whoever_is_not_told_apart_stays_a_stranger() {
         let connections = Connections::new(limits(), AccessMetrics::default());
         let connection = admit(&connections, HERE).await.unwrap();

@@ -46,12 +46,8 @@ pub(crate) struct Payer {
 
 impl Gate {
     /// A gate with a slot for each thread of the current runtime.
-    ///
-    /// # Panics
-    ///
-    /// If there is no current runtime.
     pub(crate) fn of_runtime() -> Arc<Self> {
-        Self::new(Handle::current().metrics().num_workers())
+        Self::new(Handle::try_current().map_or(1, |runtime| runtime.metrics().num_workers()))
     }
 
     fn new(slots: usize) -> Arc<Self> {
@@ -87,7 +83,8 @@ impl Payer {
         self.user.get_or_init(|| Arc::clone(account));
     }
 
-    fn account(&self) -> &Account {
+    /// Who pays now.
+    pub(crate) fn account(&self) -> &Account {
         self.user.get().unwrap_or(&self.address)
     }
 
