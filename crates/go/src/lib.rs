@@ -3,7 +3,7 @@
 //! Clients compare messages that Go's `fmt`, `strconv`, `time` and `encoding/json` make on the other side, and objects hold
 //! times, durations, addresses and bytes as Go writes them. One module per subject:
 //!
-//! - [`quote`]: `%q` and escapes in quoted strings;
+//! - [`mod@quote`]: `%q` and escapes in quoted strings;
 //! - [`fmt`]: values as `%v` and `%#v` print them;
 //! - [`json`]: values as `encoding/json` writes them, and its words for bytes that are not JSON;
 //! - [`Time`]: moments in RFC 3339, on the one [`calendar`];
