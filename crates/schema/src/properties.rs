@@ -171,6 +171,8 @@ proptest! {
             .filter(|(name, _)| !matches!(name.as_str(), "metadata" | "kind"))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
+        // An item of a list map that is null has no keys by which it is found again in the old list.
+        prop_assume!(!(text.contains("x-kubernetes-list-map-keys") && without_type.to_string().contains("null")));
         let errors = schema.validate_update(&without_type, &without_type);
         prop_assert!(errors.iter().all(|error| error.reason == Reason::Duplicate), "{:?}", errors);
     }
