@@ -6,7 +6,7 @@ use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::{label_key_problems, label_value_problems};
 
 /// The rules of a label selector.
-pub(super) fn selector(selector: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn selector(selector: &Field<'_>, errors: &mut Errors) {
     selector.get("matchLabels").labels(errors);
     for requirement in selector.get("matchExpressions").items() {
         let (key, operator, values) =
@@ -35,7 +35,7 @@ pub(super) fn selector(selector: &Field<'_>, errors: &mut Errors) {
 }
 
 /// Whether there is a selector that selects something.
-pub(super) fn is_empty(selector: &Value) -> bool {
+pub(crate) fn is_empty(selector: &Value) -> bool {
     ["matchLabels", "matchExpressions"].into_iter().all(|part| match &selector[part] {
         Value::Object(labels) => labels.is_empty(),
         Value::Array(requirements) => requirements.is_empty(),
@@ -45,7 +45,7 @@ pub(super) fn is_empty(selector: &Value) -> bool {
 
 /// Whether a selector selects what has these labels; one that selects nothing in particular selects everything, none at
 /// all selects nothing.
-pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
+pub(crate) fn matches(selector: &Value, labels: &Value) -> bool {
     let label = |key: &str| labels.get(key).and_then(Value::as_str);
     let wanted = selector["matchLabels"].as_object().into_iter().flatten();
     let requirements = selector["matchExpressions"].as_array().into_iter().flatten();
