@@ -1,7 +1,7 @@
 //! What decoding into a Go type and encoding again makes of an object.
 
 use crate::definition::{self, Field, Record, Shape, WhenAbsent};
-use crate::{Error, Kind, alias, decimal};
+use crate::{Error, Kind, decimal, pod_spec};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use watchkeeper_go::json as go_json;
@@ -34,25 +34,22 @@ impl Kind {
     /// # Ok::<(), watchkeeper_kinds::Error>(())
     /// ```
     pub fn coerce(&self, object: &mut Value) -> Result<Vec<String>, Error> {
-        coerce_as(&self.definition_name(), object)
+        let Some(index) = definition::find(&self.definition_name()) else { return Ok(Vec::new()) };
+        let record = definition::record(index);
+        let mut reader = Reader { unknown: Vec::new(), fields: Vec::new(), at: String::new() };
+        let Value::Object(map) = object else {
+            let go_type = Shape::Record(index).go_type();
+            return Err(Error::Decode(format!(
+                "json: cannot unmarshal {} into Go value of type {go_type}",
+                go_json::kind(object)
+            )));
+        };
+        reader.record(record, map)?;
+        if let Some(unify) = self.strategy.unify {
+            unify(map);
+        }
+        Ok(reader.unknown)
     }
-}
-
-/// The same for any type that has a definition, such as what a subresource speaks.
-pub(crate) fn coerce_as(definition: &str, object: &mut Value) -> Result<Vec<String>, Error> {
-    let Some(index) = definition::find(definition) else { return Ok(Vec::new()) };
-    let record = definition::record(index);
-    let mut reader = Reader { unknown: Vec::new(), fields: Vec::new(), at: String::new() };
-    let Value::Object(map) = object else {
-        let go_type = Shape::Record(index).go_type();
-        return Err(Error::Decode(format!(
-            "json: cannot unmarshal {} into Go value of type {go_type}",
-            go_json::kind(object)
-        )));
-    };
-    reader.record(record, map)?;
-    alias::unify(record.name, map);
-    Ok(reader.unknown)
 }
 
 /// Where the reader is.
@@ -89,7 +86,7 @@ impl Reader {
         }
         complete(record, map);
         if record.name == "io.k8s.api.core.v1.PodSpec" {
-            alias::pod_spec(map);
+            pod_spec::unify(map);
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! The types the built-in kinds are made of. They lie in the program as text and are read when they are needed.
 
+use crate::default;
+use crate::kind::strategy::Fill;
 use serde_json::Value;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -41,6 +43,8 @@ pub(crate) struct Record {
     pub(crate) name: &'static str,
     /// Sorted by name.
     pub(crate) fields: Vec<Field>,
+    /// Sets the defaults that depend on other fields.
+    pub(crate) default: Option<Fill>,
 }
 
 /// A field of a type.
@@ -124,7 +128,7 @@ pub(crate) fn record(index: usize) -> &'static Record {
     RECORDS[index].get_or_init(|| {
         let entry = &INDEX[index];
         let fields = RECORD_TEXTS[entry.record.clone()].lines().filter_map(read_field).collect();
-        Record { name: entry.name, fields }
+        Record { name: entry.name, fields, default: default::depending(entry.name) }
     })
 }
 

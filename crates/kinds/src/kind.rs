@@ -1,8 +1,16 @@
+//! A kind: what can be seen of it, its functions, and the words its row is written in.
+
+pub(crate) mod row;
+pub(crate) mod strategy;
+
 use crate::definition;
 use crate::resolve;
 use serde_json::Value;
+use strategy::Strategy;
 use watchkeeper_schema::Schema;
 use watchkeeper_schema::metadata::{dns_label_problems, dns_subdomain_problems};
+use watchkeeper_table::Printer;
+use watchkeeper_table::layout::Layout;
 
 /// One built-in kind in one version: what discovery says of it, and how its objects are written and found.
 #[derive(Debug)]
@@ -43,8 +51,38 @@ pub struct Kind {
     /// The group and version whose objects these are another view of: events of `events.k8s.io` are stored as core
     /// events. The kind and the resource have the same name there.
     pub stored_as: Option<(&'static str, &'static str)>,
-    /// Whether deleting first gives `spec.terminationGracePeriodSeconds` to end in: pods.
-    pub graceful_delete: bool,
+    /// The folder below `/registry/` in which kube-apiserver stores objects, as its messages show it.
+    pub upstream_folder: &'static str,
+    /// The warning that clients of the kind are given.
+    pub deprecation: Option<&'static str>,
+    /// Whether the answer to a deletion is the last state of the object, rather than that it is gone.
+    pub returns_deleted: bool,
+    /// Whether dependents stay when an object is deleted and nobody says what becomes of them, for the sake of clients that
+    /// are older than garbage collection.
+    pub orphans_by_default: bool,
+    /// How often kube-apiserver checks the metadata of an update.
+    pub metadata_checks: MetadataChecks,
+    /// The table that lists are shown as.
+    pub(crate) table: Layout,
+    /// Its functions.
+    pub(crate) strategy: Strategy,
+}
+
+/// How often kube-apiserver says of an update of a kind what is wrong with its metadata, besides what it says of every kind.
+/// Clients see it as causes that are repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetadataChecks {
+    /// How often as a change of the metadata.
+    pub on_change: usize,
+    /// How often as the metadata of an object.
+    pub on_object: usize,
+    /// Whether once more as a change, when a subresource is written.
+    pub on_subresource: bool,
+}
+
+impl MetadataChecks {
+    /// Those of most kinds.
+    pub(crate) const USUAL: Self = Self { on_change: 1, on_object: 1, on_subresource: true };
 }
 
 /// The verbs of a kind.
@@ -134,6 +172,8 @@ pub struct SelectableField {
     pub label: &'static str,
     /// Where the value is, if it has another path than the label.
     pub path: &'static str,
+    /// Where the value is looked for if there is none.
+    pub or: Option<&'static str>,
     /// The value of an object that has none there.
     pub absent: &'static str,
 }
@@ -168,6 +208,40 @@ impl Kind {
     /// Whether there is a status subresource, so that main writes leave the status alone.
     pub fn has_status(&self) -> bool {
         self.subresource("status").is_some()
+    }
+
+    /// How its objects are shown as rows of a table.
+    pub fn printer(&self) -> Printer {
+        Printer::of(self.table)
+    }
+
+    /// A warning about an object that is accepted, and that replaces `old`.
+    pub fn warning(&self, new: &Value, old: Option<&Value>) -> Option<&'static str> {
+        self.strategy.warning.and_then(|warning| warning(new, old))
+    }
+
+    /// How many seconds an object is given to end by itself, if the client asks for so many; `None` for kinds whose objects
+    /// go at once.
+    pub fn grace_period(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
+        self.strategy.grace_period.map(|seconds| seconds(object, asked))
+    }
+
+    /// Sets the fields of an object that say that it is being deleted, beside its metadata.
+    pub fn prepare_for_delete(&self, object: &mut Value) {
+        if let Some(prepare) = self.strategy.prepare_delete {
+            prepare(object);
+        }
+    }
+
+    /// Whether something else than finalizers in its metadata keeps an object from being deleted.
+    pub fn is_held(&self, object: &Value) -> bool {
+        self.strategy.is_held.is_some_and(|is_held| is_held(object))
+    }
+
+    /// The fields, as paths, that writers of a part of an object do not come to own; `None` if they are those that are usual
+    /// for the part.
+    pub fn reset_fields(&self, part: crate::Write) -> Option<&'static [&'static [&'static str]]> {
+        self.strategy.resets.iter().find(|(of, _)| *of == part).map(|(_, fields)| *fields)
     }
 
     /// The name of its definition in OpenAPI documents: `io.k8s.api.apps.v1.Deployment`.

@@ -8,6 +8,8 @@
 //! 3. [`Kind::prepare_for_create`] or [`Kind::prepare_for_update`]: fields the writer may not set are reset;
 //! 4. [`Kind::validate`]: a list of [`FieldError`](watchkeeper_schema::FieldError)s.
 //!
+//! [`Kind::printer`] shows objects as `kubectl get` does.
+//!
 //! [`openapi`] makes the OpenAPI documents of these kinds and of custom ones, and [`protobuf`] the other encoding of
 //! their objects.
 //!
@@ -15,32 +17,31 @@
 //! a type is parsed when an object of it first comes by. No input makes this crate panic.
 
 mod address;
-mod alias;
-mod autoscalers;
+mod builtin;
 mod coerce;
+mod columns;
 mod decimal;
 mod default;
 mod definition;
 mod error;
-mod events;
 mod kind;
 pub mod openapi;
 mod pem;
+mod pod_spec;
 mod prepare;
 pub mod protobuf;
 mod resolve;
 mod select;
-mod table;
 mod validate;
 mod view;
 
 pub use error::Error;
-pub use kind::{Kind, NameRule, ScalePaths, SelectableField, Speaks, Subresource, Verbs};
+pub use kind::{Kind, MetadataChecks, NameRule, ScalePaths, SelectableField, Speaks, Subresource, Verbs};
 pub use prepare::Write;
 
 /// Every built-in kind, in the order of discovery: the core group, then the others by name.
 pub fn all() -> &'static [Kind] {
-    table::all()
+    builtin::all()
 }
 
 /// The organizations that a CertificateSigningRequest asks to be certified as: groups of the user, to an API server.
@@ -53,6 +54,17 @@ pub fn requested_organizations(request: &serde_json::Value) -> Vec<String> {
 /// The kind that is served as `plural` in a version of a group; the core group is `""`.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
     all().iter().find(|kind| kind.group == group && kind.version == version && kind.plural == plural)
+}
+
+/// How objects of a kind are shown as rows of a table, whichever version they are of: all versions of a kind share one table,
+/// as they do in kube-apiserver. Also for some kinds that are not served, or only as a subresource, such as `Scale`.
+pub fn printer(group: &str, kind: &str) -> Option<watchkeeper_table::Printer> {
+    let served = all().iter().find(|known| known.group == group && known.kind == kind).map(Kind::printer);
+    served.or_else(|| {
+        let mut others = builtin::not_served::TABLES.into_iter();
+        let (_, _, table) = others.find(|(of, name, _)| (*of, *name) == (group, kind))?;
+        Some(watchkeeper_table::Printer::of(table))
+    })
 }
 
 /// The kind with this name in a version of a group.

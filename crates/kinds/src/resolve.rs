@@ -1,20 +1,20 @@
 //! Definitions with every reference followed.
 
-use crate::{Kind, definition, table};
+use crate::{Kind, builtin, definition};
 use serde_json::{Map, Value};
 use std::sync::OnceLock;
 use watchkeeper_schema::Schema;
 
-static DEFINITIONS: [OnceLock<Value>; table::COUNT] = [const { OnceLock::new() }; table::COUNT];
-static SCHEMAS: [OnceLock<Schema>; table::COUNT] = [const { OnceLock::new() }; table::COUNT];
+static DEFINITIONS: [OnceLock<Value>; builtin::COUNT] = [const { OnceLock::new() }; builtin::COUNT];
+static SCHEMAS: [OnceLock<Schema>; builtin::COUNT] = [const { OnceLock::new() }; builtin::COUNT];
 
 pub(crate) fn definition(kind: &Kind) -> &'static Value {
-    DEFINITIONS[table::place(kind)].get_or_init(|| resolve_name(&kind.definition_name(), &mut Vec::new()))
+    DEFINITIONS[builtin::place(kind)].get_or_init(|| resolve_name(&kind.definition_name(), &mut Vec::new()))
 }
 
 pub(crate) fn schema(kind: &Kind) -> &'static Schema {
     let read = || Schema::read(definition(kind)).or_else(|_| Schema::read(&Value::Object(Map::new())));
-    SCHEMAS[table::place(kind)].get_or_init(|| {
+    SCHEMAS[builtin::place(kind)].get_or_init(|| {
         #[allow(clippy::expect_used, reason = "a schema without keywords is readable")]
         read().expect("the empty schema is readable")
     })

@@ -17,25 +17,21 @@ impl Kind {
             return Some(text_at(object, label).unwrap_or_default());
         }
         let field = self.selectable_fields.iter().find(|field| field.label == label)?;
-        // An event's source is whoever reports it, by its old name or its new one.
-        let reporter = || if label == "source" { text_at(object, "reportingComponent") } else { None };
-        let found = text_at(object, field.path).filter(|text| !text.is_empty()).or_else(reporter);
+        let other = || text_at(object, field.or?);
+        let found = text_at(object, field.path).filter(|text| !text.is_empty()).or_else(other);
         Some(found.unwrap_or_else(|| field.absent.to_owned()))
     }
 
     /// What kube-apiserver answers to a selector that names a field it may not.
     pub fn unsupported_field(&self, label: &str) -> String {
-        match self.kind {
-            "Job" => format!("field label {label:?} not supported for Job"),
-            "ResourceSlice" => {
-                format!("field label not supported for {}, Kind={}: {label}", self.api_version(), self.kind)
-            }
-            _ if self.selectable_fields.is_empty() => {
+        match self.strategy.unsupported_field {
+            Some(answer) => answer(label),
+            None if self.selectable_fields.is_empty() => {
                 format!(
                     "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
                 )
             }
-            _ => format!("field label not supported: {label}"),
+            None => format!("field label not supported: {label}"),
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 ///
 /// Columns of priority 0 are always shown, the others only by `kubectl get -o wide`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Column<Text = &'static str> {
+pub struct Column<Text = &'static str> {
     pub(crate) name: Text,
     pub(crate) kind: Text,
     pub(crate) format: Text,
@@ -40,33 +40,31 @@ impl Serialize for Columns {
 }
 
 /// The name of an object, first of nearly every table.
-pub(crate) const NAME: Column = Column {
-    format: "name",
-    ..text("Name", "The name of the object, unique within its kind and namespace.")
-};
+pub const NAME: Column =
+    text("Name", "The name of the object, unique within its kind and namespace.").of_names();
 /// How long an object exists.
-pub(crate) const AGE: Column = text("Age", "The time since the object was created.");
+pub const AGE: Column = text("Age", "The time since the object was created.");
 /// When an object was created, for kinds that have no table of their own.
 pub(crate) const CREATED: Column = column("Created At", "date", "The time at which the object was created.");
 
 /// A column of strings.
-pub(crate) const fn text(name: &'static str, description: &'static str) -> Column {
+pub const fn text(name: &'static str, description: &'static str) -> Column {
     column(name, "string", description)
 }
 
 /// A column of whole numbers.
-pub(crate) const fn integer(name: &'static str, description: &'static str) -> Column {
+pub const fn integer(name: &'static str, description: &'static str) -> Column {
     column(name, "integer", description)
 }
 
 /// A column of booleans.
-pub(crate) const fn boolean(name: &'static str, description: &'static str) -> Column {
+pub const fn boolean(name: &'static str, description: &'static str) -> Column {
     column(name, "boolean", description)
 }
 
 /// A column of strings that only the wide table shows.
-pub(crate) const fn wide(name: &'static str, description: &'static str) -> Column {
-    Column { priority: 1, ..text(name, description) }
+pub const fn wide(name: &'static str, description: &'static str) -> Column {
+    text(name, description).wide()
 }
 
 const fn column(name: &'static str, kind: &'static str, description: &'static str) -> Column {
@@ -74,6 +72,16 @@ const fn column(name: &'static str, kind: &'static str, description: &'static st
 }
 
 impl Column {
+    /// The same column, shown only by the wide table.
+    pub const fn wide(self) -> Self {
+        Self { priority: 1, ..self }
+    }
+
+    /// The same column, whose cells are names of objects.
+    pub const fn of_names(self) -> Self {
+        Self { format: "name", ..self }
+    }
+
     pub(crate) fn to_owned(self) -> Column<String> {
         Column {
             name: self.name.into(),

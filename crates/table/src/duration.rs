@@ -33,12 +33,12 @@ pub fn human_short(duration: Duration) -> String {
 }
 
 /// How long ago a moment was.
-pub(crate) fn age(since: Time, now: Time) -> String {
+pub fn age(since: Time, now: Time) -> String {
     human_seconds(now.seconds_since(since))
 }
 
 /// As [`human`], of whole seconds that may be negative: clocks differ, so one second into the future is still now.
-pub(crate) fn human_seconds(seconds: i64) -> String {
+pub fn human_seconds(seconds: i64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let days = hours / 24;
     match () {

@@ -6,7 +6,7 @@ static MISSING: Value = Value::Null;
 /// Reads fields the way a Go struct has them: what is missing, null or of another type is the zero value.
 ///
 /// A path is names with dots between; names that have dots themselves (labels, annotations) are read with [`Fields::entry`].
-pub(crate) trait Fields {
+pub trait Fields {
     /// The field at `path`, or null.
     fn at(&self, path: &str) -> &Value;
 

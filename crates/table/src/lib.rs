@@ -3,8 +3,8 @@
 //! Everything here is a pure function over [`serde_json::Value`]; there is no I/O and no clock. It answers as kube-apiserver
 //! 1.36 does: the same columns, the same cells, the same oddities, because people and scripts read them.
 //!
-//! - [`Printer`] knows the columns of a kind and makes the cells of an object: [`Printer::builtin`] for the kinds that
-//!   Kubernetes brings along, [`Printer::custom`] for the printer columns of a CustomResourceDefinition.
+//! - [`Printer`] knows the columns of a kind and makes the cells of an object: [`Printer::custom`] for the printer columns of a
+//!   CustomResourceDefinition, [`Printer::of`] for a [`layout`], which is how built-in kinds say theirs.
 //! - [`Table`] is the response to a client that asked for a table; it borrows the objects and writes itself in one pass.
 //!   [`Row`] is one row of it.
 //! - [`Partial`] and [`PartialList`] are the responses to a client that asked for metadata only.
@@ -14,7 +14,6 @@
 //! No input makes this crate panic. Objects are expected to have passed validation; a field of the wrong type counts as
 //! missing, and missing fields count as what Kubernetes would have filled in.
 
-mod builtin;
 mod cell;
 mod column;
 mod custom;
@@ -23,10 +22,11 @@ mod error;
 mod field_path;
 mod fields;
 pub mod jsonpath;
+pub mod layout;
 mod partial;
 mod printer;
 mod quantity;
-mod selector;
+pub mod selector;
 mod table;
 
 pub use error::Error;

@@ -16,7 +16,7 @@ enum Format {
 /// A resource quantity as the API server prints it, `0` if there is none: `1000m` is `1`, `1024Mi` is `1Gi`.
 ///
 /// What is no quantity is left as it is, and so is one too large to be real.
-pub(crate) fn canonical(value: &Value) -> String {
+pub fn canonical(value: &Value) -> String {
     match value {
         Value::String(text) => normal(text.trim()).unwrap_or_else(|| text.clone()),
         Value::Number(number) => {
@@ -28,7 +28,7 @@ pub(crate) fn canonical(value: &Value) -> String {
 }
 
 /// As [`canonical`], of something that Go holds a pointer to.
-pub(crate) fn optional(value: &Value) -> String {
+pub fn optional(value: &Value) -> String {
     if value.is_null() { "<nil>".into() } else { canonical(value) }
 }
 

@@ -4,13 +4,13 @@ use serde_json::Value;
 use watchkeeper_wire::LabelSelector;
 
 /// A set of labels: `a=1,b=2`, or `<none>`.
-pub(crate) fn labels(labels: &Value) -> String {
+pub fn labels(labels: &Value) -> String {
     let pairs: Vec<String> = pairs(labels).map(|(key, value)| format!("{key}={value}")).collect();
     if pairs.is_empty() { "<none>".into() } else { pairs.join(",") }
 }
 
 /// A label selector: `app=web,tier in (a,b)`, `<none>` if it has no requirements, `<error>` if it is not valid.
-pub(crate) fn shown(selector: &Value) -> String {
+pub fn shown(selector: &Value) -> String {
     match text(selector) {
         None => "<error>".into(),
         Some(text) if text.is_empty() => "<none>".into(),
@@ -19,7 +19,7 @@ pub(crate) fn shown(selector: &Value) -> String {
 }
 
 /// A label selector in the syntax of queries, its requirements ordered by key. `None` if it is not valid.
-pub(crate) fn text(selector: &Value) -> Option<String> {
+pub fn text(selector: &Value) -> Option<String> {
     LabelSelector::from_object(Some(selector)).ok().map(|selector| selector.to_string())
 }
 

@@ -1,5 +1,6 @@
 use crate::Printer;
 use crate::fields::Fields;
+use crate::layout::Completion;
 use crate::partial::{Each, ListMetadata, Partial};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Value, json};
@@ -104,8 +105,7 @@ impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("TableRow", 3)?;
         out.serialize_field("cells", &self.printer.cells_at(self.object, self.now.into()))?;
-        if let Some(reason) = self.printer.completion(self.object) {
-            let message = if reason == "Failed" { "The pod has failed." } else { "The pod is done." };
+        if let Some(Completion { reason, message }) = self.printer.completion(self.object) {
             let condition =
                 json!({"type": "Completed", "status": "True", "reason": reason, "message": message});
             out.serialize_field("conditions", &[condition])?;

@@ -71,52 +71,6 @@ fn an_empty_list_is_a_table_without_rows() {
 }
 
 #[test]
-fn pods_that_are_over_have_a_completed_row() {
-    let pods = Printer::builtin("", "v1", "Pod").unwrap();
-    let pod = |phase: &str| json!({"metadata": {"name": "p"}, "status": {"phase": phase}});
-    let table = table(pods, &[pod("Running"), pod("Succeeded")], Value::Null, Include::None);
-    assert_eq!(table["rows"][0].get("conditions"), None);
-    let condition = &table["rows"][1]["conditions"][0];
-    assert_eq!((&condition["type"], &condition["status"]), (&json!("Completed"), &json!("True")));
-}
-
-#[test]
-fn kinds_without_a_table_of_their_own_show_when_they_were_created() {
-    for (group, kind) in [
-        ("", "LimitRange"),
-        ("rbac.authorization.k8s.io", "Role"),
-        ("rbac.authorization.k8s.io", "ClusterRole"),
-        ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ] {
-        let printer = Printer::builtin(group, "v1", kind).unwrap();
-        let columns = printer.columns();
-        assert_eq!((&columns[1]["name"], &columns[1]["type"]), (&json!("Created At"), &json!("date")));
-        let shifted = json!({"metadata": {"name": "x", "creationTimestamp": "2026-01-01T01:00:00+02:00"}});
-        assert_eq!(printer.cells(&shifted, now()), [json!("x"), json!("2025-12-31T23:00:00Z")]);
-        assert_eq!(printer.cells(&json!({}), now()), [json!(""), json!("0001-01-01T00:00:00Z")]);
-    }
-    assert!(Printer::builtin("demo.dev", "v1", "Pod").is_none());
-    assert_eq!(Printer::plain().cells(&web(), now()), [json!("blue"), json!("60m")]);
-}
-
-#[test]
-fn api_services_say_who_serves_them_and_whether_they_are_reached() {
-    let printer = Printer::builtin("apiregistration.k8s.io", "v1", "APIService").unwrap();
-    let cells = |spec: Value, conditions: Value| {
-        let object = json!({"metadata": {"name": "v1."}, "spec": spec, "status": {"conditions": conditions}});
-        printer.cells(&object, now())[1..3].to_vec()
-    };
-    assert_eq!(cells(json!({}), json!([])), ["Local", "Unknown"]);
-    assert_eq!(
-        cells(json!({}), json!([{"type": "Available", "status": "True", "reason": "Local"}])),
-        ["Local", "True"]
-    );
-    let service = json!({"service": {"namespace": "n", "name": "s"}});
-    let missing = json!([{"type": "Available", "status": "False", "reason": "ServiceNotFound"}]);
-    assert_eq!(cells(service, missing), ["n/s", "False (ServiceNotFound)"]);
-}
-
-#[test]
 fn numbers_are_written_as_go_writes_them() {
     let columns = [json!({"name": "Weight", "type": "number", "jsonPath": ".spec.weight"})];
     let cells = Printer::custom(&columns).unwrap().cells(&web(), now());
@@ -165,4 +119,9 @@ fn field_paths_begin_with_a_dot_and_do_not_go_through_other_values() {
     assert!(!path.set(&mut object, json!(1)));
     assert_eq!(object, json!({"spec": {"a": "text"}}));
     assert_eq!(path.get(&json!({"spec": {"a": {"b": null}}})), Some(&Value::Null));
+}
+
+#[test]
+fn a_kind_of_which_nothing_else_is_known_has_a_name_and_an_age() {
+    assert_eq!(Printer::plain().cells(&web(), now()), [json!("blue"), json!("60m")]);
 }

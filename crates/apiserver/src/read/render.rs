@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use watchkeeper_schema::{FieldError, Path};
+use watchkeeper_table::layout::Layout;
 use watchkeeper_table::{Include, Partial, Printer, Table};
 
 use crate::request::media::{Accepted, Format, Transform};
@@ -70,7 +71,8 @@ impl Shape {
 
     /// What is sent for the Scale of an object.
     pub(crate) fn of_scale(self, scale: Value) -> Value {
-        self.shown(Printer::builtin("autoscaling", "v1", "Scale").unwrap_or_else(Printer::plain), scale)
+        let printer = watchkeeper_kinds::printer("autoscaling", "Scale");
+        self.shown(&printer.unwrap_or_else(|| Printer::of(Layout::PLAIN)), scale)
     }
 
     fn shown(self, printer: &Printer, object: Value) -> Value {

@@ -12,6 +12,7 @@ use watchkeeper_kinds::Kind;
 use watchkeeper_schema::Shape;
 use watchkeeper_storage::Revision;
 use watchkeeper_table::Printer;
+use watchkeeper_table::layout::Layout;
 
 use crate::crd::{Definition, Version};
 use crate::status_error::Subject;
@@ -50,7 +51,7 @@ pub(crate) struct Resource {
     /// What the keys of all its objects begin with. Versions share it.
     pub(crate) prefix: String,
     pub(crate) nature: Nature,
-    printer: Printing,
+    printer: Printer,
     /// Read when it is first needed.
     shape: OnceLock<Shape>,
     /// Recent changes, encoded as this version.
@@ -65,12 +66,6 @@ pub(crate) enum Nature {
     Builtin(&'static Kind),
     /// From a CustomResourceDefinition: the definition, and which of its versions.
     Custom(Arc<Installed>, usize),
-}
-
-/// The columns of tables: of the built-in kinds, or of a definition.
-enum Printing {
-    Shared(&'static Printer),
-    Own(Printer),
 }
 
 impl Resource {
@@ -91,9 +86,7 @@ impl Resource {
             api_version: api_version(kind.group, kind.version),
             prefix: prefix(stored_group, kind.plural),
             nature: Nature::Builtin(kind),
-            printer: Printing::Shared(
-                Printer::builtin(kind.group, kind.version, kind.kind).unwrap_or_else(Printer::plain),
-            ),
+            printer: kind.printer(),
             shape: OnceLock::new(),
             frames: Frames::default(),
             admission: AdmissionPlan::default(),
@@ -119,8 +112,7 @@ impl Resource {
             prefix: prefix(&definition.group, &names.plural),
             nature: Nature::Custom(Arc::clone(installed), index),
             // A definition whose columns make no sense is refused when it is written.
-            printer: Printer::custom(&version.columns)
-                .map_or(Printing::Shared(Printer::plain()), Printing::Own),
+            printer: Printer::custom(&version.columns).unwrap_or_else(|_| Printer::of(Layout::PLAIN)),
             shape: OnceLock::new(),
             frames: Frames::default(),
             admission: AdmissionPlan::default(),
@@ -172,10 +164,7 @@ impl Resource {
 
     /// How lists of it are shown as tables.
     pub(crate) fn printer(&self) -> &Printer {
-        match &self.printer {
-            Printing::Shared(printer) => printer,
-            Printing::Own(printer) => printer,
-        }
+        &self.printer
     }
 
     /// The version of a custom resource.

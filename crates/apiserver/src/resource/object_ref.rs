@@ -31,23 +31,12 @@ impl ObjectRef {
         self.resource.key(self.namespace.as_deref(), &self.name)
     }
 
-    /// The key under which kube-apiserver stores the object, as its messages show it: without the group of built-in kinds.
+    /// The key under which kube-apiserver stores the object, as its messages show it.
     pub(crate) fn upstream_key(&self) -> String {
         let key = self.key();
-        let has_group =
-            matches!(self.resource.group.as_str(), "apiextensions.k8s.io" | "apiregistration.k8s.io");
-        if self.resource.builtin_kind().is_none() || has_group {
-            return key;
-        }
+        let Some(kind) = self.resource.builtin_kind() else { return key };
         let rest = key.strip_prefix(self.resource.prefix.as_str()).unwrap_or(&key);
-        let folder = match (self.resource.group.as_str(), self.resource.plural.as_str()) {
-            ("", "services") => "services/specs",
-            ("", "endpoints") => "services/endpoints",
-            ("", "nodes") => "minions",
-            ("networking.k8s.io", "ingresses") => "ingress",
-            (_, plural) => plural,
-        };
-        format!("/registry/{folder}/{rest}")
+        format!("/registry/{}/{rest}", kind.upstream_folder)
     }
 
     /// The answer to a request for an object that does not exist.

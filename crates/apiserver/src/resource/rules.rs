@@ -145,18 +145,17 @@ impl Resource {
         // kube-apiserver says some things again for each kind, and clients see it.
         match &self.nature {
             Nature::Builtin(kind) if part == Subresource::Main => {
-                let (changes, whole) = kind.metadata_checks();
-                for _ in 0..changes {
+                for _ in 0..kind.metadata_checks.on_change {
                     errors.extend(metadata_update_errors(new, old));
                 }
                 errors.extend(kind.validate(new, Some(old)));
-                if whole > 0 {
+                if kind.metadata_checks.on_object > 0 {
                     errors.extend(unqualified(new));
                 }
                 errors = worded(errors);
             }
             Nature::Builtin(kind) => {
-                if !matches!(kind.kind, "CronJob" | "PodDisruptionBudget" | "ValidatingAdmissionPolicy") {
+                if kind.metadata_checks.on_subresource {
                     errors.extend(metadata_update_errors(new, old));
                 }
                 errors.extend(kind.validate_part(part, new, old));
@@ -220,12 +219,7 @@ impl Resource {
 
     /// How many seconds an object is given to end by itself; `None` for kinds that are not asked.
     pub(crate) fn grace_period(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
-        self.builtin_kind().filter(|kind| kind.graceful_delete)?;
-        let ended = matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-        let placed = object["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
-        let usual = object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
-        // Where nothing runs, nothing has to end.
-        Some(if ended || !placed { 0 } else { asked.unwrap_or(usual) })
+        self.builtin_kind()?.grace_period(object, asked)
     }
 
     /// What becomes of an object that is to be deleted.
@@ -233,34 +227,19 @@ impl Resource {
         if self.is_crd() {
             crd::deletion::begin(object, now);
         }
-        if self.is_core("namespaces") {
-            object["status"]["phase"] = "Terminating".into();
+        if let Some(kind) = self.builtin_kind() {
+            kind.prepare_for_delete(object);
         }
     }
 
     /// Whether something else than finalizers in its metadata keeps an object from being deleted.
     pub(crate) fn is_held(&self, object: &Value) -> bool {
-        self.is_core("namespaces")
-            && object["spec"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
+        self.builtin_kind().is_some_and(|kind| kind.is_held(object))
     }
 
     /// Whether the last state of a deleted object is sent, rather than that it is gone.
     pub(crate) fn returns_deleted(&self) -> bool {
-        const RETURNED: [&str; 8] = [
-            "namespaces",
-            "persistentvolumeclaims",
-            "persistentvolumes",
-            "pods",
-            "podtemplates",
-            "resourcequotas",
-            "serviceaccounts",
-            "services",
-        ];
-        let is_builtin = self.builtin_kind().is_some();
-        (self.group.is_empty() && RETURNED.contains(&self.plural.as_str()))
-            || (is_builtin
-                && matches!(self.group.as_str(), "storage.k8s.io" | "resource.k8s.io")
-                && self.plural != "csistoragecapacities")
+        self.builtin_kind().is_some_and(|kind| kind.returns_deleted)
     }
 
     /// Lays a patch over an object, lists merged by the rules of the kind.
@@ -287,8 +266,7 @@ impl Resource {
 
     /// What clients of it are told.
     pub(crate) fn deprecation(&self) -> Option<&'static str> {
-        self.is_core("endpoints")
-            .then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        self.builtin_kind()?.deprecation
     }
 
     /// The answer to a verb that makes no sense here.

@@ -1,5 +1,6 @@
 //! managedFields: which manager owns which fields.
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
@@ -21,20 +22,6 @@ static ALL_BUT_STATUS: LazyLock<FieldSet> = LazyLock::new(|| {
     let metadata = fields.map(|field| FieldPath::of(["metadata", field]));
     metadata.into_iter().chain([FieldPath::of(["spec"])]).collect()
 });
-
-/// What is written through a request for a certificate, and through its parts, leaves alone.
-static REQUEST: LazyLock<FieldSet> =
-    LazyLock::new(|| ["spec", "status"].map(|field| FieldPath::of([field])).into_iter().collect());
-static REQUEST_STATUS: LazyLock<FieldSet> = LazyLock::new(|| {
-    [FieldPath::of(["spec"]), FieldPath::of(["status", "conditions"])].into_iter().collect()
-});
-static REQUEST_APPROVAL: LazyLock<FieldSet> = LazyLock::new(|| {
-    [FieldPath::of(["spec"]), FieldPath::of(["status", "certificate"])].into_iter().collect()
-});
-
-/// What is written through the status of some kinds leaves everything else alone, all of the metadata too.
-static ONLY_STATUS: LazyLock<FieldSet> =
-    LazyLock::new(|| ["metadata", "spec"].map(|field| FieldPath::of([field])).into_iter().collect());
 
 static NOTHING: LazyLock<FieldSet> = LazyLock::new(FieldSet::default);
 
@@ -71,19 +58,16 @@ impl Versions for Served {
 }
 
 /// The fields that a write through a subresource does not own.
-fn reset(resource: &Resource, subresource: Subresource) -> &'static FieldSet {
-    match (subresource, resource.builtin_kind().map_or("", |kind| kind.kind)) {
-        (Subresource::Main, "CertificateSigningRequest") => &REQUEST,
-        (Subresource::Status, "CertificateSigningRequest") => &REQUEST_STATUS,
-        (Subresource::Approval, _) => &REQUEST_APPROVAL,
-        (
-            Subresource::Status,
-            "APIService" | "ResourceClaim" | "ServiceCIDR" | "ValidatingAdmissionPolicy" | "VolumeAttachment",
-        ) => &ONLY_STATUS,
-        (Subresource::Status, _) => &ALL_BUT_STATUS,
-        (Subresource::Main, _) if resource.has_subresource("status") => &STATUS,
-        _ => &NOTHING,
+fn reset(resource: &Resource, subresource: Subresource) -> Cow<'static, FieldSet> {
+    if let Some(fields) = resource.builtin_kind().and_then(|kind| kind.reset_fields(subresource)) {
+        return Cow::Owned(fields.iter().map(|path| FieldPath::of(path.iter().copied())).collect());
     }
+    let usual: &'static FieldSet = match subresource {
+        Subresource::Status => &ALL_BUT_STATUS,
+        Subresource::Main if resource.has_subresource("status") => &STATUS,
+        _ => &NOTHING,
+    };
+    Cow::Borrowed(usual)
 }
 
 /// An object of a resource with nothing in it but what every object of it has.
@@ -150,6 +134,6 @@ pub(super) fn as_manager<T>(
         subresource: super::subresource_name(subresource),
         manager,
         now: &moment.stamp,
-        reset: reset(resource, subresource),
+        reset: &reset(resource, subresource),
     })
 }

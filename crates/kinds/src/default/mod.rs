@@ -1,16 +1,10 @@
 //! Filling in what a writer left out.
 
-mod autoscaler;
-mod core;
-mod pod;
-mod workloads;
-
 use crate::coerce::complete;
 use crate::definition::{self, Field, Record, Shape};
+use crate::kind::strategy::{Fields, Fill};
 use crate::{Kind, decimal};
-use serde_json::{Map, Value};
-
-type Fields = Map<String, Value>;
+use serde_json::Value;
 
 impl Kind {
     /// Sets missing fields to what kube-apiserver sets them to before admission.
@@ -36,7 +30,9 @@ impl Kind {
 
 /// The defaults of one object, its own before those of what is in it.
 fn fill(record: &'static Record, fields: &mut Fields) {
-    depending(record.name, fields);
+    if let Some(default) = record.default {
+        default(fields);
+    }
     for field in &record.fields {
         let Some(default) = field.default.filter(|_| is_absent(field, fields)) else { continue };
         if let Ok(default) = serde_json::from_str(default) {
@@ -89,42 +85,23 @@ fn is_absent(field: &Field, fields: &Fields) -> bool {
     }
 }
 
-/// The defaults that depend on other fields, by the name of the definition.
-fn depending(definition: &str, fields: &mut Fields) {
-    match definition {
-        "io.k8s.api.core.v1.Pod" => pod::pod(fields),
-        "io.k8s.api.core.v1.Container" | "io.k8s.api.core.v1.EphemeralContainer" => pod::container(fields),
-        "io.k8s.api.core.v1.Volume" => pod::volume(fields),
-        "io.k8s.api.core.v1.Service" => core::service(fields),
-        "io.k8s.api.core.v1.ReplicationController" => core::replication_controller(fields),
-        "io.k8s.api.core.v1.Namespace" => core::namespace(fields),
-        "io.k8s.api.core.v1.NodeStatus" => core::node_status(fields),
-        "io.k8s.api.core.v1.LimitRangeItem" => core::limit_range_item(fields),
-        "io.k8s.api.apps.v1.DeploymentStrategy" => workloads::deployment_strategy(fields),
-        "io.k8s.api.apps.v1.DaemonSetUpdateStrategy" => workloads::daemon_set_strategy(fields),
-        "io.k8s.api.apps.v1.StatefulSetUpdateStrategy" => workloads::stateful_set_strategy(fields),
-        "io.k8s.api.apps.v1.StatefulSetSpec" => workloads::stateful_set(fields),
-        "io.k8s.api.batch.v1.Job" => workloads::job(fields),
-        "io.k8s.api.rbac.v1.Subject" => core::subject(fields),
-        "io.k8s.api.networking.v1.NetworkPolicySpec" => core::network_policy(fields),
-        "io.k8s.api.resource.v1.ExactDeviceRequest" | "io.k8s.api.resource.v1.DeviceSubRequest" => {
-            core::device_request(fields);
-        }
-        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior" => autoscaler::behavior(fields),
-        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition" => {
-            core::custom_resource_definition(fields);
-        }
-        _ => {}
-    }
+/// The function that sets the defaults of a type that depend on other fields, by the name of the definition.
+pub(crate) fn depending(definition: &str) -> Option<Fill> {
+    crate::all().iter().find_map(|kind| {
+        let is_it = |name: &str| definition::name(kind.group, kind.version, name) == definition;
+        let own = kind.strategy.default.filter(|_| is_it(kind.kind));
+        let mut parts = kind.strategy.type_defaults.iter();
+        own.or_else(|| parts.find(|(name, _)| is_it(name)).map(|(_, default)| *default))
+    })
 }
 
 /// A text field, `""` if there is none.
-fn text<'a>(fields: &'a Fields, name: &str) -> &'a str {
+pub(crate) fn text<'a>(fields: &'a Fields, name: &str) -> &'a str {
     fields.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A field that is an object, made if it is not there.
-fn object<'a>(fields: &'a mut Fields, name: &str) -> Option<&'a mut Fields> {
+pub(crate) fn child<'a>(fields: &'a mut Fields, name: &str) -> Option<&'a mut Fields> {
     let value = fields.entry(name).or_insert_with(|| Value::Object(Fields::new()));
     if value.is_null() {
         *value = Value::Object(Fields::new());
@@ -133,21 +110,21 @@ fn object<'a>(fields: &'a mut Fields, name: &str) -> Option<&'a mut Fields> {
 }
 
 /// The objects of a list.
-fn objects<'a>(fields: &'a mut Fields, name: &str) -> impl Iterator<Item = &'a mut Fields> {
+pub(crate) fn objects<'a>(fields: &'a mut Fields, name: &str) -> impl Iterator<Item = &'a mut Fields> {
     fields.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
 /// Sets a field that has no value.
-fn set(fields: &mut Fields, name: &str, default: impl Into<Value>) {
+pub(crate) fn set(fields: &mut Fields, name: &str, default: impl Into<Value>) {
     if fields.get(name).is_none_or(|value| value.is_null() || value == "") {
         fields.insert(name.into(), default.into());
     }
 }
 
 /// Adds the entries of one map that another has not.
-fn add_missing(fields: &mut Fields, to: &str, from: &Value) {
+pub(crate) fn add_missing(fields: &mut Fields, to: &str, from: &Value) {
     let Some(from) = from.as_object().filter(|from| !from.is_empty()) else { return };
-    if let Some(to) = object(fields, to) {
+    if let Some(to) = child(fields, to) {
         for (key, value) in from {
             to.entry(key.clone()).or_insert_with(|| value.clone());
         }

@@ -2,7 +2,7 @@
 
 use super::resource::{Resource, gvk};
 use super::{CustomKind, custom};
-use crate::{definition, find_kind};
+use crate::{Speaks, definition, find_kind};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -95,9 +95,9 @@ fn built_in(name: &str, mut schema: Value) -> Value {
             && short == group.split('.').next().filter(|s| !s.is_empty()).unwrap_or("core")
     });
     let Some(group) = group else { return schema };
-    let is_kind = find_kind(group, version, single).is_some()
-        || matches!(kind, "Scale" | "Eviction" | "TokenRequest" | "Binding");
-    if is_kind {
+    let mut spoken = crate::all().iter().flat_map(|kind| kind.subresources).filter_map(|of| of.speaks);
+    let is_spoken = |speaks: Speaks| (speaks.group, speaks.version, speaks.kind) == (group, version, kind);
+    if find_kind(group, version, single).is_some() || spoken.any(is_spoken) {
         schema["x-kubernetes-group-version-kind"] = json!([gvk(group, version, kind)]);
     }
     schema

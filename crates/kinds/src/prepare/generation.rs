@@ -1,25 +1,20 @@
-use crate::Kind;
-use serde_json::{Map, Value};
+use crate::kind::strategy::Fields;
+use serde_json::Value;
 
-/// Whether two versions of an object differ in what the generation counts.
-pub(super) fn differs(kind: &Kind, new: &Map<String, Value>, old: &Map<String, Value>) -> bool {
-    let differs = |field: &str| !same(new.get(field), old.get(field));
-    let metadata_differs = |field: &str| {
-        let of = |object: &Map<String, Value>| {
-            object.get("metadata").and_then(|metadata| metadata.get(field)).cloned()
-        };
-        !same(of(new).as_ref(), of(old).as_ref())
-    };
-    match kind.kind {
-        "PriorityClass" => false,
-        "PodTemplate" => differs("template"),
-        "Deployment" => differs("spec") || metadata_differs("annotations"),
-        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => differs("webhooks"),
-        "EndpointSlice" => {
-            ["addressType", "endpoints", "ports"].into_iter().any(differs) || metadata_differs("labels")
-        }
-        _ => differs("spec"),
-    }
+/// Whether the specs of two versions of an object differ: what most kinds count.
+pub(crate) fn spec_differs(new: &Fields, old: &Fields) -> bool {
+    differs("spec", new, old)
+}
+
+/// Whether a field differs in two versions of an object.
+pub(crate) fn differs(field: &str, new: &Fields, old: &Fields) -> bool {
+    !same(new.get(field), old.get(field))
+}
+
+/// Whether a field of the metadata differs in two versions of an object.
+pub(crate) fn metadata_differs(field: &str, new: &Fields, old: &Fields) -> bool {
+    let of = |object: &Fields| object.get("metadata").and_then(|metadata| metadata.get(field)).cloned();
+    !same(of(new).as_ref(), of(old).as_ref())
 }
 
 /// Whether two values mean the same: what is empty is as good as not there.

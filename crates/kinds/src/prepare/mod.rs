@@ -1,15 +1,15 @@
 //! What a writer may not set is reset before anything is checked.
 
-mod create;
 mod generation;
-mod qos;
 mod update;
 
-pub(crate) use generation::same;
+pub(crate) use generation::{differs, metadata_differs, same, spec_differs};
+pub(crate) use update::{keep, metadata};
 
 use crate::Kind;
 use crate::coerce::complete;
 use crate::definition::{self, Shape};
+use crate::kind::strategy::Fields;
 use serde_json::{Map, Value};
 
 /// Through which door an object is written: each may change its own part of it.
@@ -55,7 +55,18 @@ impl Kind {
     /// The object must have been coerced and defaulted, and have its `uid` and `creationTimestamp`.
     pub fn prepare_for_create(&self, object: &mut Value) {
         if let Value::Object(fields) = object {
-            create::prepare(self, fields);
+            if self.generation {
+                self::object(fields, "metadata").insert("generation".into(), 1.into());
+            }
+            if self.has_status()
+                && !self.strategy.keeps_status_on_create
+                && let Some(status) = self.empty_status()
+            {
+                fields.insert("status".into(), status);
+            }
+            if let Some(prepare) = self.strategy.prepare_create {
+                prepare(fields);
+            }
         }
     }
 
@@ -79,7 +90,7 @@ impl Kind {
 }
 
 /// A field that is an object, made if it is not there.
-fn object<'a>(fields: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
+pub(crate) fn object<'a>(fields: &'a mut Fields, name: &str) -> &'a mut Fields {
     let value = fields.entry(name).or_insert(Value::Null);
     if !value.is_object() {
         *value = Value::Object(Map::new());

@@ -1,89 +1,41 @@
-//! Addresses of services and the blocks that they are taken from.
+//! Addresses and blocks of them.
 
 use super::field::{Errors, Field};
-use super::names::path_segment;
-use crate::address;
-use crate::prepare::same;
-use serde_json::json;
+use std::net::IpAddr;
+use watchkeeper_go::address::parse_sloppy;
 use watchkeeper_schema::FieldError;
 
-const IMMUTABLE: &str = "field is immutable";
-
-pub(super) fn address(spec: &Field<'_>, errors: &mut Errors) {
-    let parent = spec.get("parentRef");
-    if !parent.is_set() {
-        errors.push(FieldError::required(&parent.at, ""));
+/// An address that something else than the host itself can have.
+pub(crate) fn reachable(address: &Field<'_>, errors: &mut Errors) {
+    let Some(read) = parse_sloppy(address.text()) else {
+        errors.push(FieldError::invalid(&address.at, address.text(), "must be a valid IP address"));
         return;
+    };
+    let is_link_local = match read {
+        IpAddr::V4(read) => read.is_link_local(),
+        IpAddr::V6(read) => read.is_unicast_link_local(),
+    };
+    if read.is_unspecified() {
+        address.invalid(format!("may not be unspecified ({})", address.text()), errors);
     }
-    parent.get("group").dns_subdomain(errors);
-    for field in ["resource", "name"] {
-        if parent.get(field).required(errors) {
-            path_segment(&parent.get(field), errors);
-        }
+    if read.is_loopback() {
+        address.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)", errors);
     }
-    path_segment(&parent.get("namespace"), errors);
-}
-
-pub(super) fn address_update(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
-    let parent = new.get("parentRef");
-    if same(Some(parent.value), Some(old.get("parentRef").value)) {
-        return;
+    if is_link_local {
+        address.invalid("may not be in the link-local range (169.254.0.0/16, fe80::/10)", errors);
     }
-    let error = FieldError::invalid(&parent.at, parent.value.clone(), IMMUTABLE);
-    let text = |name: &str| json!(parent.get(name).text());
-    errors.push(if parent.is_set() {
-        error.structure(&[
-            ("Group", text("group")),
-            ("Resource", text("resource")),
-            ("Namespace", text("namespace")),
-            ("Name", text("name")),
-        ])
-    } else {
-        error
-    });
-}
-
-pub(super) fn blocks(spec: &Field<'_>, errors: &mut Errors) {
-    let blocks = spec.get("cidrs");
-    let count = blocks.items().count();
-    match count {
-        0 => return errors.push(FieldError::required(&blocks.at, "at least one CIDR required")),
-        1 | 2 => {}
-        _ => {
-            let error = FieldError::invalid(&blocks.at, spec.value.clone(), "may only hold up to 2 values");
-            return errors.push(error.structure(&[("CIDRs", blocks.value.clone())]));
-        }
-    }
-    for block in blocks.items() {
-        if let Some(problem) = address::block_problem(block.text()) {
-            block.invalid(problem, errors);
-        }
-    }
-    let versions: Vec<_> = blocks.items().map(|block| address::is_version_6(block.text())).collect();
-    if count == 2 && versions[0] == versions[1] && versions[0].is_some() {
-        let detail =
-            "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
-        blocks.invalid(detail, errors);
+    let is_local_multicast = match read {
+        IpAddr::V4(read) => read.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(read) => read.segments()[0] & 0xff0f == 0xff02,
+    };
+    if is_local_multicast {
+        address.invalid("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)", errors);
     }
 }
 
-/// Blocks stay; one of the other version may join.
-pub(super) fn blocks_update(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
-    let blocks = new.get("cidrs");
-    let [after, before] = [&blocks, &old.get("cidrs")].map(|blocks| blocks.items().collect::<Vec<_>>());
-    match (before.len(), after.len()) {
-        (1, 2) => {
-            if after[0].value != before[0].value {
-                after[0].invalid(IMMUTABLE, errors);
-            }
-            self::blocks(new, errors);
-        }
-        (before_count, after_count) if before_count == after_count => {
-            for (after, _) in after.iter().zip(&before).filter(|(after, before)| after.value != before.value)
-            {
-                after.invalid(IMMUTABLE, errors);
-            }
-        }
-        _ => blocks.invalid(IMMUTABLE, errors),
+/// A text is a block of addresses.
+pub(crate) fn block(block: &Field<'_>, errors: &mut Errors) {
+    if let Some(problem) = crate::address::legacy_block_problem(block.text()) {
+        errors.push(FieldError::invalid(&block.at, block.text(), problem));
     }
 }

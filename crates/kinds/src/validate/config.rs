@@ -1,75 +1,14 @@
-//! Config maps and secrets.
+//! What config maps and secrets have in common.
 
 use super::field::{Errors, Field};
-use watchkeeper_go::base64;
+use crate::prepare::same;
 use watchkeeper_schema::FieldError;
 
 /// The bytes of values that a config map or a secret may hold together.
-const MAX_SIZE: usize = 1024 * 1024;
+pub(crate) const MAX_SIZE: usize = 1024 * 1024;
 
-/// What must be there in a secret of a type.
-const NEEDED: [(&str, &[&str]); 5] = [
-    ("kubernetes.io/dockercfg", &[".dockercfg"]),
-    ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
-    ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
-    ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
-    ("kubernetes.io/basic-auth", &["username", "password"]),
-];
-
-pub(super) fn config_map(object: &Field<'_>, errors: &mut Errors) {
-    let (data, binary) = (object.get("data"), object.get("binaryData"));
-    let mut size = 0;
-    for (key, value) in data.entries() {
-        self::key(key, &value, errors);
-        if binary.get(key).is_set() {
-            errors.push(FieldError::invalid(&value.at, key, "duplicate of key present in binaryData"));
-        }
-        size += value.text().len();
-    }
-    for (key, value) in binary.entries() {
-        self::key(key, &value, errors);
-        size += value.text().len() / 4 * 3;
-    }
-    if size > MAX_SIZE {
-        errors.push(FieldError::too_long(&object.at, MAX_SIZE as i64));
-    }
-}
-
-pub(super) fn secret(object: &Field<'_>, errors: &mut Errors) {
-    let (data, kind) = (object.get("data"), object.get("type").text());
-    let mut size = 0;
-    for (key, value) in data.entries() {
-        self::key(key, &value, errors);
-        size += value.text().len() / 4 * 3;
-    }
-    if size > MAX_SIZE {
-        errors.push(FieldError::too_long(&data.at, MAX_SIZE as i64));
-    }
-    let annotations = object.get("metadata").get("annotations");
-    let account = "kubernetes.io/service-account.name";
-    if kind == "kubernetes.io/service-account-token" && annotations.get(account).is_empty() {
-        errors.push(FieldError::required(&annotations.at.key(account), ""));
-    }
-    let needed = NEEDED.iter().find(|(of, _)| *of == kind).map_or(&[][..], |(_, needed)| needed);
-    // Either of the two is enough to log in with.
-    let is_partly_enough = kind == "kubernetes.io/basic-auth";
-    if !is_partly_enough || needed.iter().all(|key| !data.get(key).is_set()) {
-        for key in needed.iter().filter(|key| !data.get(key).is_set()) {
-            errors.push(FieldError::required(&data.at.key(key), ""));
-        }
-    }
-    for key in [".dockercfg", ".dockerconfigjson"].into_iter().filter(|key| needed.contains(key)) {
-        let bytes = base64::decode(data.get(key).text()).unwrap_or_default();
-        if data.get(key).is_set()
-            && let Err(error) = watchkeeper_schema::json::decode(&bytes)
-        {
-            let at = data.at.key(key);
-            errors.push(FieldError::invalid(&at, "<secret contents redacted>", error.to_string()));
-        }
-    }
-}
-
-fn key(key: &str, value: &Field<'_>, errors: &mut Errors) {
+/// A key of the data.
+pub(crate) fn key(key: &str, value: &Field<'_>, errors: &mut Errors) {
     let complain =
         |detail: &str, errors: &mut Errors| errors.push(FieldError::invalid(&value.at, key, detail));
     if key.len() > 253 {
@@ -87,5 +26,22 @@ fn key(key: &str, value: &Field<'_>, errors: &mut Errors) {
         ".." => complain("must not be '..'", errors),
         _ if key.starts_with("..") => complain("must not start with '..'", errors),
         _ => {}
+    }
+}
+
+const SEALED: &str = "field is immutable when `immutable` is set";
+
+/// What is immutable stays so, and its data stay as they are.
+pub(crate) fn sealed(new: &Field<'_>, old: &Field<'_>, fields: &[&str], errors: &mut Errors) {
+    if old.get("immutable").value != true {
+        return;
+    }
+    if new.get("immutable").value != true {
+        errors.push(FieldError::forbidden(&new.get("immutable").at, SEALED));
+    }
+    for field in fields {
+        if !same(Some(new.get(field).value), Some(old.get(field).value)) {
+            errors.push(FieldError::forbidden(&new.get(field).at, SEALED));
+        }
     }
 }

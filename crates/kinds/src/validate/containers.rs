@@ -8,7 +8,7 @@ use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::{dns_subdomain_problems, label_key_problems};
 
 /// The containers of a pod. `volumes` are what they may mount, `names` those that are taken.
-pub(super) fn containers<'a>(
+pub(crate) fn containers<'a>(
     list: &Field<'a>,
     is_required: bool,
     volumes: &Volumes<'_>,
@@ -28,7 +28,7 @@ pub(super) fn containers<'a>(
 }
 
 /// Containers that are added to a pod that runs, to look at it. They serve nothing and are not waited for.
-pub(super) fn ephemeral_containers<'a>(
+pub(crate) fn ephemeral_containers<'a>(
     spec: &Field<'a>,
     volumes: &Volumes<'_>,
     names: &mut HashSet<&'a str>,
@@ -61,7 +61,7 @@ pub(super) fn ephemeral_containers<'a>(
 }
 
 /// The image of a container of a pod, as it is: templates may still have it replaced.
-pub(super) fn trimmed_image(container: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn trimmed_image(container: &Field<'_>, errors: &mut Errors) {
     let image = container.get("image");
     if image.text().trim() != image.text() {
         image.invalid("must not have leading or trailing whitespace", errors);
@@ -166,7 +166,7 @@ fn env_source(source: &Field<'_>, has_value: bool, errors: &mut Errors) {
 }
 
 /// Names and amounts of resources; no more is asked for than is allowed.
-pub(super) fn resources(resources: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn resources(resources: &Field<'_>, errors: &mut Errors) {
     let (limits, requests) = (resources.get("limits"), resources.get("requests"));
     for list in [&limits, &requests] {
         for (name, amount) in list.entries() {
@@ -183,13 +183,13 @@ pub(super) fn resources(resources: &Field<'_>, errors: &mut Errors) {
 }
 
 /// The name and the amount of a resource.
-pub(super) fn resource(name: &str, amount: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn resource(name: &str, amount: &Field<'_>, errors: &mut Errors) {
     resource_name(name, amount, errors);
     not_negative(amount, errors);
 }
 
 /// The name of a resource that containers can have.
-pub(super) fn resource_name(name: &str, amount: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn resource_name(name: &str, amount: &Field<'_>, errors: &mut Errors) {
     let is_standard =
         matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
     let problems = label_key_problems(name);
@@ -211,7 +211,7 @@ pub(super) fn resource_name(name: &str, amount: &Field<'_>, errors: &mut Errors)
 }
 
 /// An amount that is not below zero.
-pub(super) fn not_negative(amount: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn not_negative(amount: &Field<'_>, errors: &mut Errors) {
     if decimal::parse(amount.text()).ok().flatten().is_some_and(|amount| amount.is_negative()) {
         amount.invalid("must be greater than or equal to 0", errors);
     }

@@ -9,7 +9,7 @@ const FIELDS: [(u32, u32, &[&str]); 5] = [
 ];
 
 /// Whether a schedule can be read; the error is the one of the library that Kubernetes uses.
-pub(super) fn check(schedule: &str) -> Result<(), String> {
+pub(crate) fn check(schedule: &str) -> Result<(), String> {
     if schedule.starts_with('@') {
         let known = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
         let is_known = known.contains(&schedule) || schedule.starts_with("@every ");

@@ -2,23 +2,15 @@
 
 use super::field::{Errors, Field};
 use super::names::driver;
-use crate::prepare::same;
+use crate::default::text;
+use crate::kind::strategy::{Fields, Fill};
+use serde_json::Value;
 use std::collections::HashSet;
 use watchkeeper_schema::FieldError;
-use watchkeeper_schema::metadata::{dns_label_problems, dns_subdomain_problems};
-
-const IMMUTABLE: &str = "field is immutable";
-const LONGEST_POOL: i64 = 253;
-
-pub(super) fn class(spec: &Field<'_>, errors: &mut Errors) {
-    selectors(spec, errors);
-    for config in spec.get("config").items() {
-        configuration(&config, errors);
-    }
-}
+use watchkeeper_schema::metadata::dns_label_problems;
 
 /// What is asked for. `spec` is that of a claim, or of the claims made of a template.
-pub(super) fn claim(spec: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn claim(spec: &Field<'_>, errors: &mut Errors) {
     let devices = spec.get("devices");
     let mut names = HashSet::new();
     for request in devices.get("requests").items() {
@@ -33,7 +25,7 @@ pub(super) fn claim(spec: &Field<'_>, errors: &mut Errors) {
             (true, true) => {
                 let detail =
                     "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-                errors.push(FieldError::invalid(&request.at, serde_json::Value::Null, detail));
+                errors.push(FieldError::invalid(&request.at, Value::Null, detail));
             }
             (true, false) => {
                 for part in any.items() {
@@ -76,7 +68,7 @@ fn exact(request: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-fn selectors(holder: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn selectors(holder: &Field<'_>, errors: &mut Errors) {
     for selector in holder.get("selectors").items() {
         if !selector.get("cel").is_set() {
             errors.push(FieldError::required(&selector.get("cel").at, ""));
@@ -84,7 +76,7 @@ fn selectors(holder: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-fn configuration(config: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn configuration(config: &Field<'_>, errors: &mut Errors) {
     let opaque = config.get("opaque");
     if !opaque.is_set() {
         return errors.push(FieldError::required(&opaque.at, ""));
@@ -104,79 +96,18 @@ fn references(requests: &Field<'_>, names: &HashSet<String>, errors: &mut Errors
 }
 
 /// A name that has to be there.
-fn label(name: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn label(name: &Field<'_>, errors: &mut Errors) {
     dns_label_problems(name.text()).into_iter().for_each(|problem| name.invalid(problem, errors));
 }
 
-pub(super) fn slice(spec: &Field<'_>, old: Option<&Field<'_>>, errors: &mut Errors) {
-    driver(&spec.get("driver"), errors);
-    let pool = spec.get("pool");
-    let name = pool.get("name");
-    if name.required(errors) {
-        if name.text().len() as i64 > LONGEST_POOL {
-            errors.push(FieldError::too_long(&name.at, LONGEST_POOL));
-        }
-        for part in name.text().split('/') {
-            for problem in dns_subdomain_problems(part) {
-                errors.push(FieldError::invalid(&name.at, part, problem));
-            }
-        }
-    }
-    if pool.get("resourceSliceCount").number().unwrap_or_default() <= 0 {
-        let count = pool.get("resourceSliceCount");
-        errors.push(FieldError::invalid(
-            &count.at,
-            count.number().unwrap_or_default(),
-            "must be greater than zero",
-        ));
-    }
-    pool.get("generation").not_negative(errors);
-    if let Some(old) = old {
-        for (new, old) in [
-            (name, old.get("pool").get("name")),
-            (spec.get("driver"), old.get("driver")),
-            (spec.get("nodeName"), old.get("nodeName")),
-        ] {
-            if !same(Some(new.value), Some(old.value)) {
-                new.invalid(IMMUTABLE, errors);
-            }
-        }
-    }
-    whose(spec, errors);
-    let mut names = HashSet::new();
-    for device in spec.get("devices").items() {
-        let name = device.get("name");
-        label(&name, errors);
-        if !names.insert(name.text()) {
-            errors.push(FieldError::duplicate(&device.at, name.text()));
-        }
-    }
-}
+/// The defaults of the types that claims are made of.
+pub(crate) const TYPE_DEFAULTS: &[(&str, Fill)] =
+    &[("ExactDeviceRequest", default_request), ("DeviceSubRequest", default_request)];
 
-/// Devices are at one node, at some, at all of them, or each says where it is.
-fn whose(spec: &Field<'_>, errors: &mut Errors) {
-    let node = spec.get("nodeName");
-    if node.is_set() && node.is_empty() {
-        node.invalid("must be either unset or set to a non-empty string", errors);
-    }
-    node.dns_subdomain(errors);
-    for flag in ["allNodes", "perDeviceNodeSelection"].map(|name| spec.get(name)) {
-        if flag.value == false {
-            flag.invalid("must be either unset or set to true", errors);
-        }
-    }
-    let set: Vec<&str> = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"]
-        .into_iter()
-        .filter(|name| !spec.get(name).is_empty() && spec.get(name).value != false)
-        .collect();
-    let rule = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-    match set[..] {
-        [] => errors.push(FieldError::required(&spec.at, rule)),
-        [_] => {}
-        _ => {
-            let shown = set.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-            let detail = format!("{rule}, but multiple fields are set");
-            errors.push(FieldError::invalid(&spec.at, format!("{{{shown}}}"), detail));
-        }
+/// Who asks for a number of devices and does not say how many asks for one.
+fn default_request(request: &mut Fields) {
+    let counts = matches!(text(request, "allocationMode"), "" | "ExactCount");
+    if counts && request.get("count").is_none_or(|count| count.is_null() || count == 0) {
+        request.insert("count".into(), 1.into());
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 const CONTEXT: usize = 3;
 
 /// A structure of kube-apiserver: its fields in their own order, with their own names.
-pub(super) enum Shown {
+pub(crate) enum Shown {
     /// A value that is the same in JSON.
     Plain(Value),
     /// A structure.
@@ -15,7 +15,7 @@ pub(super) enum Shown {
 
 impl Shown {
     /// A structure of these fields, taken from a JSON object: the name in Go and the name in JSON.
-    pub(super) fn of(object: &Value, fields: &[(&str, &str)], inner: impl Fn(&str, &Value) -> Self) -> Self {
+    pub(crate) fn of(object: &Value, fields: &[(&str, &str)], inner: impl Fn(&str, &Value) -> Self) -> Self {
         let field = |(go, json): &(&str, &str)| {
             ((*go).to_owned(), inner(json, object.get(*json).unwrap_or(&Value::Null)))
         };
@@ -65,7 +65,7 @@ impl Shown {
 }
 
 /// The difference of two structures in the unified format, with lines that are alike found by longest runs first.
-pub(super) fn unified(old: &Shown, new: &Shown) -> String {
+pub(crate) fn unified(old: &Shown, new: &Shown) -> String {
     let (old, new) = (old.lines(), new.lines());
     let mut runs = Vec::new();
     matching(&old, &new, (0, 0), &mut runs);

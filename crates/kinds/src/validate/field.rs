@@ -1,3 +1,4 @@
+use crate::decimal::{self, Quantity};
 use serde_json::Value;
 use watchkeeper_schema::metadata::{
     dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems,
@@ -6,45 +7,50 @@ use watchkeeper_schema::{FieldError, Path};
 
 static NULL: Value = Value::Null;
 
-pub(super) type Errors = Vec<FieldError>;
+pub(crate) type Errors = Vec<FieldError>;
 
 /// A value and where it is; null if there is none.
 #[derive(Clone)]
-pub(super) struct Field<'a> {
-    pub(super) value: &'a Value,
-    pub(super) at: Path,
+pub(crate) struct Field<'a> {
+    pub(crate) value: &'a Value,
+    pub(crate) at: Path,
 }
 
 impl<'a> Field<'a> {
-    pub(super) fn root(object: &'a Value) -> Self {
+    pub(crate) fn root(object: &'a Value) -> Self {
         Self { value: object, at: Path::root() }
     }
 
-    pub(super) fn get(&self, name: &str) -> Self {
+    pub(crate) fn get(&self, name: &str) -> Self {
         Self { value: self.value.get(name).unwrap_or(&NULL), at: self.at.child(name) }
     }
 
-    pub(super) fn items(&self) -> impl Iterator<Item = Field<'a>> {
+    pub(crate) fn items(&self) -> impl Iterator<Item = Field<'a>> {
         let items = self.value.as_array().into_iter().flatten().enumerate();
         items.map(|(index, value)| Self { value, at: self.at.index(index) })
     }
 
     /// The entries of a map, each with its key.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&'a str, Field<'a>)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'a str, Field<'a>)> {
         let entries = self.value.as_object().into_iter().flatten();
         entries.map(|(key, value)| (key.as_str(), Self { value, at: self.at.key(key) }))
     }
 
-    pub(super) fn text(&self) -> &'a str {
+    pub(crate) fn text(&self) -> &'a str {
         self.value.as_str().unwrap_or_default()
     }
 
-    pub(super) fn number(&self) -> Option<i64> {
+    pub(crate) fn number(&self) -> Option<i64> {
         self.value.as_i64()
     }
 
+    /// An amount, if it is one.
+    pub(crate) fn quantity(&self) -> Option<Quantity> {
+        decimal::parse(self.text()).ok().flatten()
+    }
+
     /// Nothing, or nothing in it.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         match self.value {
             Value::Null => true,
             Value::String(text) => text.is_empty(),
@@ -54,20 +60,20 @@ impl<'a> Field<'a> {
         }
     }
 
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         !self.value.is_null()
     }
 
-    pub(super) fn invalid(&self, detail: impl Into<String>, errors: &mut Errors) {
+    pub(crate) fn invalid(&self, detail: impl Into<String>, errors: &mut Errors) {
         errors.push(FieldError::invalid(&self.at, self.value.clone(), detail));
     }
 
     /// Whether there is something; if not, it is required.
-    pub(super) fn required(&self, errors: &mut Errors) -> bool {
+    pub(crate) fn required(&self, errors: &mut Errors) -> bool {
         self.required_as("", errors)
     }
 
-    pub(super) fn required_as(&self, detail: &str, errors: &mut Errors) -> bool {
+    pub(crate) fn required_as(&self, detail: &str, errors: &mut Errors) -> bool {
         if self.is_empty() {
             errors.push(FieldError::required(&self.at, detail));
         }
@@ -75,32 +81,32 @@ impl<'a> Field<'a> {
     }
 
     /// A number, if there is one, is not below zero.
-    pub(super) fn not_negative(&self, errors: &mut Errors) {
+    pub(crate) fn not_negative(&self, errors: &mut Errors) {
         if self.number().is_some_and(|number| number < 0) {
             self.invalid("must be greater than or equal to 0", errors);
         }
     }
 
     /// A text, if there is one, is one of these.
-    pub(super) fn one_of(&self, supported: &[&str], errors: &mut Errors) {
+    pub(crate) fn one_of(&self, supported: &[&str], errors: &mut Errors) {
         if self.is_set() && !supported.contains(&self.text()) {
             errors.push(FieldError::not_supported(&self.at, self.text(), supported.iter().copied()));
         }
     }
 
-    pub(super) fn forbidden_if_set(&self, detail: &str, errors: &mut Errors) {
+    pub(crate) fn forbidden_if_set(&self, detail: &str, errors: &mut Errors) {
         if self.is_set() {
             errors.push(FieldError::forbidden(&self.at, detail));
         }
     }
 
     /// A text, if there is one, is a DNS label.
-    pub(super) fn dns_label(&self, errors: &mut Errors) {
+    pub(crate) fn dns_label(&self, errors: &mut Errors) {
         self.each(dns_label_problems, errors);
     }
 
     /// A text, if there is one, is a DNS subdomain.
-    pub(super) fn dns_subdomain(&self, errors: &mut Errors) {
+    pub(crate) fn dns_subdomain(&self, errors: &mut Errors) {
         self.each(dns_subdomain_problems, errors);
     }
 
@@ -111,7 +117,7 @@ impl<'a> Field<'a> {
     }
 
     /// A number of a port.
-    pub(super) fn port(&self, errors: &mut Errors) {
+    pub(crate) fn port(&self, errors: &mut Errors) {
         if !(1..=65535).contains(&self.number().unwrap_or_default()) {
             let value = self.number().unwrap_or_default();
             errors.push(FieldError::invalid(&self.at, value, "must be between 1 and 65535, inclusive"));
@@ -119,7 +125,7 @@ impl<'a> Field<'a> {
     }
 
     /// A number of a port, or a name of one.
-    pub(super) fn port_or_name(&self, errors: &mut Errors) {
+    pub(crate) fn port_or_name(&self, errors: &mut Errors) {
         match self.value {
             Value::String(name) => {
                 port_name_problems(name).into_iter().for_each(|problem| self.invalid(problem, errors));
@@ -129,7 +135,7 @@ impl<'a> Field<'a> {
     }
 
     /// Keys and values of labels.
-    pub(super) fn labels(&self, errors: &mut Errors) {
+    pub(crate) fn labels(&self, errors: &mut Errors) {
         for (key, value) in self.entries() {
             for problem in label_key_problems(key) {
                 errors.push(FieldError::invalid(&self.at, key, problem));
@@ -141,21 +147,21 @@ impl<'a> Field<'a> {
     }
 
     /// An address.
-    pub(super) fn ip(&self, errors: &mut Errors) {
+    pub(crate) fn ip(&self, errors: &mut Errors) {
         if let Some(problem) = crate::address::legacy_problem(self.text()) {
             errors.push(FieldError::invalid(&self.at, self.text(), problem));
         }
     }
 
     /// A text, if there is one and be it empty, keeps a rule.
-    pub(super) fn if_set(&self, problems: fn(&str) -> Vec<String>, errors: &mut Errors) {
+    pub(crate) fn if_set(&self, problems: fn(&str) -> Vec<String>, errors: &mut Errors) {
         if self.is_set() {
             problems(self.text()).into_iter().for_each(|problem| self.invalid(problem, errors));
         }
     }
 
     /// A list has at most this many items; if it has more, nothing else is said about it.
-    pub(super) fn at_most(&self, limit: usize, errors: &mut Errors) -> bool {
+    pub(crate) fn at_most(&self, limit: usize, errors: &mut Errors) -> bool {
         let count = self.items().count();
         if count > limit {
             errors.push(FieldError::too_many(&self.at, count, limit as i64));
@@ -165,7 +171,7 @@ impl<'a> Field<'a> {
 }
 
 /// What is wrong with the name of a port.
-pub(super) fn port_name_problems(name: &str) -> Vec<&'static str> {
+pub(crate) fn port_name_problems(name: &str) -> Vec<&'static str> {
     let mut problems = Vec::new();
     if name.len() > 15 {
         problems.push("must be no more than 15 characters");

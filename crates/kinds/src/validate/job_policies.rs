@@ -13,7 +13,7 @@ const MOST_PATTERNS: usize = 20;
 const MOST_CODES: usize = 255;
 
 /// `podFailurePolicy` of a job.
-pub(super) fn failure(policy: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn failure(policy: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) {
     let pod = spec.get("template").get("spec");
     let [containers, inits] = ["containers", "initContainers"].map(|list| pod.get(list));
     let names: HashSet<&str> =
@@ -95,7 +95,7 @@ fn pod_conditions(conditions: &Field<'_>, errors: &mut Errors) {
 }
 
 /// `successPolicy` of a job, but for the format of `succeededIndexes`.
-pub(super) fn success(policy: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn success(policy: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) {
     if spec.get("completionMode").text() != "Indexed" {
         let error = FieldError::invalid(&policy.at, policy.value.clone(), "requires indexed completion mode");
         return errors.push(error.structure(&[("Rules", policy.get("rules").value.clone())]));

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use watchkeeper_schema::FieldError;
 
 /// The names of the volumes of a pod, and whether each is a claim: only those can be devices.
-pub(super) type Volumes<'a> = HashMap<&'a str, bool>;
+pub(crate) type Volumes<'a> = HashMap<&'a str, bool>;
 
 /// `volumeMounts` of a container.
-pub(super) fn mounts(container: &Field<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
+pub(crate) fn mounts(container: &Field<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let (mounts, devices) = (container.get("volumeMounts"), container.get("volumeDevices"));
     let mut paths = HashSet::new();
     for mount in mounts.items() {
@@ -45,7 +45,7 @@ pub(super) fn mounts(container: &Field<'_>, volumes: &Volumes<'_>, errors: &mut 
 }
 
 /// `volumeDevices` of a container.
-pub(super) fn devices(container: &Field<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
+pub(crate) fn devices(container: &Field<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let mounts = container.get("volumeMounts");
     let (mut names, mut paths) = (HashSet::new(), HashSet::new());
     for device in container.get("volumeDevices").items() {

@@ -1,6 +1,7 @@
 //! Names of things that are no objects.
 
 use super::field::{Errors, Field};
+use crate::NameRule;
 use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::{dns_label_problems, dns_subdomain_problems, label_key_problems};
 
@@ -9,7 +10,7 @@ const LONGEST_DRIVER: i64 = 63;
 const LONGEST_DOMAIN: i64 = 253;
 
 /// The name of a driver, in whatever case.
-pub(super) fn driver(name: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn driver(name: &Field<'_>, errors: &mut Errors) {
     if !name.required(errors) {
         return;
     }
@@ -22,7 +23,7 @@ pub(super) fn driver(name: &Field<'_>, errors: &mut Errors) {
 }
 
 /// A name that may say whose it is, in whatever case.
-pub(super) fn qualified(name: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn qualified(name: &Field<'_>, errors: &mut Errors) {
     if name.required(errors) {
         let lower = name.text().to_lowercase();
         for problem in label_key_problems(&lower) {
@@ -32,15 +33,12 @@ pub(super) fn qualified(name: &Field<'_>, errors: &mut Errors) {
 }
 
 /// Something that can be a part of a path.
-pub(super) fn path_segment(name: &Field<'_>, errors: &mut Errors) {
-    crate::NameRule::PathSegment
-        .problems(name.text())
-        .into_iter()
-        .for_each(|problem| name.invalid(problem, errors));
+pub(crate) fn path_segment(name: &Field<'_>, errors: &mut Errors) {
+    NameRule::PathSegment.problems(name.text()).into_iter().for_each(|problem| name.invalid(problem, errors));
 }
 
 /// The name of who signs: a domain and a path.
-pub(super) fn signer(name: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn signer(name: &Field<'_>, errors: &mut Errors) {
     if !name.required(errors) {
         return;
     }
@@ -71,5 +69,26 @@ fn first_bad(name: &Field<'_>, labels: &str, problems: fn(&str) -> Vec<String>, 
         let label = bad.as_ref().map_or("", |(label, _)| label);
         let detail = format!("validating label {label:?}: {problem}");
         errors.push(FieldError::invalid(&name.at, labels, detail));
+    }
+}
+
+/// A group, a kind and a name.
+pub(crate) fn typed_reference(reference: &Field<'_>, errors: &mut Errors) {
+    reference.get("apiGroup").dns_subdomain(errors);
+    for part in ["kind", "name"] {
+        if reference.get(part).required(errors) {
+            path_segment(&reference.get(part), errors);
+        }
+    }
+}
+
+/// A domain and a path, such as `acme.io/foo`.
+pub(crate) fn domain_prefixed(text: &Field<'_>, errors: &mut Errors) {
+    let is_prefixed = text
+        .text()
+        .split_once('/')
+        .is_some_and(|(domain, path)| dns_subdomain_problems(domain).is_empty() && !path.is_empty());
+    if !is_prefixed {
+        text.invalid("must be a domain-prefixed path (such as \"acme.io/foo\")", errors);
     }
 }

@@ -1,6 +1,6 @@
-//! Pods and their templates.
+//! Templates of pods, and what both have.
 
-use super::containers::{containers, ephemeral_containers, trimmed_image};
+use super::containers::{containers, ephemeral_containers};
 use super::field::{Errors, Field};
 use super::volumes::volumes;
 use super::workloads::template_labels;
@@ -9,7 +9,7 @@ use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::label_key_problems;
 
 /// A template: labels, annotations, and a pod.
-pub(super) fn template(template: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn template(template: &Field<'_>, errors: &mut Errors) {
     let labels = template.get("metadata").get("labels");
     Field { at: template_labels(&template.at), ..labels }.labels(errors);
     spec(&template.get("spec"), errors);
@@ -19,27 +19,8 @@ pub(super) fn template(template: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// A pod of its own, new or changed.
-pub(super) fn pod(spec: &Field<'_>, is_new: bool, errors: &mut Errors) {
-    self::spec(spec, errors);
-    for list in ["containers", "initContainers"] {
-        spec.get(list).items().for_each(|container| trimmed_image(&container, errors));
-    }
-    if !is_new {
-        return;
-    }
-    if !spec.get("ephemeralContainers").is_empty() {
-        let at = &spec.get("ephemeralContainers").at;
-        errors.push(FieldError::forbidden(at, "cannot be set on create"));
-    }
-    if !spec.get("nodeName").is_empty() && !spec.get("schedulingGates").is_empty() {
-        let detail = "cannot be set until all schedulingGates have been cleared";
-        errors.push(FieldError::forbidden(&spec.get("nodeName").at, detail));
-    }
-}
-
 /// What a pod is to be.
-pub(super) fn spec(spec: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn spec(spec: &Field<'_>, errors: &mut Errors) {
     let known = volumes(&spec.get("volumes"), errors);
     let mut names = HashSet::new();
     containers(&spec.get("containers"), true, &known, &mut names, errors);
@@ -76,7 +57,7 @@ fn dns_label_with_dots(name: &Field<'_>, errors: &mut Errors) {
 }
 
 /// What is wrong with a toleration.
-pub(super) fn toleration(toleration: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn toleration(toleration: &Field<'_>, errors: &mut Errors) {
     let get = |name| toleration.get(name);
     if !get("key").is_empty() {
         label_key_problems(get("key").text())

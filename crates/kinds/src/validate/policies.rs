@@ -3,102 +3,18 @@
 use super::field::{Errors, Field};
 use super::names::path_segment;
 use super::selector;
-
 use std::collections::HashSet;
 use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::{dns_subdomain_problems, label_key_problems};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+
 /// What can be changed by a policy while it happens.
 const CHANGES: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
-const NOT_SPECIFIED: &str = "expression is not specified";
-
-pub(super) fn validating(object: &Field<'_>, errors: &mut Errors) {
-    let spec = object.get("spec");
-    common(&spec, false, errors);
-    let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
-    if validations.is_empty() && annotations.is_empty() {
-        for list in [&validations, &annotations] {
-            let detail = "validations or auditAnnotations must contain at least one item";
-            errors.push(FieldError::required(&list.at, detail));
-        }
-    }
-    for validation in validations.items() {
-        rule(&validation, errors);
-    }
-    let mut keys = HashSet::new();
-    for annotation in annotations.items() {
-        let (key, value) = (annotation.get("key"), annotation.get("valueExpression"));
-        let full = format!("{}/{}", object.get("metadata").get("name").text(), key.text());
-        for problem in label_key_problems(&full) {
-            errors.push(FieldError::invalid(&key.at, full.as_str(), problem));
-        }
-        if value.text().trim().is_empty() {
-            errors.push(FieldError::required(&value.at, "valueExpression is not specified"));
-        }
-        if !keys.insert(key.text()) {
-            errors.push(FieldError::duplicate(&key.at, key.text()));
-        }
-    }
-}
-
-fn rule(validation: &Field<'_>, errors: &mut Errors) {
-    let blank = |name: &str| validation.get(name).text().trim().is_empty();
-    if blank("expression") {
-        errors.push(FieldError::required(&validation.get("expression").at, NOT_SPECIFIED));
-    }
-    for name in ["messageExpression", "message"] {
-        if !validation.get(name).is_empty() && blank(name) {
-            validation.get(name).invalid("must be non-empty if specified", errors);
-        }
-    }
-    let message = validation.get("message");
-    if message.text().trim().contains(['\n', '\r']) {
-        message.invalid("must not contain line breaks", errors);
-    }
-    let reasons = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
-    validation.get("reason").one_of(&reasons, errors);
-}
-
-pub(super) fn mutating(object: &Field<'_>, errors: &mut Errors) {
-    let spec = object.get("spec");
-    common(&spec, true, errors);
-    let mutations = spec.get("mutations");
-    mutations.required_as("mutations must contain at least one item", errors);
-    for mutation in mutations.items() {
-        let kind = mutation.get("patchType");
-        let (used, unused) = match kind.text() {
-            "JSONPatch" => ("jsonPatch", "applyConfiguration"),
-            "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
-            "" => {
-                errors.push(FieldError::required(&kind.at, ""));
-                continue;
-            }
-            _ => {
-                kind.one_of(&["ApplyConfiguration", "JSONPatch"], errors);
-                continue;
-            }
-        };
-        let patch = mutation.get(used);
-        if !patch.is_set() {
-            let detail = format!("must be specified when patchType is {}", kind.text());
-            errors.push(FieldError::required(&patch.at, detail));
-        } else if patch.get("expression").text().trim().is_empty() {
-            errors.push(FieldError::required(&patch.get("expression").at, ""));
-        }
-        if mutation.get(unused).is_set() {
-            let detail = format!("must not be specified when patchType is {}", kind.text());
-            errors.push(FieldError::invalid(&mutation.get(unused).at, format!("{{{unused}}}"), detail));
-        }
-    }
-    let again = spec.get("reinvocationPolicy");
-    if again.required(errors) {
-        again.one_of(&["IfNeeded", "Never"], errors);
-    }
-}
+pub(crate) const NOT_SPECIFIED: &str = "expression is not specified";
 
 /// What both kinds of policies have.
-fn common(spec: &Field<'_>, is_mutating: bool, errors: &mut Errors) {
+pub(crate) fn common(spec: &Field<'_>, is_mutating: bool, errors: &mut Errors) {
     spec.get("failurePolicy").one_of(&["Fail", "Ignore"], errors);
     let kind = spec.get("paramKind");
     if kind.is_set() {
@@ -129,7 +45,7 @@ fn common(spec: &Field<'_>, is_mutating: bool, errors: &mut Errors) {
 }
 
 /// Conditions of which all have to hold for a policy or a webhook to be asked.
-pub(super) fn match_conditions(conditions: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn match_conditions(conditions: &Field<'_>, errors: &mut Errors) {
     let mut names = HashSet::new();
     if conditions.items().count() > 64 {
         errors.push(FieldError::too_many(&conditions.at, conditions.items().count(), 64));
@@ -218,7 +134,7 @@ fn matching(resources: &Field<'_>, errors: &mut Errors) {
 }
 
 /// Which requests a policy or a webhook is about. Of webhooks, whether resources overlap is looked at as well.
-pub(super) fn rule_with_operations(rule: &Field<'_>, is_webhook: bool, errors: &mut Errors) {
+pub(crate) fn rule_with_operations(rule: &Field<'_>, is_webhook: bool, errors: &mut Errors) {
     let not_alone = |list: &Field<'_>, called: &str, errors: &mut Errors| {
         if list.items().count() > 1 && list.items().any(|item| item.text() == "*") {
             list.invalid(format!("if '*' is present, must not specify other {called}"), errors);
@@ -265,7 +181,7 @@ fn only_changes(resources: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn binding(spec: &Field<'_>, is_mutating: bool, errors: &mut Errors) {
+pub(crate) fn binding(spec: &Field<'_>, is_mutating: bool, errors: &mut Errors) {
     let name = spec.get("policyName");
     if name.required(errors) {
         name.dns_subdomain(errors);
@@ -318,10 +234,5 @@ fn reference(parameter: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with what a controller says of a policy.
-pub(super) fn status(status: &Field<'_>, errors: &mut Errors) {
-    for warning in status.get("typeChecking").get("expressionWarnings").items() {
-        warning.get("warning").required(errors);
-        warning.get("fieldRef").required(errors);
-    }
-}
+/// The warning that a binding of a policy is answered with.
+pub(crate) const NOT_EVALUATED: &str = "admission policies are kept, but not evaluated";

@@ -1,10 +1,16 @@
+//! Roles and bindings.
+
 use super::field::{Errors, Field};
 use super::selector;
+use crate::NameRule;
+use crate::default::{set, text};
+use crate::kind::strategy::Fields;
+use serde_json::{Value, json};
 use watchkeeper_schema::FieldError;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(super) fn role(object: &Field<'_>, is_namespaced: bool, errors: &mut Errors) {
+pub(crate) fn role(object: &Field<'_>, is_namespaced: bool, errors: &mut Errors) {
     rules(object, is_namespaced, errors);
     let (sum, selectors) =
         (object.get("aggregationRule"), object.get("aggregationRule").get("clusterRoleSelectors"));
@@ -17,7 +23,7 @@ pub(super) fn role(object: &Field<'_>, is_namespaced: bool, errors: &mut Errors)
         selector::selector(&labels, errors);
         if errors.len() > before {
             let detail = "invalid label selector.";
-            errors.push(FieldError::invalid(&labels.at, serde_json::Value::Null, detail));
+            errors.push(FieldError::invalid(&labels.at, Value::Null, detail));
         }
     }
 }
@@ -41,14 +47,14 @@ fn rules(object: &Field<'_>, is_namespaced: bool, errors: &mut Errors) {
     }
 }
 
-pub(super) fn binding(object: &Field<'_>, is_namespaced: bool, errors: &mut Errors) {
+pub(crate) fn binding(object: &Field<'_>, is_namespaced: bool, errors: &mut Errors) {
     let role = object.get("roleRef");
     role.get("apiGroup").one_of(&[GROUP], errors);
     let kinds: &[&str] = if is_namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
     role.get("kind").one_of(kinds, errors);
     let name = role.get("name");
     if name.required(errors) {
-        let problems = crate::NameRule::PathSegment.problems(name.text());
+        let problems = NameRule::PathSegment.problems(name.text());
         problems.into_iter().for_each(|problem| name.invalid(problem, errors));
     }
     object.get("subjects").items().for_each(|subject| self::subject(&subject, is_namespaced, errors));
@@ -72,5 +78,22 @@ fn subject(subject: &Field<'_>, is_namespaced: bool, errors: &mut Errors) {
             let kinds = ["ServiceAccount", "User", "Group"];
             errors.push(FieldError::not_supported(&subject.get("kind").at, other, kinds));
         }
+    }
+}
+
+pub(crate) fn default_subject(fields: &mut Fields) {
+    if matches!(text(fields, "kind"), "User" | "Group") {
+        set(fields, "apiGroup", GROUP);
+    }
+}
+
+/// What a binding grants stays.
+pub(crate) fn keep_role(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
+    let role = new.get("roleRef");
+    if role.value != old.get("roleRef").value {
+        let [group, kind, name] = ["apiGroup", "kind", "name"].map(|name| role.get(name).value);
+        // Theirs is the Go struct.
+        let shown = json!({"APIGroup": group, "Kind": kind, "Name": name});
+        errors.push(FieldError::invalid(&role.at, shown, "cannot change roleRef"));
     }
 }

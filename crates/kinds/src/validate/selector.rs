@@ -7,7 +7,7 @@ use watchkeeper_schema::metadata::{label_key_problems, label_value_problems};
 use watchkeeper_wire::LabelSelector;
 
 /// The rules of a label selector.
-pub(super) fn selector(selector: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn selector(selector: &Field<'_>, errors: &mut Errors) {
     selector.get("matchLabels").labels(errors);
     for requirement in selector.get("matchExpressions").items() {
         let (key, operator, values) =
@@ -36,7 +36,7 @@ pub(super) fn selector(selector: &Field<'_>, errors: &mut Errors) {
 }
 
 /// Whether there is a selector that selects something.
-pub(super) fn is_empty(selector: &Value) -> bool {
+pub(crate) fn is_empty(selector: &Value) -> bool {
     ["matchLabels", "matchExpressions"].into_iter().all(|part| match &selector[part] {
         Value::Object(labels) => labels.is_empty(),
         Value::Array(requirements) => requirements.is_empty(),
@@ -46,6 +46,6 @@ pub(super) fn is_empty(selector: &Value) -> bool {
 
 /// Whether a selector selects what has these labels; one that selects nothing in particular selects everything, none at
 /// all selects nothing.
-pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
+pub(crate) fn matches(selector: &Value, labels: &Value) -> bool {
     LabelSelector::from_object(Some(selector)).is_ok_and(|selector| selector.matches(labels.as_object()))
 }

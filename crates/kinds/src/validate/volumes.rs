@@ -13,7 +13,7 @@ const NEEDED: [(&str, &str); 5] = [
 ];
 
 /// The volumes of a pod; returns those that can be mounted, which are the ones with nothing wrong.
-pub(super) fn volumes<'a>(volumes: &Field<'a>, errors: &mut Errors) -> Volumes<'a> {
+pub(crate) fn volumes<'a>(volumes: &Field<'a>, errors: &mut Errors) -> Volumes<'a> {
     let mut known = Volumes::new();
     for volume in volumes.items() {
         let (name, before) = (volume.get("name"), errors.len());

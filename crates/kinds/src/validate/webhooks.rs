@@ -11,7 +11,7 @@ use watchkeeper_schema::metadata::{dns_1035_label_problems, dns_subdomain_proble
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 const FORM: &str = "; desired format: https://host[/path]";
 
-pub(super) fn webhooks(webhooks: &Field<'_>, is_mutating: bool, errors: &mut Errors) {
+pub(crate) fn webhooks(webhooks: &Field<'_>, is_mutating: bool, errors: &mut Errors) {
     let mut names = HashSet::new();
     for webhook in webhooks.items() {
         self::webhook(&webhook, is_mutating, errors);

@@ -141,14 +141,9 @@ fn propagation(options: &DeleteOptions) -> Option<Propagation> {
 }
 
 impl Resource {
-    /// What becomes of the dependents of an object if nobody says anything: of jobs and replication controllers they
-    /// stay, for the sake of clients that are older than garbage collection.
+    /// What becomes of the dependents of an object if nobody says anything.
     pub(crate) fn usual_propagation(&self) -> Option<Propagation> {
-        let stay = matches!(
-            (self.group.as_str(), self.plural.as_str()),
-            ("batch", "jobs") | ("", "replicationcontrollers")
-        );
-        (stay && self.builtin_kind().is_some()).then_some(Propagation::Orphan)
+        self.builtin_kind().filter(|kind| kind.orphans_by_default).map(|_| Propagation::Orphan)
     }
 }
 

@@ -1,0 +1,7 @@
+use crate::kind::row::kind;
+use crate::{Kind, Verbs};
+
+pub(crate) const KIND: Kind =
+    kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", "subjectaccessreview")
+        .cluster_wide()
+        .verbs(Verbs::CreateOnly);
