@@ -13,7 +13,7 @@ use crate::request::write_options::WriteOptions;
 use crate::resource::ObjectRef;
 use crate::server::Server;
 use crate::status_error::{self, StatusError};
-use crate::write::{Eviction, Operation, Subresource, WriteContext, WriteRequest, decode_as};
+use crate::write::{Eviction, Incoming, Operation, Subresource, WriteContext, WriteRequest, decode_as};
 
 impl Server {
     /// Puts a pod on a node.
@@ -21,9 +21,13 @@ impl Server {
         let options = WriteOptions::of_create(&call.query)?;
         let accepted = accepted(call, &place.resource)?;
         let format = media::body_format(&call.headers, true)?;
-        let binding = decode_as(&call.body, format, "Binding", &["v1"])?;
+        let Some(bindings) = self.registry().find("", "v1", "bindings") else {
+            return Err(StatusError::internal("bindings are not served"));
+        };
+        let context = &call.context(&options);
+        let binding = Incoming::read(&bindings, &call.body, format, context.field_validation)?.object;
         check_name(place, &binding, "Binding")?;
-        self.bind_to(place, &binding, &call.context(&options)).await?;
+        self.bind_to(place, &binding, context).await?;
         Ok(Reply::object(201, &status_error::success(201), accepted.format))
     }
 
