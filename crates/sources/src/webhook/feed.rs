@@ -169,6 +169,9 @@ impl Feeding {
                     self.queue
                         .extend(self.states.unlisted(std::time::Instant::now()).into_iter().map(Event::Item));
                 }
+                if self.states.is_unconfirmed() {
+                    self.look_after(BELIEVED);
+                }
                 self.queue.push_back(Event::Complete(version));
                 self.queue.extend(self.later.drain(..));
             }

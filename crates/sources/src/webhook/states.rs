@@ -116,6 +116,11 @@ impl States {
         let unlisted = self.newer.iter().filter(|(key, _)| !listed.contains(*key));
         unlisted.filter_map(|(_, newer)| newer.document.clone()).collect()
     }
+
+    /// Whether there are states that the other source has still to confirm.
+    pub(super) fn is_unconfirmed(&self) -> bool {
+        !self.newer.is_empty()
+    }
 }
 
 fn read(payload: &Payload, body: &[u8]) -> Option<(Key, u64, Option<Document>)> {
