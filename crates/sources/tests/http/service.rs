@@ -125,11 +125,15 @@ impl Service {
     }
 
     pub(crate) fn put(&self, name: &str, value: u64) {
-        self.change(|items| drop(items.insert(name.into(), value)));
+        self.change(|items| {
+            items.insert(name.into(), value);
+        });
     }
 
     pub(crate) fn remove(&self, name: &str) {
-        self.change(|items| drop(items.remove(name)));
+        self.change(|items| {
+            items.remove(name);
+        });
     }
 
     pub(crate) fn fail(&self, fault: Fault) {
