@@ -5,6 +5,7 @@
 //! - `kubernetes`: a kind of an API server (on by default);
 //! - `files`: the YAML and JSON documents of a directory or a file;
 //! - `http`: the items of a list that a service has;
+//! - `webhook`: any other source, read again when somebody calls;
 //! - `channel`: what the program itself puts there.
 
 #[cfg(feature = "channel")]
@@ -15,5 +16,7 @@ pub mod files;
 pub mod http;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
-#[cfg(any(feature = "files", feature = "http"))]
+#[cfg(any(feature = "files", feature = "http", feature = "webhook"))]
 mod print;
+#[cfg(feature = "webhook")]
+pub mod webhook;

@@ -74,7 +74,8 @@ async fn a_binding_brings_a_pod_its_node_and_labels_in_both_ways() {
     for path in [bindings.to_owned(), format!("{PODS}/c/binding")] {
         let refused = api.post(&path, text.clone()).await.failed(400);
         let message = refused["message"].as_str().unwrap();
-        let why = "json: cannot unmarshal string into Go struct field Binding.target of type v1.ObjectReference";
+        let why =
+            "json: cannot unmarshal string into Go struct field Binding.target of type v1.ObjectReference";
         assert!(message.ends_with(why), "{message}");
     }
     let refused = api.post(&format!("{PODS}/c/binding"), other.clone()).await.failed(409);

@@ -140,10 +140,11 @@ fn begin(state: &State, start: Start) -> Result<(Vec<Event>, u64), Error> {
     }
 }
 
+/// Where a feed goes on; nowhere after an error.
+type At = Option<(Arc<State>, u64)>;
+
 /// Waits for changes after a position.
-async fn follow(
-    at: Option<(Arc<State>, u64)>,
-) -> Option<(Vec<Result<Event, Error>>, Option<(Arc<State>, u64)>)> {
+async fn follow(at: At) -> Option<(Vec<Result<Event, Error>>, At)> {
     let (state, position) = at?;
     state.moved_beyond(position).await;
     match state.since(position) {

@@ -130,7 +130,7 @@ impl Tracker {
         match self.read(path, false) {
             Outcome::Missing => self.vanished(path, hint),
             Outcome::Unstable if self.is_bundle(path) => {
-                self.agenda.postpone(path.into(), LEFT_ALONE, Instant::now())
+                self.agenda.postpone(path.into(), LEFT_ALONE, Instant::now());
             }
             Outcome::Superseded => {}
             Outcome::Doubtful => self.agenda.hint(path.into(), Hint::Created, Instant::now()),

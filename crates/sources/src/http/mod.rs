@@ -135,7 +135,7 @@ impl Http {
     #[must_use]
     pub fn bearer_file(self, path: impl Into<PathBuf>) -> Self {
         self.with(|settings| {
-            settings.header_files.push(("authorization".into(), "Bearer ".into(), path.into()))
+            settings.header_files.push(("authorization".into(), "Bearer ".into(), path.into()));
         })
     }
 

@@ -19,7 +19,8 @@ async fn shop(pages: Pages) -> (Service, Http) {
 
 #[tokio::test]
 async fn all_pages_are_one_list() {
-    for pages in [Pages::Link, Pages::Next("/next".into())] {
+    let token = Pages::Token { pointer: "/token".into(), parameter: "page".into() };
+    for pages in [Pages::Link, Pages::Next("/next".into()), token] {
         let (service, http) = shop(pages).await;
         let mut tap = Tap::on(&http).await;
         assert_eq!(tap.values.len(), 10);

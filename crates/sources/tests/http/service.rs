@@ -223,7 +223,12 @@ impl Connection {
         }
         let list = |items: Vec<(&String, &u64)>, next: Option<usize>| {
             let items: Vec<_> = items.iter().map(|(id, value)| json!({"id": id, "value": value})).collect();
-            json!({"items": items, "next": next.map(|next| format!("/items?page={next}"))}).to_string()
+            json!({
+                "items": items,
+                "next": next.map(|next| format!("/items?page={next}")),
+                "token": next.map(|next| next.to_string()),
+            })
+            .to_string()
         };
         let index = i64::try_from(revision).unwrap() + state.index_offset;
         let mut headers = format!("x-index: {index}\r\n");

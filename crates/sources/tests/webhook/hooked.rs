@@ -1,0 +1,177 @@
+//! What becomes of a delivery.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt as _, stream};
+use serde_json::{Value, json};
+use watchkeeper_core::contract::{Memory, World, check};
+use watchkeeper_core::{Capabilities, Error, Event, Feed, Follow, Key, Source, Start};
+use watchkeeper_informer::{Informer, Subscription};
+use watchkeeper_sources::channel::{Channel, Sender, channel};
+use watchkeeper_sources::webhook::Payload;
+
+use crate::sender::Shop;
+
+/// A source that has to be asked: what changes in it is seen in the next snapshot only.
+#[derive(Clone)]
+pub(crate) struct Polled {
+    channel: Channel,
+    interval: Duration,
+    opened: Arc<AtomicUsize>,
+}
+
+impl Polled {
+    pub(crate) fn new(interval: Duration) -> (Sender, Self) {
+        let (sender, channel) = channel("orders");
+        (sender, Self { channel, interval, opened: Arc::default() })
+    }
+
+    fn opened(&self) -> usize {
+        self.opened.load(Ordering::Relaxed)
+    }
+}
+
+impl Source for Polled {
+    fn name(&self) -> &str {
+        "orders"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { follow: Follow::Poll(self.interval), ..self.channel.capabilities() }
+    }
+
+    fn open(&self, start: Start) -> Feed {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        Box::pin(until_complete(self.channel.open(start)))
+    }
+}
+
+/// Ends a feed with its snapshot.
+fn until_complete(feed: Feed) -> impl Stream<Item = Result<Event, Error>> + Send {
+    stream::unfold(Some(feed), |feed| async {
+        let mut feed = feed?;
+        let event = feed.next().await?;
+        let last = matches!(event, Ok(Event::Complete(_)) | Err(_));
+        Some((event, (!last).then_some(feed)))
+    })
+}
+
+fn key(name: &str) -> Key {
+    Key::new(None, name)
+}
+
+pub(crate) async fn until_value(changes: &mut Subscription<Value>, name: &str, value: &Value) {
+    loop {
+        let change = tokio::time::timeout(Duration::from_secs(30), changes.next()).await.unwrap().unwrap();
+        if change.key == key(name) && change.new.is_some_and(|object| object.get().unwrap()["v"] == *value) {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_makes_the_other_source_be_read_again() {
+    let shop = Shop::standard();
+    let (sender, polled) = Polled::new(Duration::from_secs(3600));
+    sender.put(&key("a"), &json!({"v": 1})).unwrap();
+    let informer = Informer::<Value>::builder().start(shop.receiver.hints_for(polled.clone()));
+    informer.synced().await.unwrap();
+    let mut changes = informer.subscribe("test");
+    sender.put(&key("a"), &json!({"v": 2})).unwrap();
+    assert_eq!(shop.deliver("1", r#"{"whatever": "it says"}"#).await, 202);
+    until_value(&mut changes, "a", &json!(2)).await;
+    assert_eq!(polled.opened(), 2);
+
+    // Many at once are one reason to look, and what is not believed is none.
+    sender.put(&key("a"), &json!({"v": 3})).unwrap();
+    let deliveries = (0..20).map(|number| {
+        let shop = &shop;
+        async move { shop.deliver(&format!("many-{number}"), "{}").await }
+    });
+    futures_util::future::join_all(deliveries).await;
+    shop.send("POST", "", "{}").await;
+    until_value(&mut changes, "a", &json!(3)).await;
+    assert!(polled.opened() <= 12, "{}", polled.opened());
+}
+
+#[tokio::test]
+async fn a_delivery_that_was_lost_is_made_up_for_at_the_interval() {
+    let shop = Shop::standard();
+    let (sender, polled) = Polled::new(Duration::from_millis(20));
+    let informer = Informer::<Value>::builder().start(shop.receiver.hints_for(polled));
+    informer.synced().await.unwrap();
+    let mut changes = informer.subscribe("test");
+    sender.put(&key("a"), &json!({"v": 1})).unwrap();
+    until_value(&mut changes, "a", &json!(1)).await;
+}
+
+pub(crate) fn payload() -> Payload {
+    Payload {
+        object: "/data".into(),
+        key: "/id".into(),
+        version: "/v".into(),
+        deleted: Some("/deleted".into()),
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_with_a_version_is_a_state_unless_a_newer_one_is_known() {
+    let shop = Shop::standard();
+    let (sender, polled) = Polled::new(Duration::from_secs(3600));
+    sender.put(&key("a"), &json!({"id": "a", "v": 5})).unwrap();
+    sender.put(&key("still"), &json!({"id": "still", "v": 1})).unwrap();
+    let informer = Informer::<Value>::builder().start(shop.receiver.states_of(polled.clone(), payload()));
+    informer.synced().await.unwrap();
+    let mut changes = informer.subscribe("test");
+    let state = |id: &str, version: u64| json!({"data": {"id": id, "v": version}}).to_string();
+    shop.deliver("1", &state("a", 7)).await;
+    until_value(&mut changes, "a", &json!(7)).await;
+    // Older ones that were late change nothing; what comes after them shows that they were passed over.
+    shop.deliver("2", &state("a", 6)).await;
+    shop.deliver("3", &state("a", 4)).await;
+    shop.deliver("4", &state("b", 1)).await;
+    until_value(&mut changes, "b", &json!(1)).await;
+    assert_eq!(informer.store().get(&key("a")).unwrap().get().unwrap()["v"], 7);
+    shop.deliver("5", &json!({"data": {"id": "a", "v": 8}, "deleted": true}).to_string()).await;
+    while informer.store().contains(&key("a")) {
+        changes.next().await.unwrap();
+    }
+    assert_eq!(polled.opened(), 1, "nobody had to be asked");
+    assert!(informer.store().contains(&key("still")));
+
+    // In the end, the other source has the last word: it knows nothing of these states.
+    until_value(&mut changes, "a", &json!(5)).await;
+    while informer.store().contains(&key("b")) {
+        changes.next().await.unwrap();
+    }
+}
+
+struct Hooks(Memory, Shop);
+
+impl World for Hooks {
+    fn source(&self) -> impl Source {
+        self.1.receiver.hints_for(self.0.clone())
+    }
+
+    async fn put(&self, name: &str, value: u64) {
+        World::put(&self.0, name, value).await;
+    }
+
+    async fn delete(&self, name: &str) {
+        World::delete(&self.0, name).await;
+    }
+
+    async fn expire(&self) -> bool {
+        World::expire(&self.0).await
+    }
+}
+
+#[tokio::test]
+async fn a_hooked_source_holds_the_contract_of_the_other_one() {
+    for follow in [Follow::Hints, Follow::Log, Follow::Poll(Duration::from_millis(5))] {
+        let kept = check(&Hooks(Memory::following(follow), Shop::standard())).await.unwrap();
+        assert!(kept.len() >= 4, "{kept:?}");
+    }
+}
