@@ -56,13 +56,13 @@ async fn a_reader_ends_with_what_was_put_however_fast_that_was() {
     let mut truth = BTreeMap::new();
     for step in 0..20_000u64 {
         let name = format!("n{}", step * 7919 % 50);
-        if step % 5 == 0 {
+        if step.is_multiple_of(5) {
             assert_eq!(sender.remove(&key(&name)), truth.remove(&name).is_some());
         } else {
             sender.put(&key(&name), &step).unwrap();
             truth.insert(name, step);
         }
-        if step % 1000 == 0 {
+        if step.is_multiple_of(1000) {
             tokio::task::yield_now().await;
         }
     }

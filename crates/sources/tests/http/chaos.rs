@@ -40,7 +40,7 @@ async fn run(steps: u64, seed: u64) {
     service.lock().validator = validators[seed as usize % 4];
     let http =
         Http::get(&service.url("/items")).items("/items").key("/id").interval(Duration::from_millis(1));
-    let http = if seed % 3 == 0 {
+    let http = if seed.is_multiple_of(3) {
         service.lock().page = Some(7);
         http.pages(Pages::Link)
     } else {
