@@ -151,11 +151,11 @@ impl<K: Kind> Cache<K> {
         let builder = if self.namespaces.is_some() { builder.name(&kind.resource) } else { builder };
         let builder = builder.untyped();
         match &self.namespaces {
-            None => builder.start(self.source(connection)),
+            None => builder.start(self.source(kind, connection)),
             Some(names) => {
-                let mut sources = names.iter().map(|name| self.source(connection).namespace(name));
+                let mut sources = names.iter().map(|name| self.source(kind, connection).namespace(name));
                 // There is at least one: an empty list means all namespaces.
-                let first = sources.next().unwrap_or_else(|| self.source(connection));
+                let first = sources.next().unwrap_or_else(|| self.source(kind, connection));
                 let informer = builder.start(first);
                 for source in sources {
                     informer.add_source(source);
@@ -165,8 +165,8 @@ impl<K: Kind> Cache<K> {
         }
     }
 
-    fn source(&self, connection: &Connection) -> Kubernetes {
-        let mut source = Kubernetes::of::<K>(connection.clone());
+    fn source(&self, kind: &KindInfo, connection: &Connection) -> Kubernetes {
+        let mut source = Kubernetes::resource(connection.clone(), &kind.api);
         if let Some(labels) = &self.labels {
             source = source.labels(labels);
         }

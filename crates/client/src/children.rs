@@ -133,7 +133,7 @@ impl Client {
     /// ```
     pub fn children<O: Kind>(&self, owner: &O) -> Children<'_> {
         let parent = controller_reference(owner).map(|reference| Parent {
-            what: format!("{} {}", O::kind(&()), key_of(owner)),
+            what: format!("{} {}", reference.kind, key_of(owner)),
             namespace: owner.meta().namespace.clone().filter(|namespace| !namespace.is_empty()),
             reference,
         });

@@ -10,6 +10,7 @@ use watchkeeper_informer::{AnyValue, InformerMetrics, Policy};
 use watchkeeper_sources::kubernetes::Connection;
 
 use crate::cache::Cache;
+use crate::dynamic::{DynamicKind, DynamicObject};
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::kind::{Kind, KindInfo, typed};
@@ -52,12 +53,19 @@ pub(crate) struct Shared {
     pub(crate) user_agent: Option<HeaderValue>,
     pub(crate) clock: Clock,
     metrics: InformerMetrics,
-    kinds: Mutex<HashMap<TypeId, Arc<Known>>>,
+    kinds: Mutex<HashMap<KindId, Arc<Known>>>,
     /// The kinds that are cached.
     caches: Mutex<Vec<Arc<Known>>>,
 }
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// What tells kinds apart: their Rust types, and of those that are known at run time only, themselves.
+#[derive(PartialEq, Eq, Hash)]
+enum KindId {
+    Type(TypeId),
+    Dynamic(DynamicKind),
+}
 
 /// What is a handle's own.
 #[derive(Clone)]
@@ -65,6 +73,8 @@ pub(crate) struct Options {
     pub(crate) manager: Arc<str>,
     pub(crate) dry_run: bool,
     pub(crate) guard: Option<Arc<dyn Guard>>,
+    /// What a [`DynamicObject`](crate::DynamicObject) is.
+    pub(crate) dynamic: Option<DynamicKind>,
 }
 
 /// Options of a [`Client`].
@@ -111,7 +121,7 @@ impl ClientBuilder {
         let (kinds, caches) = (Mutex::default(), Mutex::default());
         Client {
             shared: Arc::new(Shared { connection, user_agent, clock, metrics, kinds, caches }),
-            options: Arc::new(Options { manager, dry_run: false, guard: None }),
+            options: Arc::new(Options { manager, dry_run: false, guard: None, dynamic: None }),
         }
     }
 }
@@ -156,7 +166,7 @@ impl Client {
         self.with(|options| options.guard = Some(guard))
     }
 
-    fn with(&self, change: impl FnOnce(&mut Options)) -> Self {
+    pub(crate) fn with(&self, change: impl FnOnce(&mut Options)) -> Self {
         let mut options = Options::clone(&self.options);
         change(&mut options);
         Self { shared: Arc::clone(&self.shared), options: Arc::new(options) }
@@ -170,6 +180,7 @@ impl Client {
     /// Outside a tokio runtime.
     pub fn declare<K: Kind>(&self, cache: Cache<K>) -> Result<Informer<K>, Error> {
         let known = self.known::<K>();
+        known.kind.check()?;
         let identity = cache.identity();
         let selector = cache.selector()?;
         let mut caches = self.shared.caches.lock();
@@ -283,14 +294,20 @@ impl Client {
     }
 
     fn known_as(&self, id: TypeId, kind: fn() -> KindInfo) -> Arc<Known> {
+        let dynamic = self.options.dynamic.as_ref().filter(|_| id == TypeId::of::<DynamicObject>());
+        let id = match dynamic {
+            Some(dynamic) => KindId::Dynamic(dynamic.clone()),
+            None => KindId::Type(id),
+        };
+        let info = || dynamic.map_or_else(kind, KindInfo::dynamic);
         let mut kinds = self.shared.kinds.lock();
-        Arc::clone(kinds.entry(id).or_insert_with(|| Arc::new(Known::new(kind()))))
+        Arc::clone(kinds.entry(id).or_insert_with(|| Arc::new(Known::new(info()))))
     }
 }
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Options { manager, dry_run, guard } = &*self.options;
+        let Options { manager, dry_run, guard, .. } = &*self.options;
         f.debug_struct("Client")
             .field("manager", manager)
             .field("dry_run", dry_run)

@@ -3,17 +3,18 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
-use kube_core::Resource;
+use kube_core::{ApiResource, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use watchkeeper_core::{Key, Version};
 use watchkeeper_informer::AnyValue;
 
+use crate::dynamic::{DynamicKind, DynamicObject};
 use crate::error::Error;
 use crate::place::Place;
 
-/// A kind of object whose type is known at compile time: the types of k8s-openapi, and custom resources that derive it.
+/// A kind of object: the types of k8s-openapi, custom resources, and [`DynamicObject`] for those that have no Rust type.
 ///
 /// Implemented for everything that fits; there is nothing to implement by hand.
 #[diagnostic::on_unimplemented(
@@ -46,6 +47,14 @@ pub fn key_of<K: Kind>(object: &K) -> Key {
     key_in(object.meta())
 }
 
+/// The `apiVersion` and the `kind` of an object: of its type, or of a [`DynamicObject`] its own.
+pub fn kind_of<K: Kind>(object: &K) -> (String, String) {
+    match (object as &dyn Any).downcast_ref::<DynamicObject>() {
+        Some(object) => (object.api_version.clone(), object.kind.clone()),
+        None => (K::api_version(&()).into_owned(), K::kind(&()).into_owned()),
+    }
+}
+
 /// A kind, as everything below the typed functions knows it: where it is, what it is called, and what can be done with values
 /// of its type. Only the functions in here are compiled for each kind.
 pub(crate) struct KindInfo {
@@ -56,6 +65,8 @@ pub(crate) struct KindInfo {
     pub(crate) scope: Scope,
     /// `pods`, `deployments.apps`.
     pub(crate) resource: String,
+    /// What a source of it asks for.
+    pub(crate) api: ApiResource,
     decode: fn(&[u8]) -> Result<AnyValue, String>,
     encode: fn(&dyn Any) -> serde_json::Result<Value>,
     meta: fn(&dyn Any) -> &ObjectMeta,
@@ -72,17 +83,36 @@ pub(crate) enum Scope {
 
 impl KindInfo {
     pub(crate) fn of<K: Kind>() -> Self {
-        let (group, plural) = (K::group(&()), K::plural(&()));
+        Self::new::<K>(ApiResource::erase::<K>(&()), Scope::of::<K>())
+    }
+
+    /// A kind that is known at run time only.
+    pub(crate) fn dynamic(kind: &DynamicKind) -> Self {
+        Self::new::<DynamicObject>(kind.resource(), kind.scope())
+    }
+
+    fn new<K: Kind>(api: ApiResource, scope: Scope) -> Self {
+        let ApiResource { group, plural, .. } = &api;
         Self {
-            kind: K::kind(&()).into_owned(),
-            api_version: K::api_version(&()).into_owned(),
-            scope: Scope::of::<K>(),
-            place: Place::new(&group, &K::version(&()), &plural, Scope::of::<K>()),
-            resource: if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") },
+            kind: api.kind.clone(),
+            api_version: api.api_version.clone(),
+            scope,
+            place: Place::new(group, &api.version, plural, scope),
+            resource: if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") },
             decode: |json| Ok(Arc::new(watchkeeper_informer::decode::<K>(json)?)),
             encode: |value| serde_json::to_value(of_its_kind::<K>(value)),
             meta: |value| of_its_kind::<K>(value).meta(),
+            api,
         }
+    }
+
+    /// Fails for a [`DynamicObject`] of which nobody said what it is.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.api.plural.is_empty() {
+            let missing = "this client does not know which kind is meant: use Client::dynamic";
+            return Err(Error::Incomplete { object: self.kind.clone(), missing });
+        }
+        Ok(())
     }
 
     /// A kind with its group: different kinds may share a name.

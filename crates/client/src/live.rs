@@ -55,6 +55,7 @@ impl Client {
     }
 
     pub(crate) async fn fetch(&self, known: &Known, key: &Key) -> Result<Option<AnyValue>, Error> {
+        known.kind.check()?;
         let object = known.kind.describe(key);
         match self.ask(Ask::get(Uri::new(known.kind.place.object(key)), object.clone())).await {
             Ok(answer) => known.kind.decode(&answer.body, &object).map(Some),
@@ -69,6 +70,7 @@ impl Client {
         known: &Known,
         selection: &Selection<'_>,
     ) -> Result<(Vec<Value>, Version), Error> {
+        known.kind.check()?;
         let (mut items, mut token) = (Vec::new(), None::<String>);
         loop {
             let mut uri = Uri::new(known.kind.place.collection(selection.namespace));

@@ -1,23 +1,20 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::error::Error;
-use crate::kind::{Kind, key_of};
+use crate::kind::{Kind, key_of, kind_of};
 
 /// A reference to an owner: when the owner is deleted, so is what it owns, unless there is another owner.
 pub fn owner_reference<O: Kind>(owner: &O) -> Result<OwnerReference, Error> {
     let meta = owner.meta();
+    let (api_version, kind) = kind_of(owner);
     let missing = "an owner needs a name and a uid: read it from the API";
     let part = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     match (part(&meta.name), part(&meta.uid)) {
-        (Some(name), Some(uid)) => Ok(OwnerReference {
-            api_version: O::api_version(&()).into_owned(),
-            kind: O::kind(&()).into_owned(),
-            name,
-            uid,
-            ..OwnerReference::default()
-        }),
+        (Some(name), Some(uid)) => {
+            Ok(OwnerReference { api_version, kind, name, uid, ..OwnerReference::default() })
+        }
         _ => {
-            let object = format!("{} {}", O::kind(&()), key_of(owner));
+            let object = format!("{kind} {}", key_of(owner));
             Err(Error::Incomplete { object, missing })
         }
     }

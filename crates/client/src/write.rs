@@ -124,6 +124,7 @@ impl Client {
         mut ask: Ask,
         answers: Answers,
     ) -> Result<Answer, Error> {
+        known.kind.check()?;
         if self.options.dry_run {
             ask.uri.pair("dryRun", "All");
         }

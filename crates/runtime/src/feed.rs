@@ -96,7 +96,7 @@ impl Origin {
                 .iter()
                 .map(|place| {
                     let informer = open(&place.client)?;
-                    Ok(Opened { informer, place: Some((place.clone(), wrote)) })
+                    Ok(Opened { informer, place: Some((place.clone(), Arc::clone(&wrote))) })
                 })
                 .collect(),
         }

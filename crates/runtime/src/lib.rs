@@ -38,6 +38,7 @@ mod controller;
 mod degradation;
 mod error;
 mod feed;
+#[cfg_attr(not(all(feature = "server", unix)), allow(dead_code, reason = "asked by the server of probes"))]
 mod health;
 mod hot_loop;
 mod lead;

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use k8s_openapi::ClusterResourceScope;
-use watchkeeper_client::{Cache, Client, Kind};
+use watchkeeper_client::{Cache, Client, DynamicKind, DynamicObject, Kind};
 use watchkeeper_core::{Change, Key, Source, Version};
 use watchkeeper_informer::{Informer, InformerSet, Metadata, Object, Readable};
 use watchkeeper_queue::Priority;
@@ -50,8 +50,8 @@ pub(crate) enum Origin {
 }
 
 type OpenSource = Box<dyn FnOnce(&InformerSet) -> Informer + Send>;
-type Open = fn(&Client) -> Result<Informer, watchkeeper_client::Error>;
-pub(crate) type Wrote = fn(&Client, &Key, &Version) -> bool;
+type Open = Arc<dyn Fn(&Client) -> Result<Informer, watchkeeper_client::Error> + Send + Sync>;
+pub(crate) type Wrote = Arc<dyn Fn(&Client, &Key, &Version) -> bool + Send + Sync>;
 type Map<R> = Arc<dyn Fn(&Object, Option<&Arc<str>>) -> Vec<R> + Send + Sync>;
 
 /// What is done with a change.
@@ -101,12 +101,31 @@ impl<K: Kind, R: WorkKey> Watch<K, R> {
     }
 }
 
+impl<R: WorkKey> Watch<DynamicObject, R> {
+    /// A kind of the cluster that is known at run time only.
+    pub fn dynamic<I>(kind: DynamicKind, work: impl Fn(&DynamicObject) -> I + Send + Sync + 'static) -> Self
+    where
+        I: IntoIterator,
+        I::Item: IntoWork<R>,
+    {
+        Self::new(Origin::dynamic(kind), Rules::decoding(work))
+    }
+}
+
 impl<K: Kind> Watch<K> {
     /// A kind whose objects are controlled by objects of kind `O`: each is work for the one that controls it. The group
     /// and the kind of the owner reference have to be those of `O`; its version does not matter.
     pub fn owned_by<O: Kind>() -> Self {
-        let (group, kind) = (O::group(&()), O::kind(&()));
         let cluster_scoped = TypeId::of::<O::Scope>() == TypeId::of::<ClusterResourceScope>();
+        Self::owned_by_kind(O::group(&()).into_owned(), O::kind(&()).into_owned(), cluster_scoped)
+    }
+
+    /// The same, for owners of a kind that is known at run time only.
+    pub fn owned_by_dynamic(owner: &DynamicKind) -> Self {
+        Self::owned_by_kind(owner.group().to_owned(), owner.kind().to_owned(), !owner.is_namespaced())
+    }
+
+    fn owned_by_kind(group: String, kind: String, cluster_scoped: bool) -> Self {
         Self::by_metadata(move |key, metadata| {
             let owner = metadata.owner_references.iter().find(|owner| owner.controller)?;
             let owners_group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
@@ -148,7 +167,18 @@ impl<K: Readable, R: WorkKey> Watch<K, R> {
 
 impl Origin {
     pub(crate) fn cluster<K: Kind>() -> Self {
-        Self::Cluster { open: |client| informer::<K>(client), wrote: Client::wrote::<K> }
+        Self::Cluster { open: Arc::new(informer::<K>), wrote: Arc::new(Client::wrote::<K>) }
+    }
+
+    /// A kind that is known at run time only.
+    pub(crate) fn dynamic(kind: DynamicKind) -> Self {
+        let written = kind.clone();
+        Self::Cluster {
+            open: Arc::new(move |client| informer::<DynamicObject>(&client.dynamic(&kind))),
+            wrote: Arc::new(move |client, key, version| {
+                client.dynamic(&written).wrote::<DynamicObject>(key, version)
+            }),
+        }
     }
 
     pub(crate) fn source<K: Readable>(source: impl Source) -> Self {

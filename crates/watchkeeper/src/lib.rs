@@ -78,7 +78,9 @@ pub mod prelude {
     pub use std::time::Duration;
 
     pub use kube_core::{CustomResourceExt, Resource, ResourceExt};
-    pub use watchkeeper_client::{Cache, Client, Condition, Kind, condition, not_ready, ready};
+    pub use watchkeeper_client::{
+        Cache, Client, Condition, DynamicKind, DynamicObject, Kind, condition, not_ready, ready,
+    };
     pub use watchkeeper_core::Key;
     pub use watchkeeper_events::Event;
     pub use watchkeeper_runtime::{

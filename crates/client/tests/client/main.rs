@@ -4,6 +4,7 @@
 mod applies;
 mod caches;
 mod children;
+mod dynamic;
 mod finalizers;
 mod modifies;
 mod own_writes;

@@ -32,7 +32,7 @@ use crate::lead::Lead;
 use crate::manager::{Environment, StartError};
 use crate::request::WorkKey;
 use settings::Settings;
-use watchkeeper_client::Kind;
+use watchkeeper_client::{DynamicKind, DynamicObject, Kind};
 use worker::{Run, Workers};
 
 /// Something that keeps the world as objects declare it: what wakes it, and what it does then.
@@ -60,6 +60,14 @@ impl Controller {
     /// A controller for the objects of a kind.
     pub fn of<K: Kind>() -> ControllerBuilder<Primary<K>> {
         ControllerBuilder::new(K::kind(&()).to_lowercase(), Primary::kind())
+    }
+
+    /// A controller for the objects of a kind that is known at run time only. For its client, and for that of its runs,
+    /// [`DynamicObject`] means this kind.
+    pub fn dynamic(kind: DynamicKind) -> ControllerBuilder<Primary<DynamicObject>> {
+        let mut builder = ControllerBuilder::new(kind.kind().to_lowercase(), Primary::dynamic(kind.clone()));
+        builder.settings.dynamic = Some(kind);
+        builder
     }
 
     /// A controller for what any source has: files, rows, documents behind an HTTP API.
@@ -162,11 +170,8 @@ impl<R: WorkKey> Settings<R> {
     ) -> Running {
         let Prepared { sink, feeds, kept, .. } = prepared;
         let (abort, stopping) = (CancellationToken::new(), CancellationToken::new());
-        let (lead, clusters) = if self.needs_lead {
-            (environment.lead.clone(), environment.guarded.clone())
-        } else {
-            (environment.always.clone(), environment.clusters.clone())
-        };
+        let lead = if self.needs_lead { &environment.lead } else { &environment.always }.clone();
+        let clusters = self.clusters_of(environment);
         let metrics = environment.metrics.controller(&self.name);
         metrics.workers.set(self.concurrency as i64);
         let workers = Arc::new(Workers {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, ready};
 use parking_lot::RwLock;
-use watchkeeper_client::Kind;
+use watchkeeper_client::{DynamicKind, DynamicObject, Kind};
 use watchkeeper_core::{ChangeKind, Source};
 use watchkeeper_events::Event;
 use watchkeeper_informer::{AnyValue, Readable, Store};
@@ -72,11 +72,21 @@ impl<K: Kind> Primary<K> {
     }
 }
 
+impl Primary<DynamicObject> {
+    pub(crate) fn dynamic(kind: DynamicKind) -> Self {
+        Self::new(Origin::dynamic(kind), Arc::new(OfKind::<DynamicObject>::default()), Arc::default())
+    }
+}
+
 impl<K: Kind> ControllerBuilder<Primary<K>> {
     /// Also wakes for an object when something of kind `C` that it controls changes.
     #[must_use]
     pub fn owns<C: Kind>(self) -> Self {
-        self.watch(Watch::<C>::owned_by::<K>())
+        let watch = match &self.settings.dynamic {
+            Some(kind) => Watch::<C>::owned_by_dynamic(kind),
+            None => Watch::<C>::owned_by::<K>(),
+        };
+        self.watch(watch)
     }
 
     /// Puts this finalizer on every object before it is reconciled for the first time, so that it cannot go before
@@ -157,7 +167,7 @@ impl AnyPrimary {
         reconciler: Arc<dyn AnyReconciler>,
     ) -> Result<Running, StartError> {
         let primary = self;
-        let alarm = alarm(environment, &settings.name, &primary.access);
+        let alarm = alarm(environment, &settings, &primary.access);
         let mut prepared = settings.prepare(environment, alarm)?;
         let opened = primary
             .origin
@@ -169,7 +179,7 @@ impl AnyPrimary {
         let lives = Arc::new(LifeOf {
             access: Arc::clone(&primary.access),
             controller: Arc::clone(&prepared.sink.controller),
-            clusters: if settings.needs_lead { &environment.guarded } else { &environment.clusters }.clone(),
+            clusters: settings.clusters_of(environment),
             recorder: environment.recorder.clone(),
             backoff: settings.backoff,
             metrics: environment.metrics.controller(&settings.name),
@@ -210,12 +220,12 @@ impl AnyPrimary {
 /// What happens when an object keeps its own controller busy: a metric, a line in the log, and an event on the object.
 fn alarm(
     environment: &Environment,
-    controller: &str,
+    settings: &Settings<Request>,
     access: &Arc<dyn Access>,
 ) -> crate::hot_loop::Alarm<Request> {
     let (metrics, recorder) = (environment.metrics.clone(), environment.recorder.clone());
     let (clusters, access, controller) =
-        (environment.clusters.clone(), Arc::clone(access), controller.to_owned());
+        (settings.clusters_of(environment), Arc::clone(access), settings.name.clone());
     Box::new(move |request, hot: &Loop| {
         metrics.hot_loop(&controller, request, hot);
         let Some(client) = clusters.get(request.cluster()).cloned() else { return };

@@ -3,10 +3,11 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchkeeper_client::{Client, Kind};
+use watchkeeper_client::{Client, DynamicKind, Kind};
 use watchkeeper_informer::Readable;
 use watchkeeper_queue::{Backoff, Priority, Queue};
 
+use crate::clusters::Clusters;
 use crate::controller::watches::DynamicWatches;
 use crate::degradation::Kept;
 use crate::manager::Environment;
@@ -23,6 +24,8 @@ pub(crate) struct Settings<R> {
     pub(crate) priority: Priority,
     pub(crate) tenant: Option<Tenant<R>>,
     pub(crate) clusters: Option<Vec<Arc<str>>>,
+    /// The kind that it works on, if that is known at run time only.
+    pub(crate) dynamic: Option<DynamicKind>,
     pub(crate) needs_lead: bool,
     pub(crate) hot_loop_limit: u32,
     pub(crate) watches: Vec<AnyWatch<R>>,
@@ -54,12 +57,23 @@ impl<R: WorkKey> Settings<R> {
             priority: Priority::NORMAL,
             tenant: None,
             clusters: None,
+            dynamic: None,
             needs_lead: true,
             hot_loop_limit: HOT_LOOP,
             watches: Vec::new(),
             reads: Vec::new(),
             trigger: Trigger::new(),
             run_time: DynamicWatches::new(),
+        }
+    }
+
+    /// The clients that runs are given: they write only while this process leads, if it has to, and know what a dynamic
+    /// object is.
+    pub(crate) fn clusters_of(&self, environment: &Environment) -> Clusters {
+        let clusters = if self.needs_lead { &environment.guarded } else { &environment.clusters };
+        match &self.dynamic {
+            Some(kind) => clusters.map(|client| client.dynamic(kind)),
+            None => clusters.clone(),
         }
     }
 

@@ -1,4 +1,5 @@
 use std::ffi::OsString;
+#[cfg(all(feature = "server", unix))]
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -7,6 +7,7 @@ mod clusters;
 mod contexts;
 mod definitions;
 mod degraded;
+mod dynamic;
 mod failures;
 mod hot_loops;
 mod lead;

@@ -165,7 +165,7 @@ async fn it_runs_until_the_future_that_it_was_given_resolves() {
     });
     let begun = tokio::time::Instant::now();
     manager.run_until(tokio::time::sleep(Duration::from_secs(3600))).await.unwrap();
-    assert_eq!(begun.elapsed().as_secs(), 3600);
+    assert!(begun.elapsed() >= Duration::from_secs(3600));
     stops.await.expect("its tasks were told to stop");
 
     let doomed = Manager::new("test", env.client())

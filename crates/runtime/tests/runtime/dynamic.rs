@@ -1,0 +1,47 @@
+//! Controllers of kinds that are known at run time only.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use watchkeeper_client::{Client, DynamicKind, DynamicObject, ready};
+use watchkeeper_runtime::{Action, Context, Controller, Manager, Result};
+use watchkeeper_testkit::fixtures::{Widget, key, widget};
+use watchkeeper_testkit::{TestEnv, eventually};
+
+async fn reconcile(object: Arc<DynamicObject>, cx: Context<DynamicObject>) -> Result<Action> {
+    let size = object.get("/spec/size").map(ToString::to_string).unwrap_or_default();
+    let page = ConfigMap { data: Some([("size".to_owned(), size)].into()), ..cx.named() };
+    cx.children().apply([page]).await?;
+    cx.status().condition(ready("Written")).await?;
+    Ok(Action::done())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_without_a_type_is_reconciled_cleaned_up_and_woken_by_what_it_owns() {
+    let env = TestEnv::start().await;
+    env.install::<Widget>().await;
+    let kind = DynamicKind::namespaced("test.watchkeeper.dev", "v1", "Widget", "widgets");
+    let controller =
+        Controller::dynamic(kind).owns::<ConfigMap>().finalizer("test.dev/dynamic").reconcile(reconcile);
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
+    running.ready().await;
+    let client = Client::new(env.connection());
+    let size = || async {
+        let page = client.live().get::<ConfigMap>(&key("a")).await.unwrap()?;
+        page.data.clone()?.get("size").cloned()
+    };
+    client.create(&widget("a", 3)).await.unwrap();
+    eventually(|| async { size().await.as_deref() == Some("3") }).await;
+    client.delete_key::<ConfigMap>(&key("a")).await.unwrap();
+    eventually(|| async { size().await.as_deref() == Some("3") }).await;
+    let status = || async { client.live().get::<Widget>(&key("a")).await.unwrap()?.status.clone() };
+    eventually(|| async { status().await.is_some_and(|status| status.conditions.len() == 1) }).await;
+    client.modify::<Widget>(&key("a"), |widget| widget.spec.size = 4).await.unwrap();
+    eventually(|| async { size().await.as_deref() == Some("4") }).await;
+    let held = client.live().get::<Widget>(&key("a")).await.unwrap().unwrap();
+    assert_eq!(json!(held.metadata.finalizers), json!(["test.dev/dynamic"]));
+    client.delete_key::<Widget>(&key("a")).await.unwrap();
+    eventually(|| async { client.live().get::<Widget>(&key("a")).await.unwrap().is_none() }).await;
+    running.stop().await;
+}
