@@ -1,6 +1,8 @@
 //! The words that the row of a kind is written in.
 
-use super::strategy::{Conversion, Fields, Fill, Prepare, Strategy, Validate, ValidateUpdate};
+use super::strategy::{
+    Conversion, Fields, Fill, GracePeriod, Prepare, Strategy, Validate, ValidateUpdate, Warn,
+};
 use super::{Kind, MetadataChecks, NameRule, ScalePaths, SelectableField, Speaks, Subresource, Verbs};
 use crate::prepare::Write;
 use crate::validate::field::{Errors, Field};
@@ -218,12 +220,12 @@ impl Kind {
         self
     }
 
-    pub(crate) const fn warn(mut self, warning: fn(&Value, Option<&Value>) -> Option<&'static str>) -> Self {
+    pub(crate) const fn warn(mut self, warning: Warn) -> Self {
         self.strategy.warning = Some(warning);
         self
     }
 
-    pub(crate) const fn grace_period_with(mut self, seconds: fn(&Value, Option<i64>) -> i64) -> Self {
+    pub(crate) const fn grace_period_with(mut self, seconds: GracePeriod) -> Self {
         self.strategy.grace_period = Some(seconds);
         self
     }

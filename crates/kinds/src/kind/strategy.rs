@@ -19,6 +19,12 @@ pub(crate) type Validate = fn(new: &Field<'_>, old: Option<&Field<'_>>, errors: 
 /// The rules of a kind for a change.
 pub(crate) type ValidateUpdate = fn(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors);
 
+/// A warning about an object that replaces `old`.
+pub(crate) type Warn = fn(new: &Value, old: Option<&Value>) -> Option<&'static str>;
+
+/// The seconds that an object is given to end in, when the client asks for so many.
+pub(crate) type GracePeriod = fn(object: &Value, asked: Option<i64>) -> i64;
+
 /// What a kind does in each step of a write. The fields are in the order of the steps. Kinds set what they need with the
 /// methods of [`Kind`](crate::Kind) in [`row`](super::row); the default of each is to do nothing more than every kind does.
 #[derive(Debug)]
@@ -58,9 +64,9 @@ pub(crate) struct Strategy {
     /// How an object becomes one of the kind it is [stored as](crate::Kind#structfield.stored_as), and the way back.
     pub(crate) conversion: Option<Conversion>,
     /// A warning about an object that is accepted, and that replaces `old`.
-    pub(crate) warning: Option<fn(new: &Value, old: Option<&Value>) -> Option<&'static str>>,
+    pub(crate) warning: Option<Warn>,
     /// The seconds that an object is given to end in when it is deleted, and the client asks for so many.
-    pub(crate) grace_period: Option<fn(object: &Value, asked: Option<i64>) -> i64>,
+    pub(crate) grace_period: Option<GracePeriod>,
     /// Sets fields of an object that is deleted.
     pub(crate) prepare_delete: Option<fn(&mut Value)>,
     /// Whether something else than finalizers in its metadata keeps an object from being deleted.
