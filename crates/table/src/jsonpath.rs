@@ -114,7 +114,14 @@ impl JsonPath {
         let mut value = root;
         for (done, node) in self.nodes.iter().enumerate() {
             match node {
-                Node::Field(name) => value = value.as_object()?.get(&**name)?,
+                Node::Field(name) => match value.as_object().and_then(|fields| fields.get(&**name)) {
+                    Some(found) => value = found,
+                    // A text in the path is there, whatever leads to it.
+                    None if self.nodes[done..].iter().all(|node| matches!(node, Node::Field(_))) => {
+                        return None;
+                    }
+                    None => return self.find(root).first().copied(),
+                },
                 _ => return walk(&self.nodes[done..], vec![value]).ok()?.first().copied(),
             }
         }

@@ -109,6 +109,13 @@ fn path() -> impl Strategy<Value = String> {
     prop_oneof![4 => prop::collection::vec(piece, 0..10).prop_map(|pieces| pieces.concat()), 1 => ".*"]
 }
 
+#[test]
+fn a_text_behind_a_missing_field_is_the_first_value_too() {
+    let path = JsonPath::parse("['a']''").unwrap();
+    let value = serde_json::json!([]);
+    assert_eq!(path.first(&value), path.find(&value).first().copied());
+}
+
 proptest! {
     #[test]
     fn any_path_is_refused_or_followed(path in path(), value in value()) {
