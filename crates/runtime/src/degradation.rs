@@ -93,7 +93,7 @@ async fn report(mut status: watch::Receiver<Vec<SourceStatus>>, metrics: Metrics
             metrics.source(name, class, known);
             match error {
                 Some(error) => {
-                    tracing::warn!(source = %name, %error, "kind cannot be watched; it is retried")
+                    tracing::warn!(source = %name, %error, "kind cannot be watched; it is retried");
                 }
                 None => tracing::info!(source = %name, "kind is watched again"),
             }

@@ -77,7 +77,7 @@ async fn admit(gate: Arc<Inner>, mut request: Request) -> Response {
 /// An answer of the gate itself, as Kubernetes clients understand it. The texts need no escaping.
 fn status(code: StatusCode, reason: &str, message: &str) -> Response {
     let body = format!(
-        r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"StatusError","message":"{message}","reason":"{reason}","code":{}}}"#,
+        r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{message}","reason":"{reason}","code":{}}}"#,
         code.as_u16(),
     );
     let mut response = Response::new(Body::whole(body + "\n"));

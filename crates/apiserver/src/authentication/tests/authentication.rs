@@ -33,7 +33,7 @@ async fn a_wrong_token_is_answered_with_the_status_of_kubernetes() {
         let response = server.client("h2").await.get("/whoami", Some(wrong)).await;
         assert_eq!(response.status(), 401, "{wrong}");
         assert_eq!(response.headers()["content-type"], "application/json");
-        let expected = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"StatusError","message":"Unauthorized","reason":"Unauthorized","code":401}"#;
+        let expected = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#;
         assert_eq!(text(response).await.trim_end(), expected);
     }
     assert_eq!(server.calls.load(Ordering::SeqCst), 0);
