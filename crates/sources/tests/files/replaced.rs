@@ -61,7 +61,7 @@ async fn a_file_is_not_read_before_its_writer_has_closed_it() {
     // What was closed later is read, and what is still open is not.
     pass(&place, &mut tap).await;
     assert_eq!((tap.value("a"), tap.value("c")), (Some(1), Some(1)));
-    file.write_all(text(2)[route("a", 2).len()..].as_bytes()).unwrap();
+    file.write_all(&text(2).as_bytes()[route("a", 2).len()..]).unwrap();
     drop(file);
     tap.until_value("c", 2).await;
     assert!(!tap.says("gone b") && !tap.says("gone c"), "{:#?}", tap.log);

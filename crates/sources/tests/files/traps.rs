@@ -209,7 +209,7 @@ async fn a_file_that_cannot_be_read_keeps_its_objects() {
     place.write("b.yaml", &route("b", 1));
     let files = routes(&place);
     let mut tap = Tap::on(&files).await;
-    fs::set_permissions(place.path("a.yaml"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(place.path("a.yaml"), fs::Permissions::from_mode(0o0)).unwrap();
     if fs::read(place.path("a.yaml")).is_err() {
         tap.until_said("permission denied").await;
     } else {
