@@ -23,7 +23,7 @@ use crate::waiters::Waiters;
 /// let queue = Queue::<(String, String)>::builder()
 ///     .fair_by(|(namespace, _name)| namespace.clone())
 ///     .age_step(Duration::from_millis(50))
-///     .backoff(Backoff { max: Duration::from_secs(60), ..Backoff::default() })
+///     .backoff(Backoff::new(Duration::from_millis(5), Duration::from_secs(60)))
 ///     .build();
 /// # queue.add(("default".into(), "web".into()));
 /// ```
