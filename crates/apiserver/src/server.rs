@@ -137,9 +137,12 @@ impl Server {
             clock: options.clock.clone(),
             stopping: Stopping::new(stopping.subscribe()),
         };
-        let (storage_of_accounts, clock) = (Arc::clone(&storage), options.clock.clone());
-        let accounts =
-            Accounts { tokens, storage: storage_of_accounts, registrar: Arc::clone(&registrar), clock };
+        let accounts = Accounts {
+            tokens,
+            storage: Arc::clone(&storage),
+            registrar: Arc::clone(&registrar),
+            clock: options.clock.clone(),
+        };
         let writer = Writer::new(handles, &options.disabled_admission_plugins);
         Ok(Arc::new(Self {
             storage,

@@ -1,5 +1,6 @@
-use std::fmt;
 use std::time::Duration;
+
+use watchkeeper_wire::StatusCause;
 
 /// Why a read or a write did not do what it should, by what the caller can do about it.
 ///
@@ -166,18 +167,6 @@ pub enum Error {
     },
 }
 
-/// One reason why an object is not valid.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StatusCause {
-    /// The field, as the server names it: `spec.replicas`.
-    pub field: String,
-    /// A word for what is wrong: `FieldValueRequired`.
-    pub reason: String,
-    /// What is wrong, for a person.
-    pub message: String,
-}
-
 impl Error {
     /// Whether the same call may well succeed if it is made again later, with nothing else changed.
     pub fn is_transient(&self) -> bool {
@@ -197,12 +186,6 @@ impl Error {
             Self::Throttled { after, .. } => *after,
             _ => None,
         }
-    }
-}
-
-impl fmt::Display for StatusCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.message)
     }
 }
 

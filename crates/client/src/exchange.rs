@@ -10,9 +10,9 @@ use kube_client::client::Body;
 use serde::de::DeserializeOwned;
 use watchkeeper_core::text::{bounded, causes};
 use watchkeeper_sources::kubernetes::Connection;
-use watchkeeper_wire::{Refusal, Status, StatusCause as WireCause, Uri};
+use watchkeeper_wire::{Refusal, Status, StatusCause, Uri};
 
-use crate::error::{Error, StatusCause};
+use crate::error::Error;
 
 /// How long an answer may take, its body included.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -116,7 +116,7 @@ fn failure(status: &Status, code: u16, object: &str) -> Failure {
 }
 
 fn causes_of(status: &Status) -> Vec<StatusCause> {
-    let cause = |cause: &WireCause| StatusCause {
+    let cause = |cause: &StatusCause| StatusCause {
         field: bounded(&cause.field),
         reason: bounded(&cause.reason),
         message: bounded(&cause.message),

@@ -77,7 +77,7 @@ pub use client::{Client, ClientBuilder};
 pub use condition::{Condition, ConditionUpdate, condition, not_ready, ready};
 pub use delete::{Delete, DeleteAll, Propagation};
 pub use dynamic::{DynamicKind, DynamicObject};
-pub use error::{Error, StatusCause};
+pub use error::Error;
 pub use guard::Guard;
 pub use kind::{Kind, key_of, kind_of};
 pub use list::List;
@@ -93,3 +93,4 @@ pub use write::{Outcome, Update, Written};
 
 pub use watchkeeper_informer::{Informer, Policy};
 pub use watchkeeper_sources::kubernetes::Connection;
+pub use watchkeeper_wire::StatusCause;

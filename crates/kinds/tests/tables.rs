@@ -5,33 +5,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+#[path = "../../table/tests/cases/mod.rs"]
+mod cases;
+
+use cases::{now, run, same};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime};
 use watchkeeper_kinds::printer;
 use watchkeeper_table::{Include, Row, Table};
-
-fn now() -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600)
-}
-
-/// Runs every case of a file and shows all that fail, not only the first.
-fn run(cases: &str, at_least: usize, mut check: impl FnMut(&Value) -> Result<(), String>) {
-    let mut failures = Vec::new();
-    let mut count = 0;
-    for line in cases.lines() {
-        if let Err(failure) = check(&serde_json::from_str(line).unwrap()) {
-            failures.push(failure);
-        }
-        count += 1;
-    }
-    assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n"));
-    assert!(count >= at_least, "only {count} cases");
-}
-
-fn same(what: &dyn std::fmt::Display, ours: &Value, theirs: &Value) -> Result<(), String> {
-    if ours == theirs { Ok(()) } else { Err(format!("{what}\n  ours   {ours}\n  theirs {theirs}")) }
-}
 
 #[test]
 fn built_in_kinds_show_what_they_show_in_kubernetes() {

@@ -5,31 +5,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod cases;
+
+use cases::{now, run, same};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
 use watchkeeper_table::{JsonPath, Printer, duration};
-
-fn now() -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600)
-}
-
-/// Runs every case of a file and shows all that fail, not only the first.
-fn run(cases: &str, at_least: usize, mut check: impl FnMut(&Value) -> Result<(), String>) {
-    let mut failures = Vec::new();
-    let mut count = 0;
-    for line in cases.lines() {
-        if let Err(failure) = check(&serde_json::from_str(line).unwrap()) {
-            failures.push(failure);
-        }
-        count += 1;
-    }
-    assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n"));
-    assert!(count >= at_least, "only {count} cases");
-}
-
-fn same(what: &dyn std::fmt::Display, ours: &Value, theirs: &Value) -> Result<(), String> {
-    if ours == theirs { Ok(()) } else { Err(format!("{what}\n  ours   {ours}\n  theirs {theirs}")) }
-}
 
 /// Numbers without the difference between `3` and `3.0`, which Go does not write.
 fn plain_numbers(cells: &Value) -> Value {

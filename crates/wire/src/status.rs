@@ -1,3 +1,4 @@
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
@@ -56,7 +57,7 @@ pub struct StatusDetails {
     pub retry_after_seconds: u64,
 }
 
-/// One thing that is wrong.
+/// One thing that is wrong: mostly one field of an object. Prints as the field and the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct StatusCause {
@@ -163,6 +164,12 @@ impl StatusCause {
     /// The object, without what is empty.
     pub fn to_value(&self) -> Value {
         Value::Object(texts([("reason", &self.reason), ("message", &self.message), ("field", &self.field)]))
+    }
+}
+
+impl fmt::Display for StatusCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
     }
 }
 

@@ -3,8 +3,7 @@
 use watchkeeper_rbac::{About, Request};
 
 use crate::authentication::Identity;
-use crate::resource::ObjectRef;
-use crate::resource::Resource;
+use crate::resource::{ObjectRef, Resource};
 use crate::status_error::{StatusError, Subject};
 
 /// Somebody may not do this. `reason` is what is known beyond that no rule allows it.

@@ -16,10 +16,11 @@ use crate::front::{Body, BodyError, Request, Response};
 use crate::handlers::call::Call;
 use crate::handlers::reply::Reply;
 use crate::handlers::route::{self, Collection, Route, Unrouted};
-use crate::handlers::{discovery, health, openapi};
+use crate::handlers::{discovery, health, openapi, reviews};
 use crate::in_flight::Class;
 use crate::object::meta;
 use crate::read::filter::Filter;
+use crate::read::list::Listed;
 use crate::read::render::{Form, Shape};
 use crate::request::action::{Action, PageAction, Verb};
 use crate::request::list_options::ListOptions;
@@ -27,8 +28,7 @@ use crate::request::media::{self, Accepted, Endpoint, Format, PatchFormat, Trans
 use crate::request::path::Target;
 use crate::request::query::Query;
 use crate::request::write_options::WriteOptions;
-use crate::resource::ObjectRef;
-use crate::resource::Resource;
+use crate::resource::{ObjectRef, Resource};
 use crate::server::Server;
 use crate::status_error::{self, StatusError};
 use crate::write::{
@@ -273,9 +273,7 @@ impl Server {
         }
         let filter = Filter::new(resource, &options)?.restricted_to(of.only.as_deref());
         let listed = self.list(resource, of.namespace.as_deref(), &filter, &options).await?;
-        let form = Form::new(&accepted, &call.query)?;
-        let body = listed.body(Arc::clone(resource), form).await?;
-        Ok(Reply::new(200, body).typed(form.format.media_type()))
+        list_reply(call, resource, listed, &accepted).await
     }
 
     async fn collection_deleted(
@@ -291,9 +289,7 @@ impl Server {
         let listed = self.list(resource, of.namespace.as_deref(), &filter, &list).await?;
         let targets = listed.entries.iter().map(|entry| ObjectRef::of(resource, &entry.key)).collect();
         self.writer.delete_all(targets, &options, &call.delete_context(&options)).await?;
-        let form = Form::new(&accepted, &call.query)?;
-        let body = listed.body(Arc::clone(resource), form).await?;
-        Ok(Reply::new(200, body).typed(form.format.media_type()))
+        list_reply(call, resource, listed, &accepted).await
     }
 
     async fn posted(
@@ -310,29 +306,15 @@ impl Server {
         if resource.is_core("bindings") {
             return self.bind_named(incoming.object, namespace, context, &accepted).await;
         }
+        let target = ObjectRef { resource: Arc::clone(resource), namespace, name: String::new() };
         if !resource.is_stored() {
-            let target = ObjectRef {
-                resource: Arc::clone(resource),
-                namespace: namespace.clone(),
-                name: String::new(),
-            };
             let verb = admission::Verb::Create;
             let object = self.writer.admit(verb, &target, "", context, incoming.object).await?.object;
-            let (incoming, namespace) = (Incoming { object, ..incoming }, namespace.as_deref());
-            return crate::handlers::reviews::answer(
-                self,
-                call,
-                resource,
-                namespace,
-                incoming,
-                context,
-                accepted.format,
-            )
-            .await;
+            let incoming = Incoming { object, ..incoming };
+            return reviews::answer(self, call, &target, incoming, context, accepted.format).await;
         }
-        let target = ObjectRef { resource: Arc::clone(resource), namespace, name: String::new() };
-        let (subresource, operation) = (Subresource::Main, Operation::Create(incoming));
-        let written = self.writer.write(WriteRequest { target, subresource, operation, context }).await?;
+        let request = WriteRequest::new(target, Operation::Create(incoming), context);
+        let written = self.writer.write(request).await?;
         self.written(call, resource, written, &accepted)
     }
 
@@ -341,8 +323,7 @@ impl Server {
         let options = call.delete_options()?;
         let accepted = accepted(call, resource)?;
         let context = &call.delete_context(&options);
-        let (target, operation) = (place.clone(), Operation::Delete(&options));
-        let request = WriteRequest { target, subresource: Subresource::Main, operation, context };
+        let request = WriteRequest::new(place.clone(), Operation::Delete(&options), context);
         let Written { object, removed, warnings, .. } = self.writer.write(request).await?;
         let object = if removed && !resource.returns_deleted() {
             status_error::deleted(resource.subject(), meta::name(&object), meta::uid(&object))
@@ -444,9 +425,9 @@ impl Server {
         options: &WriteOptions,
         accepted: &Accepted,
     ) -> Result<Reply, StatusError> {
-        let (context, target) = (&call.context(options), place.clone());
-        let (subresource, operation) = (Subresource::Main, Operation::Scale(change));
-        let written = self.writer.write(WriteRequest { target, subresource, operation, context }).await?;
+        let context = &call.context(options);
+        let request = WriteRequest::new(place.clone(), Operation::Scale(change), context);
+        let written = self.writer.write(request).await?;
         let scale = place.resource.written_scale(&written.object)?;
         let shown = Form::new(accepted, &call.query)?.shape.of_scale(scale);
         Ok(Reply::object(200, &shown, accepted.format))
@@ -499,6 +480,18 @@ const SCALES: [&str; 4] = ["autoscaling/v1", "extensions/v1beta1", "apps/v1beta1
 
 /// Said to those who delete a job without saying what is to become of its pods.
 const ORPHANED_PODS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
+
+/// A page of a list in the form that the client asked for.
+async fn list_reply(
+    call: &Call,
+    resource: &Arc<Resource>,
+    listed: Listed,
+    accepted: &Accepted,
+) -> Result<Reply, StatusError> {
+    let form = Form::new(accepted, &call.query)?;
+    let body = listed.body(Arc::clone(resource), form).await?;
+    Ok(Reply::new(200, body).typed(form.format.media_type()))
+}
 
 /// What a request does, for those who count.
 fn verb(method: &Method, query: &Query) -> &'static str {

@@ -9,8 +9,7 @@ use crate::access::denial;
 use crate::registry::Registry;
 use crate::request::action::{ResourceAction, Verb};
 use crate::request::path::Scope;
-use crate::resource::ObjectRef;
-use crate::resource::Resource;
+use crate::resource::{ObjectRef, Resource};
 use crate::status_error::StatusError;
 use crate::write::Subresource;
 

@@ -27,6 +27,8 @@ impl PluginSet {
 }
 
 /// The plug-ins that handle the writes of one resource, worked out once for each kind of write. The chain fills it in.
+///
+/// A resource is served by one server, whose chain never changes; so what was worked out stays true.
 #[derive(Debug, Default)]
 pub(crate) struct AdmissionPlan([OnceLock<PluginSet>; Self::SLOTS]);
 

@@ -39,12 +39,10 @@ impl Writer {
             meta::set(&mut object, "resourceVersion", version.to_string());
         }
         let _exclusive = self.exclusive(resource).await;
-        if resource.is_crd() && intent == Intent::Put && !context.dry_run && !operation.is_deletion() {
+        if resource.is_crd() && !context.dry_run && !operation.is_deletion() {
             judge_names(resource, &mut object, &self.moment());
         }
-        if let Some(old) =
-            current.object.as_ref().filter(|_| intent == Intent::Put && !operation.is_deletion())
-        {
+        if let Some(old) = current.object.as_ref().filter(|_| !operation.is_deletion()) {
             if managed::same_but_times(&object, old) {
                 object = old.clone();
                 intent = Intent::Keep;
@@ -74,16 +72,12 @@ impl Writer {
             Err(Error::Conflict { key: other, revision, .. }) if other != key => {
                 return Ok(Outcome::Superseded(Some(revision)));
             }
-            Err(Error::Conflict { current, .. }) if created => {
-                return match operation {
-                    Operation::Create(incoming) => {
-                        create::exists(incoming, target, current.as_deref(), attempt)?;
-                        Ok(Outcome::Superseded(None))
-                    }
-                    _ => Ok(Outcome::Superseded(None)),
-                };
+            Err(Error::Conflict { current, .. }) => {
+                if let Operation::Create(incoming) = operation {
+                    create::exists(incoming, target, current.as_deref(), attempt)?;
+                }
+                return Ok(Outcome::Superseded(None));
             }
-            Err(Error::Conflict { .. }) => return Ok(Outcome::Superseded(None)),
             Err(error) => return Err(error.into()),
         };
         self.in_force(resource, revision).await;

@@ -48,8 +48,7 @@ impl Writer {
         let context = &WriteContext::of_server(manager);
         let incoming = Incoming::of(&resource, object, Vec::new(), context.field_validation)?;
         let target = ObjectRef { resource, namespace: namespace.map(str::to_owned), name: String::new() };
-        let operation = Operation::Create(incoming);
-        self.write(WriteRequest { target, subresource: Subresource::Main, operation, context }).await
+        self.write(WriteRequest::new(target, Operation::Create(incoming), context)).await
     }
 
     /// Changes an object, or a subresource of it. An object that does not exist is no failure.
@@ -102,8 +101,7 @@ impl Writer {
         options: &DeleteOptions,
         context: &WriteContext,
     ) -> Result<(), StatusError> {
-        let (target, operation) = (target.clone(), Operation::Delete(options));
-        found(self.write(WriteRequest { target, subresource: Subresource::Main, operation, context }).await)
+        found(self.write(WriteRequest::new(target.clone(), Operation::Delete(options), context)).await)
     }
 
     /// Removes a finalizer from an object. An object that does not exist is no failure.

@@ -60,6 +60,13 @@ pub(crate) struct WriteRequest<'a> {
     pub(crate) context: &'a WriteContext,
 }
 
+impl<'a> WriteRequest<'a> {
+    /// A write of the object itself.
+    pub(crate) fn new(target: ObjectRef, operation: Operation<'a>, context: &'a WriteContext) -> Self {
+        Self { target, subresource: Subresource::Main, operation, context }
+    }
+}
+
 /// The stored state that a write is based on, and that its commit depends on.
 #[derive(Default)]
 pub(super) struct Current {

@@ -1,12 +1,12 @@
 //! What the head of an answer means.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use http::header::{DATE, LOCATION, RETRY_AFTER};
+use http::header::{DATE, HeaderName, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
+use httpdate::parse_http_date;
 use watchkeeper_core::Error;
 
-use super::clock;
 use super::settings::shown;
 
 /// Why an answer does not say what there is; `None` if it does, or says that nothing has changed.
@@ -36,9 +36,13 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds).min(LONGEST));
     }
-    let now = clock::seconds(headers.get(DATE)?.to_str().ok()?)?;
-    let seconds = clock::seconds(value)?.checked_sub(now)?;
-    Some(Duration::from_secs(u64::try_from(seconds).ok()?).min(LONGEST))
+    let after = date(headers, &RETRY_AFTER)?.duration_since(date(headers, &DATE)?).ok()?;
+    Some(after.min(LONGEST))
+}
+
+/// The date in a header; `None` if there is none that can be read.
+pub(super) fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
+    parse_http_date(headers.get(name)?.to_str().ok()?).ok()
 }
 
 /// A service that asks for more than this is asked after this.
@@ -92,6 +96,11 @@ mod tests {
             after(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT"), ("date", date)]),
             Some(Duration::from_secs(3))
         );
-        assert_eq!(refused(503, &[("retry-after", "soon")]).unwrap().class(), "unavailable");
+        for nonsense in
+            ["soon", "Sun, 06 Nov 1994 9000000000000000000:00:00 GMT", "Sun, 06 Foo 1994 08:49:37 GMT"]
+        {
+            let refused = refused(503, &[("retry-after", nonsense), ("date", date)]).unwrap();
+            assert_eq!(refused.class(), "unavailable", "{nonsense}");
+        }
     }
 }

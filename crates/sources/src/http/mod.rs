@@ -1,7 +1,6 @@
 //! A list of items that an HTTP service has, as a source.
 
 mod answer;
-mod clock;
 mod credentials;
 mod difference;
 mod feed;

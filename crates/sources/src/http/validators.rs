@@ -1,16 +1,18 @@
 //! What an answer gives to ask whether it still holds.
 
+use std::time::{Duration, SystemTime};
+
 use http::header::{DATE, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED};
 use http::{HeaderMap, HeaderValue};
 
-use super::clock;
+use super::answer::date;
 
 /// So many times in a row a service is asked whether a weak validator still holds; then for all of it.
 const TRUST_IN_WEAK: u32 = 10;
 /// So many answers that are older than one that was seen are passed over; then the service has really gone back.
 const TRUST_IN_TIME: u32 = 3;
 /// A date says the second. What changes within it, or within the next because of a cache, has the same one.
-const GRAIN: i64 = 2;
+const GRAIN: Duration = Duration::from_secs(2);
 
 /// The validators of the newest answer.
 #[derive(Debug, Default)]
@@ -20,7 +22,7 @@ pub(super) struct Validators {
     /// How often a weak validator was asked for in a row.
     weakly: u32,
     /// The newest `Last-Modified` that was seen.
-    newest: Option<i64>,
+    newest: Option<SystemTime>,
     /// How many older answers came in a row.
     older: u32,
 }
@@ -43,7 +45,7 @@ impl Validators {
 
     /// Whether an answer is older than one that was seen: a replica or a cache that is behind.
     pub(super) fn is_outdated(&mut self, headers: &HeaderMap) -> bool {
-        let said = date(headers, LAST_MODIFIED.as_str());
+        let said = date(headers, &LAST_MODIFIED);
         if self.older < TRUST_IN_TIME && said < self.newest && said.is_some() {
             self.older += 1;
             return true;
@@ -57,16 +59,12 @@ impl Validators {
     pub(super) fn learn(&mut self, headers: &HeaderMap) {
         self.tag = headers.get(ETAG).cloned();
         self.weakly = 0;
-        let grown_cold = match (date(headers, LAST_MODIFIED.as_str()), date(headers, DATE.as_str())) {
-            (Some(modified), Some(now)) => now - modified > GRAIN,
+        let grown_cold = match (date(headers, &LAST_MODIFIED), date(headers, &DATE)) {
+            (Some(modified), Some(now)) => now.duration_since(modified).is_ok_and(|age| age > GRAIN),
             _ => false,
         };
         self.modified = headers.get(LAST_MODIFIED).filter(|_| grown_cold).cloned();
     }
-}
-
-fn date(headers: &HeaderMap, name: &str) -> Option<i64> {
-    clock::seconds(headers.get(name)?.to_str().ok()?)
 }
 
 #[cfg(test)]

@@ -86,10 +86,8 @@ impl Server {
         let create = WriteOptions::of_create(&call.query)?;
         options.dry_run |= create.dry_run;
         let context = &WriteContext { dry_run: options.dry_run, ..call.context(&create) };
-        let (target, eviction) = (place.clone(), Eviction { object: eviction, options });
-        let operation = Operation::Evict(&eviction);
-        let request = WriteRequest { target, subresource: Subresource::Main, operation, context };
-        self.writer.write(request).await?;
+        let eviction = Eviction { object: eviction, options };
+        self.writer.write(WriteRequest::new(place.clone(), Operation::Evict(&eviction), context)).await?;
         Ok(Reply::object(201, &status_error::success(201), accepted.format))
     }
 }

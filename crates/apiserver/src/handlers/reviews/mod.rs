@@ -9,7 +9,7 @@ use crate::authentication::Identity;
 use crate::handlers::call::Call;
 use crate::handlers::reply::Reply;
 use crate::request::media::Format;
-use crate::resource::Resource;
+use crate::resource::ObjectRef;
 use crate::server::Server;
 use crate::status_error::StatusError;
 use crate::write::{Incoming, WriteContext};
@@ -18,13 +18,12 @@ use crate::write::{Incoming, WriteContext};
 pub(crate) async fn answer(
     server: &Server,
     call: &Call,
-    resource: &Resource,
-    namespace: Option<&str>,
+    target: &ObjectRef,
     incoming: Incoming,
-    manner: &WriteContext,
+    context: &WriteContext,
     format: Format,
 ) -> Result<Reply, StatusError> {
-    let Incoming { mut object, warnings } = incoming;
+    let (Incoming { mut object, warnings }, resource) = (incoming, &target.resource);
     let review = match resource.kind.as_str() {
         "SelfSubjectReview" => json!({
             "kind": resource.kind,
@@ -41,10 +40,10 @@ pub(crate) async fn answer(
         }),
         _ => {
             crate::object::meta::fields(&mut object).remove("status");
-            if let Some(namespace) = namespace {
+            if let Some(namespace) = target.namespace.as_deref() {
                 crate::object::meta::set(&mut object, "namespace", namespace);
             }
-            server.writer.record_owner(resource, &mut object, manner);
+            server.writer.record_owner(resource, &mut object, context);
             object["status"] = match resource.kind.as_str() {
                 "TokenReview" => tokens::review(server, &object).await?,
                 _ => access::review(server, resource, &call.identity, &object)?,
