@@ -1,13 +1,19 @@
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 
-use crate::account::Account;
+use crate::account::{Account, nanoseconds};
+
+/// How long heavy work is polled at once, after the runtime has looked at its sockets and before it does so again. A light client
+/// waits for so much of it; and a step of most requests takes a tenth of it, so that few of them pay for that look.
+const SLICE: Duration = Duration::from_micros(300);
 
 /// Lets the work of clients that use much processor time take turns, so that others do not wait for all of it.
 ///
@@ -16,8 +22,9 @@ use crate::account::Account;
 /// [`Account`]:
 ///
 /// - Work of a light account is polled at once.
-/// - Work of a heavy account waits in line before each poll, outside the queues of the runtime, until it has one of as many slots
-///   as the runtime has threads. Then it lets the runtime look at its sockets and at other tasks once, and is polled.
+/// - Work of heavy accounts is polled at once for a slice of time. What is left waits in line before it is polled, outside the
+///   queues of the runtime, until it has one of as many slots as the runtime has threads. The first in line lets the runtime look at
+///   its sockets and at other tasks once; with that, another slice begins.
 /// - In line, accounts take turns; the work of one account is polled in the order in which it came. Who has more work, or more
 ///   connections, gets no more turns.
 /// - Nothing is held back: while there is heavy work and nothing else to do, all threads do it.
@@ -28,7 +35,16 @@ pub(crate) struct Gate {
     slots: usize,
     /// The common line, which is served in the order of arrival.
     turns: Semaphore,
+    /// How much work is in line.
+    waiting: AtomicUsize,
+    slice: Duration,
+    epoch: Instant,
+    /// When the slice ends, in nanoseconds since `epoch`.
+    slice_end: AtomicU64,
 }
+
+/// A place in line; given up when it is dropped.
+struct Place<'a>(&'a AtomicUsize);
 
 /// A turn to be polled; the next in line has its turn when this is dropped.
 struct Turn<'a> {
@@ -47,11 +63,18 @@ pub(crate) struct Payer {
 impl Gate {
     /// A gate with a slot for each thread of the current runtime.
     pub(crate) fn of_runtime() -> Arc<Self> {
-        Self::new(Handle::try_current().map_or(1, |runtime| runtime.metrics().num_workers()))
+        Self::new(Handle::try_current().map_or(1, |runtime| runtime.metrics().num_workers()), SLICE)
     }
 
-    fn new(slots: usize) -> Arc<Self> {
-        Arc::new(Self { slots, turns: Semaphore::new(slots) })
+    fn new(slots: usize, slice: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            slots,
+            turns: Semaphore::new(slots),
+            waiting: AtomicUsize::new(0),
+            slice,
+            epoch: Instant::now(),
+            slice_end: AtomicU64::new(0),
+        })
     }
 
     /// A new account, which is light.
@@ -61,15 +84,36 @@ impl Gate {
 
     /// Waits for a turn if the account is heavy.
     async fn turn<'a>(&'a self, account: &'a Account) -> Option<Turn<'a>> {
-        if !account.is_heavy() {
+        if !account.is_heavy() || (self.waiting.load(Ordering::Relaxed) == 0 && self.is_in_slice()) {
             return None;
         }
+        let _place = Place::in_line(&self.waiting);
         // The semaphores are never closed.
         let line = account.line.acquire().await.ok()?;
         let turn = Turn { _slot: self.turns.acquire().await.ok()?, _line: line };
-        // The runtime goes on with this after it has looked at its sockets.
-        yield_now().await;
+        if !self.is_in_slice() {
+            // The runtime goes on with this after it has looked at its sockets.
+            yield_now().await;
+            self.slice_end.store(nanoseconds(self.epoch.elapsed() + self.slice), Ordering::Relaxed);
+        }
         Some(turn)
+    }
+
+    fn is_in_slice(&self) -> bool {
+        nanoseconds(self.epoch.elapsed()) < self.slice_end.load(Ordering::Relaxed)
+    }
+}
+
+impl<'a> Place<'a> {
+    fn in_line(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(waiting)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -118,8 +162,6 @@ async fn woken() {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use parking_lot::Mutex;
     use tokio::sync::{Notify, mpsc};
     use tokio::task::JoinSet;
@@ -158,7 +200,7 @@ mod tests {
 
     #[tokio::test]
     async fn light_work_does_not_wait_for_heavy_work_that_came_before() {
-        let (gate, done, mut tasks) = (Gate::new(2), Done::default(), JoinSet::new());
+        let (gate, done, mut tasks) = (Gate::new(2, Duration::ZERO), Done::default(), JoinSet::new());
         done.begin(&mut tasks, 100, &heavy(&gate), "heavy");
         done.begin(&mut tasks, 1, &light(&gate), "light");
         tasks.join_all().await;
@@ -168,7 +210,7 @@ mod tests {
 
     #[tokio::test]
     async fn accounts_take_turns_however_much_work_they_have() {
-        let (gate, done, mut tasks) = (Gate::new(2), Done::default(), JoinSet::new());
+        let (gate, done, mut tasks) = (Gate::new(2, Duration::ZERO), Done::default(), JoinSet::new());
         done.begin(&mut tasks, 100, &heavy(&gate), "much");
         done.begin(&mut tasks, 1, &heavy(&gate), "little");
         tasks.join_all().await;
@@ -177,7 +219,7 @@ mod tests {
 
     #[tokio::test]
     async fn connections_of_a_user_share_an_account_once_the_user_is_known() {
-        let (gate, done, mut tasks) = (Gate::new(2), Done::default(), JoinSet::new());
+        let (gate, done, mut tasks) = (Gate::new(2, Duration::ZERO), Done::default(), JoinSet::new());
         let user = gate.account();
         user.overdraw();
         for _ in 0..100 {
@@ -193,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_is_dropped_or_panics_gives_its_turn_to_the_next() {
-        let (gate, done) = (Gate::new(1), Done::default());
+        let (gate, done) = (Gate::new(1, Duration::ZERO), Done::default());
         let payer = heavy(&gate);
         // Dropped in each state: before it is in line, first in line, with a turn, further behind.
         for polls in 0..4 {
@@ -215,7 +257,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_waits_for_something_keeps_no_turn() {
-        let gate = Gate::new(1);
+        let gate = Gate::new(1, Duration::ZERO);
         let (first, second) = (heavy(&gate), heavy(&gate));
         let told = Arc::new(Notify::new());
         let waiting = tokio::spawn({
@@ -227,6 +269,35 @@ mod tests {
         }
         second.run(async { told.notify_one() }).await;
         timeout(Duration::from_secs(10), waiting).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn heavy_work_is_done_at_once_for_a_slice_and_waits_in_line_after_it() {
+        let (gate, done, mut tasks) =
+            (Gate::new(1, Duration::from_millis(20)), Done::default(), JoinSet::new());
+        let payer = heavy(&gate);
+        // The first one begins the slice.
+        payer.run(async {}).await;
+        let busy = |time: Duration| {
+            let begin = Instant::now();
+            while begin.elapsed() < time {}
+        };
+        for _ in 0..40 {
+            let (payer, done) = (Arc::clone(&payer), done.clone());
+            tasks.spawn(async move {
+                let work = async {
+                    busy(Duration::from_millis(2));
+                    done.0.lock().push("heavy");
+                };
+                payer.run(work).await;
+            });
+        }
+        // Whoever comes behind all of it waits for what is done in a slice.
+        done.begin(&mut tasks, 1, &light(&gate), "light");
+        tasks.join_all().await;
+        let before = done.before("light");
+        assert!((1..=11).contains(&before), "{before} of 40 in a slice of 10");
+        assert_eq!((done.0.lock().len(), gate.waiting.load(Ordering::Relaxed)), (41, 0));
     }
 
     /// Messages go around rings of tasks, so that each wake-up that were lost would end a ring.

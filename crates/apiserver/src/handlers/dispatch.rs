@@ -104,7 +104,7 @@ impl Server {
     async fn serve(self: &Arc<Self>, call: Call, action: Authorized<Action>) -> Result<Reply, StatusError> {
         match action.split() {
             Split::Resource(action) => self.resource(call, action).await,
-            Split::Page(page) => self.answer_page(&call, page).await,
+            Split::Page(page) => Box::pin(self.answer_page(&call, page)).await,
         }
     }
 
@@ -224,26 +224,29 @@ impl Server {
         operation: route::Operation,
     ) -> Result<Reply, StatusError> {
         match operation {
+            route::Operation::Get(place) => self.got(call, &place).await,
             route::Operation::List(of) => self.listed(call, resource, &of).await,
             route::Operation::Watch(of) => self.watched(call, resource, &of).await,
-            route::Operation::DeleteCollection(of) => self.collection_deleted(call, resource, &of).await,
-            route::Operation::Create(of) => self.posted(call, resource, of.namespace).await,
-            route::Operation::Get(place) => self.got(call, &place).await,
-            route::Operation::Update(place, part) => self.put(call, &place, part).await,
-            route::Operation::Patch(place, part) => self.patched(call, &place, part).await,
-            route::Operation::Delete(place) => self.deleted(call, &place).await,
-            route::Operation::GetScale(place) => self.got_scale(call, &place).await,
-            route::Operation::UpdateScale(place) => self.put_scale(call, &place).await,
-            route::Operation::PatchScale(place) => self.patched_scale(call, &place).await,
-            route::Operation::Bind(place) => self.bind(call, &place).await,
-            route::Operation::Evict(place) => self.evict(call, &place).await,
-            route::Operation::IssueToken(place) => self.issue_token(call, &place).await,
+            // The others are boxed: the future of a request is moved about, and that of a read would have to have room for a write.
+            route::Operation::DeleteCollection(of) => {
+                Box::pin(self.collection_deleted(call, resource, &of)).await
+            }
+            route::Operation::Create(of) => Box::pin(self.posted(call, resource, of.namespace)).await,
+            route::Operation::Update(place, part) => Box::pin(self.put(call, &place, part)).await,
+            route::Operation::Patch(place, part) => Box::pin(self.patched(call, &place, part)).await,
+            route::Operation::Delete(place) => Box::pin(self.deleted(call, &place)).await,
+            route::Operation::GetScale(place) => Box::pin(self.got_scale(call, &place)).await,
+            route::Operation::UpdateScale(place) => Box::pin(self.put_scale(call, &place)).await,
+            route::Operation::PatchScale(place) => Box::pin(self.patched_scale(call, &place)).await,
+            route::Operation::Bind(place) => Box::pin(self.bind(call, &place)).await,
+            route::Operation::Evict(place) => Box::pin(self.evict(call, &place)).await,
+            route::Operation::IssueToken(place) => Box::pin(self.issue_token(call, &place)).await,
             route::Operation::Connect(place, subresource) if subresource == "log" => {
-                self.logged(call, &place).await
+                Box::pin(self.logged(call, &place)).await
             }
             route::Operation::Connect(place, subresource) => {
                 self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
-                self.admit_connect(call, &place, &subresource).await?;
+                Box::pin(self.admit_connect(call, &place, &subresource)).await?;
                 Err(crate::access::denial::no_node(&place, &subresource))
             }
         }
