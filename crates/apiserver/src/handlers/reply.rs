@@ -198,7 +198,9 @@ impl Reply {
 
     pub(crate) fn into_response(self, audit: Option<HeaderValue>, pretty: bool, gzip: bool) -> Response {
         let Self { code, mut headers, warnings, content, is_live, permit } = self;
-        headers.extend(sent(&warnings).iter().filter_map(|text| Some((WARNING, warning(text)?))));
+        if !warnings.is_empty() {
+            headers.extend(sent(&warnings).iter().filter_map(|text| Some((WARNING, warning(text)?))));
+        }
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
         let audit = audit.or_else(|| HeaderValue::from_str(&crate::object::random::uid()).ok());
         headers.extend(audit.map(|audit| (HeaderName::from_static("audit-id"), audit)));

@@ -6,8 +6,15 @@ const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// A random (version 4) UUID.
 pub(crate) fn uid() -> String {
     let random = (fastrand::u128(..) & !(0xf << 76) & !(0x3 << 62)) | (4 << 76) | (2 << 62);
-    let hex = format!("{random:032x}");
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    // Every answer has one: digit by digit is a fraction of what formatting takes.
+    let mut uid = String::with_capacity(36);
+    for digit in 0..32_u32 {
+        if matches!(digit, 8 | 12 | 16 | 20) {
+            uid.push('-');
+        }
+        uid.push(char::from(b"0123456789abcdef"[(random >> (4 * (31 - digit)) & 0xf) as usize]));
+    }
+    uid
 }
 
 /// The end of a made-up name.
