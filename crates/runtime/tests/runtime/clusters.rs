@@ -47,7 +47,7 @@ async fn a_request_knows_its_cluster_and_writes_go_there() {
     })
     .await;
     let maps = |env: &TestEnv| {
-        let client = Client::new(env.client());
+        let client = Client::new(env.connection());
         async move {
             let all = client
                 .live()
