@@ -94,11 +94,9 @@ async fn no_change_is_lost_and_none_comes_twice_when_the_server_is_killed(mut pl
     .within(PATIENCE)
     .await;
     let store = informer.store();
-    eventually(|| async {
-        on_the_server(&judge).await.is_ok_and(|server| server == in_the_store(&store))
-    })
-    .within(PATIENCE)
-    .await;
+    eventually(|| async { on_the_server(&judge).await.is_ok_and(|server| server == in_the_store(&store)) })
+        .within(PATIENCE)
+        .await;
     let mut added = BTreeMap::<_, usize>::new();
     while let Ok(entry) = entries.try_recv() {
         if let Entry::Changed(change) = entry

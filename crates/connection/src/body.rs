@@ -104,7 +104,9 @@ impl http_body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Content::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Content::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
             Content::Incoming { incoming, .. } => incoming.size_hint(),
             Content::Wrapped(body) => body.size_hint(),
         }

@@ -146,7 +146,9 @@ impl Connection {
         let body = match Limited::new(body, MAX_ANSWER).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => return Err(RequestError::TooLarge(MAX_ANSWER)),
-            Err(error) => return Err(error.downcast::<Error>().map_or_else(Error::Broken, |error| *error).into()),
+            Err(error) => {
+                return Err(error.downcast::<Error>().map_or_else(Error::Broken, |error| *error).into());
+            }
         };
         if parts.status.is_success() {
             return Ok(body);

@@ -29,7 +29,9 @@ impl Config {
 
 fn read(host: Option<String>, port: Option<String>, folder: &Path) -> Result<Config, String> {
     let (Some(host), Some(port)) = (host, port) else {
-        return Err("this is not a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set".into());
+        return Err(
+            "this is not a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set".into()
+        );
     };
     let host = if host.contains(':') { format!("[{host}]") } else { host };
     let url = if port == "443" { format!("https://{host}") } else { format!("https://{host}:{port}") };
@@ -62,7 +64,8 @@ mod tests {
         for (file, text) in [("token", "t"), ("ca.crt", "c"), ("namespace", "shop\n")] {
             fs::write(folder.path().join(file), text).unwrap();
         }
-        let config = |host: &str, port: &str| read(Some(host.into()), Some(port.into()), folder.path()).unwrap();
+        let config =
+            |host: &str, port: &str| read(Some(host.into()), Some(port.into()), folder.path()).unwrap();
         let pod = config("10.0.0.1", "443");
         assert_eq!((pod.url().as_str(), pod.default_namespace()), ("https://10.0.0.1", "shop"));
         assert_eq!(pod.credentials, CredentialSettings::TokenFile(folder.path().join("token"), None));
@@ -76,7 +79,9 @@ mod tests {
     #[test]
     fn what_a_pod_has_and_is_missing_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(read(None, Some("443".into()), folder.path()).unwrap_err().contains("KUBERNETES_SERVICE_HOST"));
+        assert!(
+            read(None, Some("443".into()), folder.path()).unwrap_err().contains("KUBERNETES_SERVICE_HOST")
+        );
         let error = read(Some("a".into()), Some("443".into()), folder.path()).unwrap_err();
         assert!(error.contains(&folder.path().join("token").display().to_string()), "{error}");
         fs::write(folder.path().join("token"), "t").unwrap();

@@ -129,7 +129,9 @@ impl Pool {
             return;
         }
         state.free.push(Free { sender, since: Instant::now() });
-        if !state.is_swept && let Ok(runtime) = Handle::try_current() {
+        if !state.is_swept
+            && let Ok(runtime) = Handle::try_current()
+        {
             state.is_swept = true;
             runtime.spawn(sweep(Arc::downgrade(self)));
         }

@@ -195,7 +195,8 @@ impl Identity {
     ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
-        let chain = chain.ok_or_else(|| format!("client-certificate {}: no certificate in PEM", self.certificate))?;
+        let chain =
+            chain.ok_or_else(|| format!("client-certificate {}: no certificate in PEM", self.certificate))?;
         let key = PrivateKeyDer::from_pem_slice(key)
             .map_err(|_| format!("client-key {}: no key in PEM", self.key))?;
         Ok((chain, key))

@@ -22,7 +22,12 @@ impl Requests {
     pub(crate) fn new(connection: Connection, name: &LeaseName) -> Self {
         let leases = ResourcePath::new("coordination.k8s.io", "v1", "leases");
         let (namespace, name) = (Some(name.namespace.as_str()), name.name.clone());
-        Self { connection, leases: leases.collection(namespace), lease: leases.object(namespace, &name), name }
+        Self {
+            connection,
+            leases: leases.collection(namespace),
+            lease: leases.object(namespace, &name),
+            name,
+        }
     }
 
     pub(crate) async fn read(&self, patience: Duration) -> Answer {

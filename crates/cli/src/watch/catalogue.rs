@@ -50,7 +50,8 @@ impl Kind {
 /// first.
 pub(super) async fn read(connection: &Connection) -> Result<Vec<Kind>, Error> {
     let (core, groups) =
-        join(get::<Answer>(connection, "/api", AGGREGATED), get::<Answer>(connection, "/apis", AGGREGATED)).await;
+        join(get::<Answer>(connection, "/api", AGGREGATED), get::<Answer>(connection, "/apis", AGGREGATED))
+            .await;
     let mut kinds = Vec::new();
     for (root, answer) in [("/api", core?), ("/apis", groups?)] {
         if answer.kind == "APIGroupDiscoveryList" {

@@ -149,7 +149,8 @@ impl Watch {
     async fn watch(&self) -> Result<(), Failure> {
         let wanted = words::read(&self.words)?;
         let cluster = self.cluster.find().await?;
-        let kinds = catalogue::read(&cluster.connection).await.map_err(|error| unreachable(&cluster, &error))?;
+        let kinds =
+            catalogue::read(&cluster.connection).await.map_err(|error| unreachable(&cluster, &error))?;
         let mut targets: Vec<Target> = Vec::new();
         for word in &wanted {
             let found = words::find(&word.kind, &kinds)?;
@@ -223,7 +224,8 @@ impl Watch {
         {
             return stream::empty().boxed();
         }
-        let (connection, paths) = (cluster.connection.clone(), follower.targets.iter().map(total::path).collect());
+        let (connection, paths) =
+            (cluster.connection.clone(), follower.targets.iter().map(total::path).collect());
         stream::once(async move { total::total(&connection, paths).await }).boxed()
     }
 

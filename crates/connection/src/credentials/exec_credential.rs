@@ -29,8 +29,8 @@ pub(super) fn question(api_version: &str, interactive: bool, cluster: Option<&Va
 
 /// Reads what a plugin printed. Errors repeat nothing of it but its version.
 pub(super) fn read(output: &[u8], api_version: &str) -> Result<Answer, String> {
-    let credential: Value =
-        serde_json::from_slice(output).map_err(|_| "it did not print an ExecCredential in JSON".to_owned())?;
+    let credential: Value = serde_json::from_slice(output)
+        .map_err(|_| "it did not print an ExecCredential in JSON".to_owned())?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     if credential["kind"] != "ExecCredential" {
         return Err("it did not print an ExecCredential".to_owned());
@@ -100,7 +100,8 @@ mod tests {
             token.expires.unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs(),
             1_893_456_000
         );
-        let both = answer(&json!({"token": "t", "clientCertificateData": "c", "clientKeyData": "k"})).unwrap();
+        let both =
+            answer(&json!({"token": "t", "clientCertificateData": "c", "clientKeyData": "k"})).unwrap();
         assert!(both.authorization.is_some() && both.identity.is_some() && both.expires.is_none());
         let certificate = answer(&json!({"clientCertificateData": "c", "clientKeyData": "k"})).unwrap();
         assert!(certificate.authorization.is_none() && certificate.identity.is_some());

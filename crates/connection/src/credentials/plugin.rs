@@ -117,7 +117,9 @@ impl PluginSettings {
             Interactive::IfAvailable => std::io::stdin().is_terminal(),
             Interactive::Always if std::io::stdin().is_terminal() => true,
             Interactive::Always => {
-                return Err("it needs a terminal to ask at (interactiveMode: Always), and there is none".into());
+                return Err(
+                    "it needs a terminal to ask at (interactiveMode: Always), and there is none".into()
+                );
             }
         };
         let output = match interactive {
@@ -174,7 +176,8 @@ mod tests {
     /// A script as a plugin. It can count its runs in the file `runs`.
     fn plugin(folder: &Path, script: &str) -> Plugin {
         let command = folder.join("plugin");
-        fs::write(&command, format!("#!/bin/sh\ncd '{}'\necho run >>runs\n{script}\n", folder.display())).unwrap();
+        fs::write(&command, format!("#!/bin/sh\ncd '{}'\necho run >>runs\n{script}\n", folder.display()))
+            .unwrap();
         fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
         Plugin::new(PluginSettings {
             api_version: V1.into(),

@@ -66,9 +66,10 @@ impl Cluster {
         tell("insecure-skip-tls-verify", self.skips_verification.then_some(true.into()));
         let authority = match &self.authority {
             Some(Pem::Data(data)) => Some(data.clone()),
-            Some(Pem::File(file)) => Some(std::fs::read(file).map_err(|error| {
-                format!("certificate-authority {}: {error}", file.display())
-            })?),
+            Some(Pem::File(file)) => Some(
+                std::fs::read(file)
+                    .map_err(|error| format!("certificate-authority {}: {error}", file.display()))?,
+            ),
             None => None,
         };
         tell("certificate-authority-data", authority.map(|data| base64::encode(data).into()));

@@ -42,8 +42,8 @@ impl Kubeconfig {
         let name = context.or(self.current_context.as_deref());
         let name = name.ok_or_else(|| KubeconfigError::NoCurrentContext { contexts: contexts() })?;
         let context = self.contexts.get(name);
-        let context =
-            context.ok_or_else(|| KubeconfigError::NoContext { name: name.to_owned(), contexts: contexts() })?;
+        let context = context
+            .ok_or_else(|| KubeconfigError::NoContext { name: name.to_owned(), contexts: contexts() })?;
         self.of(name, context).map_err(KubeconfigError::Unusable)
     }
 
@@ -53,7 +53,8 @@ impl Kubeconfig {
         let cluster = self.clusters.get(cluster_name).ok_or_else(|| {
             format!("context {name:?} names the cluster {cluster_name:?}, which is not in the kubeconfig")
         })?;
-        let url = cluster.server.as_deref().ok_or_else(|| format!("cluster {cluster_name:?} has no server"))?;
+        let url =
+            cluster.server.as_deref().ok_or_else(|| format!("cluster {cluster_name:?} has no server"))?;
         // As in kubectl, a user that is not there is nobody.
         let nobody = User::default();
         let user_name = user.as_deref().unwrap_or_default();

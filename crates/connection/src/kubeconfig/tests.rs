@@ -44,7 +44,7 @@ fn of_several_files_the_first_wins_with_whole_entries() {
          users: [{name: red, user: {token: first}}]\n",
     );
     let second = parse(
-        "current-context: b\ncontexts: [{name: a, context: {cluster: two}}, {name: b, context: {cluster: one, user: red, namespace: n}}]\n\
+        "current-context: b\ncontexts: [{name: a, context: {cluster: two}}, {name: b, context: {cluster: one, user: red, namespace: shop}}]\n\
          clusters: [{name: one, cluster: {server: 'https://second', tls-server-name: x}}]\n\
          users: [{name: red, user: {username: second, password: p}}]\n",
     );
@@ -53,7 +53,7 @@ fn of_several_files_the_first_wins_with_whole_entries() {
     assert_eq!(merged.current_context(), Some("b"));
     assert_eq!(merged.contexts().collect::<Vec<_>>(), ["a", "b"]);
     let config = Config::from_kubeconfig(&merged, None).unwrap();
-    assert_eq!((config.url().as_str(), config.default_namespace()), ("https://first", "n"));
+    assert_eq!((config.url().as_str(), config.default_namespace()), ("https://first", "shop"));
     assert_eq!(config.tls.server_name, None);
     assert_eq!(config.credentials, CredentialSettings::Token("first".into()));
     let other = Config::from_kubeconfig(&merged, Some("a")).unwrap();
@@ -63,7 +63,8 @@ fn of_several_files_the_first_wins_with_whole_entries() {
 #[test]
 fn paths_are_relative_to_their_file_and_commands_only_with_a_folder() {
     let cluster = "server: 'https://a', certificate-authority: ca.crt";
-    let config = config(cluster, "client-certificate: ../me.crt, client-key: /root/me.key, tokenFile: token").unwrap();
+    let config =
+        config(cluster, "client-certificate: ../me.crt, client-key: /root/me.key, tokenFile: token").unwrap();
     let file = |path: &str| Pem::File(path.into());
     assert_eq!(config.tls.trust, Trust::Authorities(file("/etc/kube/ca.crt")));
     let identity = Identity { certificate: file("/etc/kube/../me.crt"), key: file("/root/me.key") };
@@ -105,7 +106,8 @@ fn one_way_to_prove_who_asks_is_chosen() {
     let exec = "exec: {apiVersion: client.authentication.k8s.io/v1, command: c, interactiveMode: Never}";
     assert!(matches!(credentials(exec), CredentialSettings::Plugin(_)));
     assert_eq!(credentials(&format!("token: t, {exec}")), CredentialSettings::Token("t".into()));
-    let shown = format!("{:?} {:?}", credentials("token: hunter2"), credentials("username: u, password: hunter2"));
+    let shown =
+        format!("{:?} {:?}", credentials("token: hunter2"), credentials("username: u, password: hunter2"));
     assert!(!shown.contains("hunter2"), "{shown}");
     // As kubectl has it, nothing of this is sent without TLS.
     assert_eq!(config("server: 'http://a'", "token: t").unwrap().credentials, CredentialSettings::None);
@@ -113,16 +115,16 @@ fn one_way_to_prove_who_asks_is_chosen() {
 
 #[test]
 fn a_plugin_has_all_that_it_is_configured_with() {
-    let user = "exec: {apiVersion: client.authentication.k8s.io/v1, command: c, args: [a, b], env: [{name: N, value: v}], \
+    let user = "exec: {apiVersion: client.authentication.k8s.io/v1, command: c, args: [a, b], env: [{name: ENV, value: v}], \
                 interactiveMode: IfAvailable, installHint: \"get it\\e[1m\", provideClusterInfo: true}";
-    let cluster = "server: 'https://a', tls-server-name: n, certificate-authority-data: Y2E=, disable-compression: true, \
+    let cluster = "server: 'https://a', tls-server-name: name, certificate-authority-data: Y2E=, disable-compression: true, \
                    extensions: [{name: other, extension: 1}, {name: client.authentication.k8s.io/exec, extension: {k: v}}]";
     let CredentialSettings::Plugin(plugin) = config(cluster, user).unwrap().credentials else { panic!() };
     assert_eq!(plugin.args, ["a", "b"]);
-    assert_eq!(plugin.env, [("N".to_owned(), "v".to_owned())]);
+    assert_eq!(plugin.env, [("ENV".to_owned(), "v".to_owned())]);
     assert_eq!((plugin.interactive, plugin.install_hint.as_str()), (Interactive::IfAvailable, "get it[1m"));
     let told = json!({
-        "server": "https://a", "tls-server-name": "n", "certificate-authority-data": "Y2E=", "disable-compression": true,
+        "server": "https://a", "tls-server-name": "name", "certificate-authority-data": "Y2E=", "disable-compression": true,
         "config": {"k": "v"},
     });
     assert_eq!(plugin.cluster, Some(told));
@@ -130,7 +132,7 @@ fn a_plugin_has_all_that_it_is_configured_with() {
 
 #[test]
 fn whom_to_act_as_is_in_headers() {
-    let user = "as: jane, as-uid: '7', as-groups: [a, b], as-user-extra: {example.com/team: [x, y]}";
+    let user = "as: jane, as-uid: '7', as-groups: [a, b], as-user-extra: {example.com/team: [x, z]}";
     let headers = config("server: 'http://a'", user).unwrap().impersonation;
     let all = |headers: &HeaderMap, name: &str| {
         headers.get_all(name).iter().map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -138,7 +140,7 @@ fn whom_to_act_as_is_in_headers() {
     assert_eq!(all(&headers, "impersonate-user"), ["jane"]);
     assert_eq!(all(&headers, "impersonate-uid"), ["7"]);
     assert_eq!(all(&headers, "impersonate-group"), ["a", "b"]);
-    assert_eq!(all(&headers, "impersonate-extra-example.com%2fteam"), ["x", "y"]);
+    assert_eq!(all(&headers, "impersonate-extra-example.com%2fteam"), ["x", "z"]);
 }
 
 #[test]
@@ -147,15 +149,28 @@ fn what_cannot_be_used_is_said_without_secrets() {
     for (cluster, user, said) in [
         ("", "", "cluster \"c\" has no server"),
         ("server: 'ftp://a'", "", "ftp://a"),
-        ("server: 'https://a', insecure-skip-tls-verify: true, certificate-authority: f", "", "one of them has to go"),
+        (
+            "server: 'https://a', insecure-skip-tls-verify: true, certificate-authority: f",
+            "",
+            "one of them has to go",
+        ),
         ("server: 'https://a', proxy-url: 'socks5://u:hunter2@a'", "", "socks5 proxies are not supported"),
         (https, "client-certificate: f", "no client-key"),
         (https, "token: hunter2, username: u", "one of them has to go"),
-        (https, "auth-provider: {name: gcp, config: {access-token: hunter2}}", "auth-provider, which Kubernetes has removed"),
+        (
+            https,
+            "auth-provider: {name: gcp, config: {access-token: hunter2}}",
+            "auth-provider, which Kubernetes has removed",
+        ),
         (https, "as-groups: [a]", "without as"),
         (https, "as: \"a\\nb\"", "impersonate-user"),
-        (https, "exec: {apiVersion: client.authentication.k8s.io/v1alpha1, interactiveMode: Never, command: c}", "v1alpha1"),
+        (
+            https,
+            "exec: {apiVersion: client.authentication.k8s.io/v1alpha1, interactiveMode: Never, command: c}",
+            "v1alpha1",
+        ),
         (https, "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}", "no command"),
+        (https, "exec: {apiVersion: client.authentication.k8s.io/v1, command: c}", "interactiveMode"),
         (
             "server: 'https://a', certificate-authority: nowhere",
             "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: c, provideClusterInfo: true}",
@@ -174,10 +189,12 @@ fn what_is_no_kubeconfig_is_said_without_secrets() {
         ("kind: Pod", "kind is \"Pod\""),
         ("apiVersion: v2", "apiVersion is \"v2\""),
         ("users: [{name: u, user: {token: [hunter2]}}]", "user \"u\": token: expected a text"),
-        ("users: [{name: u, user: {client-key-data: 'hunter2!'}}]", "user \"u\": client-key-data: expected base64"),
+        (
+            "users: [{name: u, user: {client-key-data: 'hunter2!'}}]",
+            "user \"u\": client-key-data: expected base64",
+        ),
         ("users: hunter2", "users: expected a list"),
         ("users: [{name: u}, {name: u}]", "users has \"u\" twice"),
-        ("users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1}}}]", "interactiveMode"),
         ("clusters: [{name: c, cluster: {insecure-skip-tls-verify: maybe}}]", "expected true or false"),
         ("a: b: c", "1:"),
     ] {

@@ -25,6 +25,7 @@ pub(super) struct User {
 #[derive(Clone, PartialEq, Eq)]
 struct Plugin {
     settings: PluginSettings,
+    interactive_mode: Option<String>,
     wants_cluster: bool,
 }
 
@@ -48,7 +49,9 @@ impl User {
             Ok::<_, String>(fields.data(data)?.map(Pem::Data).or(file(name)?.map(Pem::File)))
         };
         let plugin = match fields.value("exec") {
-            Some(_) => Some(Plugin::read(&fields.object("exec", &format!("exec of {}", fields.what()))?, folder)?),
+            Some(_) => {
+                Some(Plugin::read(&fields.object("exec", &format!("exec of {}", fields.what()))?, folder)?)
+            }
             None => None,
         };
         let extra = fields.object("as-user-extra", &format!("as-user-extra of {}", fields.what()))?;
@@ -80,7 +83,9 @@ impl User {
         }
         let basic = self.username.is_some() || self.password.is_some();
         if basic && self.token.is_some() {
-            return Err(format!("user {name:?} has a token and a username or password: one of them has to go"));
+            return Err(format!(
+                "user {name:?} has a token and a username or password: one of them has to go"
+            ));
         }
         Ok(match (&self.token, &self.token_file, &self.plugin) {
             (token, Some(file), _) => CredentialSettings::TokenFile(file.clone(), token.clone()),
@@ -89,7 +94,9 @@ impl User {
                 self.username.clone().unwrap_or_default(),
                 self.password.clone().unwrap_or_default(),
             ),
-            (None, None, Some(plugin)) => CredentialSettings::Plugin(Box::new(plugin.settings(name, cluster)?)),
+            (None, None, Some(plugin)) => {
+                CredentialSettings::Plugin(Box::new(plugin.settings(name, cluster)?))
+            }
             (None, None, None) => CredentialSettings::None,
         })
     }
@@ -144,7 +151,8 @@ fn escaped(key: &str) -> String {
         match byte {
             b'a'..=b'z' | b'0'..=b'9' => out.push(byte.into()),
             b'A'..=b'Z' => out.push(byte.to_ascii_lowercase().into()),
-            b'!' | b'#' | b'$' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~' => {
+            b'!' | b'#' | b'$' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|'
+            | b'~' => {
                 out.push(byte.into());
             }
             byte => out.push_str(&format!("%{byte:02X}")),
@@ -162,18 +170,11 @@ impl Plugin {
             path if path.contains(MAIN_SEPARATOR) => resolved(folder, &path).display().to_string(),
             name => name,
         };
-        let interactive = match fields.text("interactiveMode")?.as_deref() {
-            // It was not there in the beginning.
-            None if api_version.ends_with("/v1beta1") => Interactive::IfAvailable,
-            Some("IfAvailable") => Interactive::IfAvailable,
-            Some("Never") => Interactive::Never,
-            Some("Always") => Interactive::Always,
-            _ => return Err(format!("{what}: interactiveMode: expected Never, IfAvailable or Always")),
-        };
         let mut env = Vec::new();
         for variable in fields.list("env")? {
             let variable = Fields::of(variable, &format!("{what}: env"))?;
-            let name = variable.text("name")?.ok_or_else(|| format!("{what}: env: a variable has no name"))?;
+            let name =
+                variable.text("name")?.ok_or_else(|| format!("{what}: env: a variable has no name"))?;
             env.push((name, variable.text("value")?.unwrap_or_default()));
         }
         let settings = PluginSettings {
@@ -181,13 +182,18 @@ impl Plugin {
             command,
             args: fields.texts("args")?,
             env,
-            interactive,
+            interactive: Interactive::IfAvailable,
             install_hint: printable(&fields.text("installHint")?.unwrap_or_default()),
             cluster: None,
         };
-        Ok(Self { settings, wants_cluster: fields.flag("provideClusterInfo")? })
+        Ok(Self {
+            settings,
+            interactive_mode: fields.text("interactiveMode")?,
+            wants_cluster: fields.flag("provideClusterInfo")?,
+        })
     }
 
+    /// What it is run with, if it can be. A plugin of somebody else may be as wrong as it likes.
     fn settings(&self, name: &str, cluster: &Cluster) -> Result<PluginSettings, String> {
         let PluginSettings { api_version, command, .. } = &self.settings;
         if command.is_empty() {
@@ -202,8 +208,20 @@ impl Plugin {
                  client.authentication.k8s.io/v1 or v1beta1"
             ));
         }
+        let interactive = match self.interactive_mode.as_deref() {
+            // It was not there in the beginning.
+            None if api_version.ends_with("/v1beta1") => Interactive::IfAvailable,
+            Some("IfAvailable") => Interactive::IfAvailable,
+            Some("Never") => Interactive::Never,
+            Some("Always") => Interactive::Always,
+            _ => {
+                return Err(format!(
+                    "user {name:?}: the interactiveMode of its exec plugin: expected Never, IfAvailable or Always"
+                ));
+            }
+        };
         let cluster = if self.wants_cluster { Some(cluster.to_plugin()?) } else { None };
-        Ok(PluginSettings { cluster, ..self.settings.clone() })
+        Ok(PluginSettings { interactive, cluster, ..self.settings.clone() })
     }
 }
 

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use watchkeeper_connection::{Connection, RequestError};
 use watchkeeper_front::{
-    Authority, Body, ClientAuth, Front, Key, Listener, Peer, Purpose, Request, Response, ServerCertificate, Tls, pem,
+    Authority, Body, ClientAuth, Front, Key, Listener, Peer, Purpose, Request, Response, ServerCertificate,
+    Tls, pem,
 };
 use watchkeeper_x509::Certificate;
 

@@ -223,9 +223,11 @@ async fn a_server_that_answers_before_it_has_the_whole_request_is_heard() {
     let server = Raw::start(|mut stream, _| async move {
         let mut head = [0; 16];
         let _ = stream.read_exact(&mut head).await;
-        let refusal = r#"{"kind":"Status","code":413,"reason":"RequestEntityTooLarge","message":"too large"}"#;
+        let refusal =
+            r#"{"kind":"Status","code":413,"reason":"RequestEntityTooLarge","message":"too large"}"#;
         let length = refusal.len();
-        write(&mut stream, &format!("HTTP/1.1 413 Too Large\r\ncontent-length: {length}\r\n\r\n{refusal}")).await;
+        write(&mut stream, &format!("HTTP/1.1 413 Too Large\r\ncontent-length: {length}\r\n\r\n{refusal}"))
+            .await;
         // The rest is never read.
         tokio::time::sleep(LONG).await;
     })
@@ -242,7 +244,9 @@ async fn refusals_are_read_as_what_the_server_says() {
     let server = Raw::start(|mut stream, _| async move {
         while let Some(head) = request(&mut stream).await {
             let (code, body) = match head.contains("json") {
-                true => (429, r#"{"kind":"Status","reason":"TooManyRequests","message":"slow down","code":1}"#),
+                true => {
+                    (429, r#"{"kind":"Status","reason":"TooManyRequests","message":"slow down","code":1}"#)
+                }
                 false => (502, "<html>"),
             };
             let length = body.len();

@@ -44,8 +44,9 @@ async fn a_proxy_is_asked_for_one_tunnel_and_sees_nothing_of_what_goes_through()
     }
     let server = place.address;
     // "jane:p@ss" in base64.
-    let expected =
-        format!("CONNECT {server} HTTP/1.1\r\nHost: {server}\r\nProxy-Authorization: Basic amFuZTpwQHNz\r\n\r\n");
+    let expected = format!(
+        "CONNECT {server} HTTP/1.1\r\nHost: {server}\r\nProxy-Authorization: Basic amFuZTpwQHNz\r\n\r\n"
+    );
     assert_eq!(*asked.lock().unwrap(), [expected]);
 }
 
@@ -67,7 +68,8 @@ async fn a_proxy_that_refuses_or_is_not_there_is_named() {
         let _ = request(&mut stream).await;
     })
     .await;
-    let error = ask(&through(&place, &format!("http://{}", odd.address)).await).await.unwrap_err().to_string();
+    let error =
+        ask(&through(&place, &format!("http://{}", odd.address)).await).await.unwrap_err().to_string();
     assert!(error.contains("as an HTTP proxy would"), "{error}");
 
     let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();

@@ -54,7 +54,8 @@ pub(crate) async fn request(stream: &mut TcpStream) -> Option<String> {
         text.push(stream.read_u8().await.ok()?);
     }
     let head = String::from_utf8(text).unwrap();
-    let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let length =
+        head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).await.ok()?;
     Some(head + &String::from_utf8(body).unwrap())

@@ -11,6 +11,8 @@ async fn later() {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(61)).await;
     tokio::time::resume();
+    // The server closes what was free for a minute, and the client has to hear of it before it sends anything.
+    tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
 #[tokio::test]
@@ -43,7 +45,10 @@ async fn a_server_of_another_authority_is_not_believed_unless_all_are() {
     // The authorities of the system have not issued it either.
     for cluster in ["certificate-authority: other.crt", ""] {
         let error = ask(&refused(cluster).await).await.unwrap_err().to_string();
-        assert!(error.contains("UnknownIssuer") && error.contains(&place.address.to_string()), "{error}");
+        assert!(
+            error.contains("invalid peer certificate") && error.contains(&place.address.to_string()),
+            "{error}"
+        );
         assert!(!error.contains("good"), "{error}");
     }
     ask(&refused("insecure-skip-tls-verify: true").await).await.unwrap();
@@ -89,7 +94,7 @@ async fn an_authority_is_replaced_when_its_file_is() {
     place.write("ca.crt", &Site::new().authority());
     later().await;
     let error = ask(&connection).await.unwrap_err().to_string();
-    assert!(error.contains("UnknownIssuer"), "{error}");
+    assert!(error.contains("invalid peer certificate"), "{error}");
     place.write("ca.crt", &place.site.authority());
     later().await;
     ask(&connection).await.unwrap();

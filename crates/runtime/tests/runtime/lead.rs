@@ -78,8 +78,9 @@ async fn the_lease_is_released_only_after_the_last_reconcile_has_ended() {
             Ok(Action::done())
         }
     });
-    let manager =
-        Manager::new("test", env.connection()).controller(controller).leader_election(ElectionOptions::default());
+    let manager = Manager::new("test", env.connection())
+        .controller(controller)
+        .leader_election(ElectionOptions::default());
     let running = manager.start().await.unwrap();
     eventually(|| async { log.lines() == ["begun"] }).await;
     running.stop().await;
@@ -128,8 +129,9 @@ async fn a_running_reconcile_is_dropped_and_its_writes_refused_when_the_lead_is_
         *kept.lock() = Some(cx.client().clone());
         std::future::pending::<watchkeeper_runtime::Result<Action>>()
     });
-    let manager =
-        Manager::new("test", env.connection()).controller(controller).leader_election(ElectionOptions::default());
+    let manager = Manager::new("test", env.connection())
+        .controller(controller)
+        .leader_election(ElectionOptions::default());
     let running = manager.start().await.unwrap();
     eventually(|| async { log.lines() == ["begun"] }).await;
     let cut_off = env.deny(|call| call.is_of("leases"));
@@ -177,9 +179,9 @@ async fn a_task_for_the_leader_runs_once_in_each_term() {
     let env = env().await;
     let log = Log::default();
     let seen = log.clone();
-    let manager = Manager::new("test", env.connection()).leader_election(ElectionOptions::default()).leader_task(
-        "greeter",
-        move |_client, stop| {
+    let manager = Manager::new("test", env.connection())
+        .leader_election(ElectionOptions::default())
+        .leader_task("greeter", move |_client, stop| {
             let log = seen.clone();
             async move {
                 log.say("begins");
@@ -187,8 +189,7 @@ async fn a_task_for_the_leader_runs_once_in_each_term() {
                 log.say("ends");
                 Ok(())
             }
-        },
-    );
+        });
     let running = manager.start().await.unwrap();
     eventually(|| async { log.lines() == ["begins"] }).await;
     let cut_off = env.deny(|call| call.is_of("leases"));

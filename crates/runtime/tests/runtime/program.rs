@@ -90,8 +90,12 @@ async fn an_address_that_is_taken_is_an_error_at_once() {
 #[tokio::test(start_paused = true)]
 async fn two_controllers_of_one_name_are_a_mistake() {
     let env = TestEnv::start().await;
-    let error =
-        Manager::new("test", env.connection()).controller(idle()).controller(idle()).start().await.unwrap_err();
+    let error = Manager::new("test", env.connection())
+        .controller(idle())
+        .controller(idle())
+        .start()
+        .await
+        .unwrap_err();
     assert!(matches!(&error, StartError::SameName(name) if name == "widget"));
     let renamed = Controller::of::<Widget>()
         .name("other")

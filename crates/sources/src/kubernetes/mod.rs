@@ -22,9 +22,9 @@ use kube_core::discovery::ApiResource;
 use watchkeeper_core::{Capabilities, Feed, Follow, Order, Source, Start};
 use watchkeeper_wire::ResourcePath;
 
-pub use watchkeeper_connection::{ConnectError, Connection};
 use request::Target;
 use settings::Settings;
+pub use watchkeeper_connection::{ConnectError, Connection};
 
 /// The largest object that is read unless told otherwise. etcd takes no object beyond 1.5 MiB.
 const MAX_OBJECT_BYTES: usize = 8 * 1024 * 1024;

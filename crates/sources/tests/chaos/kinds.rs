@@ -67,7 +67,8 @@ async fn several_clusters_or_namespaces_make_one_store() {
     shop.put("a", "{}");
     bank.put("b", "{}");
     let (shop_server, bank_server) = (shop.serve().await, bank.serve().await);
-    let informer = Informer::<ConfigMap>::builder().start(Kubernetes::of::<ConfigMap>(shop_server.connection()));
+    let informer =
+        Informer::<ConfigMap>::builder().start(Kubernetes::of::<ConfigMap>(shop_server.connection()));
     informer.add_source(Kubernetes::of::<ConfigMap>(bank_server.connection()));
     informer.synced().await.unwrap();
     assert_eq!(informer.store().len(), 2);
