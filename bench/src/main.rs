@@ -39,8 +39,8 @@ fn measured(group: &Group, size: Size) -> Report {
 fn note(size: Size) -> String {
     format!(
         "**In process, beside kube-runtime 5.** Memory is what was asked of the allocator, exact; times are CPU time (user and system) of \
-         the process in {} rounds. {} objects, {} changes of 1,000 of them. Both sides are served by the same in-process server through the \
-         same `kube_client::Client`, in chunks of 16 KiB. Ours drops `managedFields`, as is its default; the peer keeps them, as is its. Ours \
+         the process in {} rounds. {} objects, {} changes of 1,000 of them. Both sides are served by the same in-process server, each \
+         through its own client and without a socket, in chunks of 16 KiB. Ours drops `managedFields`, as is its default; the peer keeps them, as is its. Ours \
          lists by streaming (WatchList), the peer in pages of 500, each as is its default. Ours keeps indexes by namespace and owner, the \
          peer none. A subscriber of ours gets old and new state. The peer of the queue with one worker is its scheduler, with several its \
          applier.",

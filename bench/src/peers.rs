@@ -39,7 +39,7 @@ pub struct Ours<K: Kind> {
 /// Starts an informer and waits until it is synced.
 pub async fn ours<K: Kind>(fixture: &Arc<Fixture>, policy: Policy) -> Ours<K> {
     let (go, gate) = watch::channel(false);
-    let informer = Informer::builder().policy(policy).start(Kubernetes::of::<K>(fixture.client(gate)));
+    let informer = Informer::builder().policy(policy).start(Kubernetes::of::<K>(fixture.connection(gate)));
     if let Err(error) = informer.synced().await {
         panic!("the fixture was not understood: {error}");
     }

@@ -1,4 +1,4 @@
-//! An API server in this process for one kind, behind the same client for ours and for the peer: no socket, no JSON work
+//! An API server in this process for one kind, behind the clients of ours and of the peer: no socket, no JSON work
 //! of its own, so that what is measured is the client's side.
 
 use std::collections::HashMap;
@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use futures_util::{Stream, StreamExt, stream};
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use kube_client::Client;
-use kube_client::client::Body;
 use tokio::sync::watch;
+use watchkeeper_connection::{Body, Connection, Error, Transport};
 
 use crate::sample::Sample;
 
@@ -98,20 +99,26 @@ impl Fixture {
         &self.items
     }
 
-    /// A client of this server. The log is held back until `go` is true.
+    /// The peer's client of this server. The log is held back until `go` is true.
     pub fn client(self: &Arc<Self>, go: watch::Receiver<bool>) -> Client {
         let fixture = Arc::clone(self);
         let expired = AtomicBool::new(false);
-        let service = tower::service_fn(move |request: Request<Body>| {
+        let service = tower::service_fn(move |request: Request<kube_client::client::Body>| {
             let response = fixture.answer(&request, go.clone(), &expired);
             async move { Ok::<_, Infallible>(response) }
         });
         Client::new(service, "default")
     }
 
-    fn answer(
+    /// Our connection to this server. The log is held back until `go` is true.
+    pub fn connection(self: &Arc<Self>, go: watch::Receiver<bool>) -> Connection {
+        let served = Served { fixture: Arc::clone(self), go, expired: AtomicBool::new(false) };
+        Connection::over(served, "default")
+    }
+
+    fn answer<B>(
         self: &Arc<Self>,
-        request: &Request<Body>,
+        request: &Request<B>,
         go: watch::Receiver<bool>,
         expired: &AtomicBool,
     ) -> Answer {
@@ -180,6 +187,19 @@ impl Fixture {
             .chain(wait)
             .chain(stream::iter(entries))
             .chain(stream::pending())
+    }
+}
+
+struct Served {
+    fixture: Arc<Fixture>,
+    go: watch::Receiver<bool>,
+    expired: AtomicBool,
+}
+
+impl Transport for Served {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>, Error>> {
+        let answer = self.fixture.answer(&request, self.go.clone(), &self.expired);
+        Box::pin(std::future::ready(Ok(answer.map(Body::wrap))))
     }
 }
 

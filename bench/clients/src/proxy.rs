@@ -175,10 +175,8 @@ fn found(tail: &mut Vec<u8>, data: &[u8]) -> bool {
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use kube_client::Config;
-    use kube_client::config::{KubeConfigOptions, Kubeconfig};
     use watchkeeper_informer::Informer;
-    use watchkeeper_sources::kubernetes::{self, Kubernetes};
+    use watchkeeper_sources::kubernetes::{Connection, Kubernetes};
     use watchkeeper_testkit::TestEnv;
 
     use super::*;
@@ -188,9 +186,8 @@ mod tests {
         let env = TestEnv::builder().listening().start().await;
         let access = Access::of(&std::fs::read(env.kubeconfig()).unwrap()).unwrap();
         let proxy = Proxy::start(&Arc::new(access)).await.unwrap();
-        let kubeconfig = Kubeconfig::read_from(proxy.kubeconfig()).unwrap();
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        let source = Kubernetes::of::<ConfigMap>(kubernetes::client(config).unwrap());
+        let connection = Connection::from_kubeconfig(proxy.kubeconfig(), None).await.unwrap();
+        let source = Kubernetes::of::<ConfigMap>(connection);
         let informer = Informer::<ConfigMap>::builder().start(source);
         informer.synced().await.unwrap();
         assert_eq!(*proxy.state.lists.borrow(), 1);

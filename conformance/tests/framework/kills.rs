@@ -53,19 +53,19 @@ async fn change(person: &Client, number: usize, says: &str) {
 }
 
 async fn no_change_is_lost_and_none_comes_twice_when_the_server_is_killed(mut place: Place) {
-    let transport = place.client().await;
-    let person = Client::new(place.client().await);
+    let (connection, judge) = (place.connection(), place.client());
+    let person = Client::new(place.connection());
     for number in 0..MANY {
         person.create(&map(&format!("m{number}"), "before")).await.unwrap();
     }
     let seen = Seen::default();
-    let manager = Manager::new("test", transport.clone()).controller(noting(&seen));
+    let manager = Manager::new("test", connection.clone()).controller(noting(&seen));
     let running = manager.start().await.unwrap();
     running.ready().await;
     let (journal, mut entries) = mpsc::channel(10_000);
     let informer = Informer::<ConfigMap>::builder()
         .journal(journal)
-        .start(Kubernetes::of::<ConfigMap>(transport.clone()).namespace("default"));
+        .start(Kubernetes::of::<ConfigMap>(connection.clone()).namespace("default"));
     informer.synced().await.unwrap();
 
     let writer = {
@@ -94,11 +94,9 @@ async fn no_change_is_lost_and_none_comes_twice_when_the_server_is_killed(mut pl
     .within(PATIENCE)
     .await;
     let store = informer.store();
-    eventually(|| async {
-        on_the_server(&transport).await.is_ok_and(|server| server == in_the_store(&store))
-    })
-    .within(PATIENCE)
-    .await;
+    eventually(|| async { on_the_server(&judge).await.is_ok_and(|server| server == in_the_store(&store)) })
+        .within(PATIENCE)
+        .await;
     let mut added = BTreeMap::<_, usize>::new();
     while let Ok(entry) = entries.try_recv() {
         if let Entry::Changed(change) = entry
@@ -116,7 +114,7 @@ async fn no_change_is_lost_and_none_comes_twice_when_the_server_is_killed(mut pl
 async fn candidate(place: &Place, name: &str) -> Running {
     let mut options = ElectionOptions::default();
     options.identity = name.into();
-    let manager = Manager::new("test", place.client().await)
+    let manager = Manager::new("test", place.connection())
         .controller(noting(&Seen::default()))
         .leader_election(options);
     let running = manager.start().await.unwrap();
@@ -162,7 +160,7 @@ async fn at_most_one_candidate_leads_when_the_server_is_killed(mut place: Place)
 /// Who has seen a version asks for it after the server has come back; one that the server did not keep would be waited for, and
 /// refused as too large.
 async fn a_version_that_was_seen_before_a_kill_is_known_after_it(mut place: Place) {
-    let maps: Api<ConfigMap> = Api::namespaced(place.client().await, "default");
+    let maps: Api<ConfigMap> = Api::namespaced(place.client(), "default");
     let newest = Arc::new(AtomicU64::new(0));
     let write = |writer: usize| {
         let (maps, newest) = (maps.clone(), Arc::clone(&newest));
@@ -186,7 +184,7 @@ async fn a_version_that_was_seen_before_a_kill_is_known_after_it(mut place: Plac
 
     let newest = newest.load(Ordering::Relaxed);
     let asked = ListParams::default().at(&newest.to_string()).matching(VersionMatch::NotOlderThan);
-    let maps: Api<ConfigMap> = Api::namespaced(place.client().await, "default");
+    let maps: Api<ConfigMap> = Api::namespaced(place.client(), "default");
     let list = maps.list(&asked).await.unwrap();
     let current: u64 = list.metadata.resource_version.unwrap().parse().unwrap();
     assert!(current >= newest, "{current} < {newest}");

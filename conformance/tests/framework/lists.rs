@@ -12,8 +12,7 @@ use crate::place::Place;
 #[ignore = "needs make peers, run by make test-real"]
 async fn a_real_server_whose_streamed_lists_are_switched_off_is_read_in_pages() {
     let place = Place::real("--feature-gates=WatchList=false").await;
-    let transport = place.client().await;
-    let maps: Api<ConfigMap> = Api::namespaced(transport.clone(), "default");
+    let maps: Api<ConfigMap> = Api::namespaced(place.client(), "default");
     for number in 0..501 {
         maps.create(&PostParams::default(), &map(&format!("m{number}"), "")).await.unwrap();
     }
@@ -21,8 +20,8 @@ async fn a_real_server_whose_streamed_lists_are_switched_off_is_read_in_pages() 
     let refused = maps.watch(&streamed, "0").await.map(drop).unwrap_err();
     assert!(matches!(&refused, Error::Api(status) if status.code == 422), "{refused}");
 
-    let client = Client::new(transport.clone());
+    let client = Client::new(place.connection());
     let informer = client.declare(Cache::of::<ConfigMap>().namespaces(["default"])).unwrap();
     client.synced().await.unwrap();
-    assert_eq!(in_the_store(&informer.store()), on_the_server(&transport).await.unwrap());
+    assert_eq!(in_the_store(&informer.store()), on_the_server(&place.client()).await.unwrap());
 }

@@ -17,14 +17,14 @@ use crate::road::Road;
 on_both_servers!(what_happened_in_a_history_that_was_compacted_is_found_by_a_new_list);
 
 async fn what_happened_in_a_history_that_was_compacted_is_found_by_a_new_list(mut place: Place) {
-    let config = place.config().await;
+    let config = place.config();
     let road = Road::to(&config).await;
-    let person = Client::new(place.client().await);
+    let person = Client::new(place.connection());
     for name in ["stays", "changes", "goes", "is-replaced"] {
         person.create(&map(name, "before")).await.unwrap();
     }
     let (journal, mut entries) = mpsc::channel(1000);
-    let source = Kubernetes::of::<ConfigMap>(road.client(config)).namespace("default");
+    let source = Kubernetes::of::<ConfigMap>(road.connection(config)).namespace("default");
     let informer = Informer::<ConfigMap>::builder().journal(journal).start(source);
     let store = informer.store();
     eventually(|| async { store.contains(&key("is-replaced")) }).await;
@@ -37,7 +37,7 @@ async fn what_happened_in_a_history_that_was_compacted_is_found_by_a_new_list(mu
     person.create(&map("is-replaced", "after")).await.unwrap();
     person.create(&map("is-new", "after")).await.unwrap();
     place.forget(&read).await;
-    let client = place.client().await;
+    let client = place.client();
     while entries.try_recv().is_ok() {}
     road.open();
 

@@ -7,12 +7,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Api, Client, Config, Error};
+use kube_client::{Api, Client, Error};
 use kube_core::params::{Patch, PatchParams, PostParams, WatchParams};
 use serde_json::json;
 use tempfile::TempDir;
-use watchkeeper::sources::kubernetes;
+use watchkeeper::Connection;
+use watchkeeper_connection::{Config, Kubeconfig};
+use watchkeeper_testkit::kube;
 
 use crate::kinds::map;
 
@@ -85,14 +86,14 @@ impl Place {
     pub(crate) async fn forget(&mut self, version: &str) {
         if matches!(self.server, Server::Real { .. }) {
             let etcd = std::fs::read_to_string(self.directory.path().join("etcd.url")).unwrap();
-            let etcd = Client::try_from(Config::new(etcd.trim().parse().unwrap())).unwrap();
+            let etcd = Connection::new(Config::new(etcd.trim()).unwrap()).unwrap();
             let revision = ask(&etcd, "range", json!({"key": "AA=="})).await["header"]["revision"].clone();
             ask(&etcd, "compaction", json!({"revision": revision, "physical": true})).await;
             // What is left is in the memory of the API server.
             self.kill();
             self.come_back();
         }
-        let maps: Api<ConfigMap> = Api::namespaced(self.client().await, "default");
+        let maps: Api<ConfigMap> = Api::namespaced(self.client(), "default");
         maps.create(&PostParams::default(), &map("clock", "0")).await.unwrap();
         let deadline = Instant::now() + PATIENCE;
         for tick in 1.. {
@@ -119,14 +120,18 @@ impl Place {
         self.directory.path().join("kubeconfig")
     }
 
-    pub(crate) async fn config(&self) -> Config {
-        let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).unwrap();
-        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap()
+    pub(crate) fn config(&self) -> Config {
+        Config::from_kubeconfig(&Kubeconfig::read(self.kubeconfig()).unwrap(), None).unwrap()
     }
 
-    /// A client of the administrator.
-    pub(crate) async fn client(&self) -> Client {
-        kubernetes::client(self.config().await).unwrap()
+    /// A connection of the administrator.
+    pub(crate) fn connection(&self) -> Connection {
+        Connection::new(self.config()).unwrap()
+    }
+
+    /// A client of the `kube` crate, of the administrator.
+    pub(crate) fn client(&self) -> Client {
+        kube::client(&self.connection())
     }
 }
 
@@ -173,7 +178,7 @@ fn is_alive(id: &str) -> bool {
         .any(|line| line.starts_with("State:") && !line.contains("zombie") && !line.contains("dead"))
 }
 
-async fn ask(etcd: &Client, what: &str, body: serde_json::Value) -> serde_json::Value {
+async fn ask(etcd: &Connection, what: &str, body: serde_json::Value) -> serde_json::Value {
     let request = http::Request::post(format!("/v3/kv/{what}")).body(body.to_string().into_bytes()).unwrap();
-    etcd.request(request).await.unwrap()
+    serde_json::from_slice(&etcd.request(request).await.unwrap()).unwrap()
 }

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use kube_client::{Client, Config};
 use parking_lot::Mutex;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use watchkeeper::sources::kubernetes;
+use watchkeeper::Connection;
+use watchkeeper_connection::Config;
 
 /// Carries bytes between a port of its own and the server's. Ends with what it carries when it is dropped.
 pub(crate) struct Road {
@@ -21,7 +21,7 @@ pub(crate) struct Road {
 impl Road {
     /// To the server of this configuration.
     pub(crate) async fn to(config: &Config) -> Self {
-        let target = config.cluster_url.authority().unwrap().to_string();
+        let target = config.url().trim_start_matches("https://").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let travellers = Arc::new(Mutex::new(Some(JoinSet::new())));
@@ -42,10 +42,9 @@ impl Road {
         Self { address, travellers, _gate: gate }
     }
 
-    /// A client that goes this way.
-    pub(crate) fn client(&self, mut config: Config) -> Client {
-        config.cluster_url = format!("https://{}", self.address).parse().unwrap();
-        kubernetes::client(config).unwrap()
+    /// A connection that goes this way.
+    pub(crate) fn connection(&self, config: Config) -> Connection {
+        Connection::new(config.at(&format!("https://{}", self.address)).unwrap()).unwrap()
     }
 
     /// Breaks all connections and lets none through.

@@ -2,12 +2,11 @@
 
 use std::env;
 use std::error::Error as StdError;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube_client::{Client, Config};
+use watchkeeper_connection::{Config, Connection, Kubeconfig, KubeconfigError};
 use watchkeeper_core::text::causes;
 
 use crate::failure::Failure;
@@ -28,7 +27,7 @@ pub(crate) struct ClusterArguments {
 
 /// A cluster that was found. Nothing was sent to it yet.
 pub(crate) struct Cluster {
-    pub(crate) client: Client,
+    pub(crate) connection: Connection,
     pub(crate) url: String,
     /// The namespace of those who name none.
     pub(crate) namespace: String,
@@ -37,73 +36,40 @@ pub(crate) struct Cluster {
 impl ClusterArguments {
     /// Finds the cluster as kubectl does. Must be called within a tokio runtime.
     pub(crate) async fn find(&self) -> Result<Cluster, Failure> {
-        let mut config = self.config().await?;
-        config.connect_timeout = Some(CONNECT_WITHIN);
-        let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let namespace = config.default_namespace.clone();
-        let client = watchkeeper_sources::kubernetes::client(config)
-            .map_err(|error| Failure::input(format!("the kubeconfig cannot be used: {}", reasons(&error))))?;
-        Ok(Cluster { client, url, namespace })
+        let config = self.config()?.connect_timeout(CONNECT_WITHIN);
+        let (url, namespace) = (config.url(), config.default_namespace().to_owned());
+        let connection = Connection::new(config).map_err(Failure::input)?;
+        Ok(Cluster { connection, url, namespace })
     }
 
-    async fn config(&self) -> Result<Config, Failure> {
-        let Some(kubeconfig) = self.kubeconfig()? else {
-            return Config::incluster().map_err(|_| nowhere());
+    fn config(&self) -> Result<Config, Failure> {
+        let kubeconfig = match &self.kubeconfig {
+            Some(file) => Some(Kubeconfig::read(file)),
+            None => Kubeconfig::from_environment().transpose(),
         };
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        let contexts: Vec<String> = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect();
-        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let Some(kubeconfig) = kubeconfig else {
+            return match env::var_os("KUBECONFIG").filter(|named| !named.is_empty()) {
+                Some(_) => Err(missing()),
+                None => Config::in_cluster().map_err(|_| nowhere()),
+            };
+        };
+        let config = Config::from_kubeconfig(&kubeconfig.map_err(Failure::input)?, self.context.as_deref());
         config.map_err(|error| match error {
-            KubeconfigError::LoadContext(name) => Failure::input(format!(
-                "there is no context {name:?} in the kubeconfig: {}",
-                listed(&contexts)
-            )),
-            KubeconfigError::CurrentContextNotSet => Failure::input(format!(
+            KubeconfigError::NoCurrentContext { contexts } => Failure::input(format!(
                 "the kubeconfig has no current context, choose one with --context: {}",
                 listed(&contexts)
             )),
-            error => Failure::input(format!("the kubeconfig cannot be used: {}", reasons(&error))),
+            error => Failure::input(error),
         })
-    }
-
-    /// What the files say, or `None` if there is no file and none was named.
-    fn kubeconfig(&self) -> Result<Option<Kubeconfig>, Failure> {
-        if let Some(file) = &self.kubeconfig {
-            return read(file).map(Some);
-        }
-        let named = env::var_os("KUBECONFIG").unwrap_or_default();
-        let named: Vec<PathBuf> =
-            env::split_paths(&named).filter(|file| !file.as_os_str().is_empty()).collect();
-        if named.is_empty() {
-            let usual = env::home_dir().map(|home| home.join(".kube").join("config"));
-            return usual.filter(|file| file.exists()).map(|file| read(&file)).transpose();
-        }
-        // As kubectl does: a file that is not there (yet) is passed over, the first to say something wins.
-        let mut merged = Kubeconfig::default();
-        let there: Vec<&PathBuf> = named.iter().filter(|file| file.exists()).collect();
-        if there.is_empty() {
-            let names = named.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
-            return Err(Failure::input(format!(
-                "$KUBECONFIG names {names}, which does not exist; `watchkeeper up` makes a cluster and its kubeconfig"
-            )));
-        }
-        for file in there {
-            merged = merged
-                .merge(read(file)?)
-                .map_err(|error| Failure::input(format!("{}: {}", file.display(), reasons(&error))))?;
-        }
-        Ok(Some(merged))
     }
 }
 
-fn read(file: &Path) -> Result<Kubeconfig, Failure> {
-    Kubeconfig::read_from(file).map_err(|error| {
-        let reason = match &error {
-            KubeconfigError::ReadConfig(error, _) => error.to_string(),
-            other => reasons(other),
-        };
-        Failure::input(format!("kubeconfig {}: {reason}", file.display()))
-    })
+fn missing() -> Failure {
+    let files = Kubeconfig::usual_files();
+    let names = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
+    Failure::input(format!(
+        "$KUBECONFIG names {names}, which does not exist; `watchkeeper up` makes a cluster and its kubeconfig"
+    ))
 }
 
 fn nowhere() -> Failure {
@@ -127,8 +93,6 @@ pub(crate) fn plainly(text: &str) -> &str {
     if text.contains("without sending TLS close_notify") || text.contains("onnection reset") {
         return "the server closed it";
     }
-    match text.rsplit_once(" error: ") {
-        Some((_, last)) => last,
-        None => text.strip_prefix("ServiceError: ").unwrap_or(text),
-    }
+    let reason = text.strip_prefix("cannot connect to ").and_then(|rest| Some(rest.split_once(": ")?.1));
+    reason.unwrap_or(text)
 }

@@ -10,9 +10,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use watchkeeper::client::Client;
-use watchkeeper::prelude::{Key, ResourceExt};
+use watchkeeper::prelude::{Connection, Key, ResourceExt};
 use watchkeeper_testkit::eventually;
 use watchkeeper_webapp::{WebApp, WebAppSpec};
 
@@ -66,10 +65,8 @@ impl Drop for Up {
 }
 
 async fn client(directory: &Path) -> Client {
-    let kubeconfig = Kubeconfig::read_from(directory.join(".watchkeeper/kubeconfig")).unwrap();
-    let options = KubeConfigOptions::default();
-    let config = kube_client::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-    Client::new(watchkeeper::sources::kubernetes::client(config).unwrap())
+    let kubeconfig = directory.join(".watchkeeper/kubeconfig");
+    Client::new(Connection::from_kubeconfig(kubeconfig, None).await.unwrap())
 }
 
 fn shop() -> WebApp {

@@ -19,7 +19,7 @@ fn main() {
 
 async fn measure(policy: Policy) {
     let env = TestEnv::start().await;
-    let client = Client::new(env.client());
+    let client = Client::new(env.connection());
     client.declare(Cache::of::<ConfigMap>().policy(policy)).unwrap();
     client.synced().await.unwrap();
     let maps: Vec<ConfigMap> = (0..OBJECTS).map(map).collect();

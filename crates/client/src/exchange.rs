@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
-use kube_client::client::Body;
 use serde::de::DeserializeOwned;
+use watchkeeper_connection::Body;
 use watchkeeper_core::text::{bounded, causes};
 use watchkeeper_sources::kubernetes::Connection;
 use watchkeeper_wire::{Refusal, Status, StatusCause, Uri};
@@ -63,11 +63,11 @@ impl Ask {
         if let Some(agent) = user_agent {
             request = request.header(USER_AGENT, agent);
         }
-        let request = request.body(Body::from(body)).map_err(|error| {
+        let request = request.body(Bytes::from(body)).map_err(|error| {
             Failure::Refused(Error::Refused { object: object.clone(), code: 0, message: error.to_string() })
         })?;
         let asked = async {
-            let response = connection.transport().send(request).await;
+            let response = connection.send(request).await;
             let response = response.map_err(|error| Failure::Unknown(bounded(&causes(&error))))?;
             read(response, &object).await
         };

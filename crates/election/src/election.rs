@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
-use watchkeeper_sources::kubernetes::Connection;
+use watchkeeper_connection::Connection;
 
 use crate::lease::Stamps;
 use crate::machine::{Action, Answer, Input, Machine, Note};
@@ -67,14 +67,13 @@ impl Election {
         name: LeaseName,
         options: ElectionOptions,
     ) -> Result<Self, InvalidOptions> {
-        let client = connection.into().transport().clone();
         options.validate()?;
         let identity = options.identity.clone();
         let shared = Arc::new(Shared::default());
         let (release, released) = watch::channel(false);
         let candidate = Candidate {
             machine: Machine::new(name.clone(), &options),
-            requests: Requests::new(client, &name),
+            requests: Requests::new(connection.into(), &name),
             sightings: Sightings::Closed,
             stamps: Stamps::new(options.wall_clock),
             options,

@@ -1,11 +1,7 @@
-use std::task::{Context, Poll};
-
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
-use kube_client::Client;
-use kube_client::client::Body;
-use tower_service::Service;
-use watchkeeper_sources::kubernetes::Connection;
+use watchkeeper_connection::{Body, Connection, Error, Transport};
 
 use crate::Leadership;
 
@@ -17,16 +13,15 @@ pub struct NotLeading;
 /// Lets writes through only while a lease is held.
 struct Fence {
     leadership: Leadership,
-    client: Client,
+    connection: Connection,
 }
 
 impl Leadership {
     /// A connection that sends nothing but reads once the lease is not held any more: writes fail with [`NotLeading`], which
     /// is the source of the error, and do not leave the process.
     pub fn fence(&self, connection: impl Into<Connection>) -> Connection {
-        let client = connection.into().transport().clone();
-        let namespace = client.default_namespace().to_owned();
-        Client::new(Fence { leadership: self.clone(), client }, namespace).into()
+        let connection = connection.into();
+        connection.with_transport(Fence { leadership: self.clone(), connection: connection.clone() })
     }
 
     /// For writes that go another way: fails if the lease is not held.
@@ -35,23 +30,15 @@ impl Leadership {
     }
 }
 
-impl Service<Request<Body>> for Fence {
-    type Response = Response<Body>;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-    type Future = BoxFuture<'static, Result<Response<Body>, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (leadership, client) = (self.leadership.clone(), self.client.clone());
+impl Transport for Fence {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>, Error>> {
+        let (leadership, connection) = (self.leadership.clone(), self.connection.clone());
         Box::pin(async move {
             // When the request is about to leave, not when it was made.
             if !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
-                leadership.check()?;
+                leadership.check().map_err(Error::stopped)?;
             }
-            Ok(client.send(request).await?)
+            connection.send(request).await
         })
     }
 }

@@ -7,7 +7,7 @@
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use watchkeeper_election::{Election, ElectionEvent, LeaseName, ElectionOptions};
-//! use watchkeeper_sources::kubernetes::Connection;
+//! use watchkeeper_connection::Connection;
 //!
 //! let connection = Connection::infer().await?;
 //! let mut election = Election::start(connection.clone(), LeaseName::new("default", "my-operator"), ElectionOptions::default())?;

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use http::{Method, Request};
-use kube_client::{Client, Error};
 use serde_json::Value;
 use tokio::time::timeout;
+use watchkeeper_connection::{Connection, RequestError};
 use watchkeeper_wire::{Refusal, ResourcePath, Uri};
 
 use crate::LeaseName;
@@ -12,17 +12,22 @@ use crate::machine::Answer;
 
 /// Reads and writes one lease.
 pub(crate) struct Requests {
-    client: Client,
+    connection: Connection,
     leases: String,
     lease: String,
     name: String,
 }
 
 impl Requests {
-    pub(crate) fn new(client: Client, name: &LeaseName) -> Self {
+    pub(crate) fn new(connection: Connection, name: &LeaseName) -> Self {
         let leases = ResourcePath::new("coordination.k8s.io", "v1", "leases");
         let (namespace, name) = (Some(name.namespace.as_str()), name.name.clone());
-        Self { client, leases: leases.collection(namespace), lease: leases.object(namespace, &name), name }
+        Self {
+            connection,
+            leases: leases.collection(namespace),
+            lease: leases.object(namespace, &name),
+            name,
+        }
     }
 
     pub(crate) async fn read(&self, patience: Duration) -> Answer {
@@ -50,11 +55,11 @@ impl Requests {
     }
 
     /// A request for changes of the lease.
-    pub(crate) fn watch(&self) -> Option<(Client, Request<Vec<u8>>)> {
+    pub(crate) fn watch(&self) -> Option<(Connection, Request<Vec<u8>>)> {
         let mut uri = Uri::new(self.leases.as_str());
         uri.pair("watch", "true");
         uri.pair("fieldSelector", &format!("metadata.name={}", self.name));
-        Some((self.client.clone(), Request::get(uri.as_str()).body(Vec::new()).ok()?))
+        Some((self.connection.clone(), Request::get(uri.as_str()).body(Vec::new()).ok()?))
     }
 
     async fn send(
@@ -67,11 +72,10 @@ impl Requests {
         let body = lease.map(|lease| lease.into_json().to_string().into_bytes()).unwrap_or_default();
         let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
         let request = request.body(body).map_err(|error| Failure::Other(error.to_string()))?;
-        match timeout(patience, self.client.request::<Value>(request)).await {
-            Ok(Ok(object)) => Ok(object),
-            Ok(Err(Error::Api(status))) => {
-                Err(Failure::Refused(Refusal::of(status.code, &status.reason), status.message.clone()))
-            }
+        match timeout(patience, self.connection.request(request)).await {
+            Ok(Ok(answer)) => serde_json::from_slice(&answer)
+                .map_err(|error| Failure::Other(format!("the answer is not a lease: {error}"))),
+            Ok(Err(RequestError::Refused(status))) => Err(Failure::Refused(status.refusal(), status.message)),
             Ok(Err(error)) => Err(Failure::Other(error.to_string())),
             Err(_) => Err(Failure::TimedOut(patience)),
         }

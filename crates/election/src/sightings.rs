@@ -3,13 +3,17 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use futures_util::{FutureExt, StreamExt};
-use kube_client::core::WatchEvent;
+use futures_util::{FutureExt, StreamExt, stream};
+use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
+use watchkeeper_connection::Body;
 
 use crate::lease::Lease;
 use crate::requests::Requests;
+
+/// How long an entry of the watch may be. Nobody has a lease of this size.
+const MAX_LINE: usize = 4 * 1024 * 1024;
 
 type Events = BoxStream<'static, Option<Lease>>;
 
@@ -52,20 +56,52 @@ impl Sightings {
     }
 
     fn open(requests: &Requests) -> Self {
-        let Some((client, request)) = requests.watch() else { return Self::Opening(pending().boxed()) };
+        let Some((connection, request)) = requests.watch() else { return Self::Opening(pending().boxed()) };
         Self::Opening(Box::pin(async move {
-            let events = client.request_events::<Value>(request).await;
-            let events =
-                events.inspect_err(|error| tracing::debug!(%error, "the lease is not watched")).ok()?;
-            // Both errors and bookmarks end in another look at the next poll.
-            let sightings = events.filter_map(|event| async {
-                match event.ok()? {
-                    WatchEvent::Added(lease) | WatchEvent::Modified(lease) => Some(Some(Lease::new(lease))),
-                    WatchEvent::Deleted(_) => Some(None),
-                    WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
+            let answer = match connection.send(request).await {
+                Ok(answer) if answer.status().is_success() => answer,
+                Ok(answer) => {
+                    tracing::debug!(code = answer.status().as_u16(), "the lease is not watched");
+                    return None;
                 }
+                Err(error) => {
+                    tracing::debug!(%error, "the lease is not watched");
+                    return None;
+                }
+            };
+            let lines = stream::unfold((answer.into_body(), Vec::new()), |(mut body, mut rest)| async {
+                let line = next_line(&mut body, &mut rest).await?;
+                Some((line, (body, rest)))
             });
-            Some(sightings.boxed())
+            Some(lines.filter_map(|line| async move { sighting(&line) }).boxed())
         }))
+    }
+}
+
+/// The next line of a body. `rest` is what has come of the lines after it. `None` when the body ends or breaks.
+async fn next_line(body: &mut Body, rest: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let mut searched = 0;
+    loop {
+        if let Some(end) = rest[searched..].iter().position(|byte| *byte == b'\n') {
+            let after = rest.split_off(searched + end + 1);
+            return Some(std::mem::replace(rest, after));
+        }
+        searched = rest.len();
+        if let Ok(data) = body.frame().await?.ok()?.into_data() {
+            rest.extend_from_slice(&data);
+        }
+        if rest.len() > MAX_LINE {
+            return None;
+        }
+    }
+}
+
+/// What an entry of the watch shows. Both errors and bookmarks end in another look at the next poll.
+fn sighting(line: &[u8]) -> Option<Option<Lease>> {
+    let mut entry: Value = serde_json::from_slice(line).ok()?;
+    match entry["type"].as_str()? {
+        "ADDED" | "MODIFIED" => Some(Some(Lease::new(entry["object"].take()))),
+        "DELETED" => Some(None),
+        _ => None,
     }
 }

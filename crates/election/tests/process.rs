@@ -5,8 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Api, Client, Config};
+use kube_client::Api;
 use kube_core::params::{Patch, PatchParams, PostParams};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -14,8 +13,9 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{sleep, timeout};
+use watchkeeper_connection::Connection;
 use watchkeeper_election::{Election, ElectionEvent, ElectionOptions, Leadership, LeaseName};
-use watchkeeper_testkit::{TestEnv, consistently};
+use watchkeeper_testkit::{TestEnv, consistently, kube};
 
 const SECOND: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -42,10 +42,8 @@ fn candidate() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).unwrap();
-        let config = Kubeconfig::read_from(kubeconfig).unwrap();
-        let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
-        let client = Client::try_from(config).unwrap();
-        let mut election = Election::start(client.clone(), name(), options("child")).unwrap();
+        let connection = Connection::from_kubeconfig(kubeconfig, None).await.unwrap();
+        let mut election = Election::start(connection.clone(), name(), options("child")).unwrap();
         let mut work = None;
         loop {
             tokio::select! {
@@ -54,7 +52,7 @@ fn candidate() {
                     ElectionEvent::Leading(_) if work.is_some() => println!("leading again"),
                     ElectionEvent::Leading(leadership) => {
                         println!("leading");
-                        work = Some(tokio::spawn(count(leadership, client.clone())));
+                        work = Some(tokio::spawn(count(leadership, connection.clone())));
                     }
                     ElectionEvent::Lost(loss) => println!("lost: {loss}"),
                     ElectionEvent::Standby { .. } => println!("standby"),
@@ -71,8 +69,8 @@ fn candidate() {
     });
 }
 
-async fn count(leadership: Leadership, client: Client) {
-    let maps: Api<ConfigMap> = Api::default_namespaced(leadership.fence(client).transport().clone());
+async fn count(leadership: Leadership, connection: Connection) {
+    let maps: Api<ConfigMap> = Api::default_namespaced(kube::client(&leadership.fence(connection)));
     for number in 1.. {
         let patch = Patch::Merge(json!({"data": {"number": number.to_string()}}));
         match maps.patch("counter", &PatchParams::default(), &patch).await {
@@ -146,7 +144,7 @@ async fn leading(election: &mut Election) -> (Leadership, Duration) {
 
 /// A candidate in this process that knows that the other leads.
 async fn standby(env: &TestEnv) -> Election {
-    let mut election = Election::start(env.client_as("test", &[]), name(), options("test")).unwrap();
+    let mut election = Election::start(env.connection_as("test", &[]), name(), options("test")).unwrap();
     let told = timeout(TIMEOUT, election.next()).await.unwrap();
     assert!(
         matches!(&told, Some(ElectionEvent::Standby { leader: Some(leader) }) if leader == "child"),

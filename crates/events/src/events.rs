@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
-use watchkeeper_sources::kubernetes::Connection;
+use watchkeeper_connection::Connection;
 
 use crate::counts::{Counters, count};
 use crate::series::{Series, Verdict};
@@ -51,11 +51,11 @@ pub struct Events {
 impl Events {
     /// Starts to write. Needs a tokio runtime.
     pub fn start(connection: impl Into<Connection>, options: EventOptions) -> Self {
-        let client = connection.into().transport().clone();
+        let connection = connection.into();
         let (queue, waiting) = mpsc::channel(options.queue.max(1));
         let (ending, hurry) = watch::channel(false);
         let counters = Arc::new(Counters::default());
-        let writer = Writer { client, options: options.clone(), counters: Arc::clone(&counters), hurry };
+        let writer = Writer { connection, options: options.clone(), counters: Arc::clone(&counters), hurry };
         let supervisor = options.supervisor.clone();
         let task =
             Task { waiting, series: Series::new(options), writer, start: Instant::now(), in_hand: false };

@@ -5,7 +5,7 @@
 //! and retries).
 //!
 //! ```no_run
-//! # async fn example(connection: watchkeeper_sources::kubernetes::Connection) {
+//! # async fn example(connection: watchkeeper_connection::Connection) {
 //! use std::time::Duration;
 //! use watchkeeper_events::{Event, Events, ObjectRef, EventOptions};
 //!

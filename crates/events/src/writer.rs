@@ -2,11 +2,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Request};
-use kube_client::{Client, Error};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use watchkeeper_wire::{Refusal, ResourcePath};
+use watchkeeper_connection::{Connection, RequestError};
+use watchkeeper_wire::ResourcePath;
 
 use crate::EventOptions;
 use crate::counts::{Counters, count};
@@ -19,7 +19,7 @@ const HURRY: Duration = Duration::from_millis(100);
 
 /// Sends events to the server.
 pub(crate) struct Writer {
-    pub(crate) client: Client,
+    pub(crate) connection: Connection,
     pub(crate) options: EventOptions,
     pub(crate) counters: Arc<Counters>,
     /// Whether there is not much time left.
@@ -96,10 +96,10 @@ impl Writer {
         let request = Request::builder().method(method).uri(path).header("content-type", content);
         let request = request.body(body.to_string().into_bytes());
         let request = request.map_err(|error| Failure::Rejected(0, error.to_string()))?;
-        match timeout(TIMEOUT, self.client.request_text(request)).await {
+        match timeout(TIMEOUT, self.connection.request(request)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(Error::Api(status))) if !Refusal::of(status.code, &status.reason).is_transient() => {
-                Err(Failure::Rejected(status.code, status.message.clone()))
+            Ok(Err(RequestError::Refused(status))) if !status.refusal().is_transient() => {
+                Err(Failure::Rejected(status.code.unwrap_or_default(), status.message))
             }
             Ok(Err(error)) => Err(Failure::Retry(error.to_string())),
             Err(_) => Err(Failure::Retry("no answer in time".into())),

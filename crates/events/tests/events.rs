@@ -16,7 +16,7 @@ use watchkeeper_testkit::{Outcome, TestEnv, eventually};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn start(env: &TestEnv) -> Events {
-    Events::start(env.client(), EventOptions::new("example.com/operator"))
+    Events::start(env.connection(), EventOptions::new("example.com/operator"))
 }
 
 fn widget(name: &str) -> ObjectRef {
@@ -266,7 +266,7 @@ async fn a_writer_that_panics_goes_on() {
     let mut options = EventOptions::new("example.com/operator");
     let supervisor = watchkeeper_supervision::Supervisor::default();
     options.supervisor = supervisor.clone();
-    let events = Events::start(env.client(), options);
+    let events = Events::start(env.connection(), options);
     events.recorder().event(&widget("a"), broken("the wheel came off"));
     written(&env, 1).await;
     supervisor.inject("events");
@@ -286,7 +286,7 @@ async fn an_event_that_makes_the_writer_panic_is_counted_and_costs_no_other() {
         assert_ne!(CALLS.fetch_add(1, Ordering::Relaxed), 1, "no such time");
         std::time::SystemTime::now()
     };
-    let events = Events::start(env.client(), options);
+    let events = Events::start(env.connection(), options);
     for name in ["a", "b", "c"] {
         events.recorder().event(&widget(name), broken("the wheel came off"));
     }

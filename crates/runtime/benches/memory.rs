@@ -44,7 +44,7 @@ async fn main() {
     // The server is in this process, so what it remembers must not grow either: its window is full after a minute.
     let window = watchkeeper_storage::Window { age: Duration::from_secs(30), ..Default::default() };
     let env = TestEnv::builder().window(window).start().await;
-    let client = Client::new(env.client());
+    let client = Client::new(env.connection());
     for number in 0..NAMES {
         client.create(&map(number, 0)).await.unwrap();
     }
@@ -59,7 +59,7 @@ async fn main() {
             }
         },
     );
-    let running = Manager::new("bench", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("bench", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
 
     let mut ticks = tokio::time::interval(Duration::from_millis(100));

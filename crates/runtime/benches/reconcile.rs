@@ -51,7 +51,7 @@ fn cpu() -> Duration {
 #[tokio::main]
 async fn main() {
     let env = TestEnv::start().await;
-    let writer = Client::new(env.client());
+    let writer = Client::new(env.connection());
     for number in 0..OBJECTS {
         writer.create(&secret(&format!("object-{number}"))).await.unwrap();
     }
@@ -69,7 +69,7 @@ async fn main() {
     };
     let builder = Controller::of::<Secret>().reads::<ConfigMap>().concurrency(16);
     let trigger = builder.trigger();
-    let manager = Manager::new("bench", env.client()).controller(builder.reconcile(reconcile));
+    let manager = Manager::new("bench", env.connection()).controller(builder.reconcile(reconcile));
     let running = manager.start().await.unwrap();
     running.ready().await;
     until(|| runs.load(Ordering::Relaxed) >= OBJECTS as u64).await;

@@ -33,6 +33,7 @@ pub enum Error {
     /// The body is not a patch of its kind: a bad request.
     #[error("{0}")]
     NotAPatch(String),
+    #[cfg(feature = "schemas")]
     /// More operations than [`MAX_OPERATIONS`](crate::patch::MAX_OPERATIONS): request entity too large.
     #[error(
         "The allowed maximum operations in a JSON patch is {}, got {operations}",

@@ -12,35 +12,53 @@
 //! [`Schema::check`] says whether a schema may be part of a CustomResourceDefinition. [`patch`] makes the next object of one
 //! and a patch; [`managed`] keeps the books on who owns which field and does server-side apply.
 //!
+//! Without the feature `schemas` only the readers of JSON and YAML are there.
+//!
 //! No input makes this crate panic, and none makes it use memory or time out of proportion to its own size and that of
 //! the schema.
 
+#[cfg(feature = "schemas")]
 mod bounded;
+#[cfg(feature = "schemas")]
 mod check;
+#[cfg(feature = "schemas")]
 mod default;
 mod error;
+#[cfg(feature = "schemas")]
 mod format;
 pub mod json;
+#[cfg(feature = "schemas")]
 pub mod managed;
+#[cfg(feature = "schemas")]
 pub mod metadata;
+#[cfg(feature = "schemas")]
 pub mod patch;
+#[cfg(feature = "schemas")]
 mod pattern;
+#[cfg(feature = "schemas")]
 mod prune;
+#[cfg(feature = "schemas")]
 mod schema;
+#[cfg(feature = "schemas")]
 mod shape;
+#[cfg_attr(not(feature = "schemas"), allow(dead_code, reason = "only some of it is for readers"))]
 mod trail;
+#[cfg(feature = "schemas")]
 mod validate;
 mod weight;
 pub mod yaml;
 
 #[cfg(test)]
 mod arbitrary;
-#[cfg(test)]
+#[cfg(all(test, feature = "schemas"))]
 mod properties;
 
 pub use error::Error;
+#[cfg(feature = "schemas")]
 pub use prune::{strict_message, unknown_field};
+#[cfg(feature = "schemas")]
 pub use schema::{PlacedRule, Rule, Schema};
+#[cfg(feature = "schemas")]
 pub use shape::Shape;
 pub use watchkeeper_wire::field::{FieldError, Path, Reason, invalid_message};
 pub use weight::{MAX_TREE, Weight};

@@ -5,16 +5,15 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement that prints its result")]
 
 use std::convert::Infallible;
-use std::future::{Ready, ready};
-use std::task::{Context, Poll};
+use std::future::ready;
 use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream;
 use http_body_util::StreamBody;
-use kube_client::Client;
-use kube_client::client::Body;
+use watchkeeper_connection::{Body, Connection, Error, Transport};
 use watchkeeper_core::json::Cursor;
 use watchkeeper_core::{Document, Event, Projection, Source as _, Start, Version};
 use watchkeeper_sources::kubernetes::Kubernetes;
@@ -25,20 +24,12 @@ const ENTRIES: usize = 20_000;
 #[derive(Clone)]
 struct Replay(Vec<Bytes>);
 
-impl tower_service::Service<http::Request<Body>> for Replay {
-    type Response = http::Response<
-        StreamBody<stream::Iter<std::vec::IntoIter<Result<http_body::Frame<Bytes>, Infallible>>>>,
-    >;
-    type Error = Infallible;
-    type Future = Ready<Result<Self::Response, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: http::Request<Body>) -> Self::Future {
-        let frames: Vec<_> = self.0.iter().cloned().map(|chunk| Ok(http_body::Frame::data(chunk))).collect();
-        ready(Ok(http::Response::new(StreamBody::new(stream::iter(frames)))))
+impl Transport for Replay {
+    fn send(&self, _: http::Request<Bytes>) -> BoxFuture<'static, Result<http::Response<Body>, Error>> {
+        let frames: Vec<Result<_, Infallible>> =
+            self.0.iter().cloned().map(|chunk| Ok(http_body::Frame::data(chunk))).collect();
+        let body = Body::wrap(StreamBody::new(stream::iter(frames)));
+        Box::pin(ready(Ok(http::Response::new(body))))
     }
 }
 
@@ -114,7 +105,7 @@ async fn main() {
             .map(|at| bytes.slice(at..(at + chunk_size).min(bytes.len())))
             .collect();
         let source =
-            Kubernetes::of::<k8s_openapi::api::core::v1::Pod>(Client::new(Replay(chunks), "default"));
+            Kubernetes::of::<k8s_openapi::api::core::v1::Pod>(Connection::over(Replay(chunks), "default"));
         let mut best = f64::MAX;
         for _ in 0..5 {
             let mut feed = source.open(Start::Resume(Version::from(1)));

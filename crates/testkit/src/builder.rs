@@ -53,7 +53,7 @@ impl Builder {
         self
     }
 
-    /// Checks requests against roles and bindings, as a cluster does: [`client_as`](TestEnv::client_as) may then do what
+    /// Checks requests against roles and bindings, as a cluster does: [`connection_as`](TestEnv::connection_as) may then do what
     /// they allow. Without this, everybody may do everything.
     pub fn with_roles(mut self) -> Self {
         self.options.authorization = Authorization::Rbac;

@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use kube_client::Client;
 use kube_core::CustomResourceExt;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use watchkeeper_apiserver::ApiServer;
 use watchkeeper_apiserver::authentication::Identity;
-use watchkeeper_sources::kubernetes::Connection;
+use watchkeeper_connection::Connection;
 use watchkeeper_storage::Storage;
 
 use crate::entrance::Entrance;
@@ -25,13 +24,13 @@ use crate::{Builder, Call, Fault, Outcome, definitions, transport};
 /// A Kubernetes API in the process of a test.
 ///
 /// - It is ready in a few milliseconds and shares nothing with others; hundreds can run at once.
-/// - Its [clients](Self::client) need no socket, so that it works under tokio's paused clock.
+/// - Its [connections](Self::connection) need no socket, so that it works under tokio's paused clock.
 /// - It does what a server in a bad world does: [goes away](Self::stop) and comes back, [ends watches](Self::cut_watches),
 ///   [denies](Self::deny), or has requests [delayed, lost or unanswered](Self::fault).
 /// - It remembers the last 10,000 [requests](Self::requests), and prints the last of them when it is dropped while the test
 ///   panics.
 ///
-/// Dropping it ends the server; clients that are left over are refused.
+/// Dropping it ends the server; connections that are left over are refused.
 ///
 /// What it is told to do itself (install, create namespaces) goes past all faults, is not remembered, and panics when it
 /// fails.
@@ -73,22 +72,12 @@ impl TestEnv {
 
     /// A connection that may do everything, for managers and clients of this framework. Its default namespace is `default`.
     pub fn connection(&self) -> Connection {
-        self.client().into()
+        transport::connection(Arc::clone(&self.entrance), Identity::admin())
     }
 
     /// A connection of this user in these groups.
     pub fn connection_as(&self, user: &str, groups: &[&str]) -> Connection {
-        self.client_as(user, groups).into()
-    }
-
-    /// A client of the `kube` crate that may do everything. Its default namespace is `default`.
-    pub fn client(&self) -> Client {
-        transport::client(Arc::clone(&self.entrance), Identity::admin())
-    }
-
-    /// A client of the `kube` crate, of this user in these groups.
-    pub fn client_as(&self, user: &str, groups: &[&str]) -> Client {
-        transport::client(Arc::clone(&self.entrance), Identity::new(user, groups.iter().copied()))
+        transport::connection(Arc::clone(&self.entrance), Identity::new(user, groups.iter().copied()))
     }
 
     /// Where the server listens: `https://127.0.0.1:40123`.

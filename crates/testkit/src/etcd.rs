@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use kube_client::{Client, Config};
 use serde_json::{Value, json};
+use watchkeeper_connection::{Config, Connection};
 use watchkeeper_go::base64;
 
 /// What the server itself writes whenever it likes.
@@ -26,8 +26,7 @@ const AT_ONCE: usize = 128;
 pub(crate) async fn empty(directory: &Path) -> Result<(), String> {
     let url = fs::read_to_string(directory.join("etcd.url"));
     let url = url.map_err(|error| format!("{}: {error}", directory.display()))?;
-    let url = url.trim().parse().map_err(|_| format!("{url:?} is no address"))?;
-    let etcd = Client::try_from(Config::new(url)).map_err(|error| error.to_string())?;
+    let etcd = Config::new(url.trim()).and_then(Connection::new).map_err(|error| error.to_string())?;
     let mut keys = keys(&etcd).await?;
     let file = directory.join("first-keys");
     let Ok(first) = fs::read_to_string(&file) else {
@@ -43,7 +42,7 @@ pub(crate) async fn empty(directory: &Path) -> Result<(), String> {
     Ok(())
 }
 
-async fn keys(etcd: &Client) -> Result<Vec<String>, String> {
+async fn keys(etcd: &Connection) -> Result<Vec<String>, String> {
     let range = json!({
         "key": base64::encode("/registry/"), "range_end": base64::encode("/registry0"), "keys_only": true,
     });
@@ -52,8 +51,9 @@ async fn keys(etcd: &Client) -> Result<Vec<String>, String> {
     Ok(found["kvs"].as_array().into_iter().flatten().filter_map(key).collect())
 }
 
-async fn ask(etcd: &Client, what: &str, body: &Value) -> Result<Value, String> {
+async fn ask(etcd: &Connection, what: &str, body: &Value) -> Result<Value, String> {
     let request = http::Request::post(format!("/v3/kv/{what}")).header("content-type", "application/json");
     let request = request.body(body.to_string().into_bytes()).map_err(|error| error.to_string())?;
-    etcd.request(request).await.map_err(|error| format!("etcd: {error}"))
+    let answer = etcd.request(request).await.map_err(|error| format!("etcd: {error}"))?;
+    serde_json::from_slice(&answer).map_err(|error| format!("etcd: {error}"))
 }

@@ -6,22 +6,23 @@
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use kube_client::Api;
-//! use kube_core::params::PostParams;
+//! use watchkeeper_client::Client;
+//! use watchkeeper_core::Key;
+//! use watchkeeper_testkit::fixtures::config_map;
 //! use watchkeeper_testkit::{Outcome, TestEnv, eventually};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let env = TestEnv::start().await;
-//! let maps: Api<ConfigMap> = Api::default_namespaced(env.client());
-//! let map = ConfigMap { metadata: kube_core::ObjectMeta { name: Some("a".into()), ..Default::default() }, ..Default::default() };
+//! let client = Client::new(env.connection());
 //!
 //! // The write happens, but its sender is never told.
 //! let fault = env.fault(|call| if call.verb == "create" { Outcome::lose() } else { Outcome::pass() });
-//! assert!(maps.create(&PostParams::default(), &map).await.is_err());
+//! assert!(client.create(&config_map("a", &[("k", "v")])).await.is_err());
 //! fault.lift();
 //!
-//! eventually(|| async { maps.get_opt("a").await.map(|found| found.is_some()).unwrap_or(false) }).await;
+//! let key = Key::new(Some("default"), "a");
+//! eventually(|| async { client.live().get::<ConfigMap>(&key).await.is_ok_and(|found| found.is_some()) }).await;
 //! assert_eq!(env.count(|request| request.call.is_write()), 1);
 //! # Ok(())
 //! # }
@@ -44,7 +45,7 @@
 //!
 //! # The way of a request
 //!
-//! `transport` takes it from a kube client (or `loopback` from a socket) to the `entrance`, which asks the `faults` what
+//! `transport` takes it from a connection (or `loopback` from a socket) to the `entrance`, which asks the `faults` what
 //! becomes of it, notes it in the `timeline`, and hands it to the server.
 
 mod builder;
@@ -56,6 +57,8 @@ mod etcd;
 mod eventually;
 mod faults;
 pub mod fixtures;
+#[cfg(feature = "kube")]
+pub mod kube;
 mod loopback;
 mod outcome;
 mod pace;

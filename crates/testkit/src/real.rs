@@ -8,12 +8,10 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 use http_body_util::BodyExt;
-use kube_client::client::Body as ClientBody;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Client, Config};
 use tokio::task::spawn_blocking;
 use watchkeeper_apiserver::authentication::Identity;
 use watchkeeper_apiserver::front::{Body, Request, Response};
+use watchkeeper_connection::Connection;
 
 use crate::entrance::Broken;
 use crate::etcd;
@@ -28,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// A real server that this environment has for itself, emptied.
 pub(crate) struct Real {
-    client: Client,
+    connection: Connection,
     /// Whether requests come from whoever sends them, or all from the administrator.
     roles: bool,
     traffic: Arc<Traffic>,
@@ -48,10 +46,12 @@ impl Real {
         let trip = traffic.begin();
         let claimed = spawn_blocking(move || claim(&servers)).await.map_err(|error| error.to_string())?;
         let (directory, lock) = claimed?;
-        let client = client(&directory.join("kubeconfig")).await?;
+        let kubeconfig = directory.join("kubeconfig");
+        let connection = Connection::from_kubeconfig(&kubeconfig, Some(CONTEXT)).await;
+        let connection = connection.map_err(|error| error.to_string())?;
         etcd::empty(&directory).await?;
         drop(trip);
-        Ok(Self { client, roles, traffic, _lock: lock })
+        Ok(Self { connection, roles, traffic, _lock: lock })
     }
 
     pub(crate) async fn call(&self, request: Request, identity: Identity) -> Result<Response, Broken> {
@@ -59,15 +59,15 @@ impl Real {
         let watches = request.uri().query().is_some_and(|query| query.contains("watch="));
         let (mut parts, body) = request.into_parts();
         // It came another way than it goes on.
-        parts.version = http::Version::default();
-        parts.uri = parts.uri.path_and_query().map(|path| path.clone().into()).unwrap_or_default();
-        parts.headers.remove("host");
+        for header in ["host", "content-length", "transfer-encoding"] {
+            parts.headers.remove(header);
+        }
         if self.roles {
             impersonate(&mut parts.headers, &identity);
         }
         let body = body.collect().await.map_err(|_| Broken::Reset)?.to_bytes();
-        let request = http::Request::from_parts(parts, ClientBody::from(body));
-        let answer = self.client.send(request).await.map_err(|_| Broken::Reset)?;
+        let request = http::Request::from_parts(parts, body);
+        let answer = self.connection.send(request).await.map_err(|_| Broken::Reset)?;
         // What is read to its end is under way until then; a watch only when it says something.
         let trip = (!watches).then_some(trip);
         let traffic = Arc::clone(&self.traffic);
@@ -117,14 +117,4 @@ fn claim(servers: &Path) -> Result<(PathBuf, File), String> {
         }
         thread::sleep(Duration::from_millis(20));
     }
-}
-
-async fn client(kubeconfig: &Path) -> Result<Client, String> {
-    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", kubeconfig.display());
-    let options = KubeConfigOptions { context: Some(CONTEXT.into()), ..KubeConfigOptions::default() };
-    let config = Kubeconfig::read_from(kubeconfig).map_err(|error| told(&error))?;
-    let mut config = Config::from_custom_kubeconfig(config, &options).await.map_err(|error| told(&error))?;
-    // Tests count requests: each is sent once.
-    config.default_retry = false;
-    Client::try_from(config).map_err(|error| told(&error))
 }

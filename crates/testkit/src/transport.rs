@@ -1,36 +1,31 @@
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use kube_client::Client;
-use kube_client::client::Body as ClientBody;
-use tower_service::Service;
+use http::{Request, Response};
 use watchkeeper_apiserver::authentication::Identity;
-use watchkeeper_apiserver::front::{Body, Response};
+use watchkeeper_apiserver::front;
+use watchkeeper_connection::{Body, Connection, Error, Transport};
 
-use crate::entrance::{Broken, Entrance};
+use crate::entrance::Entrance;
 
-/// Carries the requests of a kube client to the server, without a socket.
-struct Transport {
+/// Carries requests to the server, without a socket.
+struct InProcess {
     entrance: Arc<Entrance>,
     identity: Identity,
 }
 
-/// A client whose requests come from this identity.
-pub(crate) fn client(entrance: Arc<Entrance>, identity: Identity) -> Client {
-    Client::new(Transport { entrance, identity }, "default")
+/// A connection whose requests come from this identity.
+pub(crate) fn connection(entrance: Arc<Entrance>, identity: Identity) -> Connection {
+    Connection::over(InProcess { entrance, identity }, "default")
 }
 
-impl Service<http::Request<ClientBody>> for Transport {
-    type Response = Response;
-    type Error = Broken;
-    type Future = BoxFuture<'static, Result<Response, Broken>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<ClientBody>) -> Self::Future {
-        Box::pin(Arc::clone(&self.entrance).send(request.map(Body::wrap), self.identity.clone()))
+impl Transport for InProcess {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>, Error>> {
+        let (entrance, identity) = (Arc::clone(&self.entrance), self.identity.clone());
+        Box::pin(async move {
+            let answer = entrance.send(request.map(front::Body::whole), identity).await;
+            answer.map(|answer| answer.map(Body::wrap)).map_err(|broken| Error::Broken(broken.into()))
+        })
     }
 }

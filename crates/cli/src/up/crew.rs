@@ -1,9 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Client, Config};
-use watchkeeper::prelude::Manager;
+use watchkeeper::prelude::{Connection, Manager};
 use watchkeeper::runtime::Running;
 use watchkeeper_workloads::{Timing, simulate};
 
@@ -18,22 +16,19 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Who works on the objects, in this process, through the same API as everybody.
 pub(crate) struct Crew {
-    client: Client,
+    connection: Connection,
     running: Vec<Running>,
 }
 
 impl Crew {
     /// Nobody yet, and the way to the server.
     pub(crate) async fn connect(kubeconfig: &Path) -> Result<Self, Failure> {
-        let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(Failure::running)?;
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-        let config = config.map_err(Failure::running)?;
-        let client = watchkeeper::sources::kubernetes::client(config).map_err(Failure::running)?;
-        Ok(Self { client, running: Vec::new() })
+        let connection = Connection::from_kubeconfig(kubeconfig, None).await.map_err(Failure::running)?;
+        Ok(Self { connection, running: Vec::new() })
     }
 
     fn manager(&self, name: &str) -> Manager {
-        Manager::new(name, self.client.clone())
+        Manager::new(name, self.connection.clone())
     }
 
     pub(crate) async fn start_operator(

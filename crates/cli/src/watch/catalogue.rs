@@ -3,13 +3,27 @@
 use futures_util::future::{join, try_join_all};
 use http::Request;
 use http::header::ACCEPT;
-use kube_client::{Client, Error};
 use kube_core::discovery::ApiResource;
 use serde::Deserialize;
+use watchkeeper_connection::{Connection, RequestError};
 
 /// Everything in two requests. Servers before 1.27 answer in the old form, with the names of groups only.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+
+/// Why a server did not say what it has.
+#[derive(Debug)]
+pub(super) enum Error {
+    Request(RequestError),
+    /// What it answers is not what an API server answers.
+    NotKubernetes,
+}
+
+impl From<RequestError> for Error {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error)
+    }
+}
 
 /// One resource of a server, in one version.
 #[derive(Clone, Debug)]
@@ -34,15 +48,16 @@ impl Kind {
 
 /// All resources of the server that are not parts of others, in the server's order: the core group first, preferred versions
 /// first.
-pub(super) async fn read(client: &Client) -> Result<Vec<Kind>, Error> {
+pub(super) async fn read(connection: &Connection) -> Result<Vec<Kind>, Error> {
     let (core, groups) =
-        join(get::<Answer>(client, "/api", AGGREGATED), get::<Answer>(client, "/apis", AGGREGATED)).await;
+        join(get::<Answer>(connection, "/api", AGGREGATED), get::<Answer>(connection, "/apis", AGGREGATED))
+            .await;
     let mut kinds = Vec::new();
     for (root, answer) in [("/api", core?), ("/apis", groups?)] {
         if answer.kind == "APIGroupDiscoveryList" {
             kinds.extend(answer.items.into_iter().flat_map(Group::kinds));
         } else {
-            kinds.extend(read_one_by_one(client, root, answer).await?);
+            kinds.extend(read_one_by_one(connection, root, answer).await?);
         }
     }
     mark_preferred(&mut kinds);
@@ -50,12 +65,13 @@ pub(super) async fn read(client: &Client) -> Result<Vec<Kind>, Error> {
 }
 
 pub(super) async fn get<T: serde::de::DeserializeOwned>(
-    client: &Client,
+    connection: &Connection,
     path: &str,
     accept: &str,
 ) -> Result<T, Error> {
-    let request = Request::get(path).header(ACCEPT, accept).body(Vec::new()).map_err(Error::HttpError)?;
-    client.request(request).await
+    let request = Request::get(path).header(ACCEPT, accept).body(Vec::new());
+    let answer = connection.request(request.map_err(|_| Error::NotKubernetes)?).await?;
+    serde_json::from_slice(&answer).map_err(|_| Error::NotKubernetes)
 }
 
 /// The versions of a group come in the order of preference; what an earlier one has is preferred in it.
@@ -195,7 +211,7 @@ struct OldResource {
 }
 
 /// The old way: one request for each version of each group. A group whose server does not answer is passed over.
-async fn read_one_by_one(client: &Client, root: &str, answer: Answer) -> Result<Vec<Kind>, Error> {
+async fn read_one_by_one(connection: &Connection, root: &str, answer: Answer) -> Result<Vec<Kind>, Error> {
     let core = answer.versions.into_iter().map(|version| (String::new(), version));
     let groups = answer.groups.into_iter().flat_map(|group| {
         let mut versions: Vec<String> = group.versions.into_iter().map(|version| version.version).collect();
@@ -206,9 +222,9 @@ async fn read_one_by_one(client: &Client, root: &str, answer: Answer) -> Result<
     let reads = core.chain(groups).map(|(group, version)| async move {
         let path =
             if group.is_empty() { format!("{root}/{version}") } else { format!("{root}/{group}/{version}") };
-        match get::<OldResources>(client, &path, "application/json").await {
+        match get::<OldResources>(connection, &path, "application/json").await {
             Ok(found) => Ok(old_kinds(&group, &version, found)),
-            Err(Error::Api(_)) => Ok(Vec::new()),
+            Err(Error::Request(RequestError::Refused(_))) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
     });

@@ -26,6 +26,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::{runtime, time};
+use watchkeeper_connection::{Error, RequestError};
 use watchkeeper_core::Freshness;
 use watchkeeper_diff::Path;
 use watchkeeper_informer::{Entry, Informer, SourceBackoff};
@@ -148,7 +149,8 @@ impl Watch {
     async fn watch(&self) -> Result<(), Failure> {
         let wanted = words::read(&self.words)?;
         let cluster = self.cluster.find().await?;
-        let kinds = catalogue::read(&cluster.client).await.map_err(|error| unreachable(&cluster, &error))?;
+        let kinds =
+            catalogue::read(&cluster.connection).await.map_err(|error| unreachable(&cluster, &error))?;
         let mut targets: Vec<Target> = Vec::new();
         for word in &wanted {
             let found = words::find(&word.kind, &kinds)?;
@@ -172,7 +174,7 @@ impl Watch {
         for (at, target) in targets.iter().enumerate() {
             let (journal, entries) = mpsc::channel(WAITING);
             let source =
-                target.source(&cluster.client, self.selector.as_deref(), self.field_selector.as_deref());
+                target.source(&cluster.connection, self.selector.as_deref(), self.field_selector.as_deref());
             let informer = Informer::<Value>::builder().first_snapshot(Freshness::Newest).backoff(BACKOFF);
             informers.push(informer.recent(256).journal(journal).start(source));
             journals.push(numbered(at, entries));
@@ -222,8 +224,9 @@ impl Watch {
         {
             return stream::empty().boxed();
         }
-        let (client, paths) = (cluster.client.clone(), follower.targets.iter().map(total::path).collect());
-        stream::once(async move { total::total(&client, paths).await }).boxed()
+        let (connection, paths) =
+            (cluster.connection.clone(), follower.targets.iter().map(total::path).collect());
+        stream::once(async move { total::total(&connection, paths).await }).boxed()
     }
 
     fn follower(&self, targets: Vec<Target>, cluster: &Cluster) -> Follower<BufWriter<io::Stdout>> {
@@ -279,24 +282,19 @@ fn numbered(
 }
 
 /// Why the server did not say what it has, and what to do about it.
-fn unreachable(cluster: &Cluster, error: &kube_client::Error) -> Failure {
+fn unreachable(cluster: &Cluster, error: &catalogue::Error) -> Failure {
     let url = &cluster.url;
     Failure::running(match error {
-        kube_client::Error::Api(status) if status.code == 401 => {
-            format!(
+        catalogue::Error::Request(RequestError::Refused(status)) => match status.code.unwrap_or_default() {
+            401 => format!(
                 "{url} does not accept the credentials of this kubeconfig; another --context may have better ones"
-            )
-        }
-        kube_client::Error::Api(status) if status.code == 403 => {
-            format!("not allowed to ask {url} what kinds it has: {}", status.message)
-        }
-        kube_client::Error::Api(status) => {
-            format!("{url} does not say what kinds it has: {} {}", status.code, status.message)
-        }
-        kube_client::Error::SerdeError(_) => {
-            format!("{url} does not answer as a Kubernetes API server would")
-        }
-        error => format!(
+            ),
+            403 => format!("not allowed to ask {url} what kinds it has: {}", status.message),
+            code => format!("{url} does not say what kinds it has: {code} {}", status.message),
+        },
+        catalogue::Error::NotKubernetes => format!("{url} does not answer as a Kubernetes API server would"),
+        catalogue::Error::Request(RequestError::Unanswered(Error::Credentials(reason))) => reason.clone(),
+        catalogue::Error::Request(error) => format!(
             "cannot reach {url}: {}; is it running? another --context or --kubeconfig names another server",
             reasons(error)
         ),

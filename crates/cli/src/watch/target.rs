@@ -1,6 +1,6 @@
 //! One kind to watch, and where.
 
-use kube_client::Client;
+use watchkeeper_connection::Connection;
 use watchkeeper_sources::kubernetes::Kubernetes;
 
 use super::catalogue::Kind;
@@ -15,8 +15,13 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub(super) fn source(&self, client: &Client, labels: Option<&str>, fields: Option<&str>) -> Kubernetes {
-        let mut source = Kubernetes::resource(client.clone(), &self.kind.resource).keep_managed_fields();
+    pub(super) fn source(
+        &self,
+        connection: &Connection,
+        labels: Option<&str>,
+        fields: Option<&str>,
+    ) -> Kubernetes {
+        let mut source = Kubernetes::resource(connection.clone(), &self.kind.resource).keep_managed_fields();
         if let Some(namespace) = &self.namespace {
             source = source.namespace(namespace);
         }

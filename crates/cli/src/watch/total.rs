@@ -1,9 +1,9 @@
 //! How many objects a first list will have, for a bar that knows its end.
 
 use futures_util::future::join_all;
-use kube_client::Client;
 use kube_core::discovery::ApiResource;
 use serde::Deserialize;
+use watchkeeper_connection::Connection;
 use watchkeeper_wire::{ResourcePath, Uri};
 
 use super::catalogue;
@@ -27,9 +27,9 @@ struct Metadata {
 }
 
 /// How many objects there are of all targets together; `None` if the server does not say it of each.
-pub(super) async fn total(client: &Client, paths: Vec<String>) -> Option<usize> {
+pub(super) async fn total(connection: &Connection, paths: Vec<String>) -> Option<usize> {
     let counts = join_all(paths.iter().map(|path| async move {
-        let list: List = catalogue::get(client, path, METADATA).await.ok()?;
+        let list: List = catalogue::get(connection, path, METADATA).await.ok()?;
         let more = match list.metadata.r#continue.as_deref().unwrap_or_default() {
             "" => 0,
             _ => list.metadata.remaining_item_count?,

@@ -103,7 +103,7 @@ async fn after_a_restart_the_managed_fields_tell() {
     let world = World::start().await;
     world.client.apply(&deployment()).await.unwrap();
     for (keeps, expected) in [(true, 0), (false, 1)] {
-        let restarted = Client::new(world.env.client());
+        let restarted = Client::new(world.env.connection());
         let cache = Cache::of::<Deployment>();
         restarted.declare(if keeps { cache.keep_managed_fields() } else { cache }).unwrap();
         restarted.synced().await.unwrap();

@@ -137,7 +137,7 @@ async fn an_index_sees_what_was_written() {
 #[tokio::test]
 async fn live_lists_come_in_pages() {
     let env = TestEnv::start().await;
-    let client = Client::new(env.client());
+    let client = Client::new(env.connection());
     for number in 0..501 {
         client.create(&config_map(&format!("m{number}"), "v")).await.unwrap();
     }

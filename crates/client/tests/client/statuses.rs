@@ -17,7 +17,7 @@ async fn a_condition_is_written_once_and_its_time_moves_with_its_status() {
     let seconds = Arc::new(AtomicU64::new(1_700_000_000));
     let clock = Arc::clone(&seconds);
     let time = move || SystemTime::UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::SeqCst));
-    let client = Client::builder(world.env.client()).clock(time).build();
+    let client = Client::builder(world.env.connection()).clock(time).build();
     client.declare(Cache::of::<Widget>()).unwrap();
     client.synced().await.unwrap();
     let widget = client.create(&crate::world::widget("g", "hello")).await.unwrap().into_object();

@@ -27,13 +27,13 @@ impl World {
     pub(crate) async fn bare() -> Self {
         let env = TestEnv::start().await;
         env.install::<Widget>().await;
-        let client = Client::new(env.client());
+        let client = Client::new(env.connection());
         Self { env, client }
     }
 
     /// Another program, which has its own ideas.
     pub(crate) fn somebody_else(&self) -> Client {
-        Client::builder(self.env.client()).manager("somebody-else").build()
+        Client::builder(self.env.connection()).manager("somebody-else").build()
     }
 
     /// From now on the caches are told nothing, until the fault is lifted.

@@ -5,7 +5,7 @@ use kube_client::{Api, Error};
 use kube_core::params::{ListParams, PostParams};
 use serde_json::json;
 use watchkeeper_election::{ElectionEvent, Loss};
-use watchkeeper_testkit::{TestEnv, consistently};
+use watchkeeper_testkit::{TestEnv, consistently, kube};
 
 use crate::place::{SECOND, edit, leading, leases, losing, spec, stand, stand_with, two};
 
@@ -105,7 +105,7 @@ async fn no_write_passes_the_fence_of_a_lost_lease() {
     let env = TestEnv::start().await;
     let (mut a, leadership, _b) = two(&env).await;
     let maps: Api<ConfigMap> =
-        Api::default_namespaced(leadership.fence(env.client_as("a-work", &[])).transport().clone());
+        Api::default_namespaced(kube::client(&leadership.fence(env.connection_as("a-work", &[]))));
     let map = |name: &str| serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
     maps.create(&PostParams::default(), &map("one")).await.unwrap();
     edit(&env, json!({"spec": {"holderIdentity": "somebody"}})).await;

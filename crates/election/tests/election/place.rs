@@ -29,8 +29,8 @@ pub(crate) fn stand(env: &TestEnv, identity: &str) -> Election {
 }
 
 pub(crate) fn stand_with(env: &TestEnv, options: ElectionOptions) -> Election {
-    let client = env.client_as(&options.identity, &[]);
-    Election::start(client, LeaseName::new("default", LEASE), options).unwrap()
+    let connection = env.connection_as(&options.identity, &[]);
+    Election::start(connection, LeaseName::new("default", LEASE), options).unwrap()
 }
 
 /// Waits until a candidate leads, and says how long that took.

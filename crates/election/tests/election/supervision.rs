@@ -20,7 +20,7 @@ async fn a_leader_that_panics_has_lost_and_stands_again() {
     let mut options = ElectionOptions::default();
     options.supervisor = supervisor.clone();
     let name = LeaseName::new("default", "test");
-    let mut election = Election::start(env.client(), name, options).unwrap();
+    let mut election = Election::start(env.connection(), name, options).unwrap();
     let first = next_term(&mut election).await;
     supervisor.inject("election");
     let event = election.next().await;

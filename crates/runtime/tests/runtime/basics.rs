@@ -21,7 +21,7 @@ async fn env() -> TestEnv {
 }
 
 async fn start(env: &TestEnv, controller: Controller) -> Running {
-    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     running
 }
@@ -41,7 +41,7 @@ fn sizes(log: &Log) -> impl Reconciler<Widget> + use<> {
 async fn what_is_there_and_what_changes_is_reconciled() {
     let env = env().await;
     let log = Log::default();
-    let client = watchkeeper_client::Client::new(env.client());
+    let client = watchkeeper_client::Client::new(env.connection());
     client.create(&widget("a", 1)).await.unwrap();
     let running = start(&env, Controller::of::<Widget>().reconcile(sizes(&log))).await;
     eventually(|| async { log.lines() == ["a 1"] }).await;
@@ -223,7 +223,7 @@ async fn an_object_that_was_deleted_while_the_program_was_down_is_cleaned_up() {
     eventually(|| async { !log.lines().is_empty() }).await;
     running.stop().await;
 
-    let client = watchkeeper_client::Client::new(env.client());
+    let client = watchkeeper_client::Client::new(env.connection());
     client.delete_key::<Widget>(&key_of(&made)).await.unwrap();
     assert!(client.live().get::<Widget>(&key_of(&made)).await.unwrap().is_some(), "the finalizer holds it");
     let running = start(&env, controller()).await;
@@ -289,7 +289,7 @@ async fn a_trigger_works_before_and_after_the_start() {
     let log = Log::default();
     let builder = Controller::of::<Widget>();
     let trigger = builder.trigger();
-    let client = watchkeeper_client::Client::new(env.client());
+    let client = watchkeeper_client::Client::new(env.connection());
     client.create(&widget("a", 1)).await.unwrap();
     trigger.fire(Key::new(Some("default"), "a"));
     let running = start(&env, builder.reconcile(sizes(&log))).await;

@@ -30,16 +30,16 @@ async fn a_request_knows_its_cluster_and_writes_go_there() {
             }
         },
     );
-    let running = Manager::new("test", hub.client())
-        .cluster("east", east.client())
-        .cluster("west", west.client())
+    let running = Manager::new("test", hub.connection())
+        .cluster("east", east.connection())
+        .cluster("west", west.connection())
         .controller(controller)
         .start()
         .await
         .unwrap();
     running.ready().await;
-    Client::new(east.client()).create(&widget("a", 1)).await.unwrap();
-    Client::new(west.client()).create(&widget("a", 2)).await.unwrap();
+    Client::new(east.connection()).create(&widget("a", 1)).await.unwrap();
+    Client::new(west.connection()).create(&widget("a", 2)).await.unwrap();
     eventually(|| async {
         let mut lines = log.lines();
         lines.sort();
@@ -47,7 +47,7 @@ async fn a_request_knows_its_cluster_and_writes_go_there() {
     })
     .await;
     let maps = |env: &TestEnv| {
-        let client = Client::new(env.client());
+        let client = Client::new(env.connection());
         async move {
             let all = client
                 .live()
@@ -72,7 +72,7 @@ async fn a_cluster_that_nobody_added_is_an_error_that_says_what_to_do() {
     let controller = Controller::of::<Widget>()
         .in_clusters(["north"])
         .reconcile(|_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) });
-    let error = Manager::new("test", hub.client()).controller(controller).start().await.unwrap_err();
+    let error = Manager::new("test", hub.connection()).controller(controller).start().await.unwrap_err();
     assert!(matches!(&error, StartError::UnknownCluster { cluster, .. } if cluster == "north"));
     assert!(error.to_string().contains("Manager::cluster"), "{error}");
 }

@@ -32,7 +32,7 @@ async fn a_run_acts_for_its_own_object_unless_another_one_is_named() {
     let env = TestEnv::start().await;
     env.install::<Widget>().await;
     let controller = Controller::of::<Widget>().owns::<ConfigMap>().reads::<Secret>().reconcile(reconcile);
-    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     let client = running.client();
     client.create(&config_map("unrelated", &[])).await.unwrap();

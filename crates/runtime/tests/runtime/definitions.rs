@@ -27,9 +27,9 @@ async fn a_definition_that_is_deleted_and_made_again_takes_old_objects_along_and
             seen.say(format!("{} {}", widget.metadata.name.as_deref().unwrap(), widget.spec.size));
             async { Ok(Action::done()) }
         });
-    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
-    let person = Client::new(env.client());
+    let person = Client::new(env.connection());
     for name in ["a", "b"] {
         person.create(&widget(name, 1)).await.unwrap();
     }

@@ -24,7 +24,9 @@ async fn a_kind_that_is_denied_disturbs_nobody_is_named_and_recovers_by_itself()
     let denied = env.deny(|call| call.is_of("secrets"));
     let log = Log::default();
     let manager =
-        Manager::new("test", env.client()).controller(of::<ConfigMap>(&log)).controller(of::<Secret>(&log));
+        Manager::new("test", env.connection())
+            .controller(of::<ConfigMap>(&log))
+            .controller(of::<Secret>(&log));
     let running = manager.start().await.unwrap();
     running.client().create(&config_map("m", &[])).await.unwrap();
     eventually(|| async { log.lines().contains(&"ConfigMap m".to_owned()) }).await;
@@ -58,7 +60,9 @@ async fn a_kind_that_is_missing_disturbs_nobody_is_named_and_is_picked_up_when_i
     let env = TestEnv::start().await;
     let log = Log::default();
     let manager =
-        Manager::new("test", env.client()).controller(of::<ConfigMap>(&log)).controller(of::<Widget>(&log));
+        Manager::new("test", env.connection())
+            .controller(of::<ConfigMap>(&log))
+            .controller(of::<Widget>(&log));
     let running = manager.start().await.unwrap();
     running.client().create(&config_map("m", &[])).await.unwrap();
     eventually(|| async { log.lines().contains(&"ConfigMap m".to_owned()) }).await;
@@ -82,7 +86,7 @@ async fn the_program_may_bring_its_definitions_along() {
     let env = TestEnv::start().await;
     let denied = env.deny(|call| call.is_of("customresourcedefinitions"));
     let log = Log::default();
-    let manager = Manager::new("test", env.client()).install::<Widget>().controller(of::<Widget>(&log));
+    let manager = Manager::new("test", env.connection()).install::<Widget>().controller(of::<Widget>(&log));
     let running = manager.start().await.unwrap();
     eventually(|| async {
         let not_ready = running.not_ready();

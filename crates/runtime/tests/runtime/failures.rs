@@ -27,7 +27,7 @@ where
     R: Future<Output = Result<Action>> + Send + 'static,
 {
     let controller = builder.reconcile(move |_: Arc<Widget>, cx: Context<Widget>| does(cx));
-    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     running.client().create(&widget("a", 1)).await.unwrap();
     running
@@ -195,7 +195,7 @@ async fn a_stop_does_not_wait_longer_than_its_grace() {
         seen.say("begun");
         std::future::pending::<Result<Action>>()
     });
-    let manager = Manager::new("test", env.client()).controller(controller).grace(Duration::from_secs(7));
+    let manager = Manager::new("test", env.connection()).controller(controller).grace(Duration::from_secs(7));
     let running = manager.start().await.unwrap();
     running.ready().await;
     running.client().create(&widget("a", 1)).await.unwrap();

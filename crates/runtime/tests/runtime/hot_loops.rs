@@ -21,7 +21,7 @@ async fn an_object_that_is_woken_again_and_again_by_own_writes_raises_an_alarm_t
             Ok(Action::done())
         },
     );
-    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     running.client().create(&widget("a", 1)).await.unwrap();
     let alarm = r#"watchkeeper_hot_loops_total{controller="widget",source="widgets.test.watchkeeper.dev",field="status.seen"} 1"#;
@@ -49,7 +49,7 @@ async fn own_writes_that_come_to_rest_raise_none_and_send_nothing_more() {
             Ok(Action::done())
         },
     );
-    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     running.client().create(&widget("a", 1)).await.unwrap();
     let key = Key::new(Some("default"), "a");

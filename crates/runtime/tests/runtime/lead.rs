@@ -26,7 +26,7 @@ async fn candidate(env: &TestEnv, name: &'static str, log: &Log) -> Running {
     });
     let mut options = ElectionOptions::default();
     options.identity = name.into();
-    let manager = Manager::new("test", env.client()).controller(controller).leader_election(options);
+    let manager = Manager::new("test", env.connection()).controller(controller).leader_election(options);
     let running = manager.start().await.unwrap();
     running.ready().await;
     running
@@ -35,7 +35,7 @@ async fn candidate(env: &TestEnv, name: &'static str, log: &Log) -> Running {
 async fn env() -> TestEnv {
     let env = TestEnv::start().await;
     env.install::<Widget>().await;
-    Client::new(env.client()).create(&widget("a", 1)).await.unwrap();
+    Client::new(env.connection()).create(&widget("a", 1)).await.unwrap();
     env
 }
 
@@ -78,13 +78,14 @@ async fn the_lease_is_released_only_after_the_last_reconcile_has_ended() {
             Ok(Action::done())
         }
     });
-    let manager =
-        Manager::new("test", env.client()).controller(controller).leader_election(ElectionOptions::default());
+    let manager = Manager::new("test", env.connection())
+        .controller(controller)
+        .leader_election(ElectionOptions::default());
     let running = manager.start().await.unwrap();
     eventually(|| async { log.lines() == ["begun"] }).await;
     running.stop().await;
     assert_eq!(log.lines(), ["begun", "ended"]);
-    let live = Client::new(env.client());
+    let live = Client::new(env.connection());
     let lease = live.live().get::<Lease>(&Key::new(Some("default"), "test")).await.unwrap().unwrap();
     let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
     assert_eq!(holder, "");
@@ -101,7 +102,7 @@ async fn a_leader_that_cannot_renew_writes_nothing_and_leads_again_later() {
     let cut_off = env.deny(|call| call.is_of("leases"));
     eventually(|| async { !one.is_leading() }).within(Duration::from_secs(30)).await;
     let before = env.request_count();
-    let client = Client::new(env.client());
+    let client = Client::new(env.connection());
     client.modify::<Widget>(&Key::new(Some("default"), "a"), |widget| widget.spec.size = 2).await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(log.lines(), ["one: a 1"], "who does not lead does not reconcile");
@@ -128,8 +129,9 @@ async fn a_running_reconcile_is_dropped_and_its_writes_refused_when_the_lead_is_
         *kept.lock() = Some(cx.client().clone());
         std::future::pending::<watchkeeper_runtime::Result<Action>>()
     });
-    let manager =
-        Manager::new("test", env.client()).controller(controller).leader_election(ElectionOptions::default());
+    let manager = Manager::new("test", env.connection())
+        .controller(controller)
+        .leader_election(ElectionOptions::default());
     let running = manager.start().await.unwrap();
     eventually(|| async { log.lines() == ["begun"] }).await;
     let cut_off = env.deny(|call| call.is_of("leases"));
@@ -156,7 +158,7 @@ async fn a_controller_without_election_works_on_every_replica() {
                 async { Ok(Action::done()) }
             },
         );
-        let manager = Manager::new("test", env.client())
+        let manager = Manager::new("test", env.connection())
             .controller(controller)
             .leader_election(ElectionOptions::default());
         replicas.push(manager.start().await.unwrap());
@@ -177,9 +179,9 @@ async fn a_task_for_the_leader_runs_once_in_each_term() {
     let env = env().await;
     let log = Log::default();
     let seen = log.clone();
-    let manager = Manager::new("test", env.client()).leader_election(ElectionOptions::default()).leader_task(
-        "greeter",
-        move |_client, stop| {
+    let manager = Manager::new("test", env.connection())
+        .leader_election(ElectionOptions::default())
+        .leader_task("greeter", move |_client, stop| {
             let log = seen.clone();
             async move {
                 log.say("begins");
@@ -187,8 +189,7 @@ async fn a_task_for_the_leader_runs_once_in_each_term() {
                 log.say("ends");
                 Ok(())
             }
-        },
-    );
+        });
     let running = manager.start().await.unwrap();
     eventually(|| async { log.lines() == ["begins"] }).await;
     let cut_off = env.deny(|call| call.is_of("leases"));

@@ -10,7 +10,7 @@ const MANY: usize = 501;
 
 async fn env() -> TestEnv {
     let env = TestEnv::start().await;
-    let person = Client::new(env.client());
+    let person = Client::new(env.connection());
     for number in 0..MANY {
         person.create(&config_map(&format!("m{number}"), &[])).await.unwrap();
     }
@@ -19,7 +19,7 @@ async fn env() -> TestEnv {
 
 /// How many of the maps a new cache shows once it says that it is complete.
 async fn cached(env: &TestEnv) -> usize {
-    let client = Client::new(env.client());
+    let client = Client::new(env.connection());
     client.declare(Cache::of::<ConfigMap>()).unwrap();
     client.synced().await.unwrap();
     let maps = client.list::<ConfigMap>().in_namespace("default").await.unwrap();

@@ -20,7 +20,7 @@ async fn start(build: impl FnOnce(Builder) -> Builder) -> (TestEnv, Running) {
     let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60)).with_jitter(0.0);
     let controller = build(Controller::of::<Widget>().backoff(backoff))
         .reconcile(|_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) });
-    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     (env, running)
 }

@@ -105,7 +105,7 @@ impl Drop for Operator {
 async fn env() -> (TestEnv, Client) {
     let env = TestEnv::builder().listening().start().await;
     env.install::<Widget>().await;
-    let client = Client::new(env.client());
+    let client = Client::new(env.connection());
     (env, client)
 }
 

@@ -26,7 +26,7 @@ async fn get(address: std::net::SocketAddr, path: &str) -> (u16, String) {
 #[tokio::test]
 async fn probes_tell_the_truth_and_metrics_have_the_names_that_dashboards_know() {
     let env = TestEnv::start().await;
-    let manager = Manager::new("test", env.client())
+    let manager = Manager::new("test", env.connection())
         .controller(idle())
         .ready_check("disk", || Ok(()))
         .serve("127.0.0.1:0".parse().unwrap());
@@ -83,20 +83,24 @@ async fn an_address_that_is_taken_is_an_error_at_once() {
     let env = TestEnv::start().await;
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap();
-    let error = Manager::new("test", env.client()).serve(address).start().await.unwrap_err();
+    let error = Manager::new("test", env.connection()).serve(address).start().await.unwrap_err();
     assert!(error.to_string().contains(&address.to_string()), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_controllers_of_one_name_are_a_mistake() {
     let env = TestEnv::start().await;
-    let error =
-        Manager::new("test", env.client()).controller(idle()).controller(idle()).start().await.unwrap_err();
+    let error = Manager::new("test", env.connection())
+        .controller(idle())
+        .controller(idle())
+        .start()
+        .await
+        .unwrap_err();
     assert!(matches!(&error, StartError::SameName(name) if name == "widget"));
     let renamed = Controller::of::<Widget>()
         .name("other")
         .reconcile(|_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) });
-    let manager = Manager::new("test", env.client()).controller(idle()).controller(renamed);
+    let manager = Manager::new("test", env.connection()).controller(idle()).controller(renamed);
     manager.start().await.unwrap().stop().await;
 }
 
@@ -111,7 +115,7 @@ async fn a_cache_with_options_is_what_its_controllers_see() {
             seen.say(map.metadata.name.clone().unwrap());
             async { Ok(Action::done()) }
         });
-    let manager = Manager::new("test", env.client())
+    let manager = Manager::new("test", env.connection())
         .cache(watchkeeper_client::Cache::of::<ConfigMap>().labels("mine=yes"))
         .controller(controller);
     let running = manager.start().await.unwrap();
@@ -129,7 +133,7 @@ async fn tasks_run_beside_the_controllers_and_are_told_to_stop() {
     let env = TestEnv::start().await;
     let log = crate::log::Log::default();
     let (early, late) = (log.clone(), log.clone());
-    let manager = Manager::new("test", env.client())
+    let manager = Manager::new("test", env.connection())
         .before_caches("early", move |_client, _stop| async move {
             early.say("early");
             Ok(())
@@ -148,7 +152,7 @@ async fn tasks_run_beside_the_controllers_and_are_told_to_stop() {
 #[tokio::test]
 async fn a_task_that_fails_ends_the_program_with_its_error() {
     let env = TestEnv::start().await;
-    let manager = Manager::new("test", env.client())
+    let manager = Manager::new("test", env.connection())
         .task("doomed", |_client, _stop| async { Err(Error::message("the disk is full")) });
     let ended = tokio::time::timeout(Duration::from_secs(20), manager.run()).await.unwrap();
     assert_eq!(ended.unwrap_err().to_string(), "task doomed failed: the disk is full");
@@ -158,7 +162,7 @@ async fn a_task_that_fails_ends_the_program_with_its_error() {
 async fn it_runs_until_the_future_that_it_was_given_resolves() {
     let env = TestEnv::start().await;
     let (stopped, stops) = tokio::sync::oneshot::channel();
-    let manager = Manager::new("test", env.client()).task("told", |_client, stop| async move {
+    let manager = Manager::new("test", env.connection()).task("told", |_client, stop| async move {
         stop.cancelled().await;
         let _ = stopped.send(());
         Ok(())
@@ -168,7 +172,7 @@ async fn it_runs_until_the_future_that_it_was_given_resolves() {
     assert!(begun.elapsed() >= Duration::from_secs(3600));
     stops.await.expect("its tasks were told to stop");
 
-    let doomed = Manager::new("test", env.client())
+    let doomed = Manager::new("test", env.connection())
         .task("doomed", |_client, _stop| async { Err(Error::message("the disk is full")) });
     let ended = doomed.run_until(std::future::pending()).await;
     assert_eq!(ended.unwrap_err().to_string(), "task doomed failed: the disk is full");
@@ -197,7 +201,7 @@ async fn a_reconcile_that_blocks_its_thread_shows_in_the_liveness_probe() {
         },
     );
     let manager =
-        Manager::new("test", env.client()).controller(controller).serve("127.0.0.1:0".parse().unwrap());
+        Manager::new("test", env.connection()).controller(controller).serve("127.0.0.1:0".parse().unwrap());
     let running = manager.start().await.unwrap();
     running.ready().await;
     let address = running.address().unwrap();
@@ -222,7 +226,7 @@ async fn a_manager_that_is_dropped_leaves_nothing_running() {
             |_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) },
         )
         .reconcile(|_: Arc<Widget>, _cx: Context<Widget>| async { Ok(Action::done()) });
-    let manager = Manager::new("test", env.client()).controller(controller).leader_task(
+    let manager = Manager::new("test", env.connection()).controller(controller).leader_task(
         "idle",
         |_client, stop| async move {
             stop.cancelled().await;

@@ -21,7 +21,7 @@ const OPERATOR: &str = "operator";
 async fn env() -> (TestEnv, Client) {
     let env = TestEnv::builder().with_roles().start().await;
     env.install::<Widget>().await;
-    let person = Client::new(env.client());
+    let person = Client::new(env.connection());
     (env, person)
 }
 
@@ -53,7 +53,8 @@ async fn grant(person: &Client, name: &str, rights: &[(&str, &str, &str)]) {
         let request = http::Request::post("/apis/authorization.k8s.io/v1/subjectaccessreviews")
             .header("content-type", "application/json")
             .body(review.to_string().into_bytes());
-        let answer: Value = person.connection().transport().request(request.unwrap()).await.unwrap();
+        let answer = person.connection().request(request.unwrap()).await.unwrap();
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
         answer["status"]["allowed"] == true
     })
     .await;
@@ -84,7 +85,7 @@ async fn an_operator_works_with_the_rights_that_it_uses_and_no_others() {
             Ok(Action::done())
         },
     );
-    let manager = Manager::new("test", env.client_as(OPERATOR, &[]))
+    let manager = Manager::new("test", env.connection_as(OPERATOR, &[]))
         .controller(controller)
         .leader_election(ElectionOptions::default());
     let running = manager.start().await.unwrap();
@@ -116,7 +117,7 @@ async fn a_write_that_is_not_allowed_is_named_tried_again_and_done_once_it_is() 
             Ok(Action::done())
         }
     });
-    let manager = Manager::new("test", env.client_as(OPERATOR, &[])).controller(controller);
+    let manager = Manager::new("test", env.connection_as(OPERATOR, &[])).controller(controller);
     let running = manager.start().await.unwrap();
     running.ready().await;
     person.create(&widget("a", 1)).await.unwrap();
@@ -144,7 +145,7 @@ async fn a_kind_that_may_not_be_watched_is_named_with_the_verb_and_is_there_once
             seen.say(secret.metadata.name.clone().unwrap());
             async { Ok(Action::done()) }
         });
-    let manager = Manager::new("test", env.client_as(OPERATOR, &[])).controller(controller);
+    let manager = Manager::new("test", env.connection_as(OPERATOR, &[])).controller(controller);
     let running = manager.start().await.unwrap();
     eventually(|| async {
         let not_ready = running.not_ready();

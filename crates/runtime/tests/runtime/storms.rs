@@ -26,7 +26,7 @@ impl Storm {
     async fn start() -> Self {
         let env = TestEnv::start().await;
         env.install::<Widget>().await;
-        let client = Client::new(env.client());
+        let client = Client::new(env.connection());
         for number in 0..MANY {
             client.create(&widget(&format!("w{number}"), 1)).await.unwrap();
         }
@@ -45,7 +45,7 @@ impl Storm {
                 }
             },
         );
-        let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+        let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
         running.ready().await;
         eventually(|| async { log.keys() == MANY }).await;
         Self { env, log, seen, running, client }

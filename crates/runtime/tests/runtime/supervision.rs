@@ -28,7 +28,7 @@ async fn start(env: &TestEnv, log: &Log) -> Running {
             seen.say(format!("reconcile {}", widget.spec.size));
             async { Ok(Action::done()) }
         });
-    let manager = Manager::new("test", env.client())
+    let manager = Manager::new("test", env.connection())
         .controller(controller)
         .leader_election(ElectionOptions::default())
         .serve(([127, 0, 0, 1], 0).into());
@@ -125,7 +125,7 @@ async fn an_object_whose_change_makes_the_feed_panic_costs_that_change() {
 #[tokio::test(start_paused = true)]
 async fn a_task_of_the_user_that_panics_is_said_by_readiness() {
     let env = TestEnv::start().await;
-    let manager = Manager::new("test", env.client());
+    let manager = Manager::new("test", env.connection());
     let running = manager.task("mine", |_, _| async { panic!("a mistake") }).start().await.unwrap();
     eventually(|| async { !running.not_ready().is_empty() }).await;
     assert_eq!(running.not_ready(), [("task mine".to_owned(), "task mine panicked".to_owned())]);

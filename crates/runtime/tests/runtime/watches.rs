@@ -28,7 +28,7 @@ async fn a_watch_can_be_added_and_removed_while_the_controller_runs() {
     let log = Log::default();
     let builder = Controller::of::<Widget>();
     let watches = builder.dynamic_watches();
-    let manager = Manager::new("test", env.client()).controller(builder.reconcile(noting(&log)));
+    let manager = Manager::new("test", env.connection()).controller(builder.reconcile(noting(&log)));
     let running = manager.start().await.unwrap();
     running.ready().await;
     let client = running.client();
@@ -78,7 +78,7 @@ async fn any_source_can_wake_a_controller() {
     let rows = Memory::new();
     let wake = Watch::over(rows.clone(), |row: &Row| Some(Key::new(Some("default"), &row.spec.widget)));
     let controller = Controller::of::<Widget>().watch(wake).reconcile(noting(&log));
-    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     running.client().create(&widget("a", 1)).await.unwrap();
     eventually(|| async { log.lines() == ["a"] }).await;
@@ -103,7 +103,7 @@ async fn any_source_can_be_what_a_controller_works_on() {
             seen.say(row.spec.widget.clone());
             async { Ok(Action::done()) }
         });
-    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     eventually(|| async { log.lines() == ["a"] }).await;
     put(&rows, "r", "b");

@@ -7,8 +7,8 @@ use futures_util::future::BoxFuture;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use tokio::time::{Instant, sleep_until};
+use watchkeeper_connection::Body;
 use watchkeeper_core::Error;
 
 use super::listing::jittered;
@@ -31,8 +31,8 @@ pub(super) struct Subscription {
 
 enum State {
     Waiting(Instant),
-    Connecting(BoxFuture<'static, Result<Option<Incoming>, Error>>),
-    Open(Incoming),
+    Connecting(BoxFuture<'static, Result<Option<Body>, Error>>),
+    Open(Body),
     /// The service asked not to come again.
     Over,
 }
@@ -98,7 +98,7 @@ async fn connect(
     transport: Arc<Transport>,
     url: String,
     last_id: Option<String>,
-) -> Result<Option<Incoming>, Error> {
+) -> Result<Option<Body>, Error> {
     let url: Uri = url.parse().map_err(|_| Error::Fatal("this is no URL".into()))?;
     let mut headers = credentials::headers(&settings).await?;
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));

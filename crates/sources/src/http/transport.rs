@@ -1,37 +1,25 @@
 //! Requests out, answers in.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, Uri};
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::body::Incoming;
-use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use http_body_util::{BodyExt as _, Limited};
+use watchkeeper_connection::{Body, HttpClient};
 use watchkeeper_core::Error;
+use watchkeeper_core::text::causes;
 
 use super::settings::Settings;
 
 /// A client for one feed, with the connections it keeps.
 pub(super) struct Transport {
-    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    client: HttpClient,
 }
 
 impl Transport {
     pub(super) fn new(settings: &Settings) -> Result<Self, Error> {
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(settings)?)
-            .https_or_http()
-            .enable_http1()
-            .build();
-        Ok(Self { client: Client::builder(TokioExecutor::new()).build(connector) })
+        let client = HttpClient::new(settings.ca_file.clone()).map_err(Error::Fatal)?;
+        Ok(Self { client })
     }
 
     /// Asks, and waits for the head of the answer.
@@ -40,20 +28,20 @@ impl Transport {
         url: &Uri,
         headers: HeaderMap,
         timeout: Duration,
-    ) -> Result<Response<Incoming>, Error> {
+    ) -> Result<Response<Body>, Error> {
         let mut request =
-            Request::get(url).body(Empty::new()).map_err(|error| Error::Fatal(error.to_string()))?;
+            Request::get(url).body(Bytes::new()).map_err(|error| Error::Fatal(error.to_string()))?;
         *request.headers_mut() = headers;
-        match tokio::time::timeout(timeout, self.client.request(request)).await {
+        match tokio::time::timeout(timeout, self.client.send(request)).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(unavailable(&reason(&error))),
+            Ok(Err(error)) => Err(unavailable(&causes(&error))),
             Err(_) => Err(unavailable(&format!("no answer after {timeout:?}"))),
         }
     }
 }
 
 /// All of a body, if it comes in time and is not too large.
-pub(super) async fn body(answer: Incoming, limit: usize, timeout: Duration) -> Result<Bytes, Error> {
+pub(super) async fn body(answer: Body, limit: usize, timeout: Duration) -> Result<Bytes, Error> {
     let answered = |reason: String| Error::Unavailable { answered: true, reason };
     match tokio::time::timeout(timeout, Limited::new(answer, limit).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
@@ -67,39 +55,4 @@ pub(super) async fn body(answer: Incoming, limit: usize, timeout: Duration) -> R
 
 pub(super) fn unavailable(reason: &str) -> Error {
     Error::Unavailable { answered: false, reason: reason.into() }
-}
-
-/// What is at the bottom of an error: what is above says only that a request failed.
-fn reason(error: &dyn std::error::Error) -> String {
-    let mut reason = error;
-    while let Some(source) = reason.source() {
-        reason = source;
-    }
-    reason.to_string()
-}
-
-fn tls(settings: &Settings) -> Result<ClientConfig, Error> {
-    let fatal = |reason: String| Error::Fatal(reason);
-    let provider = Arc::new(ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| fatal(error.to_string()))?;
-    let Some(path) = &settings.ca_file else {
-        // A request without TLS needs no certificates, and where there are none, one with TLS says so.
-        let config = match config.clone().with_native_roots() {
-            Ok(config) => config,
-            Err(_) => config.with_root_certificates(RootCertStore::empty()),
-        };
-        return Ok(config.with_no_client_auth());
-    };
-    let mut roots = RootCertStore::empty();
-    let bad =
-        |error: &dyn std::fmt::Display| fatal(format!("the certificates in {}: {error}", path.display()));
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| bad(&error))? {
-        roots.add(certificate.map_err(|error| bad(&error))?).map_err(|error| bad(&error))?;
-    }
-    if roots.is_empty() {
-        return Err(bad(&"there are none"));
-    }
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }

@@ -6,9 +6,8 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
-use kube_client::Client;
-use kube_client::client::Body;
 use tokio::time::{Instant, timeout, timeout_at};
+use watchkeeper_connection::{Body, Connection};
 use watchkeeper_core::Error;
 use watchkeeper_core::text::{bounded, causes};
 use watchkeeper_wire::Status;
@@ -40,9 +39,13 @@ pub(super) enum Piece {
 
 impl Answer {
     /// Sends a request; fails unless the answer is a good one and looks like JSON.
-    pub(super) async fn to(client: &Client, verb: &str, request: Request<Body>) -> Result<Self, Error> {
+    pub(super) async fn to(
+        connection: &Connection,
+        verb: &str,
+        request: Request<Bytes>,
+    ) -> Result<Self, Error> {
         let text = format!("{verb} {}", request.uri().path());
-        let response = match timeout(HEADERS_WITHIN, client.send(request)).await {
+        let response = match timeout(HEADERS_WITHIN, connection.send(request)).await {
             Err(_) => {
                 let reason = format!("{text}: no answer within {} s", HEADERS_WITHIN.as_secs());
                 return Err(Error::Unavailable { answered: false, reason });

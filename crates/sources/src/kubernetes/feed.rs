@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use watchkeeper_core::{Error, Event, Feed, Freshness, Order, Start, Version};
 
@@ -142,8 +143,8 @@ async fn take_initial(settings: &Settings, mut initial: Box<Initial>) -> Result<
 }
 
 async fn open_page(settings: &Settings, pages: Pages) -> Result<Step, Error> {
-    let Settings { client, target, max_object_bytes, .. } = settings;
-    match pages.open(client, target, settings.kinds(), *max_object_bytes).await {
+    let Settings { connection, target, max_object_bytes, .. } = settings;
+    match pages.open(connection, target, settings.kinds(), *max_object_bytes).await {
         Ok(page) => Ok((None, Stage::Page(Box::new(page)))),
         // The version that the pages were taken from is gone. All at once, it cannot go while we read.
         Err(Error::Expired(_)) if pages.is_under_way() => {
@@ -194,11 +195,11 @@ async fn open_watch(settings: &Settings, version: &Version) -> Result<Watch, Err
 
 async fn start_watch(
     settings: &Settings,
-    request: http::Request<kube_client::client::Body>,
+    request: http::Request<Bytes>,
     timeout: u64,
 ) -> Result<Watch, Error> {
-    let Settings { client, max_object_bytes, .. } = settings;
-    Watch::open(client, request, timeout, settings.kinds(), *max_object_bytes).await
+    let Settings { connection, max_object_bytes, .. } = settings;
+    Watch::open(connection, request, timeout, settings.kinds(), *max_object_bytes).await
 }
 
 /// What an entry of the log is to the reader of the feed.

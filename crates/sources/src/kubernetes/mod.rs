@@ -1,7 +1,6 @@
 //! A kind of a Kubernetes API server as a source.
 
 mod answer;
-mod connection;
 mod entry;
 mod feed;
 mod frames;
@@ -23,11 +22,9 @@ use kube_core::discovery::ApiResource;
 use watchkeeper_core::{Capabilities, Feed, Follow, Order, Source, Start};
 use watchkeeper_wire::ResourcePath;
 
-#[doc(hidden)]
-pub use connection::client;
-pub use connection::{ConnectError, Connection};
 use request::Target;
 use settings::Settings;
+pub use watchkeeper_connection::{ConnectError, Connection};
 
 /// The largest object that is read unless told otherwise. etcd takes no object beyond 1.5 MiB.
 const MAX_OBJECT_BYTES: usize = 8 * 1024 * 1024;
@@ -86,7 +83,6 @@ impl Kubernetes {
 
     /// All objects of a kind that is known at run time only.
     pub fn resource(connection: impl Into<Connection>, resource: &ApiResource) -> Self {
-        let client = connection.into().transport().clone();
         let ApiResource { group, version, api_version, kind, plural } = resource;
         let name = if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") };
         let target = Target {
@@ -97,7 +93,7 @@ impl Kubernetes {
             metadata_only: false,
         };
         let settings = Settings {
-            client,
+            connection: connection.into(),
             name,
             target,
             api_version: api_version.clone(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube_client::Client;
+use watchkeeper_connection::Connection;
 use watchkeeper_core::{Error, Event, Freshness, Version};
 
 use super::answer::{Answer, Piece};
@@ -42,7 +42,7 @@ impl Pages {
 
     pub(super) async fn open(
         &self,
-        client: &Client,
+        connection: &Connection,
         target: &Target,
         kinds: Kinds,
         max_object_bytes: usize,
@@ -51,7 +51,7 @@ impl Pages {
             Some(token) => PageStart::Continue(token.clone()),
             None => PageStart::Fresh(self.freshness.clone()),
         };
-        let answer = Answer::to(client, "list", target.list(&start, self.limit)?).await?;
+        let answer = Answer::to(connection, "list", target.list(&start, self.limit)?).await?;
         Ok(Page { pages: self.clone(), answer, reader: ListReader::new(max_object_bytes), kinds })
     }
 }

@@ -1,8 +1,8 @@
 //! What is asked of the server, as URIs. Nothing is sent from here.
 
+use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http::{HeaderValue, Request};
-use kube_client::client::Body;
 use watchkeeper_core::{Error, Freshness, Version};
 use watchkeeper_wire::{ResourcePath, Uri};
 
@@ -36,7 +36,7 @@ impl Target {
     }
 
     /// One page of a list; all of it if there is no limit.
-    pub(super) fn list(&self, start: &PageStart, limit: Option<u32>) -> Result<Request<Body>, Error> {
+    pub(super) fn list(&self, start: &PageStart, limit: Option<u32>) -> Result<Request<Bytes>, Error> {
         let mut query = self.selection();
         if let Some(limit) = limit {
             query.pair("limit", &limit.to_string());
@@ -57,7 +57,7 @@ impl Target {
     }
 
     /// The changes after a version.
-    pub(super) fn watch(&self, after: &Version, timeout_seconds: u64) -> Result<Request<Body>, Error> {
+    pub(super) fn watch(&self, after: &Version, timeout_seconds: u64) -> Result<Request<Bytes>, Error> {
         let mut query = self.following(timeout_seconds);
         query.pair("resourceVersion", &after.to_string());
         self.watching(query)
@@ -68,7 +68,7 @@ impl Target {
         &self,
         freshness: &Freshness,
         timeout_seconds: u64,
-    ) -> Result<Request<Body>, Error> {
+    ) -> Result<Request<Bytes>, Error> {
         let mut query = self.following(timeout_seconds);
         query.pair("sendInitialEvents", "true");
         query.pair("resourceVersionMatch", "NotOlderThan");
@@ -97,7 +97,7 @@ impl Target {
         query
     }
 
-    fn watching(&self, query: Uri) -> Result<Request<Body>, Error> {
+    fn watching(&self, query: Uri) -> Result<Request<Bytes>, Error> {
         let mut request = self.request(query, if self.metadata_only { METADATA } else { JSON })?;
         // Compression holds entries back until a block is full, and newer servers start a new gzip member for each
         // flush, which the client's decoder takes as the end.
@@ -105,10 +105,10 @@ impl Target {
         Ok(request)
     }
 
-    fn request(&self, uri: Uri, accept: &'static str) -> Result<Request<Body>, Error> {
+    fn request(&self, uri: Uri, accept: &'static str) -> Result<Request<Bytes>, Error> {
         Request::get(uri.as_str())
             .header(ACCEPT, accept)
-            .body(Body::empty())
+            .body(Bytes::new())
             .map_err(|error| Error::Fatal(format!("{} does not make a request: {error}", self.path())))
     }
 }
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    fn uri(request: Result<Request<Body>, Error>) -> String {
+    fn uri(request: Result<Request<Bytes>, Error>) -> String {
         request.unwrap().uri().to_string()
     }
 

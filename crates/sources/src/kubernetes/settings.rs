@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kube_client::Client;
 use tokio::time::Instant;
+use watchkeeper_connection::Connection;
 use watchkeeper_core::{Error, Freshness, Projection};
 
 use super::kinds::Kinds;
@@ -20,7 +20,7 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_secs(600);
 
 #[derive(Clone)]
 pub(super) struct Settings {
-    pub(super) client: Client,
+    pub(super) connection: Connection,
     pub(super) name: String,
     pub(super) target: Target,
     pub(super) api_version: String,

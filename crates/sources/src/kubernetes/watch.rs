@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::Request;
-use kube_client::Client;
-use kube_client::client::Body;
 use tokio::time::Instant;
+use watchkeeper_connection::Connection;
 use watchkeeper_core::{Error, Reason};
 
 use super::answer::{Answer, Piece};
@@ -46,13 +46,13 @@ pub(super) fn timeout_seconds() -> u64 {
 
 impl Watch {
     pub(super) async fn open(
-        client: &Client,
-        request: Request<Body>,
+        connection: &Connection,
+        request: Request<Bytes>,
         timeout_seconds: u64,
         kinds: Kinds,
         max_object_bytes: usize,
     ) -> Result<Self, Error> {
-        let answer = Answer::to(client, "watch", request).await?;
+        let answer = Answer::to(connection, "watch", request).await?;
         Ok(Self {
             answer,
             lines: Lines::new(max_object_bytes),

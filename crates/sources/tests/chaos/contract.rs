@@ -16,7 +16,7 @@ struct Cluster {
 
 impl World for Cluster {
     fn source(&self) -> impl Source {
-        Kubernetes::of::<ConfigMap>(self.server.client()).streaming(self.streaming)
+        Kubernetes::of::<ConfigMap>(self.server.connection()).streaming(self.streaming)
     }
 
     async fn put(&self, name: &str, value: u64) {

@@ -33,7 +33,7 @@ fn len(informer: &Informer<ConfigMap>) -> usize {
 async fn a_subscriber_that_is_not_polled_stalls_neither_itself_nor_anyone_else() {
     let truth = Truth::new();
     let server = truth.serve().await;
-    let informer = informer(&CLIENT, server.client());
+    let informer = informer(&CLIENT, server.connection());
     informer.synced().await.unwrap();
     let mut changes = informer.subscribe("late");
     truth.put("a", DATA);
@@ -52,7 +52,7 @@ async fn a_watch_refused_with_410_leads_to_a_new_list() {
     let truth = Truth::new();
     truth.put("a", DATA);
     let server = truth.serve().await;
-    let informer = informer(&CLIENT, server.client());
+    let informer = informer(&CLIENT, server.connection());
     informer.synced().await.unwrap();
     truth.refuse_next(Refusal::Status(410));
     truth.trouble(&Trouble::Cut);
@@ -70,7 +70,7 @@ async fn a_server_that_cannot_stream_lists_is_asked_for_pages() {
     truth.put("a", DATA);
     truth.refuse_next(Refusal::Status(422));
     let server = truth.serve().await;
-    let informer = informer(&CLIENT, server.client());
+    let informer = informer(&CLIENT, server.connection());
     informer.synced().await.unwrap();
     assert_eq!(server.verbs()[..2], ["stream@0", "list@0"]);
     truth.put("b", DATA);
@@ -82,7 +82,7 @@ async fn what_was_deleted_unseen_is_told_when_everything_is_listed_again() {
     let truth = Truth::new();
     ["a", "b", "c"].iter().for_each(|name| truth.put(name, DATA));
     let server = truth.serve().await;
-    let informer = informer(&CLIENT, server.client());
+    let informer = informer(&CLIENT, server.connection());
     let mut changes = informer.subscribe("witness");
     for name in ["a", "b", "c"] {
         assert_eq!(next(&mut changes).await, format!("ADDED {name}"));

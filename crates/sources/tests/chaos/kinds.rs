@@ -21,19 +21,19 @@ async fn a_kind_can_be_typed_dynamic_or_only_metadata() {
     let server = truth.serve().await;
     let resource = ApiResource::erase::<ConfigMap>(&());
 
-    let typed = Informer::<ConfigMap>::builder().start(Kubernetes::of::<ConfigMap>(server.client()));
+    let typed = Informer::<ConfigMap>::builder().start(Kubernetes::of::<ConfigMap>(server.connection()));
     typed.synced().await.unwrap();
     let map = typed.store().get(&key()).unwrap().get().unwrap();
     assert_eq!(map.data.as_ref().unwrap()["greeting"], "hello");
 
     let dynamic =
-        Informer::<DynamicObject>::builder().start(Kubernetes::resource(server.client(), &resource));
+        Informer::<DynamicObject>::builder().start(Kubernetes::resource(server.connection(), &resource));
     dynamic.synced().await.unwrap();
     let map = dynamic.store().get(&key()).unwrap().get().unwrap();
     assert_eq!(map.types.as_ref().unwrap().kind, "ConfigMap");
     assert_eq!(map.data["data"]["greeting"], "hello");
 
-    let source = Kubernetes::of::<ConfigMap>(server.client()).metadata_only();
+    let source = Kubernetes::of::<ConfigMap>(server.connection()).metadata_only();
     let metadata = Informer::<PartialObjectMeta<ConfigMap>>::builder().policy(Policy::Typed).start(source);
     metadata.synced().await.unwrap();
     assert_eq!(metadata.store().get(&key()).unwrap().get().unwrap().name_any(), "a");
@@ -45,7 +45,7 @@ async fn an_informer_set_tells_selectors_apart() {
     truth.put("a", "{}");
     let server = truth.serve().await;
     let set = InformerSet::default();
-    let all = || Kubernetes::of::<ConfigMap>(server.client());
+    let all = || Kubernetes::of::<ConfigMap>(server.connection());
     let first = set.informer::<ConfigMap>(all());
     let second = set.informer::<ConfigMap>(all());
     let labelled = set.informer::<ConfigMap>(all().labels("app=web"));
@@ -67,8 +67,9 @@ async fn several_clusters_or_namespaces_make_one_store() {
     shop.put("a", "{}");
     bank.put("b", "{}");
     let (shop_server, bank_server) = (shop.serve().await, bank.serve().await);
-    let informer = Informer::<ConfigMap>::builder().start(Kubernetes::of::<ConfigMap>(shop_server.client()));
-    informer.add_source(Kubernetes::of::<ConfigMap>(bank_server.client()));
+    let informer =
+        Informer::<ConfigMap>::builder().start(Kubernetes::of::<ConfigMap>(shop_server.connection()));
+    informer.add_source(Kubernetes::of::<ConfigMap>(bank_server.connection()));
     informer.synced().await.unwrap();
     assert_eq!(informer.store().len(), 2);
     assert_eq!(informer.store().positions().len(), 2);

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use truth::{Refusal, Trouble, Truth};
 use watchkeeper_informer::{Informer, Policy, SourceBackoff};
-use watchkeeper_sources::kubernetes::Kubernetes;
+use watchkeeper_sources::kubernetes::{Connection, Kubernetes};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -102,7 +102,7 @@ fn client() -> impl Strategy<Value = Client> {
 const LARGEST: usize = 4_096;
 const UNDECODABLE: &str = "7";
 
-fn informer(client: &Client, to: kube_client::Client) -> Informer<ConfigMap> {
+fn informer(client: &Client, to: Connection) -> Informer<ConfigMap> {
     let mut source = Kubernetes::of::<ConfigMap>(to).streaming(client.streaming).max_object_bytes(LARGEST);
     if let Some(page_size) = client.page_size {
         source = source.page_size(page_size);
@@ -116,7 +116,7 @@ fn informer(client: &Client, to: kube_client::Client) -> Informer<ConfigMap> {
 async fn play(client: Client, steps: Vec<Step>) -> Result<(), TestCaseError> {
     let truth = Truth::new();
     let server = truth.serve().await;
-    let informer = informer(&client, server.client());
+    let informer = informer(&client, server.connection());
     let mut changes = informer.subscribe("witness");
     let name = |n: u8| format!("n{n}");
     for step in steps {

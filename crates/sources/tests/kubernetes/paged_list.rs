@@ -1,6 +1,6 @@
 //! Lists in pages: what is asked for, what is delivered, and what never completes.
 
-use crate::server::{Request, Responder, Server, client_of, refusing_address};
+use crate::server::{Request, Responder, Server, connection_to, refusing_address};
 use crate::tap::*;
 use std::time::Duration;
 use watchkeeper_core::{Error, Event, Freshness, Source as _, Start};
@@ -212,7 +212,7 @@ async fn a_refusal_without_end_is_read_no_further_than_needed() {
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_did_not_answer() {
-    let source = Kubernetes::of::<Pod>(client_of(refusing_address().await));
+    let source = Kubernetes::of::<Pod>(connection_to(refusing_address().await));
     for start in [any(), resume("7")] {
         let events: Vec<_> = source.open(start).collect().await;
         match events.last() {

@@ -66,7 +66,7 @@ impl Drop for Tap {
 }
 
 pub(crate) fn pods(server: &Server) -> Kubernetes {
-    Kubernetes::of::<Pod>(server.client())
+    Kubernetes::of::<Pod>(server.connection())
 }
 
 /// As [`pods`], with lists in pages only.

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use watchkeeper_connection::{Config, Connection};
 
 /// A request as the server saw it.
 #[derive(Clone, Debug)]
@@ -96,9 +97,9 @@ impl Server {
         Self { address, requests, _tasks: tasks }
     }
 
-    /// A client of this server, without retries of its own.
-    pub(crate) fn client(&self) -> kube_client::Client {
-        client_of(self.address)
+    /// A connection to this server.
+    pub(crate) fn connection(&self) -> Connection {
+        connection_to(self.address)
     }
 
     /// The requests so far.
@@ -112,9 +113,8 @@ impl Server {
     }
 }
 
-pub(crate) fn client_of(address: SocketAddr) -> kube_client::Client {
-    let uri = format!("http://{address}").parse().unwrap();
-    watchkeeper_sources::kubernetes::client(kube_client::Config::new(uri)).unwrap()
+pub(crate) fn connection_to(address: SocketAddr) -> Connection {
+    Connection::new(Config::new(&format!("http://{address}")).unwrap()).unwrap()
 }
 
 /// An address that refuses connections.

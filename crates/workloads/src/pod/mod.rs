@@ -10,6 +10,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 use watchkeeper_client::{Client, Error as Failure, key_of};
+use watchkeeper_connection::RequestError;
 use watchkeeper_events::Event;
 use watchkeeper_runtime::{Action, Context, Controller, Reconciler, Result};
 use watchkeeper_wire::{Refusal, ResourcePath, Uri};
@@ -117,10 +118,10 @@ async fn bind(pod: &Pod, client: &Client) -> Result<(), Failure> {
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(binding.to_string().into_bytes())
         .map_err(|error| unavailable(error.to_string()))?;
-    match client.connection().transport().request::<serde_json::Value>(request).await {
+    match client.connection().request(request).await {
         Ok(_) => Ok(()),
         // Somebody was faster, or it is gone: its next change tells.
-        Err(kube_client::Error::Api(status)) if is_moot(Refusal::of(status.code, &status.reason)) => Ok(()),
+        Err(RequestError::Refused(status)) if is_moot(status.refusal()) => Ok(()),
         Err(error) => Err(unavailable(error.to_string())),
     }
 }

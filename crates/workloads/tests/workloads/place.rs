@@ -33,7 +33,7 @@ impl Place {
 
     pub(crate) async fn over(env: TestEnv, timing: Timing) -> Self {
         let epoch = (env.wall_clock(), Instant::now());
-        let client = Client::new(env.client());
+        let client = Client::new(env.connection());
         let writes = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&writes);
         let count = env.fault(move |call| {
@@ -49,7 +49,7 @@ impl Place {
     pub(crate) async fn start(&mut self) {
         let (time, instant) = self.epoch;
         let simulation = Simulation::new(self.timing).clock(move || time + instant.elapsed());
-        let manager = simulation.run_in(Manager::new("workloads", self.env.client()));
+        let manager = simulation.run_in(Manager::new("workloads", self.env.connection()));
         let running = manager.start().await.unwrap();
         running.ready().await;
         self.running = Some(running);

@@ -36,7 +36,7 @@ impl Drop for Program {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_runs_alone_brings_its_definition_and_hands_over_the_lead() {
     let env = TestEnv::builder().listening().start().await;
-    let person = Client::new(env.client());
+    let person = Client::new(env.connection());
     let holder = || async {
         let lease =
             person.live().get::<Lease>(&Key::new(Some("default"), "watchkeeper-webapp")).await.unwrap()?;

@@ -24,13 +24,13 @@ impl World {
     pub(crate) async fn new() -> Self {
         let env = TestEnv::start().await;
         env.install::<WebApp>().await;
-        let person = Client::builder(env.client_as("person", &[])).manager("person").build();
+        let person = Client::builder(env.connection_as("person", &[])).manager("person").build();
         Self { env, person }
     }
 
     /// The operator, started and ready.
     pub(crate) async fn operator(&self) -> Running {
-        let client = self.env.client_as(OPERATOR, &[]);
+        let client = self.env.connection_as(OPERATOR, &[]);
         let running = watchkeeper_webapp::operator(Manager::new("webapp", client)).start().await.unwrap();
         running.ready().await;
         running

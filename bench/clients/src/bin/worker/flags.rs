@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use kube_client::Config;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_core::discovery::ApiResource;
-use watchkeeper_sources::kubernetes::{self, Kubernetes};
+use watchkeeper_sources::kubernetes::{Connection, Kubernetes};
 
 use crate::Result;
 
@@ -37,11 +35,9 @@ impl Flags {
         self.0.get(name).map_or(default, String::as_str)
     }
 
-    /// The client that the flags ask for.
-    pub(crate) async fn client(&self) -> Result<kube_client::Client> {
-        let kubeconfig = Kubeconfig::read_from(self.text("kubeconfig", ""))?;
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-        Ok(kubernetes::client(config)?)
+    /// The connection that the flags ask for.
+    pub(crate) async fn connection(&self) -> Result<Connection> {
+        Ok(Connection::from_kubeconfig(self.text("kubeconfig", ""), None).await?)
     }
 
     /// The kind that is to be watched, where it is to be watched.
@@ -55,7 +51,7 @@ impl Flags {
             kind: kind.into(),
             plural: plural.into(),
         };
-        let source = Kubernetes::resource(self.client().await?, &resource);
+        let source = Kubernetes::resource(self.connection().await?, &resource);
         Ok(match self.text("namespace", "") {
             "" => source,
             namespace => source.namespace(namespace),

@@ -37,7 +37,7 @@ pub(crate) fn run(flags: &Flags, runtime: &Runtime) -> Result<()> {
         for number in 0..objects {
             widgets.create(&PostParams::default(), &widget(number)).await?;
         }
-        let running = idle.start(env.client(), None).await?;
+        let running = idle.start(env.connection(), None).await?;
         idle.runs(objects as u64).await;
         Ok::<_, crate::Error>((env, running, widgets))
     })?;

@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 use watchkeeper_client::Cache;
 use watchkeeper_core::Key;
 use watchkeeper_runtime::{Action, Context, Controller, Manager, Reconciler, Running, Trigger};
+use watchkeeper_sources::kubernetes::Connection;
 
 use crate::Result;
 use crate::flags::Flags;
@@ -70,12 +71,12 @@ impl Idle {
     /// Starts a manager with it.
     pub(crate) async fn start(
         &self,
-        client: kube_client::Client,
+        connection: Connection,
         namespace: Option<&str>,
     ) -> Result<(Running, Trigger)> {
         let controller = Controller::of::<Widget>().concurrency(1);
         let trigger = controller.trigger();
-        let manager = Manager::new("bench", client)
+        let manager = Manager::new("bench", connection)
             .cache(Cache::of::<Widget>().namespaces(namespace))
             .controller(controller.reconcile(self.clone()));
         Ok((manager.start().await?, trigger))
@@ -89,7 +90,7 @@ pub(crate) fn now() -> u64 {
 
 /// Runs it.
 pub(crate) fn run(flags: &Flags, runtime: &Runtime) -> Result<()> {
-    let client = runtime.block_on(flags.client())?;
+    let connection = runtime.block_on(flags.connection())?;
     let expect = flags.get("expect", 0_u64)?;
     let namespace = Some(flags.text("namespace", "")).filter(|name| !name.is_empty());
     let idle = Idle::default();
@@ -100,7 +101,7 @@ pub(crate) fn run(flags: &Flags, runtime: &Runtime) -> Result<()> {
         match word {
             "start" => {
                 running = Some(runtime.block_on(async {
-                    let running = idle.start(client.clone(), namespace).await?;
+                    let running = idle.start(connection.clone(), namespace).await?;
                     idle.runs(expect).await;
                     Ok::<_, crate::Error>(running)
                 })?);

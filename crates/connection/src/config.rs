@@ -1,0 +1,83 @@
+use std::fmt;
+use std::time::Duration;
+
+use http::HeaderMap;
+
+use crate::ConnectError;
+use crate::connector::CONNECT_WITHIN;
+use crate::credentials::CredentialSettings;
+use crate::proxy::Proxy;
+use crate::server::Server;
+use crate::tls::TlsSettings;
+
+/// Where a cluster is, who asks, and which namespace is meant.
+#[derive(Clone)]
+pub struct Config {
+    pub(crate) server: Server,
+    pub(crate) tls: TlsSettings,
+    pub(crate) proxy: Option<Proxy>,
+    pub(crate) credentials: CredentialSettings,
+    pub(crate) impersonation: HeaderMap,
+    pub(crate) default_namespace: String,
+    pub(crate) connect_timeout: Duration,
+}
+
+impl Config {
+    /// A server without credentials: `http://127.0.0.1:8080`. If it speaks TLS, the authorities of the system decide whether it
+    /// is believed.
+    ///
+    /// # Errors
+    ///
+    /// If it is not the URL of an HTTP server.
+    pub fn new(url: &str) -> Result<Self, ConnectError> {
+        Server::parse(url, true).map(Self::of).map_err(|error| ConnectError::new(error, "a URL"))
+    }
+
+    pub(crate) fn of(server: Server) -> Self {
+        Self {
+            server,
+            tls: TlsSettings::default(),
+            proxy: None,
+            credentials: CredentialSettings::None,
+            impersonation: HeaderMap::new(),
+            default_namespace: "default".to_owned(),
+            connect_timeout: CONNECT_WITHIN,
+        }
+    }
+
+    /// The same cluster and the same credentials at another address: that of a port that is forwarded, for example.
+    ///
+    /// # Errors
+    ///
+    /// If it is not the URL of an HTTP server.
+    pub fn at(self, url: &str) -> Result<Self, ConnectError> {
+        let server = Server::parse(url, true).map_err(|error| ConnectError::new(error, "a URL"))?;
+        Ok(Self { server, ..self })
+    }
+
+    /// How long connecting may take, TLS included; 30 s unless told otherwise.
+    #[must_use]
+    pub fn connect_timeout(self, timeout: Duration) -> Self {
+        Self { connect_timeout: timeout, ..self }
+    }
+
+    /// Where the server is: `https://10.0.0.1:6443`.
+    pub fn url(&self) -> String {
+        self.server.to_string()
+    }
+
+    /// The namespace of the context, or of the pod; `default` if there is none.
+    pub fn default_namespace(&self) -> &str {
+        &self.default_namespace
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("url", &self.url())
+            .field("credentials", &self.credentials)
+            .field("default_namespace", &self.default_namespace)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,79 @@
+use std::error::Error as StdError;
+use std::fmt;
+
+use watchkeeper_wire::Status;
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no way to the server: nothing was sent.
+    #[error("cannot connect to {server}: {reason}")]
+    Connect {
+        /// Where to, as `host:port`.
+        server: String,
+        /// What the system, the proxy or TLS says.
+        reason: String,
+    },
+    /// There are no credentials to send the request with: nothing was sent.
+    #[error("no credentials: {0}")]
+    Credentials(String),
+    /// It cannot be sent as it is: nothing was sent.
+    #[error("the request cannot be sent: {0}")]
+    Malformed(String),
+    /// The connection broke off. The server may have received the request.
+    #[error("{0}")]
+    Broken(#[source] Box<dyn StdError + Send + Sync>),
+    /// A [`Transport`](crate::Transport) around the connection did not let it pass. The source says why.
+    #[error("{0}")]
+    Stopped(#[source] Box<dyn StdError + Send + Sync>),
+}
+
+impl Error {
+    /// The error of a transport that does not let a request pass.
+    pub fn stopped(reason: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Stopped(reason.into())
+    }
+
+    pub(crate) fn broken(reason: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Broken(reason.into())
+    }
+}
+
+/// Why a request did not succeed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The server answered, and not with success.
+    #[error("{}", said(.0))]
+    Refused(Status),
+    /// The server did not answer, or not to the end.
+    #[error(transparent)]
+    Unanswered(#[from] Error),
+    /// The answer is larger than the bytes that are read of one.
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+}
+
+fn said(status: &Status) -> String {
+    let code = status.code.unwrap_or_default();
+    match (status.message.as_str(), status.reason.as_str()) {
+        ("", "") => format!("the server answered {code}"),
+        ("", reason) => format!("the server answered {code} {reason}"),
+        (message, _) => message.to_owned(),
+    }
+}
+
+/// Why there is no connection: no cluster is configured, or not one that can be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot find out which cluster to talk to: {reason}; looked at {looked_at}")]
+pub struct ConnectError {
+    reason: String,
+    looked_at: String,
+}
+
+impl ConnectError {
+    pub(crate) fn new(reason: impl fmt::Display, looked_at: impl fmt::Display) -> Self {
+        Self { reason: reason.to_string(), looked_at: looked_at.to_string() }
+    }
+}
