@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use watchkeeper_client::Client;
 use watchkeeper_core::Key;
 use watchkeeper_etcd::testing::Server;
 use watchkeeper_etcd::{Keys, Put, Range};
-use watchkeeper_runtime::{Action, Context, Controller, Manager, Reconciler};
+use watchkeeper_runtime::{Action, Context, Controller, Manager, Predicate, Reconciler};
 use watchkeeper_sources::channel::channel;
 use watchkeeper_sources::etcd::Etcd;
 use watchkeeper_sources::files::Files;
+use watchkeeper_sources::kubernetes::Kubernetes;
 use watchkeeper_sources::union::Union;
+use watchkeeper_testkit::fixtures::{Widget, widget};
 use watchkeeper_testkit::{TestEnv, consistently, eventually};
 
 use crate::log::Log;
@@ -56,16 +59,17 @@ async fn a_controller_works_over_files_and_etcd_at_once_and_its_status_goes_back
     let union = Union::of("both").member(Files::directory(directory.path()).by_path()).member(etcd);
     let log = Log::default();
     let said = log.clone();
-    let controller = Controller::over::<Value>("both", union).reconcile(move |object: Arc<Value>, cx: Context<Value>| {
-        let log = said.clone();
-        async move {
-            log.say(format!("{}", object["value"]));
-            if cx.cause().is_some_and(|cause| cause.source.starts_with("etcd:")) {
-                cx.write_status(&json!({"seen": object["value"]})).await?;
+    let controller =
+        Controller::over::<Value>("both", union).reconcile(move |object: Arc<Value>, cx: Context<Value>| {
+            let log = said.clone();
+            async move {
+                log.say(format!("{}", object["value"]));
+                if cx.cause().is_some_and(|cause| cause.source.starts_with("etcd:")) {
+                    cx.write_status(&json!({"seen": object["value"]})).await?;
+                }
+                Ok(Action::done())
             }
-            Ok(Action::done())
-        }
-    });
+        });
     let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
     running.ready().await;
     let status = async || {
@@ -80,5 +84,42 @@ async fn a_controller_works_over_files_and_etcd_at_once_and_its_status_goes_back
     lines.sort();
     assert_eq!(lines, ["1", "2", "3"]);
     consistently(|| async { log.lines().len() == 3 }).await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_goes_back_to_the_cluster_that_an_object_came_from() {
+    let env = TestEnv::start().await;
+    env.install::<Widget>().await;
+    let client = Client::new(env.client());
+    client.create(&widget("a", 1)).await.unwrap();
+    let (sender, other) = channel("other");
+    sender.put(&Key::new(Some("default"), "b"), &json!({"spec": {"size": 2}})).unwrap();
+    let union = Union::of("widgets").member(other).member(Kubernetes::of::<Widget>(env.client()));
+    let log = Log::default();
+    let said = log.clone();
+    let controller = Controller::over::<Value>("widgets", union)
+        .filter(Predicate::generation_changed())
+        .reconcile(move |object: Arc<Value>, cx: Context<Value>| {
+            let log = said.clone();
+            async move {
+                let written = cx.write_status(&json!({"seen": object["spec"]["size"]})).await;
+                log.say(format!("{} {}", object["spec"]["size"], written.is_ok()));
+                Ok(Action::done())
+            }
+        });
+    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    running.ready().await;
+    let seen = async || {
+        let found = client.live().get::<Widget>(&Key::new(Some("default"), "a")).await.unwrap().unwrap();
+        found.status.as_ref().map(|status| status.seen)
+    };
+    eventually(|| async { seen().await == Some(1) }).await;
+    eventually(|| async {
+        let mut lines = log.lines();
+        lines.sort();
+        lines == ["1 true", "2 false"]
+    })
+    .await;
     running.stop().await;
 }

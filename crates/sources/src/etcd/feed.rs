@@ -109,21 +109,24 @@ impl Feeding {
         })
     }
 
-    /// The revision to resume after. A watch from one that etcd has not reached would be silent rather than refused.
+    /// The revision to resume after. A watch from one that etcd has not reached would be silent rather than refused, and one from a
+    /// revision that was compacted would be accepted before it is cancelled.
     async fn resumable(&mut self, client: &Client, version: &Version) -> Result<i64, Error> {
         let settings = &self.settings;
+        let failure = |error| settings.failure(error);
         // Any key that may be read.
         let key = if settings.prefix.is_empty() { "\0" } else { &settings.prefix };
         let look = Range::of(Keys::one(key)).count_only();
-        let header = client.range(&look).await.map_err(|error| settings.failure(error))?.header;
+        let header = client.range(&look).await.map_err(failure)?.header;
         let position = version.number().and_then(|number| i64::try_from(number).ok());
-        match position {
-            Some(position) if settings.is_known(header) && position <= header.revision => {
-                settings.remember(header);
-                Ok(position)
-            }
-            _ => Err(Error::Expired(format!("{}: {version} is of no use here", settings.name))),
+        let Some(position) = position.filter(|at| settings.is_known(header) && *at <= header.revision) else {
+            return Err(Error::Expired(format!("{}: {version} is of no use here", settings.name)));
+        };
+        if position < header.revision {
+            client.range(&look.at(position + 1)).await.map_err(failure)?;
         }
+        settings.remember(header);
+        Ok(position)
     }
 }
 

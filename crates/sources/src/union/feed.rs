@@ -55,7 +55,6 @@ fn begin(shared: Arc<Shared>, start: Start) -> Result<Feeding, Error> {
     }
     let expired = |version: &Version| Error::Expired(format!("{}: {version} is not available", shared.name));
     let positions = |version: &Version| versions::split(version, count).ok_or_else(|| expired(version));
-    let known = shared.memory().take();
     let mut members: Vec<Member> = shared
         .members
         .iter()
@@ -66,8 +65,8 @@ fn begin(shared: Arc<Shared>, start: Start) -> Result<Feeding, Error> {
     let (merge, stage) = match start {
         Start::Resume(version) => {
             let at = positions(&version)?;
-            let merge = known.filter(|merge| merge.position().as_ref() == Some(&version));
-            let merge = merge.ok_or_else(|| expired(&version))?;
+            let known = shared.memory().take_if(|merge| merge.position().as_ref() == Some(&version));
+            let merge = known.ok_or_else(|| expired(&version))?;
             for (member, position) in members.iter_mut().zip(at) {
                 member.open(Start::Resume(position));
             }
@@ -86,6 +85,7 @@ fn begin(shared: Arc<Shared>, start: Start) -> Result<Feeding, Error> {
                 };
                 Merge::new(shared.members.iter().map(member), shared.overriding, shared.has_log())
             };
+            let known = shared.memory().take();
             (known.map_or_else(new, Merge::anew), Stage::Snapshot(0, each))
         }
     };
@@ -170,7 +170,11 @@ impl Feeding {
         match item {
             Some(Ok(event)) => {
                 let is_complete = matches!(event, Event::Complete(_));
-                self.queue.extend(merge.take(at, event));
+                // A member that cannot resume says so before anything is said for all.
+                let is_early = resumed && !self.members.iter().all(|member| member.heard);
+                let mut told = merge.take(at, event);
+                told.retain(|event| !is_early || !matches!(event, Event::Position(_)));
+                self.queue.extend(told);
                 self.shared.status()[at].error = None;
                 if is_complete && merge.doubts(at) {
                     self.members[at].confirm(merge.position_of(at));

@@ -1,6 +1,12 @@
 //! The source of the chapter "Write your own source", as it is printed there.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, unreachable_pub, reason = "tests, and written as a user would")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests, and written as a user would"
+)]
 
 mod contract;
 mod hosts;

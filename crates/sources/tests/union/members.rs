@@ -106,6 +106,7 @@ async fn a_member_that_fails_keeps_its_objects_and_disturbs_no_other() {
         first.memory.cut_feeds(&down());
         second.memory.put(&key("c"), 1);
         tap.until("put c=1").await;
+        assert!(tap.is_silent(Duration::from_millis(50)).await);
         assert_eq!(union.status()[0].error, Some(down()));
         assert!(union.status()[1].error.is_none());
         // What happened there meanwhile is told when it is back, and nothing else.
