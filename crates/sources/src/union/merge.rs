@@ -34,6 +34,8 @@ struct Member {
     unconfirmed: bool,
     /// Keys whose objects are to be told and are not at hand: only a new snapshot has them.
     wanted: HashSet<Key>,
+    /// Those of them that the snapshot under way will have, for they were wanted when it began.
+    due: HashSet<Key>,
 }
 
 /// An object of a member.
@@ -64,6 +66,7 @@ impl Merge {
             position: None,
             unconfirmed: false,
             wanted: HashSet::new(),
+            due: HashSet::new(),
         };
         Self { members: members.map(member).collect(), overriding, has_log, initial: true }
     }
@@ -122,8 +125,9 @@ impl Merge {
         let mut told = Vec::new();
         let moved = match event {
             Event::Begin => {
-                self.members[member].listed = Some(HashSet::new());
-                self.members[member].lossy = false;
+                let entry = &mut self.members[member];
+                (entry.listed, entry.lossy) = (Some(HashSet::new()), false);
+                entry.due.clone_from(&entry.wanted);
                 None
             }
             Event::Item(document) => {
@@ -194,7 +198,6 @@ impl Merge {
         let initial = self.initial;
         let entry = &mut self.members[member];
         let listed = entry.listed.take().unwrap_or_default();
-        entry.wanted.clear();
         let before = std::mem::take(&mut entry.before);
         let held = if initial { before.len() } else { entry.objects.len() };
         let known: Box<dyn Iterator<Item = &Key>> =
@@ -206,6 +209,10 @@ impl Merge {
         });
         entry.unconfirmed = suspicious && !entry.unconfirmed;
         let in_doubt = entry.unconfirmed || entry.lossy;
+        let due = std::mem::take(&mut entry.due);
+        if !entry.unconfirmed {
+            entry.wanted.retain(|key| !due.contains(key));
+        }
         for key in missing {
             match (initial, in_doubt) {
                 (false, true) => {}
@@ -306,4 +313,89 @@ impl Merge {
 fn kept(member: &str, key: Key) -> Event {
     let detail = format!("{member}: not there any more; it stays until that is certain");
     Event::Rejected(Rejection { key: Some(key), position: None, reason: Reason::Unreadable, detail })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(name: &str, version: u64) -> Document {
+        Document::named(Key::new(None, name), Version::from(version), b"{}".to_vec())
+    }
+
+    fn put(name: &str, version: u64) -> Event {
+        Event::Put { document: document(name, version), position: Some(Version::from(version)) }
+    }
+
+    fn gone(name: &str, version: u64) -> Event {
+        Event::Gone { key: Key::new(None, name), position: Some(Version::from(version)) }
+    }
+
+    fn show(events: &[Event]) -> Vec<String> {
+        let at = |position: &Option<Version>| position.as_ref().map_or("-".into(), ToString::to_string);
+        let show = |event: &Event| match event {
+            Event::Put { document, position } => {
+                format!("{}={} {}", document.header.key, document.header.version, at(position))
+            }
+            Event::Gone { key, position } => format!("!{key} {}", at(position)),
+            Event::Position(version) => format!("@{version}"),
+            Event::Rejected(rejection) => format!("?{}", rejection.key.as_ref().unwrap()),
+            other => panic!("{other:?}"),
+        };
+        events.iter().map(show).collect()
+    }
+
+    /// Two members with logs, both empty, that have been told.
+    fn pair() -> Merge {
+        let names = ["a", "b"].into_iter().map(|name| (name.into(), None));
+        let mut merge = Merge::new(names, true, true);
+        for member in 0..2 {
+            merge.take(member, Event::Begin);
+            merge.take(member, Event::Complete(Version::from(1)));
+        }
+        merge.begun();
+        merge
+    }
+
+    #[test]
+    fn positions_of_both_are_told_with_the_last_thing_that_an_event_makes_of_itself() {
+        let mut merge = pair();
+        assert_eq!(show(&merge.take(1, put("x", 2))), ["x=1:2 u1,2"]);
+        assert_eq!(show(&merge.take(0, put("x", 2))), ["x=0:2 u2,2"]);
+        // Of an object that does not count, only the position.
+        assert_eq!(show(&merge.take(1, put("x", 3))), ["@u2,3"]);
+        assert_eq!(show(&merge.take(0, gone("x", 3))), ["x=1:3 u3,3"]);
+        assert_eq!(show(&merge.take(1, gone("x", 4))), ["!x u3,4"]);
+        assert_eq!(show(&merge.take(1, gone("y", 5))), ["@u3,5"]);
+    }
+
+    #[test]
+    fn an_object_that_is_not_at_hand_holds_back_the_position_until_a_snapshot_has_it() {
+        let mut merge = pair();
+        merge.take(1, put("x", 2));
+        merge.take(0, put("x", 2));
+        assert!(merge.take(0, gone("x", 3)).is_empty());
+        assert!(merge.wants(1) && merge.position().is_none());
+        assert_eq!(show(&merge.take(0, put("z", 4))), ["z=0:4 -"]);
+        merge.take(1, Event::Begin);
+        assert_eq!(show(&merge.take(1, Event::Item(document("x", 2)))), ["x=1:2 -"]);
+        assert_eq!(show(&merge.take(1, Event::Complete(Version::from(5)))), ["@u4,5"]);
+        assert!(!merge.wants(1));
+    }
+
+    #[test]
+    fn an_object_that_is_wanted_after_its_snapshot_mentioned_it_is_wanted_still() {
+        let mut merge = pair();
+        merge.take(1, put("x", 2));
+        merge.take(0, put("x", 2));
+        merge.take(1, Event::Begin);
+        merge.take(1, Event::Item(document("x", 2)));
+        merge.take(0, gone("x", 3));
+        merge.take(1, Event::Complete(Version::from(2)));
+        assert!(merge.wants(1), "another snapshot has to say it");
+        merge.take(1, Event::Begin);
+        assert_eq!(show(&merge.take(1, Event::Item(document("x", 2)))), ["x=1:2 -"]);
+        merge.take(1, Event::Complete(Version::from(2)));
+        assert!(!merge.wants(1));
+    }
 }

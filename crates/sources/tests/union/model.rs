@@ -154,11 +154,11 @@ impl FollowsByLog for Memory {
 
 fn cases() -> u32 {
     let asked = std::env::var("WATCHKEEPER_CASES").ok();
-    asked.and_then(|cases| cases.parse().ok()).map_or(300, |cases: u32| cases.min(20_000))
+    asked.and_then(|cases| cases.parse().ok()).map_or(1000, |cases: u32| cases.min(100_000))
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_the_members_do_the_store_ends_with_what_the_first_of_them_has(
