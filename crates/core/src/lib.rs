@@ -30,6 +30,9 @@ pub use document::{Document, Header, Known, ReadError, Unreadable};
 pub use error::Error;
 pub use key::Key;
 pub use projection::Projection;
-pub use source::{Capabilities, Event, Feed, Follow, Freshness, Reason, Rejection, Source, Start};
+pub use source::{
+    Capabilities, Event, Feed, Follow, Freshness, ObjectStatus, Reason, Rejection, Source, Start,
+    StatusWritten,
+};
 pub use uid::Uid;
 pub use version::{Order, Version};

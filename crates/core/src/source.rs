@@ -1,8 +1,10 @@
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::Stream;
+use futures_util::future::{BoxFuture, ready};
 
 use crate::{Document, Error, Key, Order, Version};
 
@@ -30,6 +32,8 @@ use crate::{Document, Error, Key, Order, Version};
 /// - **A feed ends after its first error.** A feed that ends without an error was closed in good order; if the source can
 ///   resume, resuming is the way to go on.
 /// - **Dropping a feed releases everything behind it.** No task, connection or subscription outlives it.
+/// - **A status that was written wakes nobody.** No feed tells of it as a change of the object, unless the source keeps statuses inside its
+///   objects and moves a [generation](crate::Header::generation) that tells both apart, as Kubernetes does.
 ///
 /// # What it does not promise
 ///
@@ -52,10 +56,48 @@ pub trait Source: Send + Sync + 'static {
 
     /// Opens a feed. Returns at once; all waiting and all failures are in the feed.
     fn open(&self, start: Start) -> Feed;
+
+    /// The name of the source that an object came from, told by the version of one of its states. Sources that are made of others
+    /// say which of them it was. Default: none, for it is this source.
+    fn origin(&self, version: &Version) -> Option<Arc<str>> {
+        let _ = version;
+        None
+    }
+
+    /// How many differences a look at everything has found that no change had told of before. Sources that never look twice have none.
+    /// Everything but 0 is a mistake somewhere: events that got lost, a log that lacks entries.
+    fn drift(&self) -> u64 {
+        0
+    }
+
+    /// Writes the status of an object back to where the object came from, if [`Capabilities::status_write_back`] says that this is
+    /// possible. A status is written for the state that it is about or not at all: an object that has changed meanwhile is
+    /// [`Expired`](Error::Expired), and will be told of; one that is gone is [`Missing`](Error::Missing).
+    ///
+    /// Default: [`Fatal`](Error::Fatal).
+    fn write_status(&self, status: ObjectStatus) -> StatusWritten {
+        let error =
+            Error::Fatal(format!("{}: the status of {} cannot be written here", self.name(), status.key));
+        Box::pin(ready(Err(error)))
+    }
 }
 
+/// The status of an object, to be [written back](Source::write_status).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectStatus {
+    /// Which object.
+    pub key: Key,
+    /// Which state of it the status is about.
+    pub version: Version,
+    /// The status as JSON.
+    pub json: Vec<u8>,
+}
+
+/// Whether a status was written.
+pub type StatusWritten = BoxFuture<'static, Result<(), Error>>;
+
 /// A shared source is a source.
-impl<S: Source + ?Sized> Source for std::sync::Arc<S> {
+impl<S: Source + ?Sized> Source for Arc<S> {
     fn name(&self) -> &str {
         (**self).name()
     }
@@ -70,6 +112,18 @@ impl<S: Source + ?Sized> Source for std::sync::Arc<S> {
 
     fn open(&self, start: Start) -> Feed {
         (**self).open(start)
+    }
+
+    fn origin(&self, version: &Version) -> Option<Arc<str>> {
+        (**self).origin(version)
+    }
+
+    fn drift(&self) -> u64 {
+        (**self).drift()
+    }
+
+    fn write_status(&self, status: ObjectStatus) -> StatusWritten {
+        (**self).write_status(status)
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use watchkeeper_core::{Error, Freshness, Source};
+use watchkeeper_core::{Error, Freshness, Source, Version};
 
 use crate::backoff::SourceBackoff;
 use crate::codec::{Codec, Decode, Policy, Transform, decode_any};
@@ -71,6 +71,7 @@ struct Reflectors {
 struct Running {
     id: SourceId,
     part: u16,
+    source: Arc<dyn Source>,
     task: JoinHandle<()>,
 }
 
@@ -101,6 +102,15 @@ impl<K> Informer<K> {
     /// The local copy.
     pub fn store(&self) -> Store<K> {
         Store::new(Arc::clone(&self.inner))
+    }
+
+    /// The name of the source that a state of an object came from, if the informer has one source and this is
+    /// [made of others](Source::origin).
+    pub fn origin(&self, version: &Version) -> Option<Arc<str>> {
+        match self.inner.reflectors.lock().running.as_slice() {
+            [only] => only.source.origin(version),
+            _ => None,
+        }
     }
 
     /// Everything that is there, then every change. At any time, any number of subscribers; the name is for metrics.
@@ -218,8 +228,9 @@ impl Inner {
         let seed = self.random.lock().u64(..);
         let reflector = Reflector {
             plan: Plan::new(&capabilities, self.backoff, self.first.clone(), seed),
-            source,
+            source: Arc::clone(&source),
             capabilities,
+            drift: source.drift(),
             shared: Arc::clone(&self.shared),
             part,
             begun: false,
@@ -233,7 +244,7 @@ impl Inner {
             }),
         };
         let task = self.runtime.spawn(reflector.supervised());
-        reflectors.running.push(Running { id, part, task });
+        reflectors.running.push(Running { id, part, source, task });
         id
     }
 

@@ -21,6 +21,7 @@ use watchkeeper_supervision::Supervisor;
 /// | `watchkeeper_informer_unchanged_total` | objects of a new snapshot that were already known, and replayed entries |
 /// | `watchkeeper_informer_rejected_total{reason}` | objects that could not be understood |
 /// | `watchkeeper_informer_errors_total{class}` | feeds that failed |
+/// | `watchkeeper_informer_source_drift_total` | differences that a source found by looking at everything and that no change had told of; should stay 0 |
 /// | `watchkeeper_informer_last_event_timestamp_seconds` | when the source said something last |
 /// | `watchkeeper_informer_decodes_total`, `_decode_failures_total` | bodies decoded |
 /// | `watchkeeper_informer_index_failures_total` | index functions that failed |
@@ -40,6 +41,7 @@ pub struct InformerMetrics {
     unchanged: Family<InformerLabel, Counter>,
     rejected: Family<ReasonLabel, Counter>,
     errors: Family<ClassLabel, Counter>,
+    drift: Family<InformerLabel, Counter>,
     last_event: Family<InformerLabel, Gauge<f64, AtomicU64>>,
     decodes: Family<InformerLabel, Counter>,
     decode_failures: Family<InformerLabel, Counter>,
@@ -103,6 +105,7 @@ impl Default for InformerMetrics {
             unchanged: Family::default(),
             rejected: Family::default(),
             errors: Family::default(),
+            drift: Family::default(),
             last_event: Family::default(),
             decodes: Family::default(),
             decode_failures: Family::default(),
@@ -139,6 +142,7 @@ impl InformerMetrics {
         informer.register("unchanged", "Objects received that were known already", metrics.unchanged.clone());
         informer.register("rejected", "Objects that could not be understood", metrics.rejected.clone());
         informer.register("errors", "Feeds that failed, by class", metrics.errors.clone());
+        informer.register("source_drift", "Differences that no change had told of", metrics.drift.clone());
         informer.register_with_unit(
             "last_event_timestamp",
             "When the source said something last",
@@ -181,6 +185,7 @@ impl InformerMetrics {
             modified: changes("MODIFIED"),
             deleted: changes("DELETED"),
             unchanged: self.unchanged.get_or_create_owned(&label),
+            drift: self.drift.get_or_create_owned(&label),
             last_event: self.last_event.get_or_create_owned(&label),
             decodes: self.decodes.get_or_create_owned(&label),
             decode_failures: self.decode_failures.get_or_create_owned(&label),
@@ -203,6 +208,7 @@ pub(crate) struct StoreMetrics {
     pub(crate) modified: Counter,
     pub(crate) deleted: Counter,
     pub(crate) unchanged: Counter,
+    pub(crate) drift: Counter,
     pub(crate) last_event: Gauge<f64, AtomicU64>,
     pub(crate) decodes: Counter,
     pub(crate) decode_failures: Counter,

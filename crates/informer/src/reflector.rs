@@ -25,6 +25,8 @@ pub(crate) struct Reflector {
     pub(crate) plan: Plan,
     /// Whether it has run before.
     pub(crate) begun: bool,
+    /// How much the source has drifted, as far as that was counted.
+    pub(crate) drift: u64,
     pub(crate) report: Box<dyn Fn(Report) + Send + Sync>,
 }
 
@@ -114,6 +116,7 @@ impl Reflector {
             if let ControlFlow::Break(error) = self.apply(&mut progress, events) {
                 break End::Failed(error);
             }
+            self.count_drift();
             if let Some(journal) = &self.shared.journal {
                 journal.write().await;
             }
@@ -126,6 +129,17 @@ impl Reflector {
             following: progress.following_since.is_some(),
             followed_for: progress.following_since.map(|since| since.elapsed()).unwrap_or_default(),
             entries: progress.entries,
+        }
+    }
+
+    /// Counts what the source found only by looking at everything. A source that begins anew counts from 0.
+    fn count_drift(&mut self) {
+        let drift = self.source.drift();
+        let new = drift.checked_sub(self.drift).unwrap_or(drift);
+        self.drift = drift;
+        if new > 0 {
+            self.shared.metrics.drift.inc_by(new);
+            tracing::warn!(informer = %self.shared.name, source = self.source.name(), new, "changes that nobody had told of");
         }
     }
 

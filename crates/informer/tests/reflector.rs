@@ -647,3 +647,52 @@ async fn a_source_that_panics_has_failed_and_is_asked_again() {
     assert_equal_to_source(&informer, &memory);
     assert_eq!(informer.status()[0].error, None);
 }
+
+/// Finds by looking at everything what it was not told of.
+struct Drifting {
+    memory: Memory,
+    found: std::sync::Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl Source for Drifting {
+    fn name(&self) -> &str {
+        "drifting"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.memory.capabilities()
+    }
+
+    fn open(&self, start: Start) -> Feed {
+        self.memory.open(start)
+    }
+
+    fn drift(&self) -> u64 {
+        self.found.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_source_found_only_by_looking_at_everything_is_counted() {
+    let mut registry = prometheus_client::registry::Registry::default();
+    let metrics = watchkeeper_informer::InformerMetrics::register(&mut registry);
+    let drift = || {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let name = "watchkeeper_informer_source_drift_total{informer=\"drifting\"} ";
+        text.lines().find_map(|line| line.strip_prefix(name)).unwrap().parse::<u64>().unwrap()
+    };
+    let memory = Memory::new();
+    // What was found before the informer began is not its own.
+    let found = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(7));
+    let source = Drifting { memory: memory.clone(), found: std::sync::Arc::clone(&found) };
+    let informer = Informer::<Thing>::builder().metrics(&metrics).start(source);
+    informer.synced().await.unwrap();
+    assert_eq!(drift(), 0);
+    for (now, counted) in [(7, 0), (9, 2), (10, 3), (1, 4)] {
+        found.store(now, std::sync::atomic::Ordering::Relaxed);
+        memory.put(&key("a"), now);
+        settle().await;
+        assert_eq!(drift(), counted, "{now}");
+    }
+}

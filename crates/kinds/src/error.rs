@@ -17,3 +17,9 @@ pub enum Error {
         kind: String,
     },
 }
+
+impl From<watchkeeper_wire::protobuf::Error> for Error {
+    fn from(error: watchkeeper_wire::protobuf::Error) -> Self {
+        Self::Decode(error.to_string())
+    }
+}

@@ -13,7 +13,8 @@ use crate::request::WorkKey;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cause {
-    /// What was watched, by the name of its source: `configmaps`, `widgets.demo.dev`.
+    /// What was watched, by the name of its source: `configmaps`, `widgets.demo.dev`, `routes.d`. Of a union, the member that the object
+    /// came from.
     pub source: Arc<str>,
     /// Which object changed.
     pub object: Key,

@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
+use serde::Serialize;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use watchkeeper_client::{Children, Client, Kind, StatusWriter, named, named_after};
+use watchkeeper_core::{Key, ObjectStatus, Source, Version};
 use watchkeeper_events::{Event, Recorder};
 use watchkeeper_queue::Priority;
 
@@ -34,6 +36,15 @@ use crate::reference::reference;
 pub struct Context<K = ()> {
     run: Arc<Inner>,
     object: Arc<K>,
+    /// Where the object came from, if that is no cluster.
+    origin: Option<Arc<Origin>>,
+}
+
+/// An object of a source: which one, and in which state it was given to the reconcile.
+pub(crate) struct Origin {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) key: Key,
+    pub(crate) version: Version,
 }
 
 pub(crate) struct Inner {
@@ -49,12 +60,18 @@ pub(crate) struct Inner {
 
 impl Context {
     pub(crate) fn new(run: Inner) -> Self {
-        Self { run: Arc::new(run), object: Arc::default() }
+        Self { run: Arc::new(run), object: Arc::default(), origin: None }
+    }
+
+    /// The context of the same run, for an object that came from here.
+    pub(crate) fn with_origin(mut self, origin: Option<Arc<Origin>>) -> Self {
+        self.origin = origin;
+        self
     }
 
     /// The context of the same run, with the object that the run is for.
     pub(crate) fn about<K>(self, object: Arc<K>) -> Context<K> {
-        Context { run: self.run, object }
+        Context { run: self.run, object, origin: self.origin }
     }
 }
 
@@ -91,6 +108,23 @@ impl<K> Context<K> {
     /// The object that this run is for, in the state that the reconcile was given.
     pub fn object(&self) -> &Arc<K> {
         &self.object
+    }
+
+    /// Writes the status of this object back to where it came from, for controllers [over](crate::Controller::over) a source that can take
+    /// it. Objects of a cluster have [`status`](Self::status). It wakes no reconcile.
+    ///
+    /// # Errors
+    ///
+    /// If the source cannot take statuses, does not answer, or the object has changed since the reconcile was given it: then there will be
+    /// another one.
+    pub async fn write_status(&self, status: &impl Serialize) -> Result<()> {
+        let Some(origin) = &self.origin else {
+            return Err(Error::terminal("there is no source to write this status to: use Context::status"));
+        };
+        let json = serde_json::to_vec(status).map_err(Error::terminal)?;
+        let Origin { source, key, version } = &**origin;
+        source.write_status(ObjectStatus { key: key.clone(), version: version.clone(), json }).await?;
+        Ok(())
     }
 
     /// The client of the cluster that the object is in. Its reads show what it wrote.
@@ -154,7 +188,7 @@ impl<K> Context<K> {
 
 impl<K> Clone for Context<K> {
     fn clone(&self) -> Self {
-        Self { run: Arc::clone(&self.run), object: Arc::clone(&self.object) }
+        Self { run: Arc::clone(&self.run), object: Arc::clone(&self.object), origin: self.origin.clone() }
     }
 }
 

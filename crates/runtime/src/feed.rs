@@ -112,7 +112,8 @@ impl Opened {
     pub(crate) fn feed<R: WorkKey>(self, rules: &Arc<Rules<R>>, sink: &Arc<Sink<R>>, each: Each) -> Feed {
         let cluster = self.cluster().cloned();
         let wrote = self.place.map(|(place, wrote)| (wrote, place.client));
-        Pump { rules: Arc::clone(rules), sink: Arc::clone(sink), cluster, wrote, each }.start(&self.informer)
+        let (rules, sink, informer) = (Arc::clone(rules), Arc::clone(sink), self.informer);
+        Pump { rules, sink, cluster, wrote, each, informer }.start()
     }
 }
 
@@ -125,10 +126,12 @@ struct Pump<R> {
     cluster: Option<Arc<str>>,
     wrote: Option<(Wrote, Client)>,
     each: Each,
+    informer: Informer,
 }
 
 impl<R: WorkKey> Pump<R> {
-    fn start(self, informer: &Informer) -> Feed {
+    fn start(self) -> Feed {
+        let informer = &self.informer;
         let status = informer.watch_status();
         let source = status.borrow().first().map_or("source", |status| &status.name).to_owned();
         let name: Arc<str> = match &self.cluster {
@@ -166,6 +169,9 @@ impl<R: WorkKey> Pump<R> {
         }
         (self.each)(change, self.cluster.as_ref());
         let own_write = self.is_own_write(change);
+        // Of a source that is made of others, the one that it came from.
+        let origin = change.newest().and_then(|object| self.informer.origin(object.version()));
+        let source = origin.as_ref().unwrap_or(source);
         let base = self.rules.priority.unwrap_or(self.sink.priority);
         let priority = if change.delivery == Delivery::Live {
             base

@@ -5,7 +5,8 @@
 //! - [`ResourcePath`] and [`Uri`]: where objects are;
 //! - [`LabelSelector`] and [`FieldSelector`]: which of them are meant;
 //! - [`field`]: what is wrong with a field of an object, as [`FieldError`](field::FieldError)s, the causes of a `Status`;
-//! - [`names`]: the rules for names, label keys and label values.
+//! - [`names`]: the rules for names, label keys and label values;
+//! - [`protobuf`]: the bytes of messages.
 //!
 //! Everything here is a pure function over text and [`serde_json::Value`]; there is no I/O. No input makes this crate panic.
 //! The files under `cases/` hold what the Go packages answer to the same inputs.
@@ -13,6 +14,7 @@
 pub mod field;
 pub mod names;
 mod path;
+pub mod protobuf;
 pub mod reason;
 mod refusal;
 pub mod selector;

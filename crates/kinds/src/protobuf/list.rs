@@ -1,9 +1,9 @@
 //! Lists in protobuf, written one object at a time.
 
 use super::message::{self, Field, Message};
-use super::wire::Writer;
 use super::{END, begin_envelope, write};
 use serde_json::Value;
+use watchkeeper_wire::protobuf::Writer;
 
 /// How a kind of lists is written in protobuf, piece by piece, so that neither the objects nor their encoding need all be
 /// there at once: [`begin`](Self::begin), then every [`item`](Self::item), then [`END`](Self::END).

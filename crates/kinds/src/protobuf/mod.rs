@@ -24,14 +24,13 @@ mod list;
 mod message;
 mod read;
 mod scalar;
-mod wire;
 mod write;
 
 use crate::Error;
 use read::Decoder;
 use scalar::last_bytes;
 use serde_json::Value;
-use wire::Writer;
+use watchkeeper_wire::protobuf::Writer;
 
 pub use list::List;
 

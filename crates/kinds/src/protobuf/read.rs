@@ -3,12 +3,12 @@
 use super::clock;
 use super::message::{Field, Message, Place, Shape};
 use super::scalar;
-use super::wire::{Payload, Reader, problem};
 use crate::Error;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use watchkeeper_go::base64;
 use watchkeeper_schema::Weight;
+use watchkeeper_wire::protobuf::{self, Payload, Reader};
 
 /// What JSON may nest, so that it can be read again by parsers that have a limit.
 const DEPTH: usize = 120;
@@ -108,12 +108,12 @@ impl Decoder {
             let mut map = Map::new();
             for entry in entries {
                 decoder.charge(1)?;
-                let Payload::Bytes(bytes) = entry else { return Err(entry.misfit("map")) };
+                let Payload::Bytes(bytes) = entry else { return Err(entry.misfit("map").into()) };
                 let (mut key, mut value, mut reader) = (String::new(), None, Reader::new(bytes));
                 while let Some((number, payload)) = reader.next()? {
                     match (number, payload) {
                         (1, Payload::Bytes(bytes)) => key = scalar::text(bytes),
-                        (1, other) => return Err(other.misfit("map key")),
+                        (1, other) => return Err(other.misfit("map key").into()),
                         (2, payload) => value = Some(decoder.payload(element, payload)?),
                         _ => {}
                     }
@@ -132,7 +132,7 @@ impl Decoder {
             Payload::Varint(number) | Payload::Fixed64(number) if fits(shape, payload) => {
                 scalar::number(shape, number)
             }
-            _ => Err(payload.misfit("value")),
+            _ => Err(payload.misfit("value").into()),
         }
     }
 
@@ -167,7 +167,7 @@ impl Decoder {
                 }
                 self.list(element, &items)?.unwrap_or_else(|| Value::Array(Vec::new()))
             }
-            _ => return Err(Payload::Bytes(bytes).misfit("value")),
+            _ => return Err(Payload::Bytes(bytes).misfit("value").into()),
         })
     }
 
@@ -211,7 +211,10 @@ impl Decoder {
     /// Counts what is made. Two bytes can stand for an object with many zeros; a message full of such bytes would become
     /// a thousand times as large, and nobody sends it in good faith.
     fn charge(&mut self, price: usize) -> Result<(), Error> {
-        self.credit = self.credit.checked_sub(price).ok_or_else(|| problem("too many empty values"))?;
+        self.credit = self
+            .credit
+            .checked_sub(price)
+            .ok_or_else(|| Error::from(protobuf::Error::new("too many empty values")))?;
         Ok(())
     }
 
@@ -246,7 +249,7 @@ impl Decoder {
                 (shape, Payload::Varint(number) | Payload::Fixed64(number)) if fits(shape, payload) => {
                     *found = Found::Number(number);
                 }
-                _ => return Err(payload.misfit(field.name)),
+                _ => return Err(payload.misfit(field.name).into()),
             }
         }
         Ok(all)
@@ -291,5 +294,5 @@ fn depth(value: &Value) -> usize {
 }
 
 fn too_deep() -> Error {
-    problem("exceeded max depth")
+    protobuf::Error::new("exceeded max depth").into()
 }

@@ -1,9 +1,9 @@
 //! The values that are no messages in JSON.
 
 use super::message::Shape;
-use super::wire::{Payload, Reader, problem};
 use crate::{Error, decimal};
 use serde_json::{Number, Value};
+use watchkeeper_wire::protobuf::{self, Payload, Reader};
 
 pub(super) fn number(shape: &Shape, number: u64) -> Result<Value, Error> {
     Ok(match shape {
@@ -11,7 +11,7 @@ pub(super) fn number(shape: &Shape, number: u64) -> Result<Value, Error> {
         Shape::Int32 => (number as i32).into(),
         Shape::Int64 => (number as i64).into(),
         Shape::Double => double(f64::from_bits(number))?,
-        _ => return Err(Payload::Varint(number).misfit("value")),
+        _ => return Err(Payload::Varint(number).misfit("value").into()),
     })
 }
 
@@ -49,7 +49,7 @@ pub(super) fn int_or_string(bytes: &[u8]) -> Result<Value, Error> {
             (1, Payload::Varint(value)) => kind = value,
             (2, Payload::Varint(value)) => whole = value as i32,
             (3, Payload::Bytes(value)) => name = text(value),
-            (1..=3, other) => return Err(other.misfit("intOrString")),
+            (1..=3, other) => return Err(other.misfit("intOrString").into()),
             _ => {}
         }
     }
@@ -69,11 +69,12 @@ pub(super) fn time(bytes: &[u8], write: impl Fn(i64, i32) -> Option<Option<Strin
         match (field, payload) {
             (1, Payload::Varint(value)) => seconds = value as i64,
             (2, Payload::Varint(value)) => nanos = value as i32,
-            (1 | 2, other) => return Err(other.misfit("time")),
+            (1 | 2, other) => return Err(other.misfit("time").into()),
             _ => {}
         }
     }
-    let text = write(seconds, nanos).ok_or_else(|| problem("a time must be of the years 0 to 9999"))?;
+    let text = write(seconds, nanos)
+        .ok_or_else(|| Error::from(protobuf::Error::new("a time must be of the years 0 to 9999")))?;
     Ok(text.map_or(Value::Null, Value::String))
 }
 
@@ -82,7 +83,7 @@ pub(super) fn last_bytes(message: &[u8], field: u32) -> Result<Option<&[u8]>, Er
     let (mut found, mut reader) = (None, Reader::new(message));
     while let Some((number, payload)) = reader.next()? {
         if number == field {
-            let Payload::Bytes(bytes) = payload else { return Err(payload.misfit("value")) };
+            let Payload::Bytes(bytes) = payload else { return Err(payload.misfit("value").into()) };
             found = Some(bytes);
         }
     }

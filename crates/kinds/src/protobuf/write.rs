@@ -2,9 +2,9 @@
 
 use super::clock;
 use super::message::{Field, Message, Shape};
-use super::wire::Writer;
 use serde_json::{Map, Value};
 use watchkeeper_go::base64;
+use watchkeeper_wire::protobuf::Writer;
 
 /// The fields of a message. `None` if a value is not of the type of its field; fields that the message does not have
 /// are passed over.

@@ -4,17 +4,25 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, ready};
 use parking_lot::RwLock;
 use watchkeeper_client::{Client, Kind};
-use watchkeeper_core::Key;
+use watchkeeper_core::{Key, Source};
 use watchkeeper_events::{Event, Recorder};
 use watchkeeper_informer::{AnyValue, Store};
 
+use crate::context::Origin;
 use crate::error::{Error, Result};
 use crate::reference::reference;
+
+/// An object as it was read.
+pub(crate) struct Read {
+    pub(crate) object: AnyValue,
+    /// Where it came from, if that is no cluster.
+    pub(crate) origin: Option<Arc<Origin>>,
+}
 
 /// What a controller has to know of the objects that it works on, whether they are in a cluster or not.
 pub(crate) trait Access: Send + Sync {
     /// The newest state that is known.
-    fn read<'a>(&'a self, client: &'a Client, key: &'a Key) -> BoxFuture<'a, Result<Option<AnyValue>>>;
+    fn read<'a>(&'a self, client: &'a Client, key: &'a Key) -> BoxFuture<'a, Result<Option<Read>>>;
     /// Whether its deletion was asked for and waits for finalizers.
     fn is_deleting(&self, object: &AnyValue) -> bool;
     fn has_finalizer(&self, object: &AnyValue, name: &str) -> bool;
@@ -44,8 +52,11 @@ impl<K> Default for OfKind<K> {
 }
 
 impl<K: Kind> Access for OfKind<K> {
-    fn read<'a>(&'a self, client: &'a Client, key: &'a Key) -> BoxFuture<'a, Result<Option<AnyValue>>> {
-        Box::pin(async move { Ok(client.get::<K>(key).await?.map(|object| object as AnyValue)) })
+    fn read<'a>(&'a self, client: &'a Client, key: &'a Key) -> BoxFuture<'a, Result<Option<Read>>> {
+        Box::pin(async move {
+            let found = client.get::<K>(key).await?;
+            Ok(found.map(|object| Read { object: object as AnyValue, origin: None }))
+        })
     }
 
     fn is_deleting(&self, object: &AnyValue) -> bool {
@@ -99,12 +110,19 @@ pub(crate) fn typed<T: Send + Sync + 'static>(object: AnyValue) -> Result<Arc<T>
 pub(crate) struct OfSource {
     /// Set when the controller starts.
     pub(crate) store: Arc<RwLock<Option<Store>>>,
+    /// Where statuses go.
+    pub(crate) source: Arc<dyn Source>,
 }
 
 impl Access for OfSource {
-    fn read<'a>(&'a self, _client: &'a Client, key: &'a Key) -> BoxFuture<'a, Result<Option<AnyValue>>> {
+    fn read<'a>(&'a self, _client: &'a Client, key: &'a Key) -> BoxFuture<'a, Result<Option<Read>>> {
         let found = self.store.read().as_ref().and_then(|store| store.get(key));
-        Box::pin(async move { Ok(found.map(|object| object.value()).transpose()?) })
+        let source = Arc::clone(&self.source);
+        Box::pin(async move {
+            let Some(found) = found else { return Ok(None) };
+            let origin = Origin { source, key: found.key().clone(), version: found.version().clone() };
+            Ok(Some(Read { object: found.value()?, origin: Some(Arc::new(origin)) }))
+        })
     }
 
     fn is_deleting(&self, _object: &AnyValue) -> bool {

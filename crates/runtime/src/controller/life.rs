@@ -19,7 +19,7 @@ use watchkeeper_supervision::Supervisor;
 
 use crate::clusters::Clusters;
 use crate::context::{Context, Inner};
-use crate::controller::access::Access;
+use crate::controller::access::{Access, Read};
 use crate::controller::object::AnyReconciler;
 use crate::feed::Opened;
 use crate::lead::Lead;
@@ -305,7 +305,9 @@ impl Part {
         });
         let call = async {
             match access.read(client, key).await? {
-                Some(object) => self.live.call.reconcile(object, cx).await.map(drop),
+                Some(Read { object, origin }) => {
+                    self.live.call.reconcile(object, cx.with_origin(origin)).await.map(drop)
+                }
                 None => Ok(()),
             }
         };

@@ -10,7 +10,7 @@ use watchkeeper_informer::{AnyValue, Readable, Store};
 
 use crate::action::Action;
 use crate::context::Context;
-use crate::controller::access::{Access, OfKind, OfSource, typed};
+use crate::controller::access::{Access, OfKind, OfSource, Read, typed};
 use crate::controller::life::{Every, LifeOf, Live};
 use crate::controller::settings::Settings;
 use crate::controller::worker::Run;
@@ -62,7 +62,9 @@ impl<T: Readable> Primary<T> {
 
     pub(crate) fn source(source: impl Source) -> Self {
         let store = Arc::new(RwLock::new(None));
-        Self::new(Origin::source::<T>(source), Arc::new(OfSource { store: Arc::clone(&store) }), store)
+        let source: Arc<dyn Source> = Arc::new(source);
+        let access = OfSource { store: Arc::clone(&store), source: Arc::clone(&source) };
+        Self::new(Origin::source::<T>(source), Arc::new(access), store)
     }
 }
 
@@ -234,7 +236,7 @@ fn alarm(
         // Reading the object may take a moment, and this is called by the one who delivers changes.
         let supervisor = metrics.supervisor.clone();
         let told = async move {
-            if let Ok(Some(object)) = access.read(&client, request.key()).await {
+            if let Ok(Some(Read { object, .. })) = access.read(&client, request.key()).await {
                 let Loop { source, field, times } = &hot;
                 let note = format!(
                     "Reconciled {times} times within a minute because of own writes to {source}: {field}"
@@ -301,8 +303,8 @@ impl ObjectRun {
     async fn run(&self, request: &Request, cx: Context) -> Result<Action> {
         match self.access.read(cx.client(), request.key()).await? {
             None => self.gone(request, cx).await,
-            Some(object) if self.access.is_deleting(&object) => self.deleting(object, cx).await,
-            Some(object) => self.present(object, cx).await,
+            Some(Read { object, .. }) if self.access.is_deleting(&object) => self.deleting(object, cx).await,
+            Some(Read { object, origin }) => self.present(object, cx.with_origin(origin)).await,
         }
     }
 

@@ -17,6 +17,7 @@ mod log;
 mod processes;
 mod program;
 mod rights;
+mod sources;
 mod storms;
 mod supervision;
 mod watches;

@@ -194,4 +194,8 @@ impl Source for Files {
     fn open(&self, start: Start) -> Feed {
         feed::open(Arc::clone(&self.settings), start)
     }
+
+    fn drift(&self) -> u64 {
+        self.settings.shared.lock().status.drift
+    }
 }

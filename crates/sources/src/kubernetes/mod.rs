@@ -14,12 +14,13 @@ mod settings;
 mod skip;
 mod status;
 mod watch;
+mod write_status;
 
 use std::sync::Arc;
 
 use kube_core::Resource;
 use kube_core::discovery::ApiResource;
-use watchkeeper_core::{Capabilities, Feed, Follow, Order, Source, Start};
+use watchkeeper_core::{Capabilities, Feed, Follow, ObjectStatus, Order, Source, Start, StatusWritten};
 use watchkeeper_wire::ResourcePath;
 
 use request::Target;
@@ -198,6 +199,11 @@ impl Source for Kubernetes {
 
     fn open(&self, start: Start) -> Feed {
         feed::open(self.settings.clone(), start)
+    }
+
+    fn write_status(&self, status: ObjectStatus) -> StatusWritten {
+        let settings = self.settings.clone();
+        Box::pin(async move { write_status::write(&settings, status).await })
     }
 }
 

@@ -14,7 +14,8 @@ pub(super) fn error(status: &Status, request: &str) -> Error {
         return Error::Expired(text);
     }
     match status.refusal() {
-        Refusal::Expired => Error::Expired(text),
+        // Of a conflict: the object has changed since.
+        Refusal::Expired | Refusal::Conflict => Error::Expired(text),
         Refusal::Throttled => Error::Throttled { after: status.retry_after(), reason: text },
         Refusal::Unavailable if status.code == Some(503) && status.retry_after().is_some() => {
             Error::Throttled { after: status.retry_after(), reason: text }

@@ -13,7 +13,7 @@ mod states;
 
 use std::sync::Arc;
 
-use watchkeeper_core::{Capabilities, Feed, Follow, Source, Start};
+use watchkeeper_core::{Capabilities, Feed, Follow, ObjectStatus, Source, Start, StatusWritten, Version};
 
 pub use receiver::Receiver;
 pub use states::Payload;
@@ -57,5 +57,17 @@ impl<S: Source> Source for Hooked<S> {
     fn open(&self, start: Start) -> Feed {
         let source: Arc<dyn Source> = Arc::clone(&self.source) as Arc<dyn Source>;
         feed::open(source, self.receiver.listen(), self.payload.clone(), start)
+    }
+
+    fn origin(&self, version: &Version) -> Option<Arc<str>> {
+        self.source.origin(version)
+    }
+
+    fn drift(&self) -> u64 {
+        self.source.drift()
+    }
+
+    fn write_status(&self, status: ObjectStatus) -> StatusWritten {
+        self.source.write_status(status)
     }
 }

@@ -1,47 +1,55 @@
 //! The wire format of protobuf: tagged fields, one after the other.
 
-use crate::Error;
+use std::fmt;
 
 /// The value of a field as it lies in the bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Payload<'a> {
+pub enum Payload<'a> {
+    /// An integer, a flag or a choice.
     Varint(u64),
+    /// Eight bytes.
     Fixed64(u64),
+    /// Four bytes, which nobody has asked for yet.
     Fixed32,
+    /// Bytes, text or a message.
     Bytes(&'a [u8]),
 }
 
 impl Payload<'_> {
     /// The error of a field that wants another payload.
-    pub(super) fn misfit(self, field: &str) -> Error {
+    pub fn misfit(self, field: &str) -> Error {
         let wire_type = match self {
             Self::Varint(_) => 0,
             Self::Fixed64(_) => 1,
             Self::Bytes(_) => 2,
             Self::Fixed32 => 5,
         };
-        problem(&format!("wrong wireType = {wire_type} for field {field}"))
+        Error::new(&format!("wrong wireType = {wire_type} for field {field}"))
     }
 }
 
 /// Reads a message field by field.
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    /// Reads from exactly these bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
     /// The number and value of the next field.
-    pub(super) fn next(&mut self) -> Result<Option<(u32, Payload<'a>)>, Error> {
+    #[allow(clippy::should_implement_trait, reason = "it fails, and what follows a failure means nothing")]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<(u32, Payload<'a>)>, Error> {
         if self.rest.is_empty() {
             return Ok(None);
         }
         let tag = self.varint()?;
         let number = u32::try_from(tag >> 3).ok().filter(|number| (1..=i32::MAX as u32).contains(number));
-        let number = number.ok_or_else(|| problem(&format!("illegal tag {} (wire type {tag})", tag >> 3)))?;
+        let number =
+            number.ok_or_else(|| Error::new(&format!("illegal tag {} (wire type {tag})", tag >> 3)))?;
         let payload = match tag & 7 {
             0 => Payload::Varint(self.varint()?),
             1 => {
@@ -53,12 +61,14 @@ impl<'a> Reader<'a> {
                 Payload::Bytes(self.take(usize::try_from(length).unwrap_or(usize::MAX))?)
             }
             5 => self.take(4).map(|_| Payload::Fixed32)?,
-            other => return Err(problem(&format!("illegal wireType {other}"))),
+            other => return Err(Error::new(&format!("illegal wireType {other}"))),
         };
         Ok(Some((number, payload)))
     }
 
-    pub(super) fn varint(&mut self) -> Result<u64, Error> {
+    /// An integer without a tag.
+    #[inline]
+    pub fn varint(&mut self) -> Result<u64, Error> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.take(1)?[0];
@@ -67,33 +77,59 @@ impl<'a> Reader<'a> {
                 return Ok(number);
             }
         }
-        Err(problem("integer overflow"))
+        Err(Error::new("integer overflow"))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether everything was read.
+    pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
+    #[inline]
     fn take(&mut self, count: usize) -> Result<&'a [u8], Error> {
-        let (taken, rest) =
-            self.rest.split_at_checked(count).ok_or_else(|| Error::Decode("unexpected EOF".into()))?;
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(Error(Problem::CutOff))?;
         self.rest = rest;
         Ok(taken)
     }
 }
 
-/// What is wrong with the bytes.
-pub(super) fn problem(what: &str) -> Error {
-    Error::Decode(format!("proto: {what}"))
+/// What is wrong with the bytes, in the words of Go's decoder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(Problem);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Problem {
+    CutOff,
+    Malformed(String),
 }
 
+impl Error {
+    /// An error in these words.
+    pub fn new(what: &str) -> Self {
+        Self(Problem::Malformed(what.into()))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Problem::CutOff => f.write_str("unexpected EOF"),
+            Problem::Malformed(what) => write!(f, "proto: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
 /// Writes a message at the end of a buffer.
-#[derive(Default)]
-pub(super) struct Writer {
-    pub(super) bytes: Vec<u8>,
+#[derive(Debug, Default)]
+pub struct Writer {
+    /// What was written so far.
+    pub bytes: Vec<u8>,
 }
 
 impl Writer {
+    #[inline]
     fn varint(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);
@@ -103,29 +139,34 @@ impl Writer {
     }
 
     /// Negative numbers are written as the large ones that have the same bits.
-    pub(super) fn integer(&mut self, field: u32, number: i64) {
+    #[inline]
+    pub fn integer(&mut self, field: u32, number: i64) {
         self.varint(u64::from(field) << 3);
         self.varint(number as u64);
     }
 
-    pub(super) fn double(&mut self, field: u32, number: f64) {
+    /// A floating-point number.
+    pub fn double(&mut self, field: u32, number: f64) {
         self.varint(u64::from(field) << 3 | 1);
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
     /// The beginning of a field of so many bytes.
-    pub(super) fn begin(&mut self, field: u32, length: usize) {
+    #[inline]
+    pub fn begin(&mut self, field: u32, length: usize) {
         self.varint(u64::from(field) << 3 | 2);
         self.varint(length as u64);
     }
 
-    pub(super) fn delimited(&mut self, field: u32, bytes: &[u8]) {
+    /// Bytes or text.
+    #[inline]
+    pub fn delimited(&mut self, field: u32, bytes: &[u8]) {
         self.begin(field, bytes.len());
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// A message, written by the function.
-    pub(super) fn message(&mut self, field: u32, write: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
+    /// A message, written by the function. `None` of the function ends it, and what was written is of no use then.
+    pub fn message(&mut self, field: u32, write: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
         self.varint(u64::from(field) << 3 | 2);
         // Most messages are short: one byte is left for the length, and what follows is moved if it needs more.
         let start = self.bytes.len();
