@@ -6,12 +6,16 @@
 //! - `etcd`: the documents under a prefix of etcd;
 //! - `files`: the YAML and JSON documents of a directory or a file;
 //! - `http`: the items of a list that a service has;
+//! - `postgres`: the rows of a table of PostgreSQL;
+//! - `sqlite`: the rows of a table of SQLite;
 //! - `webhook`: any other source, read again when somebody calls;
 //! - `channel`: what the program itself puts there;
 //! - `union`: several of these as one.
 
 #[cfg(feature = "channel")]
 pub mod channel;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod database;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 #[cfg(feature = "files")]
@@ -20,8 +24,18 @@ pub mod files;
 pub mod http;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
-#[cfg(any(feature = "files", feature = "http", feature = "webhook"))]
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(any(
+    feature = "files",
+    feature = "http",
+    feature = "postgres",
+    feature = "sqlite",
+    feature = "webhook"
+))]
 mod print;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 #[cfg(feature = "union")]
 pub mod union;
 #[cfg(feature = "webhook")]

@@ -1,0 +1,63 @@
+//! The values of a row as an object.
+
+use bytes::Bytes;
+use watchkeeper_core::{Key, Reason, Rejection};
+
+use super::table::Table;
+use super::value;
+use crate::database::{Found, join};
+
+/// A row, given the values of the table's columns.
+pub(super) fn found(table: &Table, values: &[Option<Bytes>], max_bytes: usize) -> Found {
+    let key = match row_key(table, table.key.iter().map(|at| values.get(*at).and_then(Option::as_ref))) {
+        Ok(key) => key,
+        Err(rejection) => return Found::Rejected(rejection),
+    };
+    let reject = |reason, detail| {
+        Found::Rejected(Rejection { key: Some(key.clone()), position: None, reason, detail })
+    };
+    let size: usize = values.iter().flatten().map(Bytes::len).sum();
+    if size > max_bytes {
+        return reject(Reason::TooLarge, format!("the row has {size} bytes, and {max_bytes} are read"));
+    }
+    let object = table.names.object(|at, out| match values.get(at) {
+        Some(Some(value)) => value::write(&table.columns[at].form, value, out).map_err(|why| (at, why)),
+        _ => {
+            out.extend_from_slice(b"null");
+            Ok(())
+        }
+    });
+    match object {
+        Ok(body) => Found::Row(key, body),
+        Err((at, why)) => {
+            reject(Reason::Unreadable, format!("the value of the column {} {why}", table.columns[at].name))
+        }
+    }
+}
+
+/// The key of a row, given the values of the key's columns in their order.
+pub(super) fn row_key<'v>(
+    table: &Table,
+    values: impl Iterator<Item = Option<&'v Bytes>>,
+) -> Result<Key, Rejection> {
+    let mut parts = Vec::with_capacity(table.key.len());
+    let mut null = None;
+    for (at, value) in table.key.iter().zip(values) {
+        let text = value.map(|value| std::str::from_utf8(value).unwrap_or("?"));
+        if text.is_none_or(str::is_empty) && table.key.len() == 1 || text.is_none() {
+            null = Some(&table.columns[*at].name);
+        }
+        parts.push(text.unwrap_or("NULL"));
+    }
+    let namespace = table.namespace.map(|at| parts.remove(at));
+    let key = join(namespace, &parts);
+    match null {
+        None => Ok(key),
+        Some(column) => {
+            let detail = format!("the column {column} is part of the key, and is empty or NULL");
+            // It has a name that no other row has in its place, so that it puts no other row in doubt.
+            let key = if key.name().is_empty() { Key::new(key.namespace(), "NULL") } else { key };
+            Err(Rejection { key: Some(key), position: None, reason: Reason::Unreadable, detail })
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The status of objects, written to where it does not look like a change.
+
+use serde::Serialize;
+use watchkeeper_core::{Error, Key};
+
+use super::connection::{Connection, identifier, literal};
+use super::failure::Failure;
+use super::login::{Purpose, connect};
+use super::settings::{Settings, StatusPlace};
+use super::table::Table;
+use crate::database::split;
+
+/// Writes statuses: to a column of the row, or to a row of another table. Made by [`Postgres::status_writer`](super::Postgres::status_writer).
+pub struct StatusWriter {
+    settings: Settings,
+    connection: Connection,
+    table: Table,
+    place: StatusPlace,
+}
+
+impl StatusWriter {
+    pub(super) async fn open(settings: Settings) -> Result<Self, Failure> {
+        let Some(place) = settings.status.clone() else {
+            return Err(Failure::Settings("it was not said where the status of objects goes".into()));
+        };
+        let mut connection = connect(&settings, Purpose::Statements).await?;
+        let table = Table::read(&mut connection, &settings).await?;
+        Ok(Self { settings, connection, table, place })
+    }
+
+    /// Writes the status of an object, as JSON; says whether it was another one before. A status that is what it was is not written, nor
+    /// is that of an object that is not there.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses or cannot be reached. The writer is of no use then: make another one.
+    pub async fn write<T: Serialize + ?Sized>(&mut self, key: &Key, status: &T) -> Result<bool, Error> {
+        let name = self.settings.name.clone();
+        let fatal = |why: String| Error::Fatal(format!("{name}: the status of {key}: {why}"));
+        let status = serde_json::to_string(status).map_err(|error| fatal(error.to_string()))?;
+        let values = self.values(key).ok_or_else(|| fatal("this is no key of the table".into()))?;
+        let statement = self.statement(&values, &status);
+        let rows = self.connection.query(&statement).await.map_err(|failure| failure.classify(&name))?;
+        Ok(!rows.is_empty())
+    }
+
+    /// The values of the key's columns, in their order.
+    fn values(&self, key: &Key) -> Option<Vec<String>> {
+        match self.table.namespace {
+            None if key.namespace().is_some() => None,
+            None => split(key.name(), self.table.key.len()),
+            Some(at) => {
+                let mut values = split(key.name(), self.table.key.len() - 1)?;
+                values.insert(at, key.namespace()?.to_owned());
+                Some(values)
+            }
+        }
+    }
+
+    fn statement(&self, values: &[String], status: &str) -> String {
+        let table = &self.table;
+        let columns: Vec<String> = table.key.iter().map(|at| identifier(&table.columns[*at].name)).collect();
+        let pairs = columns.iter().zip(values);
+        let row = pairs.map(|(column, value)| format!("t.{column} = {}", literal(value)));
+        let row = row.collect::<Vec<_>>().join(" AND ");
+        let status = literal(status);
+        match &self.place {
+            StatusPlace::Column(column) => {
+                let column = identifier(column);
+                format!(
+                    "UPDATE {} AS t SET {column} = {status} WHERE {row} AND t.{column}::jsonb IS DISTINCT FROM {status}::jsonb RETURNING 1",
+                    table.sql
+                )
+            }
+            StatusPlace::Table(name) => {
+                let name = name.split('.').map(identifier).collect::<Vec<_>>().join(".");
+                let columns = columns.join(", ");
+                format!(
+                    "INSERT INTO {name} AS s ({columns}, status) SELECT {columns}, {status}::jsonb FROM {} AS t WHERE {row} \
+                     ON CONFLICT ({columns}) DO UPDATE SET status = excluded.status \
+                     WHERE s.status::jsonb IS DISTINCT FROM excluded.status::jsonb RETURNING 1",
+                    table.sql
+                )
+            }
+        }
+    }
+}

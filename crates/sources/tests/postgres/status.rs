@@ -1,0 +1,84 @@
+//! The status of objects is written where nobody takes it for a change.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use watchkeeper_core::{ChangeKind, Key, Source as _};
+use watchkeeper_informer::Informer;
+
+use crate::server::{LONG, Server};
+
+#[tokio::test]
+async fn a_status_wakes_nobody_however_changes_are_learned_of() {
+    let database = Server::shared().database().await;
+    database.sql("CREATE TABLE items (name text PRIMARY KEY, value bigint, status jsonb)").await;
+    database.put_three("a", 1).await;
+    let source = database.source("items").status_column("status");
+    assert!(source.capabilities().status_write_back);
+    source.clone().notify().install().await.unwrap();
+    source.clone().replicate().install().await.unwrap();
+    let sources = [
+        source.clone(),
+        source.clone().notify().rescan(Duration::from_millis(100)),
+        source.clone().replicate(),
+    ];
+    let informers: Vec<_> =
+        sources.into_iter().map(|source| Informer::<Value>::builder().start(source)).collect();
+    let mut subscriptions = Vec::new();
+    for informer in &informers {
+        informer.synced().await.unwrap();
+        subscriptions.push(informer.subscribe("test"));
+    }
+    let mut writer = source.status_writer().await.unwrap();
+    let key = Key::new(None, "a");
+    assert!(writer.write(&key, &json!({"ready": true})).await.unwrap());
+    assert!(!writer.write(&key, &json!({"ready": true})).await.unwrap(), "it is what it was");
+    assert!(writer.write(&key, &json!({"ready": "it's"})).await.unwrap());
+    assert!(!writer.write(&Key::new(None, "nobody"), &json!({})).await.unwrap());
+    assert_eq!(
+        database.number("SELECT count(*) FROM items WHERE status = '{\"ready\": \"it''s\"}'").await,
+        1
+    );
+    database.sql("UPDATE items SET value = 2").await;
+    for changes in &mut subscriptions {
+        let mut seen = Vec::new();
+        while seen.last() != Some(&(ChangeKind::Modified, 2)) {
+            let change = tokio::time::timeout(LONG, changes.next()).await.unwrap().unwrap();
+            let object = change.new.as_ref().unwrap().get().unwrap();
+            assert!(object.get("status").is_none());
+            seen.push((change.kind(), object["value"].as_i64().unwrap()));
+        }
+        assert_eq!(seen, [(ChangeKind::Added, 1), (ChangeKind::Modified, 2)]);
+    }
+}
+
+#[tokio::test]
+async fn a_status_can_go_to_a_table_of_its_own() {
+    let database = Server::shared().database().await;
+    database
+        .sql(
+            "CREATE TABLE pages (site text, path text, value bigint, PRIMARY KEY (site, path));
+             CREATE TABLE page_status (site text, path text, status jsonb, PRIMARY KEY (site, path));
+             INSERT INTO pages VALUES ('shop', 'a/b', 1)",
+        )
+        .await;
+    let source = database.source("pages").namespace("site").status_table("public.page_status");
+    let mut writer = source.status_writer().await.unwrap();
+    let key = Key::new(Some("shop"), "a/b");
+    assert!(writer.write(&key, &json!({"n": 1})).await.unwrap());
+    assert!(!writer.write(&key, &json!({"n": 1})).await.unwrap());
+    assert!(writer.write(&key, &json!({"n": 2})).await.unwrap());
+    assert!(!writer.write(&Key::new(Some("shop"), "nowhere"), &json!({"n": 2})).await.unwrap());
+    assert!(writer.write(&Key::new(None, "a"), &json!({})).await.is_err());
+    let count = "SELECT count(*) FROM page_status WHERE path = 'a/b' AND status = '{\"n\": 2}'";
+    assert_eq!(database.number(count).await, 1);
+    assert_eq!(database.number("SELECT count(*) FROM page_status").await, 1);
+    let nowhere = database.source("pages").status_writer().await.map(drop).unwrap_err();
+    assert!(nowhere.to_string().contains("it was not said where the status of objects goes"), "{nowhere}");
+}
+
+impl crate::server::Database {
+    async fn put_three(&self, name: &str, value: i64) {
+        self.sql(&format!("INSERT INTO items VALUES ('{name}', {value})")).await;
+    }
+}
