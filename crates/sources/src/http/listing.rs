@@ -47,7 +47,7 @@ impl Asker {
         if !matches!(url.scheme_str(), Some("http" | "https")) || url.host().is_none_or(str::is_empty) {
             return Err(bad("expected http:// or https:// and a host"));
         }
-        let transport = Arc::new(Transport::new(settings)?);
+        let transport = Arc::new(Transport::new(settings.ca_file.as_deref())?);
         Ok(Self {
             url,
             transport,

@@ -1,11 +1,12 @@
 //! Requests out, answers in.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, Uri};
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -17,17 +18,17 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use watchkeeper_core::Error;
 
-use super::settings::Settings;
-
-/// A client for one feed, with the connections it keeps.
-pub(super) struct Transport {
-    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+/// A client for HTTP and HTTPS, with the connections it keeps. It follows no redirections and repeats no requests.
+#[derive(Clone)]
+pub struct Transport {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
 impl Transport {
-    pub(super) fn new(settings: &Settings) -> Result<Self, Error> {
+    /// A client that trusts the certificates in a PEM file, or without one those that the system trusts.
+    pub fn new(ca_file: Option<&Path>) -> Result<Self, Error> {
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(settings)?)
+            .with_tls_config(tls(ca_file)?)
             .https_or_http()
             .enable_http1()
             .build();
@@ -42,8 +43,21 @@ impl Transport {
         timeout: Duration,
     ) -> Result<Response<Incoming>, Error> {
         let mut request =
-            Request::get(url).body(Empty::new()).map_err(|error| Error::Fatal(error.to_string()))?;
+            Request::get(url).body(Full::default()).map_err(|error| Error::Fatal(error.to_string()))?;
         *request.headers_mut() = headers;
+        self.send(request, timeout).await
+    }
+
+    /// Sends a request, and waits for the head of the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`](Error::Unavailable) if there is no answer in time. Whatever the answer says is no error.
+    pub async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        timeout: Duration,
+    ) -> Result<Response<Incoming>, Error> {
         match tokio::time::timeout(timeout, self.client.request(request)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(unavailable(&reason(&error))),
@@ -78,13 +92,19 @@ fn reason(error: &dyn std::error::Error) -> String {
     reason.to_string()
 }
 
-fn tls(settings: &Settings) -> Result<ClientConfig, Error> {
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transport").finish_non_exhaustive()
+    }
+}
+
+fn tls(ca_file: Option<&Path>) -> Result<ClientConfig, Error> {
     let fatal = |reason: String| Error::Fatal(reason);
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| fatal(error.to_string()))?;
-    let Some(path) = &settings.ca_file else {
+    let Some(path) = ca_file else {
         // A request without TLS needs no certificates, and where there are none, one with TLS says so.
         let config = match config.clone().with_native_roots() {
             Ok(config) => config,
