@@ -116,7 +116,8 @@ impl<'a> Node<'a> {
         let text = self.text()?;
         let word = words.iter().find(|word| **word == text);
         if word.is_none() {
-            self.wrong(format!("{text:?} is not one of {}{}", words.join(", "), did_you_mean(text, words)));
+            let near = nearest(text, words).map(|word| format!("; did you mean {word}?")).unwrap_or_default();
+            self.wrong(format!("{text:?} is not one of {}{near}", words.join(", ")));
         }
         word.copied()
     }
@@ -216,27 +217,35 @@ fn kind_of(value: &Value) -> &'static str {
 
 /// `; did you mean concurrency?`
 pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
-    let name = name.to_lowercase();
-    let close = known.iter().map(|word| (distance(&name, &word.to_lowercase()), *word));
-    match close.min() {
-        Some((far, word)) if far <= (word.len() / 3).max(1) => format!("; did you mean {word}?"),
-        _ if known.is_empty() => String::new(),
-        _ => format!("; known are {}", known.join(", ")),
+    match nearest(name, known) {
+        Some(word) => format!("; did you mean {word}?"),
+        None if known.is_empty() => String::new(),
+        None => format!("; known are {}", known.join(", ")),
     }
 }
 
-/// How many letters have to be put in, taken out or exchanged to make one word of the other.
+/// The one of some words that a name is not far from.
+fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let close = known.iter().map(|word| (distance(&name, &word.to_lowercase()), *word));
+    close.min().filter(|(far, word)| *far <= (word.len() / 3).max(1)).map(|(_, word)| word)
+}
+
+/// How many letters have to be put in, taken out, exchanged or swapped to make one word of the other.
 fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.chars().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
+    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
+    for (i, a) in left.iter().enumerate() {
+        let mut row = vec![i + 1];
         for (j, b) in right.iter().enumerate() {
-            let exchanged = corner + usize::from(a != *b);
-            corner = row[j + 1];
-            row[j + 1] = exchanged.min(row[j] + 1).min(row[j + 1] + 1);
+            let exchanged = rows[i][j] + usize::from(a != b);
+            let mut best = exchanged.min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *a == right[j - 1] && left[i - 1] == *b {
+                best = best.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(best);
         }
+        rows.push(row);
     }
-    row[right.len()]
+    rows[left.len()][right.len()]
 }
