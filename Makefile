@@ -53,6 +53,7 @@ soak: ## the random tests, a hundred times as many, and an hour of requests that
 	STORAGE_CASES=200000 $(CARGO) test --release --workspace --all-features
 	$(CARGO) test --release -p watchkeeper-informer --test bounded -- --ignored --nocapture
 	$(CARGO) test --release -p watchkeeper-sources --all-features -- --ignored
+	$(CARGO) test --release -p watchkeeper-reactor --test bounded -- --ignored --nocapture
 	CARGO="$(CARGO)" scripts/fuzz 3600
 
 # Which crate, and which part of all its mutants: make mutants CRATE=queue SHARD=3/8

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use watchkeeper_connection::{Config, Connection, Kubeconfig, KubeconfigError};
 use watchkeeper_core::text::causes;
+use watchkeeper_sources::kubernetes::Connection;
 
 use crate::failure::Failure;
 
@@ -34,6 +35,16 @@ pub(crate) struct Cluster {
 }
 
 impl ClusterArguments {
+    /// The way to the cluster, for those who talk to it by way of a [`Connection`] only.
+    pub(crate) async fn connection(&self) -> Result<Connection, Failure> {
+        let found = match (&self.kubeconfig, &self.context) {
+            (Some(file), context) => Connection::from_kubeconfig(file, context.as_deref()).await,
+            (None, Some(context)) => Connection::from_context(context).await,
+            (None, None) => Connection::infer().await,
+        };
+        found.map_err(Failure::input)
+    }
+
     /// Finds the cluster as kubectl does. Must be called within a tokio runtime.
     pub(crate) async fn find(&self) -> Result<Cluster, Failure> {
         let config = self.config()?.connect_timeout(CONNECT_WITHIN);

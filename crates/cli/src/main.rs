@@ -18,6 +18,7 @@ mod failure;
 mod host;
 mod kube_apiserver;
 mod logging;
+mod run;
 mod serve;
 mod stopping;
 mod terminal;
@@ -56,6 +57,7 @@ enum Command {
     Up(up::Up),
     Serve(Box<serve::Serve>),
     Watch(Box<watch::Watch>),
+    Run(Box<run::Run>),
     Envtest(envtest::Envtest),
     Completion(completion::Completion),
     Version(version::Version),
@@ -87,6 +89,7 @@ fn run(start: Instant) -> Result<(), Failure> {
         Command::Up(up) => up.run(start),
         Command::Serve(serve) => serve.run(start),
         Command::Watch(watch) => watch.run(),
+        Command::Run(run) => run.run(),
         Command::Envtest(envtest) => envtest.run(),
         Command::Completion(completion) => completion.run(&mut Arguments::command()),
         Command::Version(version) => version.run(),

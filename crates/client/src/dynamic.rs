@@ -53,6 +53,16 @@ impl DynamicKind {
         &self.group
     }
 
+    /// Its version within the group.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// What paths call it.
+    pub fn plural(&self) -> &str {
+        &self.plural
+    }
+
     /// What it is called.
     pub fn kind(&self) -> &str {
         &self.kind

@@ -46,6 +46,7 @@ mod condition;
 mod delete;
 mod desired;
 mod difference;
+mod discovery;
 mod dynamic;
 mod error;
 mod exchange;

@@ -32,6 +32,10 @@ impl<W: Write> Follower<W> {
             Standing { synced: false, .. } => return self.never_came(at, error, wait),
             _ => {}
         }
+        // A source that is read again and again is not lost in between.
+        if error.is_none() && self.targets[at].kind().is_none() {
+            return Ok(());
+        }
         self.out.flush()?;
         let lists = matches!(next, Start::Snapshot(_));
         if lists && self.standings[at].comparing.is_none() {
@@ -75,6 +79,9 @@ impl<W: Write> Follower<W> {
                 Failure::running(format!(
                     "not allowed to list and watch anything of what was asked for{place}"
                 ))
+            }
+            Some(Error::Denied(said)) if target.kind().is_none() => {
+                Failure::running(format!("not allowed to read {what}: {said}"))
             }
             Some(Error::Denied(said)) => Failure::running(format!(
                 "not allowed to list and watch {what}{place}: {}; another --context, or -n NAMESPACE, may be",

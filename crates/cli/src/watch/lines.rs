@@ -13,8 +13,12 @@ struct Line<'a> {
     time: String,
     #[serde(rename = "type")]
     what: &'static str,
-    api_version: &'a str,
-    kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<&'a str>,
     name: &'a str,
@@ -52,11 +56,14 @@ pub(super) fn line(report: &Report, target: &Target, objects: bool, all_fields: 
         }
         object
     });
+    // What is not of a cluster may say itself what it is.
+    let own = |name: &str| report.object.as_deref()?.get(name)?.as_str();
     let line = Line {
         time: format!("{:.3}", report.time),
         what: report.what.word(),
-        api_version: &target.kind.resource.api_version,
-        kind: &target.kind.resource.kind,
+        source: target.kind().is_none().then(|| target.label()),
+        api_version: target.kind().map_or_else(|| own("apiVersion"), |kind| Some(&kind.resource.api_version)),
+        kind: target.kind().map_or_else(|| own("kind"), |kind| Some(&kind.resource.kind)),
         namespace: report.key.namespace(),
         name: report.key.name(),
         resource_version: report.version.to_string(),

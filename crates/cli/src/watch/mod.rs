@@ -1,6 +1,6 @@
-//! `watchkeeper watch`: what changes in a cluster, field by field.
+//! `watchkeeper watch`: what changes in a cluster, or in anything else that can be watched, field by field.
 //!
-//! The way of a change: the server's `catalogue` says what a word means (`words`), which makes a `target`; an informer follows
+//! The way of a change: the server's `catalogue` says what a word means (`words`), or the word is a URL, which makes a `target`; an informer follows
 //! it and writes a journal; the `follower` makes a `report` of each change, which `text` or `lines` put into words.
 
 mod catalogue;
@@ -18,6 +18,7 @@ mod words;
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, IsTerminal};
+use std::path::Path as StdPath;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -30,6 +31,7 @@ use watchkeeper_connection::{Error, RequestError};
 use watchkeeper_core::Freshness;
 use watchkeeper_diff::Path;
 use watchkeeper_informer::{Entry, Informer, SourceBackoff};
+use watchkeeper_reactor::source;
 
 use crate::cluster::{Cluster, ClusterArguments, reasons};
 use crate::duration;
@@ -38,17 +40,18 @@ use ending::{nobody_reads, stopped, until};
 use follower::{Follower, Initial, Output, Stop};
 use notes::Notes;
 use report::Filter;
-use target::Target;
+use target::{Subject, Target};
 use text::Style;
 
-/// Show what changes in a cluster, field by field
+/// Show what changes in a cluster, a directory or a service, field by field
 ///
 /// One line for each change: when, what, which object, who, and which fields. Survives what the connection does not, and says
 /// what became of it on stderr. Of Secrets, only lengths are shown.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Watch {
-    /// KIND, KIND,KIND, KIND NAME... or KIND/NAME...: any kind the server knows, by any of its names, or a category such as all
+    /// KIND, KIND,KIND, KIND NAME... or KIND/NAME...: any kind the server knows, by any of its names, or a category such as all;
+    /// or URL...: file:PATH, http://, https://, postgres:// or etcd://
     #[arg(value_name = "KIND", required = true)]
     words: Vec<String>,
     /// Objects of this namespace [default: that of the context]
@@ -106,6 +109,11 @@ Examples:
   watchkeeper watch events -A --no-initial         what happens from now on
   watchkeeper watch all -o json | jq -r .name      for programs
   watchkeeper watch job/backup --fields status.succeeded --no-initial --until 1 --timeout 10m
+  watchkeeper watch file:./config/                 YAML and JSON documents in a directory
+  watchkeeper watch 'file:./config/?by=path'       the same where documents have no names of their own
+  watchkeeper watch 'https://shop.example.com/items.json#/items?key=/id&interval=5s'
+  watchkeeper watch 'postgres://db.example.com/shop?table=routes'
+  watchkeeper watch etcd://127.0.0.1:2379/prefix
 
 Exit codes:
   0  ended by Ctrl-C, --until, --timeout, or because nobody reads any more
@@ -147,6 +155,9 @@ impl Watch {
     }
 
     async fn watch(&self) -> Result<(), Failure> {
+        if self.words.iter().any(|word| source::is_url(word)) {
+            return self.follow(None, self.sources()?).await;
+        }
         let wanted = words::read(&self.words)?;
         let cluster = self.cluster.find().await?;
         let kinds =
@@ -158,23 +169,49 @@ impl Watch {
             for kind in found {
                 let namespace = self.namespace.as_ref().unwrap_or(&cluster.namespace);
                 let namespace = (kind.namespaced && !self.all_namespaces).then(|| namespace.clone());
-                targets.push(Target { kind: kind.clone(), namespace, name: word.name.clone(), by_category });
+                let (subject, name) = (Subject::Kind(kind.clone()), word.name.clone());
+                targets.push(Target { subject, namespace, name, by_category });
             }
         }
         let mut named = HashSet::new();
-        targets.retain(|target| named.insert((target.kind.full_name(), target.name.clone())));
-        self.follow(&cluster, targets).await
+        targets.retain(|target| named.insert((target.identity(), target.name.clone())));
+        self.follow(Some(&cluster), targets).await
     }
 
-    async fn follow(&self, cluster: &Cluster, targets: Vec<Target>) -> Result<(), Failure> {
+    /// What URLs stand for.
+    fn sources(&self) -> Result<Vec<Target>, Failure> {
+        if let Some(word) = self.words.iter().find(|word| !source::is_url(word)) {
+            return Err(Failure::input(format!(
+                "{word:?} is a kind of a cluster, which cannot be watched together with URLs"
+            )));
+        }
+        for (flag, given) in [
+            ("--namespace", self.namespace.is_some()),
+            ("--all-namespaces", self.all_namespaces),
+            ("--selector", self.selector.is_some()),
+            ("--field-selector", self.field_selector.is_some()),
+        ] {
+            if given {
+                return Err(Failure::input(format!("{flag} is for kinds of a cluster, not for URLs")));
+            }
+        }
+        let mut named = HashSet::new();
+        let opened = self.words.iter().map(|url| source::open(url, StdPath::new("")).map(Target::of));
+        let mut targets: Vec<Target> = opened.collect::<Result<_, _>>().map_err(Failure::input)?;
+        targets.retain(|target| named.insert(target.identity()));
+        Ok(targets)
+    }
+
+    async fn follow(&self, cluster: Option<&Cluster>, targets: Vec<Target>) -> Result<(), Failure> {
         let mut stopped = stopped()?;
         // The informers live as long as they are held.
         let mut informers = Vec::new();
         let mut journals = Vec::new();
         for (at, target) in targets.iter().enumerate() {
             let (journal, entries) = mpsc::channel(WAITING);
-            let source =
-                target.source(&cluster.connection, self.selector.as_deref(), self.field_selector.as_deref());
+            let connection = cluster.map(|cluster| &cluster.connection);
+            let source = target.source(connection, self.selector.as_deref(), self.field_selector.as_deref());
+            let Some(source) = source else { continue };
             let informer = Informer::<Value>::builder().first_snapshot(Freshness::Newest).backoff(BACKOFF);
             informers.push(informer.recent(256).journal(journal).start(source));
             journals.push(numbered(at, entries));
@@ -215,8 +252,9 @@ impl Watch {
     fn count<W: io::Write>(
         &self,
         follower: &Follower<W>,
-        cluster: &Cluster,
+        cluster: Option<&Cluster>,
     ) -> stream::BoxStream<'static, Option<usize>> {
+        let Some(cluster) = cluster else { return stream::empty().boxed() };
         let chosen = self.selector.is_some() || self.field_selector.is_some();
         if chosen
             || !follower.notes.shows_progress()
@@ -225,11 +263,11 @@ impl Watch {
             return stream::empty().boxed();
         }
         let (connection, paths) =
-            (cluster.connection.clone(), follower.targets.iter().map(total::path).collect());
+            (cluster.connection.clone(), follower.targets.iter().filter_map(total::path).collect());
         stream::once(async move { total::total(&connection, paths).await }).boxed()
     }
 
-    fn follower(&self, targets: Vec<Target>, cluster: &Cluster) -> Follower<BufWriter<io::Stdout>> {
+    fn follower(&self, targets: Vec<Target>, cluster: Option<&Cluster>) -> Follower<BufWriter<io::Stdout>> {
         let colour = match self.color {
             Colour::Always => true,
             Colour::Never => false,
@@ -242,7 +280,7 @@ impl Watch {
                 io::stdout().is_terminal() && !unwanted("NO_COLOR", &[]) && !unwanted("TERM", &["dumb"])
             }
         };
-        let kinds = targets.iter().any(|target| target.kind.full_name() != targets[0].kind.full_name());
+        let kinds = targets.iter().any(|target| target.identity() != targets[0].identity());
         let output = match self.output {
             Format::Json => Output::Json { objects: self.objects },
             Format::Text => {
@@ -250,8 +288,11 @@ impl Watch {
             }
         };
         let out = BufWriter::with_capacity(64 * 1024, io::stdout());
-        let mut follower =
-            Follower::new(targets, Notes::new(self.quiet, colour), out, output, cluster.url.clone());
+        let url = match cluster {
+            Some(cluster) => cluster.url.clone(),
+            None => targets.iter().map(Target::what).collect::<Vec<_>>().join(", "),
+        };
+        let mut follower = Follower::new(targets, Notes::new(self.quiet, colour), out, output, url);
         follower.filter = Filter { all_fields: self.all_fields, fields: self.fields.clone() };
         follower.until = self.until.map(|count| count as usize);
         follower.initial = match (self.initial, self.no_initial) {

@@ -86,6 +86,8 @@ pub(super) struct Report {
     pub(super) differences: Vec<Difference>,
     /// The newest state that is known, without secrets.
     pub(super) object: Option<Arc<Value>>,
+    /// What is in it is not to be shown.
+    pub(super) secret: bool,
     /// It was found by comparing, and may stand for several changes.
     pub(super) compared: bool,
 }
@@ -123,7 +125,8 @@ impl Report {
             return Ok(None);
         }
         let mut object = state;
-        if target.is_secret() {
+        let secret = target.is_secret() || state_is_secret(&object);
+        if secret {
             secret::hide(&mut differences);
             let mut without = Value::clone(&object);
             secret::hide_in(&mut without);
@@ -137,9 +140,15 @@ impl Report {
             managers: named,
             differences,
             object: Some(object),
+            secret,
             compared: false,
         }))
     }
+}
+
+/// Whether an object that is not of a cluster is a Secret all the same.
+fn state_is_secret(object: &Value) -> bool {
+    object["apiVersion"] == "v1" && object["kind"] == "Secret"
 }
 
 #[cfg(test)]

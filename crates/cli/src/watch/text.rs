@@ -46,8 +46,7 @@ impl Style {
             What::Happened(ChangeKind::Deleted) => RED,
         };
         let word = self.paint(colour, &format!("{:<8}", report.what.word()));
-        let kind =
-            if self.kinds { format!("{} ", one_line(&target.kind.resource.plural)) } else { String::new() };
+        let kind = if self.kinds { format!("{} ", one_line(target.label())) } else { String::new() };
         let name = self.paint(BOLD, &one_line(&report.key.to_string()));
         let mut text = format!("{}  {word}  {kind}{name}", self.paint(DIM, &time));
         if !report.managers.is_empty() {
@@ -66,13 +65,13 @@ impl Style {
         match report.differences.as_slice() {
             [] => text.push('\n'),
             [only] => {
-                let _ = writeln!(text, "  {}", self.field(only, target));
+                let _ = writeln!(text, "  {}", self.field(only, report.secret));
             }
             several => {
                 text.push('\n');
                 let most = if self.long { several.len() } else { MOST_FIELDS };
                 for difference in several.iter().take(most) {
-                    let _ = writeln!(text, "          {}", self.field(difference, target));
+                    let _ = writeln!(text, "          {}", self.field(difference, report.secret));
                 }
                 if several.len() > most {
                     let rest =
@@ -84,12 +83,11 @@ impl Style {
         text
     }
 
-    fn field(&self, difference: &Difference, target: &Target) -> String {
+    fn field(&self, difference: &Difference, hidden: bool) -> String {
         let Wording { path, from, to } = Wording::of(difference, if self.long { 400 } else { 60 });
         match (from, to) {
             (Some(from), Some(to)) => {
-                let changed =
-                    if target.is_secret() && secret::is_secret(&difference.path.0) { " changed" } else { "" };
+                let changed = if hidden && secret::is_secret(&difference.path.0) { " changed" } else { "" };
                 format!("{path}: {} -> {}{changed}", self.paint(RED, &from), self.paint(GREEN, &to))
             }
             (None, Some(to)) => self.paint(GREEN, &format!("+ {path}: {to}")),

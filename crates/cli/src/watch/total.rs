@@ -40,9 +40,9 @@ pub(super) async fn total(connection: &Connection, paths: Vec<String>) -> Option
 }
 
 /// Where one object of a target's is listed, and how many more there are.
-pub(super) fn path(target: &Target) -> String {
-    let ApiResource { group, version, plural, .. } = &target.kind.resource;
+pub(super) fn path(target: &Target) -> Option<String> {
+    let ApiResource { group, version, plural, .. } = &target.kind()?.resource;
     let mut uri = Uri::new(ResourcePath::new(group, version, plural).collection(target.namespace.as_deref()));
     uri.pair("limit", "1");
-    uri.as_str().to_owned()
+    Some(uri.as_str().to_owned())
 }

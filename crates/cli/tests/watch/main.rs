@@ -3,6 +3,7 @@
 
 mod restarts;
 mod server;
+mod sources;
 mod watcher;
 
 use std::io::{BufRead, BufReader};

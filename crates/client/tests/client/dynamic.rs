@@ -70,3 +70,17 @@ async fn an_object_without_a_type_owns_children_and_has_conditions() {
     assert!(unnamed.to_string().contains("use Client::dynamic"), "{unnamed}");
     assert!(world.client.declare(Cache::of::<DynamicObject>()).is_err());
 }
+
+#[tokio::test]
+async fn the_server_says_where_a_kind_is() {
+    let world = World::start().await;
+    assert_eq!(world.client.discover("v1", "ConfigMap").await.unwrap(), config_maps());
+    assert_eq!(world.client.discover("test.watchkeeper.dev/v1", "Widget").await.unwrap(), widgets());
+    let nodes = world.client.discover("v1", "Node").await.unwrap();
+    assert_eq!((nodes.plural(), nodes.version(), nodes.is_namespaced()), ("nodes", "v1", false));
+    for (api_version, kind) in [("v1", "Elephant"), ("nowhere.dev/v1", "Widget")] {
+        let unknown = world.client.discover(api_version, kind).await.unwrap_err();
+        assert!(matches!(unknown, watchkeeper_client::Error::NotFound { .. }), "{unknown}");
+        assert_eq!(unknown.to_string(), format!("the kind {kind} of {api_version} does not exist"));
+    }
+}

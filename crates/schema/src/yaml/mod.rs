@@ -8,12 +8,14 @@
 
 mod documents;
 mod encode;
+mod places;
 mod scalar;
 
 use crate::json::{Decoded, MAX_DEPTH, nests_within};
 use crate::{Error, Weight};
 pub use documents::{Part, documents};
 pub use encode::encode;
+pub use places::{Place, Places, places};
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use scalar::Scalar;
 use serde_json::{Map, Value};

@@ -30,8 +30,8 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap) -> Option<Error> 
     })
 }
 
-/// How long the service asks to be left alone. A date is compared with the service's own clock.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+/// How long a service asks to be left alone, an hour at the most. A date is compared with the service's own clock.
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?;
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds).min(LONGEST));

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use watchkeeper_core::{Capabilities, Feed, Follow, Order, Source, Start};
 
-pub use settings::{Pages, Waiting};
+pub use answer::retry_after;
+pub use settings::{Pages, Waiting, shown};
 use settings::{SHRINK, Settings};
 
 /// The items of a JSON document at a URL.

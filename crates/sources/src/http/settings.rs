@@ -100,8 +100,8 @@ impl Settings {
     }
 }
 
-/// A URL without what may be secret in it.
-pub(super) fn shown(url: &str) -> String {
+/// A URL without what may be secret in it: user, password, query and fragment.
+pub fn shown(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match url.split_once("://") {
         Some((scheme, rest)) => {

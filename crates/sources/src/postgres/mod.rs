@@ -117,6 +117,11 @@ impl Postgres {
         Self { settings: Arc::new(Settings::new(url, None)) }
     }
 
+    /// What is wrong with the URL, if something is. Says nothing of what may be secret.
+    pub fn mistake(&self) -> Option<&str> {
+        self.settings.address.as_ref().err().map(String::as_str)
+    }
+
     /// Reads the password from a file, for every connection anew.
     #[must_use]
     pub fn password_file(self, path: impl Into<PathBuf>) -> Self {

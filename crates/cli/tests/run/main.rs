@@ -1,0 +1,14 @@
+//! `watchkeeper run`, as a person or a script sees it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod applies;
+mod commands;
+mod hook;
+mod once;
+mod place;
+mod recipes;
+mod requests;
+mod restarts;
+#[path = "../watch/server.rs"]
+#[allow(dead_code, reason = "the tests of watch use more of it")]
+mod server;

@@ -1,0 +1,214 @@
+//! Objects that are applied to a cluster.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use watchkeeper_client::{Client, DynamicKind, DynamicObject, Error as ClientError, Propagation, key_of};
+use watchkeeper_core::Key;
+
+use super::{Again, Failure};
+use crate::change::{Change, Event};
+use crate::file::{ApplySpec, ObjectSpec};
+use crate::print::Print;
+
+/// The name under which fields are owned.
+const MANAGER: &str = "watchkeeper-run";
+/// The labels of a child: whose it is.
+const REACTOR: &str = "run.watchkeeper.dev/reactor";
+const REACTION: &str = "run.watchkeeper.dev/reaction";
+const ORIGIN: &str = "run.watchkeeper.dev/origin";
+/// The annotations of a child: of which object it is, readable.
+const ORIGIN_SOURCE: &str = "run.watchkeeper.dev/origin-source";
+const ORIGIN_NAMESPACE: &str = "run.watchkeeper.dev/origin-namespace";
+const ORIGIN_NAME: &str = "run.watchkeeper.dev/origin-name";
+
+/// Applies objects for each object of a source, and deletes them when it is gone, or when the templates say that others are wanted.
+///
+/// Children are known by their labels. An object that is there already and has other labels is left alone, unless it is to be adopted.
+pub(crate) struct Apply {
+    spec: ApplySpec,
+    client: Client,
+    reactor: Arc<str>,
+    reaction: Arc<str>,
+    kinds: Mutex<HashMap<(String, String), DynamicKind>>,
+}
+
+impl Apply {
+    pub(super) fn new(spec: ApplySpec, client: Client, reactor: Arc<str>, reaction: Arc<str>) -> Self {
+        let client = client.manager(MANAGER);
+        Self { spec, client, reactor, reaction, kinds: Mutex::default() }
+    }
+
+    pub(super) async fn run(&self, change: &Change) -> Result<(), Failure> {
+        let wanted = self.wanted(change)?;
+        let mut keys = BTreeSet::new();
+        for (spec, value) in wanted {
+            let kind = self.kind(spec).await?;
+            let object = self.child(&kind, value, change)?;
+            let key = key_of(&object);
+            if !keys.insert((spec.kind.clone(), key.clone())) {
+                return Err(Failure::never(format!("{} {key} is twice among the objects", spec.kind)));
+            }
+            self.apply(&kind, &object).await?;
+        }
+        for kind in self.all_kinds().await? {
+            let labels = format!("{},{ORIGIN}={}", self.labels(), self.origin(change));
+            for child in self.list(&kind, &labels).await? {
+                if keys.contains(&(kind.kind().to_owned(), key_of(&*child)))
+                    || child.metadata.deletion_timestamp.is_some()
+                {
+                    continue;
+                }
+                let client = self.client.dynamic(&kind);
+                match client.delete(&*child).propagation(Propagation::Background).await {
+                    Ok(_) => tracing::info!("{}: {} {} deleted", self.reaction, kind.kind(), key_of(&*child)),
+                    // Gone already, or another object by now.
+                    Err(ClientError::NotFound { .. } | ClientError::Conflict { .. }) => {}
+                    Err(error) => return Err(failure(&error)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn would(&self, change: &Change) -> Result<String, Failure> {
+        let wanted = self.wanted(change)?;
+        if wanted.is_empty() {
+            return Ok("delete what was applied for it".to_owned());
+        }
+        let names = wanted.iter().map(|(spec, value)| {
+            let metadata = &value["metadata"];
+            let name = metadata["name"].as_str().unwrap_or_default();
+            match metadata["namespace"].as_str() {
+                Some(namespace) => format!("{} {namespace}/{name}", spec.kind),
+                None => format!("{} {name}", spec.kind),
+            }
+        });
+        Ok(format!("apply {}", names.collect::<Vec<_>>().join(", ")))
+    }
+
+    /// The objects that children are there for.
+    pub(super) async fn origins(&self) -> Result<Vec<Key>, Failure> {
+        let mut origins = BTreeSet::new();
+        for kind in self.all_kinds().await? {
+            for child in self.list(&kind, &self.labels()).await? {
+                let annotations = child.metadata.annotations.clone().unwrap_or_default();
+                if let Some(name) = annotations.get(ORIGIN_NAME) {
+                    origins.insert(Key::new(annotations.get(ORIGIN_NAMESPACE).map(String::as_str), name));
+                }
+            }
+        }
+        Ok(origins.into_iter().collect())
+    }
+
+    fn wanted(&self, change: &Change) -> Result<Vec<(&ObjectSpec, Value)>, Failure> {
+        if change.event == Event::Gone {
+            return Ok(Vec::new());
+        }
+        let filled =
+            self.spec.objects.iter().enumerate().map(|(at, spec)| match spec.template.fill(change) {
+                Ok(value) => Ok((spec, value)),
+                Err(unfilled) => Err(Failure::never(format!("objects[{at}]: {unfilled}"))),
+            });
+        filled.collect()
+    }
+
+    /// The object with the marks of a child.
+    fn child(&self, kind: &DynamicKind, value: Value, change: &Change) -> Result<DynamicObject, Failure> {
+        let mut object: DynamicObject = serde_json::from_value(value)
+            .map_err(|error| Failure::never(format!("{}: is not an object: {error}", kind.kind())))?;
+        let metadata = &mut object.metadata;
+        if metadata.name.as_deref().unwrap_or_default().is_empty() {
+            return Err(Failure::never(format!("{}: metadata.name is empty", kind.kind())));
+        }
+        if kind.is_namespaced() && metadata.namespace.is_none() {
+            metadata.namespace = Some(self.client.connection().default_namespace().to_owned());
+        }
+        let labels = metadata.labels.get_or_insert_default();
+        labels.extend([
+            (REACTOR.to_owned(), self.reactor.to_string()),
+            (REACTION.to_owned(), self.reaction.to_string()),
+            (ORIGIN.to_owned(), self.origin(change)),
+        ]);
+        let annotations: &mut BTreeMap<String, String> = metadata.annotations.get_or_insert_default();
+        annotations.insert(ORIGIN_SOURCE.to_owned(), change.source.to_string());
+        annotations.insert(ORIGIN_NAME.to_owned(), change.key.name().to_owned());
+        if let Some(namespace) = change.key.namespace() {
+            annotations.insert(ORIGIN_NAMESPACE.to_owned(), namespace.to_owned());
+        }
+        Ok(object)
+    }
+
+    async fn apply(&self, kind: &DynamicKind, object: &DynamicObject) -> Result<(), Failure> {
+        let (client, key) = (self.client.dynamic(kind), key_of(object));
+        let there = client.live().get::<DynamicObject>(&key).await.map_err(|error| failure(&error))?;
+        if let Some(there) = there.filter(|_| !self.spec.adopt) {
+            let label =
+                |object: &DynamicObject, name: &str| object.metadata.labels.as_ref()?.get(name).cloned();
+            if [REACTOR, REACTION, ORIGIN].iter().any(|name| label(&there, name) != label(object, name)) {
+                let whose = match label(&there, REACTION) {
+                    Some(reaction) => format!("a child of another object or of the reaction {reaction}"),
+                    None => "not made by this reaction".to_owned(),
+                };
+                return Err(Failure::usual(format!(
+                    "{} {key} is there already and {whose}: choose another name, or set adopt: true",
+                    kind.kind()
+                )));
+            }
+        }
+        client.apply(object).await.map(drop).map_err(|error| failure(&error))
+    }
+
+    async fn list(&self, kind: &DynamicKind, labels: &str) -> Result<Vec<Arc<DynamicObject>>, Failure> {
+        let client = self.client.dynamic(kind);
+        let listed = client.live().list::<DynamicObject>().labels(labels).await;
+        listed.map_err(|error| failure(&error))
+    }
+
+    /// Each kind once. One that the cluster does not have has no objects.
+    async fn all_kinds(&self) -> Result<Vec<DynamicKind>, Failure> {
+        let mut kinds: Vec<DynamicKind> = Vec::new();
+        for spec in &self.spec.objects {
+            let kind = match self.discover(spec).await {
+                Ok(kind) => kind,
+                Err(ClientError::NotFound { .. }) => continue,
+                Err(error) => return Err(failure(&error)),
+            };
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        Ok(kinds)
+    }
+
+    async fn kind(&self, spec: &ObjectSpec) -> Result<DynamicKind, Failure> {
+        self.discover(spec).await.map_err(|error| failure(&error))
+    }
+
+    async fn discover(&self, spec: &ObjectSpec) -> Result<DynamicKind, ClientError> {
+        let id = (spec.api_version.clone(), spec.kind.clone());
+        if let Some(kind) = self.kinds.lock().get(&id) {
+            return Ok(kind.clone());
+        }
+        let kind = self.client.discover(&spec.api_version, &spec.kind).await?;
+        self.kinds.lock().insert(id, kind.clone());
+        Ok(kind)
+    }
+
+    fn labels(&self) -> String {
+        format!("{REACTOR}={},{REACTION}={}", self.reactor, self.reaction)
+    }
+
+    /// Stands for the origin in a label, in which its name may not fit.
+    fn origin(&self, change: &Change) -> String {
+        let key = json!([change.key.namespace(), change.key.name()]).to_string();
+        Print::of_texts(&[&change.source, &key]).hex()
+    }
+}
+
+fn failure(error: &ClientError) -> Failure {
+    let again = error.retry_after().map_or(Again::Usual, Again::After);
+    Failure { message: error.to_string(), again }
+}

@@ -1,0 +1,134 @@
+//! What is done for a change.
+
+mod apply;
+mod command;
+mod output;
+mod post;
+mod scratch;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use watchkeeper_client::Client;
+use watchkeeper_core::Key;
+
+use crate::change::Change;
+use crate::error::Error;
+use crate::file::ActionSpec;
+pub(crate) use scratch::Scratch;
+
+/// What a reaction does.
+pub(crate) enum Action {
+    Command(command::Command),
+    Post(post::Post),
+    Apply(apply::Apply),
+}
+
+/// What an action has to know besides its own settings.
+pub(crate) struct Run<'a> {
+    pub(crate) reaction: &'a str,
+    pub(crate) change: &'a Change,
+    /// How often it has failed for this object before.
+    pub(crate) attempt: u32,
+    pub(crate) timeout: Duration,
+    /// Becomes true when everything has to end now.
+    pub(crate) abort: watch::Receiver<bool>,
+}
+
+/// Why an action did not succeed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) message: String,
+    pub(crate) again: Again,
+}
+
+/// Whether it is of any use to try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// After the usual time.
+    Usual,
+    /// After this time.
+    After(Duration),
+    /// Not before the object has changed.
+    Never,
+}
+
+impl Failure {
+    fn usual(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), again: Again::Usual }
+    }
+
+    fn never(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), again: Again::Never }
+    }
+}
+
+/// What actions are made with.
+pub(crate) struct Means {
+    pub(crate) reactor: Arc<str>,
+    pub(crate) client: Option<Client>,
+    pub(crate) scratch: Arc<Scratch>,
+}
+
+impl Action {
+    pub(crate) fn new(spec: ActionSpec, reaction: &Arc<str>, means: &Means) -> Result<Self, Error> {
+        Ok(match spec {
+            ActionSpec::Command(spec) => {
+                Self::Command(command::Command::new(spec, Arc::clone(&means.scratch)))
+            }
+            ActionSpec::Post(spec) => Self::Post(post::Post::new(spec)?),
+            ActionSpec::Apply(spec) => {
+                let client = means.client.clone();
+                let client = client
+                    .ok_or_else(|| Error::Input(format!("{reaction}: there is no cluster to apply to")))?;
+                Self::Apply(apply::Apply::new(spec, client, Arc::clone(&means.reactor), Arc::clone(reaction)))
+            }
+        })
+    }
+
+    /// Does it. However it ends, nothing of it goes on afterwards.
+    pub(crate) async fn run(&self, run: &Run<'_>) -> Result<(), Failure> {
+        match self {
+            Self::Command(command) => command.run(run).await,
+            Self::Post(post) => within(run, post.run(run)).await,
+            Self::Apply(apply) => within(run, apply.run(run.change)).await,
+        }
+    }
+
+    /// What it would do.
+    pub(crate) fn would(&self, change: &Change) -> Result<String, Failure> {
+        match self {
+            Self::Command(command) => command.would(change),
+            Self::Post(post) => post.would(change),
+            Self::Apply(apply) => apply.would(change),
+        }
+    }
+
+    /// The objects for which something is there that would have to go with them.
+    pub(crate) async fn origins(&self) -> Result<Vec<Key>, Failure> {
+        match self {
+            Self::Apply(apply) => apply.origins().await,
+            Self::Command(_) | Self::Post(_) => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Resolves when everything has to end now.
+async fn aborted(run: &Run<'_>) {
+    let mut abort = run.abort.clone();
+    if abort.wait_for(|abort| *abort).await.is_err() {
+        // Nobody is left who could want it.
+        std::future::pending().await
+    }
+}
+
+/// Ends something that takes too long, or that has to end.
+async fn within(run: &Run<'_>, action: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    tokio::select! {
+        done = action => done,
+        () = tokio::time::sleep(run.timeout) => Err(Failure::usual(format!("did not end within {:?}", run.timeout))),
+        () = aborted(run) => Err(Failure::usual("aborted")),
+    }
+}

@@ -1,0 +1,11 @@
+/// Why a reactor does not start, or does not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file of the user cannot be used as it is.
+    #[error("{0}")]
+    Input(String),
+    /// Something failed that may not fail the next time.
+    #[error("{0}")]
+    Running(String),
+}

@@ -1,0 +1,264 @@
+//! Sources by URL.
+//!
+//! | URL | what it is |
+//! |---|---|
+//! | `file:./routes/`, `file:/etc/app.yaml` | the YAML and JSON documents of a directory or a file |
+//! | `https://host/items.json#/items` | the items of a list, at a JSON pointer |
+//! | `postgres://host/database?table=routes` | the rows of a table |
+//! | `etcd://host:2379/prefix` | the keys below a prefix |
+//!
+//! Each scheme is a file beside this one with a [`Scheme`], and one line in [`SCHEMES`].
+
+mod cluster;
+mod etcd;
+mod files;
+mod http;
+mod postgres;
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use watchkeeper_core::Source;
+
+pub(crate) use cluster::{ClusterKind, KindOrigin};
+
+use crate::node::{Members, Node};
+
+/// A kind of URL.
+struct Scheme {
+    /// What may stand before the colon.
+    names: &'static [&'static str],
+    /// Makes a source of a URL; where something is wrong, says so and gives none. Does no I/O.
+    open: fn(&Asked<'_>) -> Option<Arc<dyn Source>>,
+}
+
+/// All kinds of URLs there are.
+const SCHEMES: &[Scheme] = &[
+    files::SCHEME,
+    http::SCHEME,
+    postgres::SCHEME,
+    etcd::SCHEME,
+];
+
+/// What is asked for.
+struct Asked<'a> {
+    url: &'a Node<'a>,
+    /// The same as text.
+    text: &'a str,
+    /// The part before the colon.
+    scheme: &'static str,
+    given: Option<Node<'a>>,
+    /// The directory that relative paths start from.
+    base: &'a Path,
+}
+
+/// Where the objects of a source come from.
+pub(crate) enum Origin {
+    Url(Arc<dyn Source>),
+    /// A kind of the cluster, which is not known yet.
+    Kind(KindOrigin),
+}
+
+impl std::fmt::Debug for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Url(source) => write!(f, "Url({})", source.name()),
+            Self::Kind(kind) => kind.fmt(f),
+        }
+    }
+}
+
+/// Whether a word on a command line is meant as the URL of a source: it has a scheme, known or not.
+pub fn is_url(word: &str) -> bool {
+    word.contains("://") || scheme(word).is_some()
+}
+
+/// Makes a source of a URL. Relative paths start from `base`. Nothing is asked or opened yet.
+///
+/// # Errors
+///
+/// What is wrong with the URL. The message shows no user, password or query.
+pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Source>, String> {
+    let (value, found) = (Value::from(url), RefCell::new(Vec::new()));
+    let source = open_at(&Node::root(&value, &found), None, base);
+    match (source, found.into_inner().into_iter().next()) {
+        (Some(source), None) => Ok(source),
+        (_, Some(first)) => Err(format!("{}: {}", shown(url), first.message)),
+        (None, None) => Err(format!("{}: cannot be watched", shown(url))),
+    }
+}
+
+/// The source of a reactor's file: a URL with settings, or a kind.
+pub(crate) fn read(members: &Members<'_>, base: &Path) -> Option<Origin> {
+    let (form, node) = members.one_of(&["url", "kind"])?;
+    if form == "kind" {
+        return cluster::read(members).map(Origin::Kind);
+    }
+    for name in ["apiVersion", "namespace", "labels", "fields"] {
+        if let Some(node) = members.get(name) {
+            node.wrong("is for sources with a kind, not with a url");
+        }
+    }
+    open_at(&node, members.get("settings"), base).map(Origin::Url)
+}
+
+fn open_at(url: &Node<'_>, given: Option<Node<'_>>, base: &Path) -> Option<Arc<dyn Source>> {
+    let text = url.text()?;
+    let Some((scheme, name)) = scheme(text) else {
+        let known: Vec<String> =
+            SCHEMES.iter().flat_map(|scheme| scheme.names).map(|name| format!("{name}:")).collect();
+        url.wrong(format!("is no URL that can be watched: it has to begin with one of {}", known.join(", ")));
+        return None;
+    };
+    (scheme.open)(&Asked { url, text, scheme: name, given, base })
+}
+
+fn scheme(url: &str) -> Option<(&'static Scheme, &'static str)> {
+    let (before, _) = url.split_once(':')?;
+    SCHEMES.iter().find_map(|scheme| {
+        let name = scheme.names.iter().find(|name| before.eq_ignore_ascii_case(name))?;
+        Some((scheme, *name))
+    })
+}
+
+/// A URL without what may be secret in it.
+pub fn shown(url: &str) -> String {
+    watchkeeper_sources::http::shown(url)
+}
+
+/// What is set besides the URL itself: in `settings`, or as parameters of the URL.
+struct Settings<'a> {
+    given: Option<Members<'a>>,
+    parameters: Option<Members<'a>>,
+}
+
+impl<'a> Settings<'a> {
+    /// Notes what is not known.
+    fn read(asked: &Asked<'a>, parameters: &'a Value, known: &[&'static str]) -> Self {
+        let given = asked.given.as_ref().and_then(|given| given.members(known));
+        let parameters = asked.url.with(parameters).members(known);
+        Self { given, parameters }
+    }
+
+    fn get(&self, name: &str) -> Option<Node<'a>> {
+        [&self.given, &self.parameters].into_iter().flatten().find_map(|members| members.get(name))
+    }
+}
+
+/// `a=1&b=2`, with what is escaped in it, as an object.
+fn parameters(text: &str) -> Value {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    let pairs = pairs.map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (unescaped(name), Value::String(unescaped(value)))
+    });
+    Value::Object(pairs.collect::<Map<_, _>>())
+}
+
+/// `%2F` is `/`.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let escaped = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|_| first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(url: &str) -> Result<(String, String), String> {
+        open(url, Path::new("/base")).map(|source| (source.name().to_owned(), source.identity()))
+    }
+
+    #[test]
+    fn a_url_says_which_source_is_meant() {
+        for (url, name) in [
+            ("file:./routes/", "/base/routes/"),
+            ("file:routes", "/base/routes"),
+            ("file:/etc/routes", "/etc/routes"),
+            ("file:///etc/a%20b.yaml", "/etc/a b.yaml"),
+            ("file://localhost/etc/routes", "/etc/routes"),
+            ("FILE:x", "/base/x"),
+            ("https://me:word@host:8443/items.json?token=x#/items", "https://host:8443/items.json"),
+            ("http://host/#?key=/id&interval=5s", "http://host/"),
+            ("postgres://me:word@host/db?table=routes&key=a,b&mode=notify&sslmode=disable", "host/db/routes"),
+            ("etcd://a:2379,[::1]/routes/", "etcd:/routes/"),
+        ] {
+            assert_eq!(opened(url).map(|(name, _)| name), Ok(name.to_owned()), "{url}");
+        }
+        let identity = opened("https://host/list?page=1#/data/items?key=/id&namespace=/group").unwrap().1;
+        assert!(identity.starts_with("https://host/list?page=1 /data/items Some(\"/id\")"), "{identity}");
+        assert!(opened("file:x?apiVersion=example.com/v1&kind=Route").unwrap().1.contains("example.com/v1"));
+        assert!(opened("file:x?as=bundles").unwrap().1.contains("Bundles"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_url_is_said_without_secrets() {
+        for (url, expected) in [
+            (
+                "ftp://me:word@host/x?y",
+                "ftp://host/x: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, etcd:",
+            ),
+            (
+                "postgres://me:word@host/db",
+                "postgres://host/db: it names no table: expected ...?table=NAME",
+            ),
+            (
+                "postgres://me:word@host/db?table=routes&mode=notfy",
+                "postgres://host/db: \"notfy\" is not one of poll, notify, replicate; did you mean notify?",
+            ),
+            (
+                "postgres://me:word@host/db?table=routes&tabel=x",
+                "postgres://host/db: the parameter tabel is not known",
+            ),
+            ("postgres://me@host/db?table=routes&slot=x", "postgres://host/db: is for mode replicate"),
+            ("etcd:///prefix", "etcd:///prefix: names no host: expected etcd://host:2379/prefix"),
+            (
+                "etcd://me:word@host/prefix",
+                "etcd://host/prefix: has a user in it: use the settings user and passwordFile",
+            ),
+            ("file:", "file:: names no file or directory"),
+            (
+                "file://server/share",
+                "file://server/share: names another machine: file:///path is a path on this one",
+            ),
+            (
+                "file:x?as=bundle",
+                "file:x: \"bundle\" is not one of documents, bundles; did you mean bundles?",
+            ),
+            ("file:x?pol=5s", "file:x: is not known here; did you mean poll?"),
+            ("http:///x", "http:///x: names no host"),
+            (
+                "http://host/#items",
+                "http://host/: \"items\" is not a JSON pointer: it begins with a slash, as /items does",
+            ),
+        ] {
+            assert_eq!(opened(url), Err(expected.to_owned()), "{url}");
+        }
+    }
+
+    #[test]
+    fn words_with_a_scheme_are_urls_and_kinds_are_not() {
+        for word in ["file:x", "https://host", "postgres://x", "nonsense://x", "etcd:x"] {
+            assert!(is_url(word), "{word}");
+        }
+        for word in ["pods", "deploy/web", "deployments.v1.apps", "pods,services", "file"] {
+            assert!(!is_url(word), "{word}");
+        }
+    }
+}
