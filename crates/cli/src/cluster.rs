@@ -8,7 +8,6 @@ use std::time::Duration;
 use clap::Args;
 use watchkeeper_connection::{Config, Connection, Kubeconfig, KubeconfigError};
 use watchkeeper_core::text::causes;
-use watchkeeper_sources::kubernetes::Connection;
 
 use crate::failure::Failure;
 

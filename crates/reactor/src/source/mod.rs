@@ -35,20 +35,13 @@ struct Scheme {
 }
 
 /// All kinds of URLs there are.
-const SCHEMES: &[Scheme] = &[
-    files::SCHEME,
-    http::SCHEME,
-    postgres::SCHEME,
-    etcd::SCHEME,
-];
+const SCHEMES: &[Scheme] = &[files::SCHEME, http::SCHEME, postgres::SCHEME, etcd::SCHEME];
 
 /// What is asked for.
 struct Asked<'a> {
     url: &'a Node<'a>,
     /// The same as text.
     text: &'a str,
-    /// The part before the colon.
-    scheme: &'static str,
     given: Option<Node<'a>>,
     /// The directory that relative paths start from.
     base: &'a Path,
@@ -106,21 +99,18 @@ pub(crate) fn read(members: &Members<'_>, base: &Path) -> Option<Origin> {
 
 fn open_at(url: &Node<'_>, given: Option<Node<'_>>, base: &Path) -> Option<Arc<dyn Source>> {
     let text = url.text()?;
-    let Some((scheme, name)) = scheme(text) else {
+    let Some(scheme) = scheme(text) else {
         let known: Vec<String> =
             SCHEMES.iter().flat_map(|scheme| scheme.names).map(|name| format!("{name}:")).collect();
         url.wrong(format!("is no URL that can be watched: it has to begin with one of {}", known.join(", ")));
         return None;
     };
-    (scheme.open)(&Asked { url, text, scheme: name, given, base })
+    (scheme.open)(&Asked { url, text, given, base })
 }
 
-fn scheme(url: &str) -> Option<(&'static Scheme, &'static str)> {
+fn scheme(url: &str) -> Option<&'static Scheme> {
     let (before, _) = url.split_once(':')?;
-    SCHEMES.iter().find_map(|scheme| {
-        let name = scheme.names.iter().find(|name| before.eq_ignore_ascii_case(name))?;
-        Some((scheme, *name))
-    })
+    SCHEMES.iter().find(|scheme| scheme.names.iter().any(|name| before.eq_ignore_ascii_case(name)))
 }
 
 /// A URL without what may be secret in it.
@@ -214,10 +204,7 @@ mod tests {
                 "ftp://me:word@host/x?y",
                 "ftp://host/x: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, etcd:",
             ),
-            (
-                "postgres://me:word@host/db",
-                "postgres://host/db: it names no table: expected ...?table=NAME",
-            ),
+            ("postgres://me:word@host/db", "postgres://host/db: it names no table: expected ...?table=NAME"),
             (
                 "postgres://me:word@host/db?table=routes&mode=notfy",
                 "postgres://host/db: \"notfy\" is not one of poll, notify, replicate; did you mean notify?",

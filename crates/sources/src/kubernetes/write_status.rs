@@ -1,5 +1,6 @@
 //! Writing the status of an object.
 
+use bytes::Bytes;
 use http::Request;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ pub(super) async fn write(settings: &Settings, status: ObjectStatus) -> Result<(
     let request = Request::patch(path)
         .header(ACCEPT, "application/json")
         .header(CONTENT_TYPE, "application/merge-patch+json")
-        .body(patch.to_string().into_bytes().into())
+        .body(Bytes::from(patch.to_string()))
         .map_err(|error| fatal(&error))?;
-    Answer::to(&settings.client, "patch", request).await.map(drop)
+    Answer::to(&settings.connection, "patch", request).await.map(drop)
 }

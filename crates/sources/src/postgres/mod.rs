@@ -50,7 +50,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchkeeper_core::{Capabilities, Error, Feed, Follow, Order, Source, Start};
+use watchkeeper_core::{
+    Capabilities, Error, Feed, Follow, ObjectStatus, Order, Source, Start, StatusWritten,
+};
 
 pub use figures::{Figures, Slot};
 use settings::{Mode, Settings, StatusPlace};
@@ -298,5 +300,14 @@ impl Source for Postgres {
                 crate::database::open(start, move || polling::Polling::open(settings))
             }
         }
+    }
+    fn drift(&self) -> u64 {
+        self.figures().drift
+    }
+
+    /// To the column or the table that was named for it. The row has to be as it was told; a status that is what it was is not written.
+    fn write_status(&self, status: ObjectStatus) -> StatusWritten {
+        let settings = Arc::clone(&self.settings);
+        Box::pin(async move { write_back::write(&settings, status).await })
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::address::Address;
 use super::figures::Figures;
+use super::write_back::StatusWriter;
 
 #[derive(Clone)]
 pub(super) struct Settings {
@@ -48,13 +49,18 @@ pub(super) enum StatusPlace {
     Table(String),
 }
 
-/// What is known of the feed that was opened last.
-#[derive(Debug, Default)]
-pub(super) struct Shared(Mutex<Figures>);
+/// What outlives a feed.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// Of the feed that was opened last.
+    figures: Mutex<Figures>,
+    /// What statuses are written with.
+    pub(super) writer: tokio::sync::Mutex<Option<StatusWriter>>,
+}
 
 impl Shared {
     pub(super) fn lock(&self) -> MutexGuard<'_, Figures> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

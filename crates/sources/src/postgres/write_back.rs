@@ -1,14 +1,44 @@
 //! The status of objects, written to where it does not look like a change.
 
+use bytes::Bytes;
 use serde::Serialize;
-use watchkeeper_core::{Error, Key};
+use watchkeeper_core::{Error, Key, ObjectStatus, Version};
 
 use super::connection::{Connection, identifier, literal};
 use super::failure::Failure;
 use super::login::{Purpose, connect};
 use super::settings::{Settings, StatusPlace};
 use super::table::Table;
-use crate::database::split;
+use super::{reading, row};
+use crate::database::{Found, split};
+use crate::print::Print;
+
+/// Another transaction changed the row first.
+const SERIALIZATION_FAILURE: &str = "40001";
+
+/// Writes a status for the state that it is about, over a connection that is kept. One that turns out to be closed is made anew.
+pub(super) async fn write(settings: &Settings, status: ObjectStatus) -> Result<(), Error> {
+    let ObjectStatus { key, version, json } = status;
+    let about = |failure: Failure| failure.classify(&settings.name);
+    let mut kept = settings.shared.writer.lock().await;
+    if let Some(mut writer) = kept.take() {
+        match writer.write_of(&key, &version, &json).await {
+            // A status that was written is written again, which changes nothing.
+            Err(Failure::Connection(_)) => {}
+            Err(failure @ Failure::Server(_)) => return Err(about(failure)),
+            done => {
+                *kept = Some(writer);
+                return done.map_err(about);
+            }
+        }
+    }
+    let mut writer = StatusWriter::open(settings.clone()).await.map_err(about)?;
+    let done = writer.write_of(&key, &version, &json).await;
+    if matches!(done, Ok(()) | Err(Failure::Decided(_))) {
+        *kept = Some(writer);
+    }
+    done.map_err(about)
+}
 
 /// Writes statuses: to a column of the row, or to a row of another table. Made by [`Postgres::status_writer`](super::Postgres::status_writer).
 pub struct StatusWriter {
@@ -42,6 +72,35 @@ impl StatusWriter {
         let statement = self.statement(&values, &status);
         let rows = self.connection.query(&statement).await.map_err(|failure| failure.classify(&name))?;
         Ok(!rows.is_empty())
+    }
+
+    /// Writes a status if the row is in this state.
+    async fn write_of(&mut self, key: &Key, version: &Version, status: &[u8]) -> Result<(), Failure> {
+        let (name, status) = (self.settings.name.clone(), String::from_utf8_lossy(status).into_owned());
+        let Some(values) = self.values(key) else {
+            return Err(Failure::Decided(Error::Missing(format!("{name}: {key} is no key of the table"))));
+        };
+        // What is written is what was true at the moment of the first statement, or fails.
+        self.connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ").await?;
+        let keys = [values.iter().map(|value| Bytes::from(value.clone())).collect()];
+        let rows = reading::rows(&mut self.connection, &self.table, &keys).await?;
+        let decided = match rows.first().map(|row| row::found(&self.table, row, self.settings.max_row_bytes))
+        {
+            None => Err(Error::Missing(format!("{name}: {key} is gone"))),
+            Some(Found::Row(_, body)) if Print::of(&body).version() == *version => Ok(()),
+            Some(_) => Err(Error::Expired(format!("{name}: {key} has changed"))),
+        };
+        if let Err(error) = decided {
+            self.connection.query("ROLLBACK").await?;
+            return Err(Failure::Decided(error));
+        }
+        let statement = self.statement(&values, &status);
+        match self.connection.query(&format!("{statement}; COMMIT")).await {
+            Err(failure) if failure.code() == Some(SERIALIZATION_FAILURE) => {
+                Err(Failure::Decided(Error::Expired(format!("{name}: {key} has changed"))))
+            }
+            done => done.map(drop),
+        }
     }
 
     /// The values of the key's columns, in their order.

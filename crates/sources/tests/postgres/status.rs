@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use watchkeeper_core::{ChangeKind, Key, Source as _};
+use watchkeeper_core::{ChangeKind, Error, Key, ObjectStatus, Source as _};
 use watchkeeper_informer::Informer;
 
 use crate::server::{LONG, Server};
@@ -50,6 +50,35 @@ async fn a_status_wakes_nobody_however_changes_are_learned_of() {
         }
         assert_eq!(seen, [(ChangeKind::Added, 1), (ChangeKind::Modified, 2)]);
     }
+}
+
+#[tokio::test]
+async fn a_status_is_written_for_the_state_that_it_is_about_or_not_at_all() {
+    let database = Server::shared().database().await;
+    database.sql("CREATE TABLE items (name text PRIMARY KEY, value bigint, status jsonb)").await;
+    database.put_three("a", 1).await;
+    let source = database.source("items").status_column("status").interval(Duration::from_millis(50));
+    let informer = Informer::<Value>::builder().start(source.clone());
+    informer.synced().await.unwrap();
+    let key = Key::new(None, "a");
+    let version = informer.store().get(&key).unwrap().version().clone();
+    let status = |key: &Key| ObjectStatus {
+        key: key.clone(),
+        version: version.clone(),
+        json: br#"{"ready": true}"#.to_vec(),
+    };
+    source.write_status(status(&key)).await.unwrap();
+    let written = "SELECT count(*) FROM items WHERE status = '{\"ready\": true}'";
+    assert_eq!(database.number(written).await, 1);
+    // It is no change, so it can be written again; also over a connection that was cut meanwhile.
+    database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()").await;
+    source.write_status(status(&key)).await.unwrap();
+    let gone = source.write_status(status(&Key::new(None, "nobody"))).await.unwrap_err();
+    assert!(matches!(gone, Error::Missing(_)), "{gone}");
+    database.sql("UPDATE items SET value = 2, status = NULL").await;
+    let changed = source.write_status(status(&key)).await.unwrap_err();
+    assert!(matches!(changed, Error::Expired(_)), "{changed}");
+    assert_eq!(database.number(written).await, 0);
 }
 
 #[tokio::test]
