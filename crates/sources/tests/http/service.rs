@@ -319,6 +319,8 @@ fn parameter<'a>(target: &'a str, name: &str) -> Option<&'a str> {
 
 /// A date in January 1970, which is enough for these tests.
 fn date(seconds: u64) -> String {
-    let (day, second) = (seconds / 86_400 + 1, seconds % 86_400);
-    format!("Thu, {day:02} Jan 1970 {:02}:{:02}:{:02} GMT", second / 3600, second / 60 % 60, second % 60)
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][(days % 7) as usize];
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{weekday}, {:02} Jan 1970 {hour:02}:{minute:02}:{second:02} GMT", days + 1)
 }
