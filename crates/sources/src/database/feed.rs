@@ -10,6 +10,9 @@ use watchkeeper_core::{Error, Event, Feed, Key, Start};
 use super::told::{Settled, Told};
 use super::{Database, Scope};
 
+/// A read that finds no more news than this is over before they are told: a reader who takes his time does not hold up the database.
+const TOGETHER: usize = 1024;
+
 /// Everything a feed does happens while it is polled; dropping it drops its connection.
 pub(crate) fn open<D: Database, F>(start: Start, connect: impl FnOnce() -> F + Send + 'static) -> Feed
 where
@@ -57,7 +60,8 @@ enum Stage<D> {
 impl<D: Database> Feeding<D> {
     async fn next(&mut self) -> Result<Event, Error> {
         loop {
-            if let Some(event) = self.queue.pop_front() {
+            let reads_on = matches!(self.stage, Stage::Reading(..)) && self.queue.len() < TOGETHER;
+            if !reads_on && let Some(event) = self.queue.pop_front() {
                 return Ok(event);
             }
             self.stage = match std::mem::replace(&mut self.stage, Stage::Failed) {
