@@ -154,7 +154,7 @@ async fn stop(engine: Engine, signals: &mut Signals) -> Result<(), Failure> {
     match engine.running() {
         0 => tracing::info!("stopping"),
         running => {
-            tracing::info!("stopping: waiting for {running} that still run; another signal aborts them")
+            tracing::info!("stopping: waiting for {running} that still run; another signal aborts them");
         }
     }
     let abort = engine.aborter();

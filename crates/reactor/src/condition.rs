@@ -79,3 +79,61 @@ impl Condition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::template::read_path;
+    use serde_json::json;
+    use std::sync::Arc;
+    use watchkeeper_core::Key;
+
+    fn change(old: Option<Value>, new: Option<Value>) -> Change {
+        let event = match (&old, &new) {
+            (None, _) => Event::Added,
+            (Some(_), Some(_)) => Event::Changed,
+            (Some(_), None) => Event::Gone,
+        };
+        let (old, new) = (old.map(Arc::new), new.map(Arc::new));
+        Change { source: "s".into(), key: Key::new(None, "k"), event, old, new }
+    }
+
+    fn at(of: State, path: &str, test: Test) -> Condition {
+        Condition::At { of, path: read_path(path).unwrap(), test }
+    }
+
+    #[test]
+    fn conditions_look_at_the_old_and_the_new_state() {
+        let state = |phase: &str, tags: Value| json!({"phase": phase, "tags": tags});
+        let flipped = change(Some(state("new", json!([]))), Some(state("done", json!(["a", "b"]))));
+        let added = change(None, Some(state("new", json!([]))));
+        let gone = change(Some(state("new", json!([]))), None);
+        let changed = |path: &str| Condition::Changed(read_path(path).unwrap());
+        let is = |value: &str| Test::In(vec![value.into()]);
+        for (condition, expected) in [
+            (changed(".phase"), [true, true, true]),
+            (changed(".missing"), [false, false, false]),
+            (at(State::Newest, ".phase", is("new")), [false, true, true]),
+            (at(State::Old, ".phase", is("new")), [true, false, true]),
+            (at(State::New, ".phase", is("done")), [true, false, false]),
+            (at(State::New, ".tags[*]", is("b")), [true, false, false]),
+            (at(State::New, ".tags[*]", Test::NotIn(vec!["b".into()])), [false, true, true]),
+            (at(State::Newest, ".tags[0]", Test::Exists(true)), [true, false, false]),
+            (at(State::Old, ".phase", Test::Exists(false)), [false, true, false]),
+            (Condition::Not(Box::new(changed(".phase"))), [false, false, false]),
+            (
+                Condition::Any(vec![changed(".missing"), at(State::Old, ".phase", is("new"))]),
+                [true, false, true],
+            ),
+            (Condition::Any(Vec::new()), [false, false, false]),
+        ] {
+            assert_eq!(
+                [&flipped, &added, &gone].map(|change| condition.holds(change)),
+                expected,
+                "{condition:?}"
+            );
+        }
+        let filter = Filter { events: vec![Event::Gone], conditions: vec![changed(".phase")] };
+        assert_eq!([&flipped, &added, &gone].map(|change| filter.lets_pass(change)), [false, false, true]);
+    }
+}

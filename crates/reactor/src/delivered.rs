@@ -13,7 +13,7 @@ use watchkeeper_informer::Object;
 
 use crate::error::Error;
 use crate::print::Print;
-use crate::state::{self, Record, StateFile};
+use crate::state::{self, Record, StateFile, Told};
 
 /// The state that each reaction was told last of each object, in memory and, if there is a file, in the file.
 ///
@@ -39,7 +39,7 @@ struct Entry {
 /// The state of an object that was delivered last.
 #[derive(Clone)]
 pub(crate) struct Last {
-    /// `None` if it is known that there was an object, and not which.
+    /// `None` if it is not known whether it was delivered: the reaction had begun, or has left something behind.
     pub(crate) print: Option<Print>,
     state: State,
 }
@@ -92,12 +92,9 @@ impl Delivered {
                 // What was delivered to a reaction that is no longer there is forgotten.
                 let Some(at) = names.iter().position(|name| **name == *record.reaction) else { return };
                 match record.state {
-                    Some((print, json)) => {
+                    Some(Told { print, json }) => {
                         let state = json.map_or(State::Unknown, |json| State::Json(json.into()));
-                        entries[at].insert(
-                            record.key,
-                            Entry { last: Last { print: Some(print), state }, length: 0 },
-                        );
+                        entries[at].insert(record.key, Entry { last: Last { print, state }, length: 0 });
                     }
                     None => drop(entries[at].remove(&record.key)),
                 }
@@ -122,6 +119,12 @@ impl Delivered {
     pub(crate) fn note(&self, reaction: usize, key: Key) {
         let unknown = || Entry { last: Last { print: None, state: State::Unknown }, length: 0 };
         self.inner.lock().entries[reaction].entry(key).or_insert_with(unknown);
+    }
+
+    /// Writes down that a reaction to an object of which nothing was delivered yet is about to begin: if the process is killed and the
+    /// object goes away meanwhile, it is told so.
+    pub(crate) fn begin(&self, reaction: usize, key: &Key, object: Object<Value>) -> io::Result<()> {
+        self.set(reaction, key, Some(Last { print: None, state: State::Object(object) }))
     }
 
     /// Notes that an object is in the store as it was delivered, so that its state is not kept twice.
@@ -172,23 +175,17 @@ impl Delivered {
 impl Inner {
     fn write_anew(&mut self, names: &[Arc<str>]) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        let known = self.entries.iter().zip(names).flat_map(|(entries, name)| {
-            // What is only known to exist is found out again.
-            entries
-                .iter()
-                .filter(|(_, entry)| entry.last.print.is_some())
-                .map(move |(key, entry)| (name, key, entry))
-        });
-        let lengths = file.replace(known.map(|(name, key, entry)| record(name, key, Some(&entry.last))))?;
-        let known = self.entries.iter_mut().flat_map(HashMap::values_mut);
-        let known = known.filter(|entry| entry.last.print.is_some());
-        known.zip(lengths).for_each(|(entry, length)| entry.length = length);
+        let all = self.entries.iter().zip(names);
+        let all = all.flat_map(|(entries, name)| entries.iter().map(move |(key, entry)| (name, key, entry)));
+        let lengths = file.replace(all.map(|(name, key, entry)| record(name, key, Some(&entry.last))))?;
+        let all = self.entries.iter_mut().flat_map(HashMap::values_mut);
+        all.zip(lengths).for_each(|(entry, length)| entry.length = length);
         Ok(())
     }
 }
 
 fn record(reaction: &str, key: &Key, last: Option<&Last>) -> Record {
-    let state = last.and_then(|last| Some((last.print?, last.json())));
+    let state = last.map(|last| Told { print: last.print, json: last.json() });
     Record { reaction: reaction.to_owned(), key: key.clone(), state }
 }
 
@@ -222,13 +219,19 @@ mod tests {
         delivered.set(1, &b, Some(last("3"))).unwrap();
         delivered.set(1, &a, Some(last("4"))).unwrap();
         delivered.set(1, &a, None).unwrap();
+        let c = Key::new(None, "c");
+        let begun = Last { print: None, ..last("5") };
+        delivered.set(1, &c, Some(begun)).unwrap();
         drop(delivered);
         File::options().append(true).open(&path).unwrap().write_all(b"{\"r\":\"one\",\"n\":\"torn").unwrap();
         for _ in 0..2 {
             let delivered = open(&path);
             assert_eq!(text(&delivered, 0, &a).as_deref(), Some("2"));
             assert_eq!(text(&delivered, 1, &b).as_deref(), Some("3"));
-            assert_eq!(delivered.len(), 2);
+            // It is known that it was begun, and not that it was delivered.
+            assert_eq!(text(&delivered, 1, &c).as_deref(), Some("5"));
+            assert_eq!(delivered.get(1, &c).unwrap().print, None);
+            assert_eq!(delivered.len(), 3);
         }
         let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -16,6 +17,7 @@ use watchkeeper_queue::Queue;
 
 use crate::action::{Action, Means, Scratch};
 use crate::delivered::Delivered;
+use crate::drift;
 use crate::error::Error;
 use crate::feed::{Follower, Settled};
 use crate::file::{ReactionSpec, Reactor};
@@ -188,7 +190,9 @@ impl Engine {
                 store: informer.store(),
                 complete: Arc::clone(&complete),
                 shared: Arc::clone(&self.shared),
+                strays: Mutex::default(),
             });
+            self.watch_children(&reaction, means);
             for _ in 0..spec.concurrency {
                 self.workers.push(tokio::spawn(Arc::clone(&reaction).work()));
             }
@@ -210,6 +214,14 @@ impl Engine {
         self.followers.push(tokio::spawn(follower.follow(entries)));
         self.informers.push(informer);
         Ok(())
+    }
+
+    fn watch_children(&mut self, reaction: &Arc<Reaction>, means: &Means) {
+        let (Action::Apply(apply), Some(client)) = (&reaction.action, &means.client) else { return };
+        for (api_version, kind) in apply.kinds().into_iter().filter(|_| reaction.puts_right()) {
+            let watch = drift::watch(Arc::clone(reaction), client.clone(), api_version, kind);
+            self.followers.push(tokio::spawn(watch));
+        }
     }
 
     /// Where metrics are served.

@@ -13,6 +13,7 @@ use watchkeeper_core::{Delivery, Error, Key, Source};
 use watchkeeper_informer::{Entry, Store};
 use watchkeeper_queue::Priority;
 
+use crate::action::Stray;
 use crate::confirm;
 use crate::reaction::{Reaction, Shared, rounded};
 
@@ -94,10 +95,8 @@ impl Follower {
                     reaction.queue.add_with(change.key.clone(), priority);
                 }
             }
-            Entry::Complete(_) | Entry::Resumed => {
-                if std::mem::take(failures) > 0 {
-                    tracing::info!("{}: can be read again", self.name);
-                }
+            Entry::Complete(_) | Entry::Resumed if std::mem::take(failures) > 0 => {
+                tracing::info!("{}: can be read again", self.name);
             }
             Entry::Rejected(rejection) => {
                 if rejection.key.is_none() {
@@ -127,7 +126,16 @@ impl Follower {
     /// Puts into the queues what was delivered and is no longer there.
     async fn find_missing(&self) -> Result<(), String> {
         for reaction in &self.reactions {
+            // Before the children are listed, so that those are among them that are made meanwhile.
+            let before = self.shared.delivered.keys(reaction.index);
             let origins = reaction.action.origins().await.map_err(|failure| failure.message)?;
+            if reaction.puts_right() {
+                let there: HashSet<&Key> = origins.iter().collect();
+                for key in before.into_iter().filter(|key| !there.contains(key)) {
+                    let any = Stray { kind: String::new(), key: key.clone(), version: None };
+                    reaction.stray(key, any);
+                }
+            }
             origins.into_iter().for_each(|key| self.shared.delivered.note(reaction.index, key));
         }
         let known: HashSet<Key> =

@@ -18,6 +18,7 @@ mod change;
 mod condition;
 mod confirm;
 mod delivered;
+mod drift;
 mod engine;
 mod error;
 mod feed;

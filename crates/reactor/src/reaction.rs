@@ -1,18 +1,21 @@
 //! One reaction: its queue, and what happens when the turn of an object comes.
 
+use std::collections::HashMap;
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use watchkeeper_core::Key;
-use watchkeeper_informer::Store;
+use watchkeeper_informer::{Object, Store};
 use watchkeeper_queue::{Backoff, JobOutcome, Queue};
 
-use crate::action::{Action, Again, Failure, Run};
+use crate::action::{Action, Again, Failure, Run, Stray};
 use crate::change::{Change, Event};
 use crate::condition::Filter;
 use crate::delivered::{Delivered, Last};
@@ -63,12 +66,16 @@ pub(crate) struct Reaction {
     /// Whether the source has said everything once, so that what the store lacks is gone.
     pub(crate) complete: Arc<AtomicBool>,
     pub(crate) shared: Arc<Shared>,
+    /// Objects whose children are not as they were applied.
+    pub(crate) strays: Mutex<HashMap<Key, Vec<Stray>>>,
 }
 
 /// A change that is to be delivered, and what is then known to be delivered.
 struct Due {
     change: Change,
     last: Option<Last>,
+    /// The object, if nothing was told of it before.
+    first: Option<Object<Value>>,
     /// The object was replaced by another one, whose coming is another change.
     replaced: bool,
 }
@@ -91,28 +98,86 @@ impl Reaction {
         loop {
             let due = match self.due(key) {
                 Ok(Some(due)) => due,
-                Ok(None) => return JobOutcome::Done,
+                Ok(None) => return self.put_right(key, attempt).await,
                 Err(failure) => return self.failed(&format!("changed {key}"), &failure, attempt),
             };
+            let mut said = None;
             if self.filter.lets_pass(&due.change) {
-                if let Err(failure) = self.react(&due.change, attempt).await {
-                    return self.failed(&due.change.to_string(), &failure, attempt);
+                if let Some(object) = due.first {
+                    self.written(&due.change, self.shared.delivered.begin(self.index, key, object));
+                }
+                match self.react(&due.change, attempt).await {
+                    Ok(done) => said = Some(done),
+                    Err(failure) => return self.failed(&due.change.to_string(), &failure, attempt),
                 }
             } else {
                 self.shared.tally.filtered.fetch_add(1, Ordering::Relaxed);
                 self.shared.metrics.ended(&self.name, Outcome::Filtered);
             }
-            if let Err(error) = self.shared.delivered.set(self.index, key, due.last) {
-                tracing::error!(
-                    "{}: {}: the state file cannot be written, after a restart this is delivered again: {error}",
-                    self.name,
-                    due.change
-                );
+            self.written(&due.change, self.shared.delivered.set(self.index, key, due.last));
+            if let Some(done) = said {
+                tracing::info!("{}: {}: {done}", self.name, due.change);
             }
+            self.strays.lock().remove(key);
             if !due.replaced {
                 return JobOutcome::Done;
             }
         }
+    }
+
+    fn written(&self, change: &Change, written: io::Result<()>) {
+        if let Err(error) = written {
+            tracing::error!(
+                "{}: {change}: the state file cannot be written, after a restart this is delivered again: {error}",
+                self.name
+            );
+        }
+    }
+
+    /// Has what was done for an object done again, if somebody has undone it.
+    async fn put_right(&self, key: &Key, attempt: u32) -> JobOutcome {
+        let strays = self.strays.lock().remove(key).unwrap_or_default();
+        // What was applied may be seen before the answer says which version it is.
+        let Action::Apply(apply) = &self.action else { return JobOutcome::Done };
+        if strays.iter().all(|stray| apply.wrote(stray)) {
+            return JobOutcome::Done;
+        }
+        let Some(value) = self.store.get(key).and_then(|object| object.get().ok()) else {
+            return JobOutcome::Done;
+        };
+        let state = Some(self.with_kind(value));
+        let (source, key) = (Arc::clone(&self.source), key.clone());
+        let change = Change { source, key, event: Event::Changed, old: state.clone(), new: state };
+        tracing::info!("{}: {}: somebody else has changed what was applied for it", self.name, change.key);
+        match self.react(&change, attempt).await {
+            Ok(done) => {
+                tracing::info!("{}: {change}: {done}", self.name);
+                JobOutcome::Done
+            }
+            Err(failure) => {
+                let outcome = self.failed(&change.to_string(), &failure, attempt);
+                self.strays.lock().entry(change.key).or_default().extend(strays);
+                outcome
+            }
+        }
+    }
+
+    /// Notes that what was applied for an object is no longer there as it was.
+    pub(crate) fn stray(&self, key: Key, stray: Stray) {
+        let mut strays = self.strays.lock();
+        let of_key = strays.entry(key.clone()).or_default();
+        of_key.retain(|other| (&other.kind, &other.key) != (&stray.kind, &stray.key));
+        of_key.push(stray);
+        drop(strays);
+        self.queue.add(key);
+    }
+
+    /// Whether what others do to the children of objects is put right: not where a filter decides on changes, since then it is not
+    /// known whether the present state was to be applied.
+    pub(crate) fn puts_right(&self) -> bool {
+        let Shared { dry_run, once, .. } = &*self.shared;
+        let always = self.filter.events.is_empty() && self.filter.conditions.is_empty();
+        matches!(self.action, Action::Apply(_)) && always && !dry_run && !once
     }
 
     /// How what there is differs from what was delivered last.
@@ -123,7 +188,7 @@ impl Reaction {
             |event, old, new| Change { source: Arc::clone(&self.source), key: key.clone(), event, old, new };
         let gone = |last: &Last, replaced| {
             let change = change(Event::Gone, self.old(last), None);
-            Some(Due { change, last: None, replaced })
+            Some(Due { change, last: None, first: None, replaced })
         };
         let Some(object) = object else {
             return Ok(last
@@ -149,7 +214,8 @@ impl Reaction {
             _ => (Event::Added, None),
         };
         let change = change(event, old, Some(value));
-        Ok(Some(Due { change, last: Some(Last::of(object, print)), replaced: false }))
+        let first = last.is_none().then(|| object.clone());
+        Ok(Some(Due { change, last: Some(Last::of(object, print)), first, replaced: false }))
     }
 
     fn old(&self, last: &Last) -> Option<Arc<Value>> {
@@ -169,13 +235,13 @@ impl Reaction {
         }
     }
 
-    async fn react(&self, change: &Change, attempt: u32) -> Result<(), Failure> {
+    /// Has the action done, and says what came of it.
+    async fn react(&self, change: &Change, attempt: u32) -> Result<String, Failure> {
         let Shared { tally, metrics, abort, dry_run, .. } = &*self.shared;
         if *dry_run {
             let would = self.action.would(change)?;
             tally.done.fetch_add(1, Ordering::Relaxed);
-            tracing::info!("{}: {change}: would {would}", self.name);
-            return Ok(());
+            return Ok(format!("would {would}"));
         }
         let run =
             Run { reaction: &self.name, change, attempt, timeout: self.timeout, abort: abort.subscribe() };
@@ -185,8 +251,7 @@ impl Reaction {
         done?;
         tally.done.fetch_add(1, Ordering::Relaxed);
         metrics.ended(&self.name, Outcome::Done);
-        tracing::info!("{}: {change}: done in {}", self.name, rounded(begun.elapsed()));
-        Ok(())
+        Ok(format!("done in {}", rounded(begun.elapsed())))
     }
 
     fn failed(&self, what: &str, failure: &Failure, attempt: u32) -> JobOutcome {

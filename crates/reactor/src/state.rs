@@ -5,6 +5,8 @@ use std::io::{self, BufRead as _, BufReader, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use watchkeeper_core::Key;
@@ -17,7 +19,14 @@ pub(crate) struct Record {
     pub(crate) reaction: String,
     pub(crate) key: Key,
     /// `None` if the object is gone.
-    pub(crate) state: Option<(Print, Option<Vec<u8>>)>,
+    pub(crate) state: Option<Told>,
+}
+
+/// The state of an object that a reaction was told of.
+pub(crate) struct Told {
+    /// `None` if the reaction has begun, and it is not known what came of it.
+    pub(crate) print: Option<Print>,
+    pub(crate) json: Option<Vec<u8>>,
 }
 
 /// A file of records, a line each, of which the last one for a reaction and a key counts.
@@ -41,6 +50,9 @@ pub(crate) struct StateFile {
 const FORMAT: &str = "watchkeeper run";
 const VERSION: u64 = 1;
 
+/// How long a lock is waited for: a process that was killed while it began a command leaves its lock with that command for an instant.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// So much may be out of date before it is worth writing the file anew.
 const SLACK: u64 = 1 << 20;
 
@@ -50,7 +62,12 @@ impl StateFile {
         let failed = |error: io::Error| Error::Running(format!("state file {}: {error}", path.display()));
         let lock =
             private(OpenOptions::new().write(true).create(true), &beside(path, "lock")).map_err(failed)?;
-        if lock.try_lock().is_err() {
+        let begun = Instant::now();
+        while lock.try_lock().is_err() {
+            if begun.elapsed() < PATIENCE {
+                thread::sleep(PATIENCE / 40);
+                continue;
+            }
             return Err(Error::Running(format!(
                 "state file {}: another process is using it",
                 path.display()
@@ -168,12 +185,14 @@ fn line(record: &Record) -> String {
         head.insert("ns".into(), namespace.into());
     }
     head.insert("n".into(), key.name().into());
-    if let Some((print, _)) = state {
-        head.insert("p".into(), print.hex().into());
+    match state {
+        Some(Told { print: Some(print), .. }) => drop(head.insert("p".into(), print.hex().into())),
+        Some(Told { print: None, .. }) => drop(head.insert("begun".into(), true.into())),
+        None => {}
     }
     let mut line = Value::Object(head).to_string();
     line.pop();
-    if let Some((_, Some(object))) = state {
+    if let Some(Told { json: Some(object), .. }) = state {
         line.push_str(",\"o\":");
         line.push_str(&String::from_utf8_lossy(object));
     }
@@ -185,10 +204,10 @@ fn record(value: Value) -> Option<Record> {
     let Value::Object(mut members) = value else { return None };
     let reaction = members.get("r")?.as_str()?.to_owned();
     let key = Key::new(members.get("ns").and_then(Value::as_str), members.get("n")?.as_str()?);
-    let object = members.remove("o").map(|object| object.to_string().into_bytes());
+    let json = members.remove("o").map(|object| object.to_string().into_bytes());
     let state = match members.get("p") {
-        Some(print) => Some((Print::from_hex(print.as_str()?)?, object)),
-        None => None,
+        Some(print) => Some(Told { print: Some(Print::from_hex(print.as_str()?)?), json }),
+        None => members.contains_key("begun").then_some(Told { print: None, json }),
     };
     Some(Record { reaction, key, state })
 }

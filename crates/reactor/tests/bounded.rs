@@ -1,5 +1,5 @@
 //! A flood of changes: memory and the state file stay as large as the objects are.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn document(at: u64) -> Document {
     let n = at.wrapping_mul(7_919) % OBJECTS;
     let filler = "x".repeat(300);
     // Objects come and go as well.
-    let last = at % 50_000 == 0;
+    let last = at.is_multiple_of(50_000);
     let json = format!(
         r#"{{"metadata":{{"name":"object-{n}","resourceVersion":"{}"}},"value":{at},"last":{last},"filler":"{filler}"}}"#,
         at + 1
@@ -66,7 +66,7 @@ impl Source for Flood {
                     tokio::time::sleep(Duration::from_micros(200)).await;
                 }
                 let (document, position) = (document(at), Some(Version::from(at + 1)));
-                if at % 97 == 0 {
+                if at.is_multiple_of(97) {
                     Event::Delete { document, position }
                 } else {
                     Event::Put { document, position }

@@ -169,7 +169,7 @@ impl Watch {
             for kind in found {
                 let namespace = self.namespace.as_ref().unwrap_or(&cluster.namespace);
                 let namespace = (kind.namespaced && !self.all_namespaces).then(|| namespace.clone());
-                let (subject, name) = (Subject::Kind(kind.clone()), word.name.clone());
+                let (subject, name) = (Subject::Kind(Box::new(kind.clone())), word.name.clone());
                 targets.push(Target { subject, namespace, name, by_category });
             }
         }

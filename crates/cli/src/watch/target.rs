@@ -20,7 +20,7 @@ pub(super) struct Target {
 /// Whose objects are watched.
 pub(super) enum Subject {
     /// Those of a kind of the cluster.
-    Kind(Kind),
+    Kind(Box<Kind>),
     /// Those of a directory, a service, a table.
     Source(Arc<dyn Source>),
 }

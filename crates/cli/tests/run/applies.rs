@@ -172,3 +172,38 @@ fn what_the_server_does_not_take_is_said() {
     );
     assert!(said.contains("maps: added a: failed: ConfigMap default/No Name is not valid: "), "{said}");
 }
+
+#[test]
+fn what_others_do_to_children_is_put_right() {
+    let server = Server::start();
+    let writer = server.writer();
+    let place = Place::new(MAPS);
+    place.route("a", 1);
+    let state = place.path("state");
+    let arguments = ["--state", state.to_str().unwrap()];
+    let mut runner = run(&place, &server, &arguments);
+    runner.says("maps: added a: done in ");
+    let size =
+        || writer.send("GET", "/api/v1/namespaces/default/configmaps/route-a", "")["data"]["size"].clone();
+    writer.patch("configmaps/route-a", "bob", r#"{"data":{"size":"9"}}"#);
+    eventually("the size", || size() == "1!");
+    writer.delete("configmaps/size-1-a");
+    has(writer, &["route-a", "size-1-a"]);
+    // What belongs to others in it stays.
+    writer.patch("configmaps/route-a", "bob", r#"{"data":{"more":"theirs"}}"#);
+    runner.says("maps: a: somebody else has changed what was applied for it");
+    runner.kill();
+    // What went while nobody looked comes back, too.
+    writer.delete("configmaps/route-a");
+    writer.delete("configmaps/size-1-a");
+    let runner = run(&place, &server, &arguments);
+    has(writer, &["route-a", "size-1-a"]);
+    runner.says("maps: changed a: done in ");
+    // Nothing echoes: what it writes itself is no reason to write again.
+    place.route("b", 1);
+    runner.says("maps: added b: done in ");
+    place.route("c", 1);
+    runner.says("maps: added c: done in ");
+    let said = runner.said();
+    assert_eq!(said.iter().filter(|line| line.contains("somebody else")).count(), 1, "{said:#?}");
+}

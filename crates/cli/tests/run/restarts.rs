@@ -108,8 +108,10 @@ fn killed_at_any_time_it_delivers_everything_at_least_once_and_in_order() {
             runner.kill();
             continue;
         }
+        let begun = std::time::Instant::now();
         eventually("the last states", || {
             let log = place.lines("log");
+            assert!(begun.elapsed().as_secs() < 30, "{truth:?}\n{log:#?}\n{:#?}", runner.said());
             let mut last: BTreeMap<&str, (&str, u64)> = BTreeMap::new();
             for line in &log {
                 let words: Vec<&str> = line.split(' ').collect();

@@ -33,12 +33,23 @@ pub(crate) struct Apply {
     reactor: Arc<str>,
     reaction: Arc<str>,
     kinds: Mutex<HashMap<(String, String), DynamicKind>>,
+    /// The versions that the children have since they were applied last.
+    written: Mutex<HashMap<(String, Key), String>>,
+}
+
+/// A child that was seen in a state in which it may not have been left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stray {
+    pub(crate) kind: String,
+    pub(crate) key: Key,
+    /// `None` if it is not there.
+    pub(crate) version: Option<String>,
 }
 
 impl Apply {
     pub(super) fn new(spec: ApplySpec, client: Client, reactor: Arc<str>, reaction: Arc<str>) -> Self {
         let client = client.manager(MANAGER);
-        Self { spec, client, reactor, reaction, kinds: Mutex::default() }
+        Self { spec, client, reactor, reaction, kinds: Mutex::default(), written: Mutex::default() }
     }
 
     pub(super) async fn run(&self, change: &Change) -> Result<(), Failure> {
@@ -62,6 +73,7 @@ impl Apply {
                     continue;
                 }
                 let client = self.client.dynamic(&kind);
+                self.written.lock().remove(&(kind.kind().to_owned(), key_of(&*child)));
                 match client.delete(&*child).propagation(Propagation::Background).await {
                     Ok(_) => tracing::info!("{}: {} {} deleted", self.reaction, kind.kind(), key_of(&*child)),
                     // Gone already, or another object by now.
@@ -158,7 +170,28 @@ impl Apply {
                 )));
             }
         }
-        client.apply(object).await.map(drop).map_err(|error| failure(&error))
+        let written = client.apply(object).await.map_err(|error| failure(&error))?;
+        let version = written.metadata.resource_version.clone().unwrap_or_default();
+        self.written.lock().insert((kind.kind().to_owned(), key), version);
+        Ok(())
+    }
+
+    /// Whether this state of a child is the one that was applied last.
+    pub(crate) fn wrote(&self, child: &Stray) -> bool {
+        let Stray { kind, key, version } = child;
+        let written = self.written.lock();
+        version.is_some() && written.get(&(kind.clone(), key.clone())) == version.as_ref()
+    }
+
+    /// The object that a child was made for, by the annotations of the child.
+    pub(crate) fn origin_of(&self, annotations: &Value) -> Option<Key> {
+        let name = annotations[ORIGIN_NAME].as_str()?;
+        Some(Key::new(annotations[ORIGIN_NAMESPACE].as_str(), name))
+    }
+
+    /// Each kind of children once: its `apiVersion` and `kind`.
+    pub(crate) fn kinds(&self) -> BTreeSet<(String, String)> {
+        self.spec.objects.iter().map(|spec| (spec.api_version.clone(), spec.kind.clone())).collect()
     }
 
     async fn list(&self, kind: &DynamicKind, labels: &str) -> Result<Vec<Arc<DynamicObject>>, Failure> {
@@ -197,7 +230,8 @@ impl Apply {
         Ok(kind)
     }
 
-    fn labels(&self) -> String {
+    /// What selects all children.
+    pub(crate) fn labels(&self) -> String {
         format!("{REACTOR}={},{REACTION}={}", self.reactor, self.reaction)
     }
 

@@ -17,13 +17,14 @@ use watchkeeper_core::Key;
 use crate::change::Change;
 use crate::error::Error;
 use crate::file::ActionSpec;
+pub(crate) use apply::{Apply, Stray};
 pub(crate) use scratch::Scratch;
 
 /// What a reaction does.
 pub(crate) enum Action {
     Command(command::Command),
     Post(post::Post),
-    Apply(apply::Apply),
+    Apply(Apply),
 }
 
 /// What an action has to know besides its own settings.
@@ -83,7 +84,7 @@ impl Action {
                 let client = means.client.clone();
                 let client = client
                     .ok_or_else(|| Error::Input(format!("{reaction}: there is no cluster to apply to")))?;
-                Self::Apply(apply::Apply::new(spec, client, Arc::clone(&means.reactor), Arc::clone(reaction)))
+                Self::Apply(Apply::new(spec, client, Arc::clone(&means.reactor), Arc::clone(reaction)))
             }
         })
     }
@@ -120,7 +121,7 @@ async fn aborted(run: &Run<'_>) {
     let mut abort = run.abort.clone();
     if abort.wait_for(|abort| *abort).await.is_err() {
         // Nobody is left who could want it.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) struct KindOrigin {
     namespace: Option<String>,
     labels: Option<String>,
     fields: Option<String>,
+    metadata_only: bool,
 }
 
 pub(super) fn read(members: &Members<'_>) -> Option<KindOrigin> {
@@ -38,6 +39,7 @@ pub(super) fn read(members: &Members<'_>) -> Option<KindOrigin> {
         namespace: namespace?,
         labels: labels?,
         fields: fields?,
+        metadata_only: false,
     })
 }
 
@@ -61,12 +63,27 @@ impl ClusterKind {
     }
 }
 
+impl ClusterKind {
+    /// The metadata of the objects with these labels.
+    pub(crate) fn children(api_version: &str, kind: &str, labels: &str, client: Client) -> Self {
+        let origin = KindOrigin {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            labels: Some(labels.to_owned()),
+            fields: None,
+            metadata_only: true,
+        };
+        Self::new(origin, client)
+    }
+}
+
 impl Inner {
     async fn source(&self) -> Result<Kubernetes, Error> {
         if let Some(found) = &*self.found.lock() {
             return Ok(found.clone());
         }
-        let KindOrigin { api_version, kind, namespace, labels, fields } = &self.origin;
+        let KindOrigin { api_version, kind, namespace, labels, fields, metadata_only } = &self.origin;
         let kind = self.client.discover(api_version, kind).await.map_err(classified)?;
         let mut source = Kubernetes::resource(self.client.connection().clone(), &resource(&kind));
         if let Some(namespace) = namespace.as_ref().filter(|_| kind.is_namespaced()) {
@@ -77,6 +94,9 @@ impl Inner {
         }
         if let Some(fields) = fields {
             source = source.fields(fields);
+        }
+        if *metadata_only {
+            source = source.metadata_only();
         }
         *self.found.lock() = Some(source.clone());
         Ok(source)

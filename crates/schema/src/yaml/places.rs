@@ -136,7 +136,8 @@ mod tests {
             ("/b/0/c/0", (4, 7)),
             ("/b/0/c/1/d", (4, 11)),
             ("/b/0/e~1f", (5, 3)),
-            ("/b/1", (6, 3)),
+            // A block of text begins with its first line.
+            ("/b/1", (7, 3)),
             ("/b/0/missing/deeper", (4, 3)),
         ] {
             assert_eq!(place(text, pointer), expected, "{pointer}");
