@@ -9,7 +9,7 @@ mod cases;
 
 use cases::{now, run, same};
 use serde_json::{Value, json};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use watchkeeper_table::{JsonPath, Printer, duration};
 
 /// Numbers without the difference between `3` and `3.0`, which Go does not write.

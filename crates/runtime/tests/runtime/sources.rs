@@ -36,7 +36,7 @@ async fn the_cause_names_the_member_of_a_union_that_an_object_came_from() {
     second.put(&Key::new(None, "a"), &json!({"value": 2})).unwrap();
     let union = Union::of("both").member(one).member(two).overriding();
     let controller = Controller::over::<Value>("both", union).reconcile(noting(&log));
-    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     eventually(|| async { log.lines() == ["second 2"] }).await;
     first.put(&Key::new(None, "a"), &json!({"value": 1})).unwrap();
@@ -70,7 +70,7 @@ async fn a_controller_works_over_files_and_etcd_at_once_and_its_status_goes_back
                 Ok(Action::done())
             }
         });
-    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     let status = async || {
         let found = client.range(&Range::of(Keys::one("/a/b.status"))).await.unwrap();
@@ -91,11 +91,11 @@ async fn a_controller_works_over_files_and_etcd_at_once_and_its_status_goes_back
 async fn a_status_goes_back_to_the_cluster_that_an_object_came_from() {
     let env = TestEnv::start().await;
     env.install::<Widget>().await;
-    let client = Client::new(env.client());
+    let client = Client::new(env.connection());
     client.create(&widget("a", 1)).await.unwrap();
     let (sender, other) = channel("other");
     sender.put(&Key::new(Some("default"), "b"), &json!({"spec": {"size": 2}})).unwrap();
-    let union = Union::of("widgets").member(other).member(Kubernetes::of::<Widget>(env.client()));
+    let union = Union::of("widgets").member(other).member(Kubernetes::of::<Widget>(env.connection()));
     let log = Log::default();
     let said = log.clone();
     let controller = Controller::over::<Value>("widgets", union)
@@ -108,7 +108,7 @@ async fn a_status_goes_back_to_the_cluster_that_an_object_came_from() {
                 Ok(Action::done())
             }
         });
-    let running = Manager::new("test", env.client()).controller(controller).start().await.unwrap();
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     let seen = async || {
         let found = client.live().get::<Widget>(&Key::new(Some("default"), "a")).await.unwrap().unwrap();

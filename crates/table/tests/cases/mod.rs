@@ -4,12 +4,12 @@ use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
 /// The moment up to which the recorded ages are counted.
-pub fn now() -> SystemTime {
+pub(crate) fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600)
 }
 
 /// Runs every case of a file and shows all that fail, not only the first.
-pub fn run(cases: &str, at_least: usize, mut check: impl FnMut(&Value) -> Result<(), String>) {
+pub(crate) fn run(cases: &str, at_least: usize, mut check: impl FnMut(&Value) -> Result<(), String>) {
     let mut failures = Vec::new();
     let mut count = 0;
     for line in cases.lines() {
@@ -23,6 +23,6 @@ pub fn run(cases: &str, at_least: usize, mut check: impl FnMut(&Value) -> Result
 }
 
 /// Whether both are the same; if not, what they are.
-pub fn same(what: &dyn std::fmt::Display, ours: &Value, theirs: &Value) -> Result<(), String> {
+pub(crate) fn same(what: &dyn std::fmt::Display, ours: &Value, theirs: &Value) -> Result<(), String> {
     if ours == theirs { Ok(()) } else { Err(format!("{what}\n  ours   {ours}\n  theirs {theirs}")) }
 }
