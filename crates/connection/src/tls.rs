@@ -187,7 +187,6 @@ impl Contents {
 }
 
 impl Identity {
-    #[expect(clippy::type_complexity, reason = "what rustls takes")]
     fn parse(
         &self,
         certificate: &[u8],

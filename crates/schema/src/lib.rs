@@ -50,7 +50,8 @@ pub mod yaml;
 
 #[cfg(test)]
 mod arbitrary;
-#[cfg(all(test, feature = "schemas"))]
+#[cfg(test)]
+#[cfg(feature = "schemas")]
 mod properties;
 
 pub use error::Error;

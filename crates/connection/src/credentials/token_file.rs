@@ -96,7 +96,7 @@ mod tests {
         let file = TokenFile::new(path.clone(), Some("inline".into())).unwrap();
         assert_eq!(token(&file), "Bearer inline");
         fs::write(&path, "one").unwrap();
-        assert_eq!(token(&TokenFile::new(path.clone(), Some("inline".into())).unwrap()), "Bearer one");
+        assert_eq!(token(&TokenFile::new(path, Some("inline".into())).unwrap()), "Bearer one");
     }
 
     #[tokio::test]
