@@ -24,6 +24,8 @@ use super::{reading, slot};
 const STATUS: Duration = Duration::from_secs(10);
 /// A log in which nothing concerns us moves the position this often at most.
 const IDLE_POSITION: Duration = Duration::from_secs(1);
+/// The first look from aside comes when a feed has lasted this long.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// Seconds between the beginnings of time of UNIX and of PostgreSQL.
 const EPOCH: u64 = 946_684_800;
 
@@ -84,7 +86,7 @@ impl Streaming {
             status_at: now,
             heard_at: now,
             position_at: now,
-            look_at: now,
+            look_at: now + settings.rescan.min(FIRST_LOOK),
             reader: None,
         })
     }

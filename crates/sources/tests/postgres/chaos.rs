@@ -59,27 +59,29 @@ async fn change(dice: &mut Dice, database: &Database, model: &mut Model, step: i
     }
 }
 
+/// Every kind of trouble, one after the other.
 async fn trouble(
     dice: &mut Dice,
     server: &mut Server,
     database: &mut Database,
     model: &mut Model,
     step: i64,
+    kind: u64,
 ) {
-    match dice.below(8) {
+    match kind % 6 {
         0 => {
             server.kill();
             tokio::time::sleep(Duration::from_millis(dice.below(100))).await;
             server.restart();
             database.client = connect(&database.url).await;
         }
-        1 | 2 => database.cut().await,
-        3 => {
+        1 => database.cut().await,
+        2 => {
             database.cut().await;
             // Somebody may have come back already.
             let _ = database.client.batch_execute("SELECT pg_drop_replication_slot('chaos')").await;
         }
-        4 => {
+        3 => {
             database.sql("SET session_replication_role = replica").await;
             change(dice, database, model, step).await;
             database.sql("RESET session_replication_role").await;
@@ -129,9 +131,11 @@ async fn run(steps: i64, seed: u64) {
         let changes = informer.subscribe("test");
         readers.push((mode, informer, changes));
     }
+    let mut troubles = 0;
     for step in 0..steps {
         if dice.below(40) == 0 {
-            trouble(&mut dice, &mut server, &mut database, &mut model, step).await;
+            trouble(&mut dice, &mut server, &mut database, &mut model, step, troubles).await;
+            troubles += 1;
         } else {
             change(&mut dice, &database, &mut model, step).await;
         }

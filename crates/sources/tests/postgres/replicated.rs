@@ -151,6 +151,7 @@ async fn columns_that_come_and_go_lead_to_a_new_snapshot() {
         database.put("a", 2).await;
         let error = tap.failure().await;
         assert!(matches!(error, Error::Expired(_)), "{statement}: {error}");
+        assert!(!tap.log.iter().any(|line| line == "put a"), "{statement}: rows of two shapes");
         let tap = Tap::on(&source).await;
         assert_eq!(tap.values["b"].get("colour").and_then(|colour| colour.as_str()), colour, "{statement}");
     }

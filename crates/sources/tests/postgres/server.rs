@@ -19,7 +19,9 @@ pub(crate) const LONG: Duration = Duration::from_secs(30);
 const KEEPER: &str = r#"dir=$1; shift
 "$@" >>"$dir/log" 2>&1 &
 read -r last
-[ "$last" = left ] || { kill -QUIT $!; wait $!; rm -rf "$dir"; }"#;
+[ "$last" = left ] || kill -QUIT $!
+wait $!
+[ "$last" = left ] || rm -rf "$dir""#;
 
 const HBA: &str = "local all all trust
 host all locked 127.0.0.1/32 scram-sha-256
@@ -109,14 +111,14 @@ impl Server {
             "max_wal_senders=100",
             "password_encryption=scram-sha-256",
         ];
-        let options = all.iter().chain(options).map(|option| (*option).to_owned()).collect();
+        let options: Vec<String> = all.iter().chain(options).map(|option| (*option).to_owned()).collect();
         let keeper = Self::run(&dir, port, &options);
         let server = Self { dir, port, options, keeper };
         server.ready();
         server
     }
 
-    fn run(dir: &Path, port: u16, options: &Vec<String>) -> Child {
+    fn run(dir: &Path, port: u16, options: &[String]) -> Child {
         let mut postgres = as_server(&program("postgres"));
         let data = dir.join("data").display().to_string();
         let arguments =
@@ -129,6 +131,7 @@ impl Server {
             .args(postgres)
             .current_dir("/")
             .stdin(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .unwrap()
     }
@@ -172,6 +175,7 @@ impl Server {
     pub(crate) fn restart(&mut self) {
         // What the crash has left says that the server is running, and its number may be somebody else's by now.
         let _ = std::fs::remove_file(self.path("data/postmaster.pid"));
+        let _ = std::fs::remove_file(self.path(&format!(".s.PGSQL.{}.lock", self.port)));
         self.keeper = Self::run(&self.dir, self.port, &self.options);
         self.ready();
     }

@@ -71,7 +71,9 @@ impl Tap {
     }
 
     pub(crate) async fn until_said(&mut self, text: &str) {
-        self.until(|tap| tap.log.iter().any(|line| line.contains(text))).await;
+        if !self.log.iter().any(|line| line.contains(text)) {
+            self.until(|tap| tap.log.last().is_some_and(|line| line.contains(text))).await;
+        }
     }
 
     pub(crate) fn names(&self) -> Vec<&str> {
