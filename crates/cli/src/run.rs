@@ -48,11 +48,11 @@ pub(crate) struct Run {
 
 const EXAMPLES: &str = "\
 Examples:
-  watchkeeper run -f reactor.yaml                       until Ctrl-C; a second Ctrl-C aborts what still runs
+  watchkeeper run -f reactor.yaml                        until Ctrl-C; a second Ctrl-C aborts what still runs
   watchkeeper run -f reactor.yaml --state reactor.state  goes on after a restart where it stopped
-  watchkeeper run -f reactor.yaml --check               is the file right?
-  watchkeeper run -f reactor.yaml --once --dry-run      what would be done now?
-  watchkeeper run -f reactor.yaml --once                do it, for a cron job
+  watchkeeper run -f reactor.yaml --check                is the file right?
+  watchkeeper run -f reactor.yaml --once --dry-run       what would be done now?
+  watchkeeper run -f reactor.yaml --once                 do it, for a cron job
   watchkeeper run -f reactor.yaml --metrics 127.0.0.1:9090
 
 A file:

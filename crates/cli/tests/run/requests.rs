@@ -15,7 +15,7 @@ fn posting(url: &str, more: &str) -> Place {
 
 #[test]
 fn the_change_is_sent_with_headers_from_files_and_variables() {
-    let hook = Hook::start(&[]);
+    let hook = Hook::start(&[Answer::Head("500 No")]);
     let headers = r#"        headers:
         - {name: X-Plain, value: plain}
         - {name: Authorization, prefix: "Bearer ", file: token}
@@ -39,10 +39,17 @@ fn the_change_is_sent_with_headers_from_files_and_variables() {
         first.json(),
         json!({"event": "added", "source": "routes", "key": "a", "namespace": null, "name": "a", "old": null, "new": state(1)})
     );
+    let refused = runner.says("send: added a: failed: ");
+    assert!(
+        refused
+            .contains(&format!("failed: {} answered 500 Internal Server Error; trying", hook.url("/hook"))),
+        "{refused}"
+    );
+    runner.says("send: added a: done in ");
     // A new secret is used at once.
     place.write("token", "other-word\n");
     place.route("a", 2);
-    let second = hook.wait(2).remove(1);
+    let second = hook.wait(3).remove(2);
     assert_eq!(second.header("authorization"), "Bearer other-word");
     assert_eq!((&second.json()["old"], &second.json()["new"]), (&state(1), &state(2)));
     std::fs::remove_file(place.path("token")).unwrap();

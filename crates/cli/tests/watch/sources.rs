@@ -100,14 +100,16 @@ fn items_behind_a_url_are_shown_without_the_secrets_of_the_url() {
     });
     let url =
         format!("http://me:pass-word@{address}/items.json?token=query-word#/items?key=/id&interval=100ms");
-    let watcher = Watcher::ready(watch(Path::new("."), &[&url]));
+    let watcher = Watcher::start(watch(Path::new("."), &[&url]));
+    assert_eq!(watcher.note("-- "), format!("-- watching http://{address}/items.json (1 there)"));
     assert_eq!(watcher.told(), "PRESENT   7");
     *body.lock().unwrap() = r#"{"items":[{"id":7,"state":"paid"},{"id":8}]}"#.to_owned();
     let mut told = [watcher.told(), watcher.told()];
     told.sort();
     assert_eq!(told, ["ADDED     8", "MODIFIED  7  state: new -> paid"]);
     *body.lock().unwrap() = "oops".to_owned();
-    watcher.note("-- connection lost: ");
+    let lost = watcher.note("-- connection lost: ");
+    assert!(!lost.contains("-word"), "{lost}");
     watcher.signal("INT");
     let (_, out, notes) = watcher.end();
     let said = format!("{out:?} {notes:?}");

@@ -7,7 +7,7 @@
 //! | `postgres://host/database?table=routes` | the rows of a table |
 //! | `etcd://host:2379/prefix` | the keys below a prefix |
 //!
-//! Each scheme is a file beside this one with a [`Scheme`], and one line in [`SCHEMES`].
+//! Each scheme is a file beside this one with a `Scheme`, and one line in `SCHEMES`.
 
 mod cluster;
 mod etcd;
