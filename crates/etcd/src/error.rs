@@ -1,6 +1,7 @@
 use std::fmt;
 
-/// Why a request failed, by what is known of it. Only after [`Unknown`](Self::Unknown) may it have happened.
+/// Why a request failed, by what is known of it. After [`Unknown`](Self::Unknown) and [`Protocol`](Self::Protocol) it may have happened, after
+/// [`TooLarge`](Self::TooLarge) it has; after all others it has not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -26,7 +27,7 @@ pub enum Error {
         /// The size that is allowed.
         limit: usize,
     },
-    /// The other side does not speak etcd's protocol, or speaks it wrongly. For a write, the outcome is unknown, too.
+    /// The answer is not one of etcd's protocol. What became of the request is not known.
     #[error("not understood: {0}")]
     Protocol(String),
     /// The client was set up in a way that cannot work. Nothing was sent.

@@ -5,8 +5,8 @@
 //!
 //! # What it promises
 //!
-//! - **What failed is told apart by what is known of it.** [`Error::Unknown`] says that the request may have happened; every other error
-//!   says that it did not. A read whose outcome is unknown is asked again, of the next endpoint; a write never is.
+//! - **What failed is told apart by what is known of it.** [`Error::Unknown`] says that the request may have happened; most others say that
+//!   it did not. A read whose outcome is unknown is asked again, of the next endpoint; a write never is.
 //! - **Nothing waits for ever.** Every call has a deadline, and connections that are in use are pinged.
 //! - **Memory is bounded** by [`ClientBuilder::max_message_bytes`] for each message, before any of it is reserved.
 //! - **Nothing outlives its handles.** The connection closes when the last client and stream that uses it is dropped.

@@ -71,11 +71,12 @@ async fn a_write_without_an_answer_is_unknown_and_not_repeated_and_a_read_is_ask
 }
 
 #[tokio::test]
-async fn a_write_on_a_connection_that_breaks_is_unknown() {
+async fn a_write_on_a_connection_that_breaks_is_unknown_and_not_repeated() {
     let server = server!();
     let proxy = Proxy::to(server.port()).await.unwrap();
-    let client = Client::builder([proxy.endpoint()]).build().unwrap();
+    let client = Client::builder([proxy.endpoint(), server.endpoint()]).build().unwrap();
     client.put(&Put::new("a", "1")).await.unwrap();
+    assert_eq!(proxy.connections(), 1);
     proxy.mute(true);
     let later = async {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -84,6 +85,8 @@ async fn a_write_on_a_connection_that_breaks_is_unknown() {
     let put = Put::new("a", "2");
     let (put, ()) = tokio::join!(client.put(&put), later);
     assert!(matches!(put, Err(Error::Unknown(_))), "{put:?}");
+    let found = client.range(&Range::of(Keys::one("a"))).await.unwrap();
+    assert_eq!((&*found.kvs[0].value, found.kvs[0].version), (&b"2"[..], 2), "once");
 }
 
 #[tokio::test]

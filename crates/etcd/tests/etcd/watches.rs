@@ -155,7 +155,7 @@ async fn large_answers_come_in_parts_that_say_so() {
     assert!(
         seen.is_sorted() && txns.iter().all(|revision| seen.iter().filter(|r| *r == revision).count() == 3)
     );
-    assert_eq!(parts.last(), Some(&true));
+    assert!(parts.contains(&false) && parts.last() == Some(&true), "{parts:?}");
 }
 
 #[tokio::test]
