@@ -6,6 +6,9 @@ mod commands;
 mod hook;
 mod once;
 mod place;
+#[path = "../../../sources/tests/postgres/server.rs"]
+#[allow(dead_code, reason = "the tests of the source use more of it")]
+mod postgres;
 mod recipes;
 mod requests;
 mod restarts;

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::hook::Hook;
 use super::place::{Place, Runner, ended, eventually};
+use super::postgres;
 use super::server::Server;
 
 fn chapter() -> String {
@@ -130,21 +131,16 @@ fn routes() -> (u16, Arc<Mutex<serde_json::Value>>) {
     (port, list)
 }
 
-/// With the source of the chapter that is a list behind a URL, in the place of the table.
-#[test]
-fn config_maps_are_kept_equal_to_a_table() {
+/// Runs the recipe with a source in the place of the chapter's, whose routes `set` replaces: each a name and a port.
+fn kept_equal_to_a_table(source: &str, set: impl Fn(&[(&str, u16)])) {
     let server = Server::start();
     let writer = server.writer();
-    let (port, list) = routes();
     let place = Place::empty();
     let table = block("table.yaml");
-    let (begin, rest) = table.split_once("  - name: routes\n").unwrap();
-    let (source, end) = rest.split_once("  reactions:\n").unwrap();
-    assert_eq!(source, "    url: postgres://app@db.example.com/shop?table=routes\n");
-    let source = block("table-source.yaml").replace("8081", &port.to_string());
-    place.write("table.yaml", &format!("{begin}{source}  reactions:\n{end}"));
-    let row = |name: &str, port: u16| json!({"name": name, "host": format!("{name}.example.com"), "service": name, "port": port});
-    *list.lock().unwrap() = json!([row("cart", 80), row("pay", 81), row("ship", 82)]);
+    let chapters = "  - name: routes\n    url: postgres://app@db.example.com/shop?table=routes\n";
+    assert!(table.contains(chapters));
+    place.write("table.yaml", &table.replace(chapters, source));
+    set(&[("cart", 80), ("pay", 81), ("ship", 82)]);
     let start = || {
         let mut command = command(block("run-table").trim(), &place);
         command.env("KUBECONFIG", server.path("kubeconfig"));
@@ -160,12 +156,36 @@ fn config_maps_are_kept_equal_to_a_table() {
     eventually("three", || upstreams() == ["http://cart:80", "http://pay:81", "http://ship:82"]);
     let map = writer.send("GET", "/api/v1/namespaces/default/configmaps/route-cart", "");
     assert_eq!(map["data"]["host"], "cart.example.com");
-    *list.lock().unwrap() = json!([row("cart", 8080), row("ship", 82)]);
+    set(&[("cart", 8080), ("ship", 82)]);
     eventually("a change and an end", || upstreams() == ["http://cart:8080", "http://ship:82"]);
     runner.kill();
-    *list.lock().unwrap() = json!([row("cart", 8080), row("back", 1)]);
+    set(&[("cart", 8080), ("back", 1)]);
     let _runner = start();
     eventually("what happened meanwhile", || upstreams() == ["http://back:1", "http://cart:8080"]);
+}
+
+#[test]
+fn config_maps_are_kept_equal_to_a_table() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = runtime.block_on(postgres::Server::shared().database());
+    let sql = |statements: &str| runtime.block_on(database.sql(statements));
+    sql("CREATE TABLE routes (name text PRIMARY KEY, host text, service text, port integer)");
+    let source = format!("  - name: routes\n    url: {}?table=routes&interval=100ms\n", database.url);
+    kept_equal_to_a_table(&source, |routes| {
+        let row = |(name, port): &(&str, u16)| format!("('{name}', '{name}.example.com', '{name}', {port})");
+        let rows: Vec<String> = routes.iter().map(row).collect();
+        sql(&format!("BEGIN; DELETE FROM routes; INSERT INTO routes VALUES {}; COMMIT", rows.join(", ")));
+    });
+}
+
+#[test]
+fn config_maps_are_kept_equal_to_a_list_behind_a_url() {
+    let (port, list) = routes();
+    let source = block("table-source.yaml").replace("8081", &port.to_string());
+    kept_equal_to_a_table(&source, |routes| {
+        let row = |(name, port): &(&str, u16)| json!({"name": name, "host": format!("{name}.example.com"), "service": name, "port": port});
+        *list.lock().unwrap() = routes.iter().map(row).collect();
+    });
 }
 
 const BACKUPS: &str = r#"{"metadata":{"name":"backups.example.com"},"spec":{"group":"example.com","scope":"Namespaced",

@@ -124,11 +124,15 @@ fn what_cannot_be_watched_is_said_in_one_line_without_secrets() {
     let here = Path::new("/");
     for (arguments, code, expected) in [
         (
-            &["postgres://me:pass-word@host/db?table=routes"][..],
+            &["postgres://me:pass-word@host/db"][..],
             2,
-            "postgres://host/db: sources of postgres: are not built in",
+            "postgres://host/db: it names no table: expected ...?table=NAME",
         ),
-        (&["etcd://me:pass-word@host/prefix"], 2, "etcd://host/prefix: sources of etcd: are not built in"),
+        (
+            &["etcd://me:pass-word@host/prefix"],
+            2,
+            "etcd://host/prefix: has a user in it: use the settings user and passwordFile",
+        ),
         (
             &["ftp://me:pass-word@host/x"],
             2,

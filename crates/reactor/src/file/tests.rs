@@ -147,7 +147,7 @@ fn what_is_wrong_with_a_source_is_placed() {
         ),
         (
             "{name: routes, url: 'postgres://me:word@host/x'}",
-            "r.yaml:5:20: spec.sources[0].url: sources of postgres: are not built in",
+            "r.yaml:5:20: spec.sources[0].url: it names no table: expected ...?table=NAME",
         ),
         (
             "{name: routes, url: 'file:x', settings: {pol: 5s}}",
