@@ -16,7 +16,8 @@ use watchkeeper_sources::postgres::Postgres;
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 /// Runs the server for as long as somebody holds its other end: a test that is killed leaves nothing behind.
-const KEEPER: &str = r#"dir=$1; shift
+const KEEPER: &str = r#"trap '' HUP INT TERM
+dir=$1; shift
 "$@" >>"$dir/log" 2>&1 &
 read -r last
 [ "$last" = left ] || kill -QUIT $!
