@@ -33,15 +33,21 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        // Both are taken at once, so that they differ, and free again after this line.
-        let [https, http] = [(); 2]
-            .map(|()| TcpListener::bind("127.0.0.1:0").unwrap())
-            .map(|taken| taken.local_addr().unwrap());
+        let [https, http] = free();
         let mut server = Self { directory: tempfile::tempdir().unwrap(), https, http, child: None };
         let tokens = format!("{TOKEN},tester,1,system:masters\nweak,reader,2,readers\n");
         std::fs::write(server.path("tokens.csv"), tokens).unwrap();
         std::fs::set_permissions(server.path("tokens.csv"), Permissions::from_mode(0o600)).unwrap();
-        server.again();
+        // Whoever asks for any port may get one of these before the server has it.
+        for _ in 0..5 {
+            match server.try_again() {
+                Err(said) if said.contains("Address already in use") => [server.https, server.http] = free(),
+                started => {
+                    started.unwrap();
+                    break;
+                }
+            }
+        }
         server
     }
 
@@ -51,6 +57,11 @@ impl Server {
 
     /// Starts it, again.
     pub(crate) fn again(&mut self) {
+        self.try_again().unwrap();
+    }
+
+    /// The same; if it does not start, what it said.
+    fn try_again(&mut self) -> Result<(), String> {
         let mut command = watchkeeper();
         command.arg("serve").args(["--listen", &self.https.to_string(), "--http", &self.http.to_string()]);
         command.arg("--data-dir").arg(self.path("data")).arg("--kubeconfig").arg(self.path("kubeconfig"));
@@ -58,8 +69,11 @@ impl Server {
         let mut child = command.spawn().unwrap();
         let mut ready = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
-        assert!(ready.starts_with("ready"), "{:?}", child.wait_with_output());
+        if !ready.starts_with("ready") {
+            return Err(format!("{:?}", child.wait_with_output()));
+        }
         self.child = Some(child);
+        Ok(())
     }
 
     /// Ends it with this signal, and waits until it has ended.
@@ -88,6 +102,11 @@ impl Drop for Server {
             let _ = child.wait();
         }
     }
+}
+
+/// Two ports that nobody listens on. Both are taken at once, so that they differ, and free again afterwards.
+fn free() -> [SocketAddr; 2] {
+    [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap()).map(|taken| taken.local_addr().unwrap())
 }
 
 /// Somebody who changes things.
