@@ -19,7 +19,9 @@ pub(crate) struct Server {
 impl Server {
     /// Reads a URL. One without a scheme is taken for HTTPS if there is something to speak TLS with.
     pub(crate) fn parse(url: &str, prefers_tls: bool) -> Result<Self, String> {
-        let wrong = |why: &str| format!("server {url:?}: {why}");
+        // Before the host there may be a password.
+        let shown = url.rsplit_once('@').map_or(url, |(_, host)| host);
+        let wrong = |why: &str| format!("server {shown:?}: {why}");
         let with_scheme = match url.contains("://") {
             true => url.to_owned(),
             false if prefers_tls => format!("https://{url}"),
@@ -105,8 +107,10 @@ mod tests {
             assert_eq!((server.to_string().as_str(), server.address().as_str()), (printed, address));
         }
         assert!(Server::parse("localhost:6443", true).unwrap().is_tls);
-        for wrong in ["", "ftp://a", "https://", "https://a b"] {
-            assert!(Server::parse(wrong, false).is_err(), "{wrong}");
+        for wrong in ["", "ftp://a", "https://", "https://a b", "ftp://jane:secret@a", "https://jane:secret@"]
+        {
+            let error = Server::parse(wrong, false).unwrap_err();
+            assert!(!error.contains("secret"), "{error}");
         }
     }
 

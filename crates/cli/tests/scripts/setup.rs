@@ -13,7 +13,7 @@ fn complete() -> Machine {
         "bash", "cat", "cmp", "cp", "dirname", "env", "grep", "head", "mkdir", "paste", "realpath", "rm",
         "sed",
     ])
-    .commands(&["cargo", "cc", "curl", "git", "kill", "make", "openssl", "rustup"])
+    .commands(&["cargo", "cc", "curl", "git", "initdb", "kill", "make", "nginx", "openssl", "ps", "rustup"])
     .command("kubectl", KUBECTL)
     .command("id", "echo 0");
     let python = machine.target().join("conformance/python");

@@ -16,6 +16,9 @@ use crate::print::Print;
 /// Another transaction changed the row first.
 const SERIALIZATION_FAILURE: &str = "40001";
 
+/// The connection was ended by the server: these codes begin so.
+const SHUTDOWN: &str = "57P";
+
 /// Writes a status for the state that it is about, over a connection that is kept. One that turns out to be closed is made anew.
 pub(super) async fn write(settings: &Settings, status: ObjectStatus) -> Result<(), Error> {
     let ObjectStatus { key, version, json } = status;
@@ -25,6 +28,7 @@ pub(super) async fn write(settings: &Settings, status: ObjectStatus) -> Result<(
         match writer.write_of(&key, &version, &json).await {
             // A status that was written is written again, which changes nothing.
             Err(Failure::Connection(_)) => {}
+            Err(failure) if failure.code().is_some_and(|code| code.starts_with(SHUTDOWN)) => {}
             Err(failure @ Failure::Server(_)) => return Err(about(failure)),
             done => {
                 *kept = Some(writer);
