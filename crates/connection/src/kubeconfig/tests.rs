@@ -64,10 +64,10 @@ fn of_several_files_the_first_wins_with_whole_entries() {
 fn paths_are_relative_to_their_file_and_commands_only_with_a_folder() {
     let cluster = "server: 'https://a', certificate-authority: ca.crt";
     let config =
-        config(cluster, "client-certificate: ../me.crt, client-key: /root/me.key, tokenFile: token").unwrap();
+        config(cluster, "client-certificate: ../me.crt, client-key: /keys/me.key, tokenFile: token").unwrap();
     let file = |path: &str| Pem::File(path.into());
     assert_eq!(config.tls.trust, Trust::Authorities(file("/etc/kube/ca.crt")));
-    let identity = Identity { certificate: file("/etc/kube/../me.crt"), key: file("/root/me.key") };
+    let identity = Identity { certificate: file("/etc/kube/../me.crt"), key: file("/keys/me.key") };
     assert_eq!(config.tls.identity, Some(identity));
     assert_eq!(config.credentials, CredentialSettings::TokenFile("/etc/kube/token".into(), None));
     let command = |command: &str| match credentials(&format!(
