@@ -2,7 +2,7 @@ use std::fmt;
 
 use http::Uri;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use watchkeeper_core::text::bounded;
+use watchkeeper_core::text::{bounded, percent_decoded};
 use watchkeeper_go::base64;
 
 use crate::stream::{Io, Stream};
@@ -32,7 +32,8 @@ impl Proxy {
         }
         let authority = uri.authority().ok_or("proxy-url names no host")?;
         let user = authority.as_str().rsplit_once('@').map(|(user, _)| user);
-        let authorization = user.map(|user| format!("Basic {}", base64::encode(unescaped(user))));
+        let authorization =
+            user.map(|user| format!("Basic {}", base64::encode(percent_decoded(user.as_bytes()))));
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Self { host, port: authority.port_u16().unwrap_or(80), authorization })
     }
@@ -68,27 +69,6 @@ impl Proxy {
             _ => Err(format!("the proxy {self} refuses a tunnel: {}", bounded(line))),
         }
     }
-}
-
-/// Without percent-escapes; what is not an escape stays as it is.
-fn unescaped(text: &str) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            _ => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    out
 }
 
 impl fmt::Display for Proxy {

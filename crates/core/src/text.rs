@@ -35,3 +35,49 @@ pub fn causes(error: &dyn Error) -> String {
     }
     text
 }
+
+/// Bytes in which some are written as `%2F`. What looks like that and is not stays as it is.
+///
+/// ```
+/// use watchkeeper_core::text::percent_decoded;
+/// assert_eq!(percent_decoded(b"a%2Fb%zz%"), b"a/b%zz%");
+/// ```
+pub fn percent_decoded(text: &[u8]) -> Vec<u8> {
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        let escaped = match (first, digit(after.first()), digit(after.get(1))) {
+            (b'%', Some(high), Some(low)) => u8::try_from(high * 16 + low).ok(),
+            _ => None,
+        };
+        bytes.push(escaped.unwrap_or(first));
+        rest = if escaped.is_some() { &after[2..] } else { after };
+    }
+    bytes
+}
+
+/// How many letters have to be put in, taken out, exchanged or swapped to make one word of the other: for "did you mean ...?".
+///
+/// ```
+/// use watchkeeper_core::text::distance;
+/// assert_eq!(distance("pods", "podes"), 1);
+/// assert_eq!(distance("pdos", "pods"), 1);
+/// ```
+pub fn distance(left: &str, right: &str) -> usize {
+    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
+    for (i, a) in left.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, b) in right.iter().enumerate() {
+            let exchanged = rows[i][j] + usize::from(a != b);
+            let mut best = exchanged.min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *a == right[j - 1] && left[i - 1] == *b {
+                best = best.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[left.len()][right.len()]
+}

@@ -2,6 +2,7 @@
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::HeaderMap;
+use watchkeeper_core::text::percent_decoded;
 use watchkeeper_wire::protobuf::Writer;
 
 use crate::error::{Code, Error};
@@ -74,16 +75,9 @@ pub(crate) fn status(headers: &HeaderMap) -> Option<Result<(), Error>> {
     Some(Err(Error::of_status(Code(code), message)))
 }
 
-/// Text in which bytes are written as `%41`.
+/// Text in which bytes are written as `%41`, as far as it is fit for an error.
 fn text(encoded: &[u8]) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = &encoded[..encoded.len().min(MAX_TEXT)];
-    while let Some((&byte, after)) = rest.split_first() {
-        let hex = after.first_chunk::<2>().filter(|_| byte == b'%');
-        let decoded = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        bytes.push(decoded.unwrap_or(byte));
-        rest = if decoded.is_some() { &after[2..] } else { after };
-    }
+    let bytes = percent_decoded(&encoded[..encoded.len().min(MAX_TEXT)]);
     String::from_utf8_lossy(&bytes).chars().filter(|character| !character.is_control()).collect()
 }
 

@@ -14,6 +14,7 @@ use watchkeeper_client::{Client, Connection};
 use watchkeeper_core::{Freshness, Source};
 use watchkeeper_informer::Informer;
 use watchkeeper_queue::Queue;
+use watchkeeper_supervision::Supervisor;
 
 use crate::action::{Action, Means, Scratch};
 use crate::delivered::Delivered;
@@ -219,8 +220,13 @@ impl Engine {
     fn watch_children(&mut self, reaction: &Arc<Reaction>, means: &Means) {
         let (Action::Apply(apply), Some(client)) = (&reaction.action, &means.client) else { return };
         for (api_version, kind) in apply.kinds().into_iter().filter(|_| reaction.puts_right()) {
-            let watch = drift::watch(Arc::clone(reaction), client.clone(), api_version, kind);
-            self.followers.push(tokio::spawn(watch));
+            let (reaction, client) = (Arc::clone(reaction), client.clone());
+            let supervisor = self.shared.metrics.supervisor.clone();
+            self.followers.push(tokio::spawn(async move {
+                let watch =
+                    || drift::watch(Arc::clone(&reaction), client.clone(), api_version.clone(), kind.clone());
+                supervisor.run(&format!("children of {}", reaction.name), watch).await;
+            }));
         }
     }
 
@@ -267,6 +273,12 @@ impl Engine {
         }
     }
 
+    /// What watches over its tasks.
+    #[doc(hidden)]
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.shared.metrics.supervisor
+    }
+
     /// How many states are held as delivered, over all reactions.
     pub fn delivered(&self) -> usize {
         self.shared.delivered.len()
@@ -302,8 +314,7 @@ impl Engine {
             informer.stop().await;
         }
         for worker in &mut self.workers {
-            // A worker catches panics itself.
-            let _ = worker.await;
+            let _ = worker.await; // it catches panics itself
         }
         self.syncing.abort();
         if let Some(file) = self.shared.delivered.unsynced() {
@@ -322,13 +333,16 @@ impl Drop for Engine {
 
 /// Brings to the disk what was delivered.
 async fn sync(shared: Arc<Shared>) {
-    loop {
-        tokio::time::sleep(SYNC).await;
-        if let Some(file) = shared.delivered.unsynced() {
-            let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
-            if let Ok(Err(error)) = synced {
-                tracing::error!("the state file is not on the disk: {error}");
+    let sync = || async {
+        loop {
+            tokio::time::sleep(SYNC).await;
+            if let Some(file) = shared.delivered.unsynced() {
+                let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
+                if let Ok(Err(error)) = synced {
+                    tracing::error!("the state file is not on the disk: {error}");
+                }
             }
         }
-    }
+    };
+    shared.metrics.supervisor.run("state", sync).await
 }

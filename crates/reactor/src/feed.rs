@@ -47,11 +47,31 @@ pub(crate) struct Follower {
 type Finding<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
 impl Follower {
-    /// Follows until the informer ends.
-    pub(crate) async fn follow(self, mut entries: mpsc::Receiver<Entry<Value>>) {
+    /// Follows until the informer ends. After a panic it goes on with the next entry, and looks at all objects again.
+    pub(crate) async fn follow(self, entries: mpsc::Receiver<Entry<Value>>) {
+        let (task, supervisor) = (format!("source {}", self.name), self.shared.metrics.supervisor.clone());
+        let following = supervisor.run_with(&task, (self, entries, false), |(follower, entries, begun)| {
+            let again = std::mem::replace(begun, true);
+            Box::pin(follower.follow_on(entries, again))
+        });
+        following.await;
+    }
+
+    async fn follow_on(&self, entries: &mut mpsc::Receiver<Entry<Value>>, again: bool) {
         let mut failures = 0_u32;
         // Finds out what is gone since the last run, once the source is complete.
         let mut finding: Option<Finding<'_>> = None;
+        if again {
+            // What is as it was delivered is found to be so.
+            for object in self.store.list() {
+                for reaction in &self.reactions {
+                    reaction.queue.add_with(object.key().clone(), Priority::LOW);
+                }
+            }
+            if self.complete.load(Ordering::Acquire) {
+                finding = Some(Box::pin(self.find_missing()));
+            }
+        }
         loop {
             tokio::select! {
                 entry = entries.recv() => match entry {

@@ -33,7 +33,7 @@ pub(crate) struct Metrics {
     rejected: Family<From, Counter>,
     pub(crate) informers: InformerMetrics,
     pub(crate) queues: QueueMetrics,
-    supervisor: Supervisor,
+    pub(crate) supervisor: Supervisor,
 }
 
 /// How a change ended.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use watchkeeper_core::text::distance;
 
 /// What a member called `on` without quotes is called once it was read.
 pub(crate) const ON: &str = "true";
@@ -229,23 +230,4 @@ fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name = name.to_lowercase();
     let close = known.iter().map(|word| (distance(&name, &word.to_lowercase()), *word));
     close.min().filter(|(far, word)| *far <= (word.len() / 3).max(1)).map(|(_, word)| word)
-}
-
-/// How many letters have to be put in, taken out, exchanged or swapped to make one word of the other.
-fn distance(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
-    for (i, a) in left.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in right.iter().enumerate() {
-            let exchanged = rows[i][j] + usize::from(a != b);
-            let mut best = exchanged.min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *a == right[j - 1] && left[i - 1] == *b {
-                best = best.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[left.len()][right.len()]
 }

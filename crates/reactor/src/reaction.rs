@@ -2,12 +2,10 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -84,12 +82,10 @@ impl Reaction {
     /// Takes one object after the other, until the queue is shut down.
     pub(crate) async fn work(self: Arc<Self>) {
         while let Some(job) = self.queue.get().await {
-            let handled = AssertUnwindSafe(self.handle(job.key(), job.attempt())).catch_unwind().await;
-            let outcome = handled.unwrap_or_else(|_| {
-                tracing::error!("{}: {}: panicked", self.name, job.key());
-                JobOutcome::Retry
-            });
-            job.finish(outcome);
+            let supervisor = &self.shared.metrics.supervisor;
+            let handled = self.handle(job.key(), job.attempt());
+            let outcome = supervisor.caught_async(&self.name, job.key(), handled).await;
+            job.finish(outcome.unwrap_or(JobOutcome::Retry));
             self.shared.progress.notify_waiters();
         }
     }

@@ -1,5 +1,7 @@
 //! What people mean when they name a kind.
 
+use watchkeeper_core::text::distance;
+
 use super::catalogue::Kind;
 use crate::failure::Failure;
 
@@ -128,25 +130,6 @@ fn nearest(word: &str, kinds: &[Kind]) -> Vec<String> {
     found.sort();
     found.dedup();
     found.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
-/// How many letters have to be put in, taken out, exchanged or swapped to make one word of the other.
-fn distance(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
-    for (i, a) in left.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in right.iter().enumerate() {
-            let exchanged = rows[i][j] + usize::from(a != b);
-            let mut best = exchanged.min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *a == right[j - 1] && left[i - 1] == *b {
-                best = best.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[left.len()][right.len()]
 }
 
 #[cfg(test)]

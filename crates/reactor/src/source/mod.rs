@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use watchkeeper_core::Source;
+use watchkeeper_core::text::percent_decoded;
 
 pub(crate) use cluster::{ClusterKind, KindOrigin};
 
@@ -149,22 +150,7 @@ fn parameters(text: &str) -> Value {
 
 /// `%2F` is `/`.
 fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let escaped = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|_| first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    String::from_utf8_lossy(&percent_decoded(text.as_bytes())).into_owned()
 }
 
 #[cfg(test)]

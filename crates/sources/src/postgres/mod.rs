@@ -56,7 +56,6 @@ use watchkeeper_core::{
 
 pub use figures::{Figures, Slot};
 use settings::{Mode, Settings, StatusPlace};
-pub use write_back::StatusWriter;
 
 /// The rows of a table as objects.
 ///
@@ -248,16 +247,6 @@ impl Postgres {
     /// If the server refuses or cannot be reached, or if the slot is in use.
     pub async fn drop_slot(&self) -> Result<bool, Error> {
         install::drop_slot(&self.settings).await.map_err(|failure| failure.classify(self.name()))
-    }
-
-    /// Connects to write the status of objects, if it was said where.
-    ///
-    /// # Errors
-    ///
-    /// If the server refuses or cannot be reached.
-    pub async fn status_writer(&self) -> Result<StatusWriter, Error> {
-        let writer = StatusWriter::open((*self.settings).clone()).await;
-        writer.map_err(|failure| failure.classify(self.name()))
     }
 
     fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {

@@ -1,7 +1,6 @@
 //! The status of objects, written to where it does not look like a change.
 
 use bytes::Bytes;
-use serde::Serialize;
 use watchkeeper_core::{Error, Key, ObjectStatus, Version};
 
 use super::connection::{Connection, identifier, literal};
@@ -25,7 +24,7 @@ pub(super) async fn write(settings: &Settings, status: ObjectStatus) -> Result<(
     let about = |failure: Failure| failure.classify(&settings.name);
     let mut kept = settings.shared.writer.lock().await;
     if let Some(mut writer) = kept.take() {
-        match writer.write_of(&key, &version, &json).await {
+        match writer.write(&key, &version, &json).await {
             // A status that was written is written again, which changes nothing.
             Err(Failure::Connection(_)) => {}
             Err(failure) if failure.code().is_some_and(|code| code.starts_with(SHUTDOWN)) => {}
@@ -37,15 +36,15 @@ pub(super) async fn write(settings: &Settings, status: ObjectStatus) -> Result<(
         }
     }
     let mut writer = StatusWriter::open(settings.clone()).await.map_err(about)?;
-    let done = writer.write_of(&key, &version, &json).await;
+    let done = writer.write(&key, &version, &json).await;
     if matches!(done, Ok(()) | Err(Failure::Decided(_))) {
         *kept = Some(writer);
     }
     done.map_err(about)
 }
 
-/// Writes statuses: to a column of the row, or to a row of another table. Made by [`Postgres::status_writer`](super::Postgres::status_writer).
-pub struct StatusWriter {
+/// Writes statuses: to a column of the row, or to a row of another table.
+pub(super) struct StatusWriter {
     settings: Settings,
     connection: Connection,
     table: Table,
@@ -62,24 +61,8 @@ impl StatusWriter {
         Ok(Self { settings, connection, table, place })
     }
 
-    /// Writes the status of an object, as JSON; says whether it was another one before. A status that is what it was is not written, nor
-    /// is that of an object that is not there.
-    ///
-    /// # Errors
-    ///
-    /// If the server refuses or cannot be reached. The writer is of no use then: make another one.
-    pub async fn write<T: Serialize + ?Sized>(&mut self, key: &Key, status: &T) -> Result<bool, Error> {
-        let name = self.settings.name.clone();
-        let fatal = |why: String| Error::Fatal(format!("{name}: the status of {key}: {why}"));
-        let status = serde_json::to_string(status).map_err(|error| fatal(error.to_string()))?;
-        let values = self.values(key).ok_or_else(|| fatal("this is no key of the table".into()))?;
-        let statement = self.statement(&values, &status);
-        let rows = self.connection.query(&statement).await.map_err(|failure| failure.classify(&name))?;
-        Ok(!rows.is_empty())
-    }
-
     /// Writes a status if the row is in this state.
-    async fn write_of(&mut self, key: &Key, version: &Version, status: &[u8]) -> Result<(), Failure> {
+    async fn write(&mut self, key: &Key, version: &Version, status: &[u8]) -> Result<(), Failure> {
         let (name, status) = (self.settings.name.clone(), String::from_utf8_lossy(status).into_owned());
         let Some(values) = self.values(key) else {
             return Err(Failure::Decided(Error::Missing(format!("{name}: {key} is no key of the table"))));

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use watchkeeper_core::{ChangeKind, Error, Key, ObjectStatus, Source as _};
+use watchkeeper_core::{ChangeKind, Error, Key, ObjectStatus, Source as _, Version};
 use watchkeeper_informer::Informer;
 
 use crate::server::{LONG, Server};
+
+fn about(key: &Key, version: &Version, status: &Value) -> ObjectStatus {
+    ObjectStatus { key: key.clone(), version: version.clone(), json: status.to_string().into_bytes() }
+}
 
 #[tokio::test]
 async fn a_status_wakes_nobody_however_changes_are_learned_of() {
@@ -31,12 +35,14 @@ async fn a_status_wakes_nobody_however_changes_are_learned_of() {
         assert_eq!(changes.next().await.unwrap().kind(), ChangeKind::Added);
         subscriptions.push(changes);
     }
-    let mut writer = source.status_writer().await.unwrap();
-    let key = Key::new(None, "a");
-    assert!(writer.write(&key, &json!({"ready": true})).await.unwrap());
-    assert!(!writer.write(&key, &json!({"ready": true})).await.unwrap(), "it is what it was");
-    assert!(writer.write(&key, &json!({"ready": "it's"})).await.unwrap());
-    assert!(!writer.write(&Key::new(None, "nobody"), &json!({})).await.unwrap());
+    let version = informers[0].store().get(&Key::new(None, "a")).unwrap().version().clone();
+    let write = |status: Value| source.write_status(about(&Key::new(None, "a"), &version, &status));
+    write(json!({"ready": true})).await.unwrap();
+    let written_by = "SELECT xmin::text::bigint FROM items";
+    let first = database.number(written_by).await;
+    write(json!({"ready": true})).await.unwrap();
+    assert_eq!(database.number(written_by).await, first, "it is what it was, and is not written");
+    write(json!({"ready": "it's"})).await.unwrap();
     assert_eq!(
         database.number("SELECT count(*) FROM items WHERE status = '{\"ready\": \"it''s\"}'").await,
         1
@@ -64,11 +70,7 @@ async fn a_status_is_written_for_the_state_that_it_is_about_or_not_at_all() {
     informer.synced().await.unwrap();
     let key = Key::new(None, "a");
     let version = informer.store().get(&key).unwrap().version().clone();
-    let status = |key: &Key| ObjectStatus {
-        key: key.clone(),
-        version: version.clone(),
-        json: br#"{"ready": true}"#.to_vec(),
-    };
+    let status = |key: &Key| about(key, &version, &json!({"ready": true}));
     source.write_status(status(&key)).await.unwrap();
     let written = "SELECT count(*) FROM items WHERE status = '{\"ready\": true}'";
     assert_eq!(database.number(written).await, 1);
@@ -94,17 +96,21 @@ async fn a_status_can_go_to_a_table_of_its_own() {
         )
         .await;
     let source = database.source("pages").namespace("site").status_table("public.page_status");
-    let mut writer = source.status_writer().await.unwrap();
+    let informer = Informer::<Value>::builder().start(source.clone());
+    informer.synced().await.unwrap();
     let key = Key::new(Some("shop"), "a/b");
-    assert!(writer.write(&key, &json!({"n": 1})).await.unwrap());
-    assert!(!writer.write(&key, &json!({"n": 1})).await.unwrap());
-    assert!(writer.write(&key, &json!({"n": 2})).await.unwrap());
-    assert!(!writer.write(&Key::new(Some("shop"), "nowhere"), &json!({"n": 2})).await.unwrap());
-    assert!(writer.write(&Key::new(None, "a"), &json!({})).await.is_err());
+    let version = informer.store().get(&key).unwrap().version().clone();
+    for n in [1, 1, 2] {
+        source.write_status(about(&key, &version, &json!({"n": n}))).await.unwrap();
+    }
+    for nobody in [Key::new(Some("shop"), "nowhere"), Key::new(None, "a")] {
+        let error = source.write_status(about(&nobody, &version, &json!({"n": 2}))).await.unwrap_err();
+        assert!(matches!(error, Error::Missing(_)), "{error}");
+    }
     let count = "SELECT count(*) FROM page_status WHERE path = 'a/b' AND status = '{\"n\": 2}'";
     assert_eq!(database.number(count).await, 1);
     assert_eq!(database.number("SELECT count(*) FROM page_status").await, 1);
-    let nowhere = database.source("pages").status_writer().await.map(drop).unwrap_err();
+    let nowhere = database.source("pages").write_status(about(&key, &version, &json!({}))).await.unwrap_err();
     assert!(nowhere.to_string().contains("it was not said where the status of objects goes"), "{nowhere}");
 }
 
