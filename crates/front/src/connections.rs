@@ -2,7 +2,6 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -75,12 +74,24 @@ pub(crate) struct Waiting {
     patience: Arc<Patience>,
 }
 
-#[derive(Default)]
 struct Patience {
     /// Told when somebody else is to wait instead.
     displaced: Notify,
-    /// Whether something was sent.
+    /// Whether something was seen to have been sent.
     spoke: AtomicBool,
+    /// Whether something has been sent by now. The socket is asked when it matters: a task that would note it may not have
+    /// run since its connection was accepted.
+    has_sent: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Patience {
+    fn is_silent(&self) -> bool {
+        !self.spoke.load(Ordering::Relaxed) && {
+            let spoke = (self.has_sent)();
+            self.spoke.store(spoke, Ordering::Relaxed);
+            !spoke
+        }
+    }
 }
 
 /// A connection that counts until this is dropped.
@@ -125,7 +136,13 @@ impl Connections {
 
     /// Takes a connection from `peer` to the address `local` of ours; `None` if there is no room for it. Waits while all
     /// strangers are too young to be closed and enough others wait already, unless an address is to blame for that.
-    pub(crate) async fn enter(self: &Arc<Self>, peer: SocketAddr, local: Option<IpAddr>) -> Option<Entry> {
+    /// `has_sent` tells whether its client has sent something by now; once the connection is admitted, it is not asked again.
+    pub(crate) async fn enter(
+        self: &Arc<Self>,
+        peer: SocketAddr,
+        local: Option<IpAddr>,
+        has_sent: impl Fn() -> bool + Clone + Send + Sync + 'static,
+    ) -> Option<Entry> {
         // Who comes from the address it goes to is on this machine.
         let address =
             Some(peer.ip().to_canonical()).filter(|ip| Some(*ip) != local.map(|ip| ip.to_canonical()));
@@ -139,7 +156,7 @@ impl Connections {
                 Err(Full::Until(moment)) => moment,
             };
             let to_blame = self.open.lock().has_most(address);
-            if let Some(waiting) = self.wait(to_blame) {
+            if let Some(waiting) = self.wait(to_blame, &has_sent) {
                 return Some(Entry::Waiting { address, waiting });
             }
             self.room_at(moment).await;
@@ -147,14 +164,21 @@ impl Connections {
     }
 
     /// Joins those who wait; if there are enough, and `displacing`, instead of one of them.
-    fn wait(self: &Arc<Self>, displacing: bool) -> Option<Waiting> {
+    fn wait(
+        self: &Arc<Self>,
+        displacing: bool,
+        has_sent: &(impl Fn() -> bool + Clone + Send + Sync + 'static),
+    ) -> Option<Waiting> {
         let mut waiting = self.waiting.lock();
         if waiting.len() >= self.waiting_places {
-            let silent = waiting.iter().position(|other| !other.spoke.load(Ordering::Relaxed));
-            let displaced = if displacing { waiting.remove(silent.unwrap_or_default()) } else { None };
-            displaced?.displaced.notify_one();
+            if !displacing {
+                return None;
+            }
+            let silent = waiting.iter().position(|other| other.is_silent());
+            waiting.remove(silent.unwrap_or_default())?.displaced.notify_one();
         }
-        let patience = Arc::new(Patience::default());
+        let (displaced, spoke) = (Notify::new(), AtomicBool::new(false));
+        let patience = Arc::new(Patience { displaced, spoke, has_sent: Box::new(has_sent.clone()) });
         waiting.push_back(Arc::clone(&patience));
         Some(Waiting { connections: Arc::clone(self), patience })
     }
@@ -265,15 +289,13 @@ fn release<K: Hash + Eq>(owners: &mut HashMap<K, Owner>, key: &K) {
 }
 
 impl Entry {
-    /// The connection, once it is let in; `None` if there is no room for it any more. `spoke` resolves when its client has sent
-    /// something.
-    pub(crate) async fn admitted(self, spoke: impl Future) -> Option<Connection> {
+    /// The connection, once it is let in; `None` if there is no room for it any more.
+    pub(crate) async fn admitted(self) -> Option<Connection> {
         let (address, waiting) = match self {
             Self::Admitted(connection) => return Some(connection),
             Self::Waiting { address, waiting } => (address, waiting),
         };
         let Waiting { connections, patience } = &waiting;
-        let mut spoke = pin!(spoke);
         loop {
             match connections.try_admit(address) {
                 Ok(connection) => return Some(connection),
@@ -283,9 +305,6 @@ impl Entry {
                 }
                 Err(Full::Until(moment)) => tokio::select! {
                     () = connections.room_at(moment) => {}
-                    _ = &mut spoke, if !patience.spoke.load(Ordering::Relaxed) => {
-                        patience.spoke.store(true, Ordering::Relaxed);
-                    }
                     () = patience.displaced.notified() => {
                         connections.metrics.dropped(Dropped::AddressFull);
                         return None;
@@ -400,11 +419,7 @@ mod tests {
 
     async fn admit(connections: &Arc<Connections>, ip: &str) -> Option<Connection> {
         let peer = SocketAddr::new(ip.parse().unwrap(), 1);
-        connections
-            .enter(peer, Some(HERE.parse().unwrap()))
-            .await?
-            .admitted(std::future::pending::<()>())
-            .await
+        connections.enter(peer, Some(HERE.parse().unwrap()), || false).await?.admitted().await
     }
 
     async fn is_evicted(connection: &Connection) -> bool {
@@ -525,16 +540,35 @@ mod tests {
         }
         let before = Instant::now();
         let peer = SocketAddr::new(HERE.parse().unwrap(), 1);
-        let enter = || connections.enter(peer, Some(HERE.parse().unwrap()));
+        let enter = || connections.enter(peer, Some(HERE.parse().unwrap()), || false);
         let first = enter().await.unwrap();
         assert!(matches!(first, Entry::Waiting { .. }), "one of them may wait");
         let waiting = enter().await.unwrap();
-        assert!(first.admitted(std::future::pending::<()>()).await.is_none(), "and no more than one");
+        assert!(first.admitted().await.is_none(), "and no more than one");
         let other = admit(&connections, "198.51.100.7").await.unwrap();
         assert_eq!(before, Instant::now(), "nobody else had to wait");
         assert!(is_evicted(&crowd[0]).await && !is_evicted(&crowd[1]).await);
         other.authenticated("admin");
-        assert!(waiting.admitted(std::future::pending::<()>()).await.is_some());
+        assert!(waiting.admitted().await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_has_sent_something_is_not_displaced_even_if_its_task_has_not_run_yet() {
+        let limits = Limits { connections: 16, strangers: 4, ..limits() };
+        let connections = Connections::new(limits, AccessMetrics::default());
+        let mut crowd = Vec::new();
+        for _ in 0..4 {
+            crowd.push(admit(&connections, HERE).await.unwrap());
+        }
+        let peer = SocketAddr::new(HERE.parse().unwrap(), 1);
+        let enter = |spoke: bool| connections.enter(peer, Some(HERE.parse().unwrap()), move || spoke);
+        let spoke = enter(true).await.unwrap();
+        let mut silent = Vec::new();
+        for _ in 0..10 {
+            silent.push(enter(false).await.unwrap());
+        }
+        assert!(silent.remove(0).admitted().await.is_none());
+        assert!(spoke.admitted().await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,10 +1,12 @@
 use std::fmt;
 use std::io::ErrorKind::{ConnectionAborted, ConnectionReset};
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -242,9 +244,14 @@ async fn take(
         match accepted {
             Ok((stream, peer)) => {
                 let local = stream.local_addr().ok().map(|address| address.ip());
+                let stream = Arc::new(stream);
+                let has_sent = {
+                    let stream = Arc::downgrade(&stream);
+                    move || stream.upgrade().is_some_and(|stream| has_bytes(&stream))
+                };
                 let entry = tokio::select! {
                     () = shared.shutdown.begun() => return,
-                    entry = shared.connections.enter(peer, local) => entry,
+                    entry = shared.connections.enter(peer, local, has_sent) => entry,
                 };
                 // Without a place it is closed here.
                 let Some(entry) = entry else { continue };
@@ -252,9 +259,10 @@ async fn take(
                 connections.spawn(async move {
                     let connection = tokio::select! {
                         () = shared.shutdown.begun() => return,
-                        connection = entry.admitted(stream.readable()) => connection,
+                        connection = entry.admitted() => connection,
                     };
-                    if let Some(connection) = connection {
+                    // Once it is admitted nobody else looks at it.
+                    if let (Some(connection), Some(stream)) = (connection, Arc::into_inner(stream)) {
                         connection::serve(stream, peer, connection, protocol, shared, streams).await;
                     }
                 });
@@ -272,6 +280,11 @@ async fn take(
             }
         }
     }
+}
+
+/// Whether the client of a connection has sent something that is still to be read.
+fn has_bytes(stream: &TcpStream) -> bool {
+    SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]).is_ok_and(|count| count > 0)
 }
 
 fn report(shared: &Shared, ended: Result<(), JoinError>) {
