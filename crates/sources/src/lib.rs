@@ -6,6 +6,7 @@
 //! - `etcd`: the documents under a prefix of etcd;
 //! - `files`: the YAML and JSON documents of a directory or a file;
 //! - `http`: the items of a list that a service has;
+//! - `mysql`: the rows of a table of MySQL or MariaDB;
 //! - `postgres`: the rows of a table of PostgreSQL;
 //! - `sqlite`: the rows of a table of SQLite;
 //! - `webhook`: any other source, read again when somebody calls;
@@ -14,7 +15,7 @@
 
 #[cfg(feature = "channel")]
 pub mod channel;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod database;
 #[cfg(feature = "etcd")]
 pub mod etcd;
@@ -24,11 +25,14 @@ pub mod files;
 pub mod http;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(any(
     feature = "files",
     feature = "http",
+    feature = "mysql",
     feature = "postgres",
     feature = "sqlite",
     feature = "webhook"

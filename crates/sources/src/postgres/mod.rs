@@ -42,7 +42,6 @@ mod slot;
 mod socket;
 mod streaming;
 mod table;
-mod tls;
 mod value;
 mod write_back;
 

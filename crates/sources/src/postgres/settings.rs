@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::address::Address;
+use super::address;
 use super::figures::Figures;
 use super::write_back::StatusWriter;
+use crate::database::Address;
 
 #[derive(Clone)]
 pub(super) struct Settings {
@@ -66,7 +67,7 @@ impl Shared {
 
 impl Settings {
     pub(super) fn new(url: &str, table: Option<&str>) -> Self {
-        let mut address = Address::parse(url);
+        let mut address = address::parse(url);
         let named = address.as_ref().ok().and_then(|address| address.table.clone());
         let table = table.map(str::to_owned).or(named).unwrap_or_default();
         if table.is_empty() && address.is_ok() {
