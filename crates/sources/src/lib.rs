@@ -13,6 +13,8 @@
 //! - `channel`: what the program itself puts there;
 //! - `union`: several of these as one.
 
+#[cfg(any(feature = "etcd", feature = "postgres"))]
+mod audit;
 #[cfg(feature = "channel")]
 pub mod channel;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]

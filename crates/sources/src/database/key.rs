@@ -1,6 +1,8 @@
 //! Keys of several columns as one name.
 
-use watchkeeper_core::{Key, Reason, Rejection};
+use watchkeeper_core::Key;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use watchkeeper_core::{Reason, Rejection};
 
 /// The key of a row, given the names and the values of the key's columns in their order, and which of them is the namespace. A row
 /// without a key is rejected, under a name that no other row has in its place: it puts no other row in doubt.
