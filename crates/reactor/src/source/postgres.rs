@@ -13,6 +13,7 @@ use super::{Asked, Scheme, Settings, columns, parameters, parted};
 /// - `slot`: the name of a slot that stays, for `replicate`; `publication`: the one that has the table;
 /// - `key`: the columns that tell rows apart; `namespace`: the one of them that is the namespace; `without`: columns to leave out;
 /// - `interval`: how often to poll; `rescan`: how often to look besides;
+/// - `checkDrift`: how often to compare the table with what the log told;
 /// - `passwordFile`, `timeout`, `maxBytes`.
 pub(super) const SCHEME: Scheme = Scheme { names: &["postgres", "postgresql"], open };
 
@@ -25,6 +26,7 @@ const SETTINGS: &[&str] = &[
     "without",
     "interval",
     "rescan",
+    "checkDrift",
     "passwordFile",
     "timeout",
     "maxBytes",
@@ -57,6 +59,9 @@ fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
     }
     if let Some(node) = settings.get("rescan") {
         table = table.rescan(node.duration()?);
+    }
+    if let Some(node) = settings.get("checkDrift") {
+        table = table.check_drift(node.duration()?);
     }
     if let Some(node) = settings.get("passwordFile") {
         table = table.password_file(node.path(asked.base)?);
