@@ -111,3 +111,51 @@ async fn what_is_no_database_is_said_to_be_none() {
     }
     answering.await.unwrap();
 }
+
+/// A server that asks for a password in the newer way of MySQL, and what it is sent.
+async fn asked(answers: &'static [&'static [u8]]) -> (Error, Vec<u8>) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("mysql://me:open%20sesame@127.0.0.1:{}/db", listener.local_addr().unwrap().port());
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut greeting = b"\x0a8.4.0\0\x01\0\0\0abcdefgh\0".to_vec();
+        // Everything but TLS.
+        greeting.extend_from_slice(&[0xff, 0xf7, 45, 2, 0, 0xff, 0xff, 21]);
+        greeting.extend_from_slice(&[0; 10]);
+        greeting.extend_from_slice(b"ijklmnopqrst\0caching_sha2_password\0");
+        let mut sent = Vec::new();
+        let mut packet = vec![greeting.len() as u8, 0, 0, 0];
+        packet.extend(greeting);
+        stream.write_all(&packet).await.unwrap();
+        for answer in answers {
+            let mut bytes = [0; 1024];
+            let length = stream.read(&mut bytes).await.unwrap();
+            sent.extend_from_slice(&bytes[..length]);
+            let _ = stream.write_all(answer).await;
+        }
+        let _ = stream.read_to_end(&mut sent).await;
+        sent
+    });
+    let error = Tap::refusal(&Mysql::table(&url, "items")).await;
+    (error, server.await.unwrap())
+}
+
+#[tokio::test]
+async fn a_password_is_not_sent_over_a_connection_that_others_can_read() {
+    // The server does not remember the password, and wants to see it.
+    let (error, sent) = asked(&[b"\x02\0\0\x02\x01\x04"]).await;
+    assert!(error.to_string().contains("ssl-mode=required"), "{error}");
+    let shown = String::from_utf8_lossy(&sent).into_owned();
+    assert!(shown.contains("me") && shown.contains("caching_sha2_password"), "{shown:?}");
+    assert!(!shown.contains("open sesame"), "{shown:?}");
+    // It remembers it: the proof is enough, and the first statement comes.
+    const REFUSED: &[u8] = b"\x0f\0\0\x01\xff\xcb\x04#42000denied";
+    let (error, sent) = asked(&[b"\x02\0\0\x02\x01\x03\x07\0\0\x03\0\0\0\x02\0\0\0", REFUSED]).await;
+    assert!(matches!(&error, Error::Denied(said) if said.contains("error 1227")), "{error}");
+    let shown = String::from_utf8_lossy(&sent).into_owned();
+    assert!(shown.contains("SET NAMES utf8mb4") && !shown.contains("open sesame"), "{shown:?}");
+    // A way that is not known is named.
+    let (error, _) = asked(&[b"\x14\0\0\x02\xfeclient_ed25519\0abcd"]).await;
+    assert!(error.to_string().contains("logs in by client_ed25519"), "{error}");
+}

@@ -42,7 +42,7 @@ async fn a_row_is_the_same_object_whatever_the_server_is_set_to() {
     }
     assert_eq!(row, expected());
     // The digits that a reader of f64 would lose are there.
-    assert!(tap.body("a").contains("\"n\":12345678901234567890.100"), "{}", tap.body("a"));
+    assert!(tap.bodies["a"].contains("\"n\":12345678901234567890.100"), "{}", tap.bodies["a"]);
     for setting in ["sql_mode = 'ANSI,PAD_CHAR_TO_FULL_LENGTH'", "time_zone = '-05:00'"] {
         database.sql(&format!("SET GLOBAL {setting}"));
     }
