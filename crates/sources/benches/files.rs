@@ -71,7 +71,7 @@ async fn latencies(directory: &Path) -> Vec<Duration> {
 /// What the peer says of a directory.
 fn peer(directory: &Path, writes: usize) -> Option<Value> {
     let python = std::env::var_os("WATCHKEEPER_BENCH_PYTHON")?;
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/watchdog.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peer.py");
     let output = Command::new(python).arg(script).arg(directory).arg(writes.to_string()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(serde_json::from_slice(&output.stdout).unwrap())

@@ -1,6 +1,6 @@
 """The peer of the benchmark of files: watchdog tells of writes, PyYAML reads them.
 
-    python watchdog.py DIRECTORY WRITES
+    python peer.py DIRECTORY WRITES
 
 DIRECTORY has YAML files. Prints JSON: seconds to read and parse all of them, and the seconds from the close of each of so many writes to the
 handler, sorted: when watchdog says so, and when the document was read and parsed after that.
