@@ -18,6 +18,7 @@ mod failure;
 mod host;
 mod kube_apiserver;
 mod logging;
+mod new;
 mod run;
 mod serve;
 mod stopping;
@@ -54,6 +55,7 @@ Exit codes:
 
 #[derive(Subcommand)]
 enum Command {
+    New(new::New),
     Up(up::Up),
     Serve(Box<serve::Serve>),
     Watch(Box<watch::Watch>),
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
 
 fn run(start: Instant) -> Result<(), Failure> {
     match usage::parse::<Arguments>()?.command {
+        Command::New(new) => new.run(),
         Command::Up(up) => up.run(start),
         Command::Serve(serve) => serve.run(start),
         Command::Watch(watch) => watch.run(),
