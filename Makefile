@@ -56,6 +56,7 @@ soak: ## the random tests, a hundred times as many, and an hour of requests that
 	$(CARGO) test --release -p watchkeeper-reactor --test bounded -- --ignored --nocapture
 	$(CARGO) test -p watchkeeper-macros --test compile -- --ignored
 	$(CARGO) test -p watchkeeper --test book -- --ignored
+	$(CARGO) test -p watchkeeper-cli --test new -- --ignored
 	CARGO="$(CARGO)" scripts/fuzz 3600
 
 # Which crate, and which part of all its mutants: make mutants CRATE=queue SHARD=3/8

@@ -15,6 +15,7 @@ mod duration;
 mod envtest;
 mod etcd;
 mod failure;
+mod generate;
 mod host;
 mod kube_apiserver;
 mod logging;
@@ -56,6 +57,7 @@ Exit codes:
 #[derive(Subcommand)]
 enum Command {
     New(new::New),
+    Generate(Box<generate::Generate>),
     Up(up::Up),
     Serve(Box<serve::Serve>),
     Watch(Box<watch::Watch>),
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
 fn run(start: Instant) -> Result<(), Failure> {
     match usage::parse::<Arguments>()?.command {
         Command::New(new) => new.run(),
+        Command::Generate(generate) => generate.run(),
         Command::Up(up) => up.run(start),
         Command::Serve(serve) => serve.run(start),
         Command::Watch(watch) => watch.run(),
