@@ -16,7 +16,7 @@ BINARY := $(TARGET)/debug/watchkeeper
 GENERATOR := --manifest-path crates/kinds/generator/Cargo.toml --target-dir "$(TARGET)/generator"
 
 test: setup ## every test that CI runs
-	PATH="$(TARGET)/conformance/bin:$$PATH" WATCHKEEPER_CONFORMANCE_SERVER="$(BINARY)" $(CARGO) test --workspace --all-features
+	PATH="$(TARGET)/conformance/bin:$$PATH" WATCHKEEPER_CONFORMANCE_SERVER="$(BINARY)" CARGO="$(CARGO)" scripts/test-workspace
 	$(CARGO) test --quiet $(GENERATOR)
 
 test-real: ## the tests of the framework against the real kube-apiserver and etcd, after `make peers`

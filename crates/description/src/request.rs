@@ -122,7 +122,7 @@ impl Undeclared {
         match (self.subresource.as_str(), read) {
             ("", true) => format!(".reads_live::<{kind}>()"),
             ("", false) => format!(".writes::<{kind}>({})", self.verb.source()),
-            ("status", false) => format!(".writes_status::<{kind}>()"),
+            ("status", false) if self.verb == Verbs::PATCH => format!(".writes_status::<{kind}>()"),
             (subresource, _) => {
                 format!(".uses_subresource::<{kind}>({subresource:?}, {})", self.verb.source())
             }

@@ -190,7 +190,16 @@ impl Rights {
             let verbs = right.verbs.without(used.get(&index).copied().unwrap_or_default());
             Right { verbs, ..right.clone() }
         });
-        rest.filter(|right| !right.verbs.is_empty()).collect()
+        // Finalizers of owners are asked for by a plug-in of the server, not by requests.
+        rest.filter(|right| !right.verbs.is_empty() && right.subresource != "finalizers").collect()
+    }
+}
+
+impl FromIterator<Right> for Rights {
+    fn from_iter<I: IntoIterator<Item = Right>>(rights: I) -> Self {
+        let mut all = Self::default();
+        rights.into_iter().for_each(|right| all.add(right));
+        all
     }
 }
 

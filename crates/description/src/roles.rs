@@ -83,6 +83,32 @@ impl Rules {
 }
 
 impl Roles {
+    /// The rules as YAML, as they are pasted into roles; a comment says into which.
+    pub fn yaml(&self) -> String {
+        let mut text = String::new();
+        let mut add = |place: &str, rules: &[Value]| {
+            if rules.is_empty() {
+                return;
+            }
+            text.push_str(&format!("# {place}\n"));
+            for rule in rules {
+                let mut lead = "- ";
+                for field in ["apiGroups", "resources", "resourceNames", "verbs"] {
+                    if let Some(value) = rule.get(field) {
+                        text.push_str(&format!("{lead}{field}: {value}\n"));
+                        lead = "  ";
+                    }
+                }
+            }
+        };
+        add("ClusterRole", &self.cluster);
+        add("Role in the namespace of the program", &self.own);
+        for (name, rules) in &self.namespaces {
+            add(&format!("Role in namespace {name}"), rules);
+        }
+        text
+    }
+
     /// The objects that give a service account these rights: ClusterRole and Roles of its name, and their bindings. The service
     /// account itself is not among them. `labels` are put on each.
     pub fn objects(&self, name: &str, namespace: &str, labels: &Value) -> Vec<Value> {

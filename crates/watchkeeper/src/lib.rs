@@ -85,7 +85,8 @@ pub mod prelude {
     pub use watchkeeper_core::Key;
     pub use watchkeeper_events::Event;
     pub use watchkeeper_runtime::{
-        Action, Context, Controller, Error, Every, Manager, Predicate, Reconciler, Request, Result, Watch,
+        Action, Context, Controller, Error, Every, Manager, Predicate, Reconciler, Request, Result, Verbs,
+        Watch,
     };
 
     pub use crate::{Connection, named, named_after};
