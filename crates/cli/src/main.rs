@@ -7,6 +7,7 @@
 //! place of that program.
 
 mod admission_plugins;
+mod cargo;
 mod caution;
 mod cluster;
 mod completion;
@@ -17,6 +18,7 @@ mod etcd;
 mod failure;
 mod generate;
 mod host;
+mod image;
 mod kube_apiserver;
 mod logging;
 mod new;
@@ -58,6 +60,7 @@ Exit codes:
 enum Command {
     New(new::New),
     Generate(Box<generate::Generate>),
+    Image(Box<image::Image>),
     Up(up::Up),
     Serve(Box<serve::Serve>),
     Watch(Box<watch::Watch>),
@@ -92,6 +95,7 @@ fn run(start: Instant) -> Result<(), Failure> {
     match usage::parse::<Arguments>()?.command {
         Command::New(new) => new.run(),
         Command::Generate(generate) => generate.run(),
+        Command::Image(image) => image.run(),
         Command::Up(up) => up.run(start),
         Command::Serve(serve) => serve.run(start),
         Command::Watch(watch) => watch.run(),

@@ -1,4 +1,6 @@
 //! A base, and overlays of it.
+//!
+//! Objects name their namespaces, and no overlay sets one: kustomize would put the roles of other namespaces there, too.
 
 use serde_json::{Value, json};
 
@@ -15,7 +17,6 @@ pub(crate) const RENDERER: Renderer = Renderer {
 };
 
 fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
-    let namespace = operator.namespace();
     // The tag of the image is what people change most; it has a place of its own.
     let image = json!([{"name": operator.repository(), "newTag": operator.version()}]);
     let mut files = vec![
@@ -25,19 +26,13 @@ fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
         kustomization("program", json!({"resources": ["rbac.yaml", "manager.yaml"], "images": image})),
         File::yaml("kustomize/program/rbac.yaml", &rbac::objects(operator)),
         File::yaml("kustomize/program/manager.yaml", &workload::objects(operator)),
-        kustomization(
-            "overlays/default",
-            json!({"namespace": namespace, "resources": ["../../base", "namespace.yaml"]}),
-        ),
+        kustomization("overlays/default", json!({"resources": ["../../base", "namespace.yaml"]})),
         File::yaml("kustomize/overlays/default/namespace.yaml", &[workload::namespace(operator)]),
-        kustomization(
-            "overlays/without-crds",
-            json!({"namespace": namespace, "resources": ["../../program"]}),
-        ),
+        kustomization("overlays/without-crds", json!({"resources": ["../../program"]})),
     ];
     let monitors = monitoring::objects(operator);
     if !monitors.is_empty() {
-        let resources = json!({"namespace": namespace, "resources": ["../default", "monitoring.yaml"]});
+        let resources = json!({"resources": ["../default", "monitoring.yaml"]});
         files.push(kustomization("overlays/monitoring", resources));
         files.push(File::yaml("kustomize/overlays/monitoring/monitoring.yaml", &monitors));
     }

@@ -120,6 +120,7 @@ const TAKEN: &[&str] = &[
     "String",
     "TestEnv",
     "Vec",
+    "Verbs",
     "Watch",
     "World",
 ];

@@ -5,5 +5,8 @@ use watchkeeper::prelude::*;
 #[tokio::main]
 async fn main() -> Result<()> {
     watchkeeper::log::init();
-    gadget_operator::operator(Manager::from_args()).run().await
+    let manager = Manager::from_args()
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(env!("CARGO_PKG_DESCRIPTION"));
+    gadget_operator::operator(manager).run().await
 }

@@ -12,6 +12,7 @@ use crate::kind::Gadget;
 pub fn folder(path: &Path) -> Controller {
     let files = Files::directory(path).of::<Gadget>();
     Controller::over::<Gadget>("folder", files)
+        .writes::<Gadget>(Verbs::APPLY | Verbs::DELETE)
         .deleted(deleted)
         .reconcile(declared)
 }

@@ -6,6 +6,8 @@ use watchkeeper::prelude::*;
 use watchkeeper::runtime::Running;
 use watchkeeper_testkit::{TestEnv, consistently, eventually};
 
+const NAME: &str = "gadget-operator";
+
 /// A server with the operator, and somebody who uses it.
 struct World {
     env: TestEnv,
@@ -14,12 +16,14 @@ struct World {
 }
 
 impl World {
+    /// The operator may do what it describes, and nothing else: as it will in a cluster.
     async fn start() -> Self {
-        let env = TestEnv::start().await;
-        let manager = Manager::new("gadget-operator", env.connection_as("operator", &[]));
+        let env = TestEnv::builder().with_roles().start().await;
+        let description = operator(Manager::from_environment(NAME)).description();
+        let manager = Manager::new(NAME, env.connection_for(&description).await);
         let operator = operator(manager).start().await.unwrap();
         operator.ready().await;
-        let user = Client::new(env.connection_as("user", &[]));
+        let user = Client::new(env.connection());
         Self {
             env,
             operator,
@@ -145,9 +149,11 @@ async fn a_file_declares_a_gadget() {
     let file = folder.path().join("one.yaml");
     let text = include_str!("../samples/gadget.yaml");
     std::fs::write(&file, text.replace("name: example", "name: one")).unwrap();
-    let env = TestEnv::start().await;
-    let manager = operator(Manager::new("gadget-operator", env.connection()));
-    let manager = manager.controller(gadget_operator::folder(folder.path()));
+    let env = TestEnv::builder().with_roles().start().await;
+    let with_folder =
+        |manager| operator(manager).controller(gadget_operator::folder(folder.path()));
+    let description = with_folder(Manager::from_environment(NAME)).description();
+    let manager = with_folder(Manager::new(NAME, env.connection_for(&description).await));
     let running = manager.start().await.unwrap();
     let user = Client::new(env.connection());
     eventually(|| async { user.live().get::<ConfigMap>(&map()).await.unwrap() }).await;

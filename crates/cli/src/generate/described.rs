@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use watchkeeper_description::Description;
 
+use crate::cargo;
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -32,10 +33,7 @@ impl Described {
                 let program = std::path::absolute(binary).map_err(Failure::running)?;
                 ask(&mut Command::new(program), &binary.display().to_string())?
             }
-            (None, None) => {
-                let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-                ask(Command::new(cargo).args(["run", "--quiet", "--"]), "cargo run")?
-            }
+            (None, None) => ask(cargo::command().args(["run", "--quiet", "--"]), "cargo run")?,
         };
         let description = Description::from_json(&text);
         description.map(Self).map_err(|error| Failure::input(format!("{name}: {error}")))

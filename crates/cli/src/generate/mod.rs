@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use watchkeeper_package::{self as package, Difference, Finding, Operator, RENDERERS, Renderer, Severity};
 
+use crate::cargo::Package;
 use crate::failure::Failure;
 use crate::terminal;
 use described::Described;
 use folder::Folder;
-use project::Project;
 
 /// Write what an operator is shipped with: definitions, roles, manifests, a chart, alerts, documentation
 ///
@@ -101,12 +101,12 @@ enum What {
 impl Generate {
     /// Writes or checks.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let project = match (&self.description, &self.binary) {
-            (None, None) => Some(Project::here()?),
+        let package = match (&self.description, &self.binary) {
+            (None, None) => Some(Package::here()?),
             _ => None,
         };
         let described = Described::read(self.description.as_deref(), self.binary.as_deref())?;
-        let mut settings = project.map(Project::settings).unwrap_or_default();
+        let mut settings = package.as_ref().map(project::settings).unwrap_or_default();
         for (given, setting) in [
             (&self.image, &mut settings.image),
             (&self.version, &mut settings.version),
