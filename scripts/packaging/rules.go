@@ -10,10 +10,13 @@ import (
 	"os"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 )
+
+var queryParser = parser.NewParser(parser.Options{})
 
 func main() {
 	files := os.Args[1:]
@@ -37,7 +40,7 @@ func main() {
 			}
 			continue
 		}
-		groups, errs := parseRules(text)
+		groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, queryParser)
 		for _, err := range errs {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", file, err)
 			failed = true
@@ -58,7 +61,7 @@ func main() {
 // The metrics of a query, one a line.
 func check(file, query string) {
 	query = strings.ReplaceAll(query, "$__rate_interval", "5m")
-	expression, err := parse(query)
+	expression, err := queryParser.ParseExpr(query)
 	if err != nil {
 		fail(file, fmt.Errorf("%s: %w", query, err))
 	}

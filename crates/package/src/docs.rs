@@ -199,6 +199,14 @@ fn sentence(text: &str) -> String {
     if line.is_empty() || line.ends_with(['.', '!', '?', ':']) { line } else { format!("{line}.") }
 }
 
+/// A value as people write it: texts without quotes, whole numbers without a fraction.
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => format!("{float:.0}"),
+            _ => number.to_string(),
+        },
+        other => other.to_string(),
+    }
 }

@@ -101,12 +101,12 @@ enum What {
 impl Generate {
     /// Writes or checks.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let package = match (&self.description, &self.binary) {
-            (None, None) => Some(Package::here()?),
-            _ => None,
-        };
+        let is_told = self.description.is_some() || self.binary.is_some();
+        // What Cargo knows of the crate here is taken if it is the crate of this operator.
+        let package = if is_told { Package::here().ok() } else { Some(Package::here()?) };
         let described = Described::read(self.description.as_deref(), self.binary.as_deref())?;
-        let mut settings = package.as_ref().map(project::settings).unwrap_or_default();
+        let is_its = |package: &&Package| package.program().is_ok_and(|program| program == described.0.name);
+        let mut settings = package.as_ref().filter(is_its).map(project::settings).unwrap_or_default();
         for (given, setting) in [
             (&self.image, &mut settings.image),
             (&self.version, &mut settings.version),
