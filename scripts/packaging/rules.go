@@ -7,6 +7,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -40,7 +41,7 @@ func main() {
 			}
 			continue
 		}
-		groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, queryParser)
+		groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, queryParser, slog.New(slog.DiscardHandler))
 		for _, err := range errs {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", file, err)
 			failed = true
