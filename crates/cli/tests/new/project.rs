@@ -102,6 +102,10 @@ fn the_readme_of_a_new_project_works_as_written() {
     let shown = project.run_until_it_succeeds(commands[3]);
     assert!(shown.contains("example") && shown.contains("hello") && shown.contains("True"), "{shown}");
     project.run("cargo fmt --check");
+    // To production: everything is made of what the program says, without a warning about its definition.
+    project.run(
+        "watchkeeper generate --strict && watchkeeper generate --check && test -f deploy/chart/Chart.yaml",
+    );
 }
 
 #[test]
