@@ -15,6 +15,7 @@ mod duration;
 mod envtest;
 mod etcd;
 mod failure;
+mod gateway;
 mod host;
 mod kube_apiserver;
 mod logging;
@@ -58,6 +59,7 @@ enum Command {
     Serve(Box<serve::Serve>),
     Watch(Box<watch::Watch>),
     Run(Box<run::Run>),
+    Gateway(Box<gateway::Gateway>),
     Envtest(envtest::Envtest),
     Completion(completion::Completion),
     Version(version::Version),
@@ -90,6 +92,7 @@ fn run(start: Instant) -> Result<(), Failure> {
         Command::Serve(serve) => serve.run(start),
         Command::Watch(watch) => watch.run(),
         Command::Run(run) => run.run(),
+        Command::Gateway(gateway) => gateway.run(),
         Command::Envtest(envtest) => envtest.run(),
         Command::Completion(completion) => completion.run(&mut Arguments::command()),
         Command::Version(version) => version.run(),
