@@ -12,6 +12,8 @@ use super::{Client, Refusal};
 const SHARDS: usize = 16;
 /// How many buckets one part has before those that are full again are thrown away, and at most.
 const BUCKETS: (usize, usize) = (4_096, 65_536);
+/// How often a part with too many buckets is gone through, in nanoseconds.
+const SWEEP: u64 = 1_000_000_000;
 
 /// How many requests: so many at once, and then one every so often (GCRA, a bucket of tokens that needs one number).
 #[derive(Debug)]
@@ -36,9 +38,33 @@ pub enum RateBy {
     All,
 }
 
-/// For each key, when the request after the last one would be in time, in nanoseconds since the process began.
+/// What is remembered of each key.
 #[derive(Debug, Default)]
-pub(crate) struct Buckets([Mutex<HashMap<Box<[u8]>, u64>>; SHARDS]);
+pub(crate) struct Buckets([Mutex<Shard>; SHARDS]);
+
+/// A part of the buckets.
+#[derive(Debug, Default)]
+struct Shard {
+    /// For each key, when the request after the last one would be in time, in nanoseconds since the process began.
+    due: HashMap<Box<[u8]>, u64>,
+    /// How many there were left when those that are full again were thrown away last, and when that was.
+    swept: (usize, u64),
+}
+
+impl Shard {
+    /// Makes room for one more key. Each key is looked at twice at the most for every key that came, and when there are too many,
+    /// all of them once a second.
+    fn has_room(&mut self, now: u64) -> bool {
+        let (left, when) = self.swept;
+        let doubled = self.due.len() >= BUCKETS.0.max(2 * left);
+        let full = self.due.len() >= BUCKETS.1;
+        if doubled && !full || full && now.saturating_sub(when) >= SWEEP {
+            self.due.retain(|_, due| *due > now);
+            self.swept = (self.due.len(), now);
+        }
+        self.due.len() < BUCKETS.1
+    }
+}
 
 impl Rate {
     /// So many requests in so long, and so many at once.
@@ -71,29 +97,26 @@ impl Rate {
     /// Takes one request of a key at this time.
     fn take(&self, buckets: &Buckets, key: &[u8], now: u64) -> Result<(), Refusal> {
         let mut shard = buckets.shard(key).lock();
-        let due = shard.get(key).copied().unwrap_or(0).max(now);
+        let due = shard.due.get(key).copied().unwrap_or(0).max(now);
         if due - now > self.tolerance {
             return Err(Refusal::TooMany(Duration::from_nanos(due - now - self.tolerance)));
         }
-        let due = due.saturating_add(self.interval);
-        if let Some(bucket) = shard.get_mut(key) {
-            *bucket = due;
+        let next = due.saturating_add(self.interval);
+        if let Some(bucket) = shard.due.get_mut(key) {
+            *bucket = next;
             return Ok(());
         }
-        if shard.len() >= BUCKETS.0 {
-            shard.retain(|_, due| *due > now);
-            // More keys than can be remembered: whoever makes up keys gets no further by it.
-            if shard.len() >= BUCKETS.1 {
-                return Err(Refusal::TooMany(Duration::from_nanos(self.interval)));
-            }
+        // More keys than can be remembered: whoever makes up keys gets no further by it.
+        if !shard.has_room(now) {
+            return Err(Refusal::TooMany(Duration::from_nanos(self.interval)));
         }
-        shard.insert(key.into(), due);
+        shard.due.insert(key.into(), next);
         Ok(())
     }
 }
 
 impl Buckets {
-    fn shard(&self, key: &[u8]) -> &Mutex<HashMap<Box<[u8]>, u64>> {
+    fn shard(&self, key: &[u8]) -> &Mutex<Shard> {
         let sum = key.iter().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
         &self.0[sum % SHARDS]
     }
@@ -138,6 +161,6 @@ mod tests {
         for number in 0..2_000_000_u32 {
             let _ = rate.take(&buckets, &number.to_le_bytes(), SECOND);
         }
-        assert!(buckets.0.iter().all(|shard| shard.lock().len() <= BUCKETS.1));
+        assert!(buckets.0.iter().all(|shard| shard.lock().due.len() <= BUCKETS.1));
     }
 }

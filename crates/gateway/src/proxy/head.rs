@@ -24,6 +24,9 @@ pub(crate) fn read(parts: &Parts) -> Result<Target<'_>, &'static str> {
     if parts.method == Method::CONNECT {
         return Err("tunnels are not offered here");
     }
+    if parts.uri.authority().is_some() && parts.uri.scheme().is_none() {
+        return Err("the target is neither a path nor a URL");
+    }
     let authority = authority(parts)?;
     framing(parts)?;
     // OPTIONS may ask about the server as a whole.
@@ -137,8 +140,9 @@ mod tests {
 
     #[test]
     fn what_could_be_misread_is_refused() {
-        let cases: [(&str, &[(&str, &str)]); 14] = [
+        let cases: [(&str, &[(&str, &str)]); 15] = [
             ("/", &[]),
+            ("a", &[("host", "a")]),
             ("/", &[("host", "a"), ("host", "b")]),
             ("/", &[("host", "a"), ("host", "a")]),
             ("http://a/", &[("host", "b")]),

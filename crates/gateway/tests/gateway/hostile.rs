@@ -102,9 +102,16 @@ async fn requests_that_can_be_read_in_two_ways_reach_no_backend() {
 #[tokio::test]
 async fn chunks_that_are_not_chunks_break_off() {
     let (bench, _server, _) = guarded().await;
-    for chunks in ["5\r\nhello\r\nzz\r\n", "ffffffffffffffffff\r\n", "-1\r\n", "5\r\nhelloXX0\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n"] {
+    for chunks in [
+        "5\r\nhello\r\nzz\r\n",
+        "ffffffffffffffffff\r\n",
+        "-1\r\n",
+        "5\r\nhelloXX0\r\n\r\n",
+        "0x5\r\nhello\r\n0\r\n\r\n",
+    ] {
         let head = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
-        let answer = raw(&bench, format!("{head}{chunks}GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await;
+        let answer =
+            raw(&bench, format!("{head}{chunks}GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await;
         assert!(!answer.contains("200 OK"), "{chunks:?}: {answer}");
     }
     assert_eq!(bench.get("/").await.text(), "reached");
@@ -146,7 +153,8 @@ async fn who_sends_slowly_is_left_alone_and_then_cut() {
 #[tokio::test]
 async fn who_resets_rapidly_disturbs_nobody() {
     let bench = Bench::start().await;
-    let server = Server::start(|_: watchkeeper_front::Request| std::future::pending::<watchkeeper_front::Response>());
+    let server =
+        Server::start(|_: watchkeeper_front::Request| std::future::pending::<watchkeeper_front::Response>());
     bench.backend("slow", &[&server]).await;
     bench.route("slow", "/slow", "slow").await;
     bench.put("GatewayRoute", "hello", json!({"rules": [{"filters": {"respond": {"body": "hello"}}}]})).await;

@@ -126,7 +126,10 @@ async fn requests_that_run_end_when_the_gateway_stops() {
     .await;
     pieces.send(Bytes::from("the last")).unwrap();
     drop(pieces);
-    assert_eq!(within("the last piece", body.frame()).await.unwrap().unwrap().into_data().unwrap(), "the last");
+    assert_eq!(
+        within("the last piece", body.frame()).await.unwrap().unwrap().into_data().unwrap(),
+        "the last"
+    );
     assert!(body.frame().await.is_none());
     assert_eq!(within("stopping", stopping).await.unwrap(), watchkeeper_front::Drained::Clean);
 }
@@ -159,7 +162,8 @@ async fn torture(time: Duration) {
     let (counts, stop) = (Arc::new(Counts::default()), Arc::new(AtomicBool::new(false)));
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..20 {
-        let (counts, stop, mut client) = (Arc::clone(&counts), Arc::clone(&stop), connect(bench.address).await);
+        let (counts, stop, mut client) =
+            (Arc::clone(&counts), Arc::clone(&stop), connect(bench.address).await);
         tasks.spawn(async move {
             while !stop.load(Relaxed) {
                 client.ready().await.expect("the connection was closed");
@@ -173,7 +177,8 @@ async fn torture(time: Duration) {
         });
     }
     for _ in 0..4 {
-        let (counts, stop, mut client) = (Arc::clone(&counts), Arc::clone(&stop), connect_http2(bench.address).await);
+        let (counts, stop, mut client) =
+            (Arc::clone(&counts), Arc::clone(&stop), connect_http2(bench.address).await);
         tasks.spawn(async move {
             while !stop.load(Relaxed) {
                 let asked = http::Request::get("http://gateway.test/steady").body(Body::empty()).unwrap();
@@ -195,7 +200,11 @@ async fn torture(time: Duration) {
                 }
                 let begin = Instant::now();
                 let piece = body.frame().await.expect("a stream ended").expect("a stream was cut");
-                assert_eq!(piece.into_data().unwrap(), format!("data: {number}\n\n"), "a stream was restarted");
+                assert_eq!(
+                    piece.into_data().unwrap(),
+                    format!("data: {number}\n\n"),
+                    "a stream was restarted"
+                );
                 counts.late.fetch_add(usize::from(begin.elapsed() > Duration::from_secs(10)), Relaxed);
                 counts.pieces.fetch_add(1, Relaxed);
             }
@@ -206,7 +215,8 @@ async fn torture(time: Duration) {
     while begin.elapsed() < time {
         let name = format!("route-{}", random.u32(..200));
         let prefix = format!("/{name}");
-        let valid = json!({"rules": [{"matches": [{"path": {"prefix": prefix}}], "backends": [{"name": "b"}]}]});
+        let valid =
+            json!({"rules": [{"matches": [{"path": {"prefix": prefix}}], "backends": [{"name": "b"}]}]});
         match random.u8(..10) {
             0..5 => drop(bench.tell("GatewayRoute", &name, valid)),
             5 => drop(bench.tell("GatewayRoute", &name, json!({"rules": [{"backends": "no"}]}))),
@@ -215,15 +225,23 @@ async fn torture(time: Duration) {
                 let server = if random.bool() { &one } else { &two };
                 bench.tell("GatewayBackend", "b", json!({"url": format!("http://{}", server.address)}));
             }
-            8 => drop(bench.tell("GatewayRoute", "steady", json!({"rules": [{
-                "matches": [{"path": {"prefix": "/steady"}}],
-                "filters": {"responseHeaders": {"set": {"x-generation": random.u32(..).to_string()}}},
-                "backends": [{"name": "b"}],
-            }]}))),
-            _ => drop(bench.tell("GatewayRoute", "ticking", json!({"rules": [{
-                "matches": [{"path": {"prefix": if random.bool() { "/ticking" } else { "/elsewhere" }}}],
-                "backends": [{"name": "ticking"}],
-            }]}))),
+            8 => drop(bench.tell(
+                "GatewayRoute",
+                "steady",
+                json!({"rules": [{
+                    "matches": [{"path": {"prefix": "/steady"}}],
+                    "filters": {"responseHeaders": {"set": {"x-generation": random.u32(..).to_string()}}},
+                    "backends": [{"name": "b"}],
+                }]}),
+            )),
+            _ => drop(bench.tell(
+                "GatewayRoute",
+                "ticking",
+                json!({"rules": [{
+                    "matches": [{"path": {"prefix": if random.bool() { "/ticking" } else { "/elsewhere" }}}],
+                    "backends": [{"name": "ticking"}],
+                }]}),
+            )),
         }
         counts.edits.fetch_add(1, Relaxed);
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -236,7 +254,11 @@ async fn torture(time: Duration) {
     let Counts { requests, wrong, late, pieces, edits } = &*counts;
     println!(
         "{} requests, {} pieces of streams, {} edits: {} wrong, {} late",
-        read(requests), read(pieces), read(edits), read(wrong), read(late)
+        read(requests),
+        read(pieces),
+        read(edits),
+        read(wrong),
+        read(late)
     );
     assert!(read(requests) > 100 && read(edits) > 100 && read(pieces) > 10);
     assert_eq!((read(wrong), read(late)), (0, 0));

@@ -22,7 +22,10 @@ async fn bench() -> (Bench, Server) {
 async fn a_key_opens_a_route_until_it_is_deleted() {
     let (bench, _server) = bench().await;
     let spec = |keys: &[&str]| {
-        let keys: Vec<_> = keys.iter().map(|key| json!({"name": format!("owner of {key}"), "sha256": sha256(key)})).collect();
+        let keys: Vec<_> = keys
+            .iter()
+            .map(|key| json!({"name": format!("owner of {key}"), "sha256": sha256(key)}))
+            .collect();
         json!({"targets": [{"kind": "Route", "name": "shut"}], "apiKeys": {"keys": keys}})
     };
     bench.put("GatewayPolicy", "keys", spec(&["alpha", "beta"])).await;
@@ -42,9 +45,7 @@ async fn a_key_opens_a_route_until_it_is_deleted() {
 #[tokio::test]
 async fn a_limit_keeps_its_count_over_edits() {
     let (bench, _server) = bench().await;
-    let spec = |burst: u32| {
-        json!({"targets": [{"kind": "Namespace"}], "rate": {"requests": 1, "per": "1h", "burst": burst, "by": "Header", "header": "x-team"}})
-    };
+    let spec = |burst: u32| json!({"targets": [{"kind": "Namespace"}], "rate": {"requests": 1, "per": "1h", "burst": burst, "by": "Header", "header": "x-team"}});
     bench.put("GatewayPolicy", "rate", spec(3)).await;
     let ask = |team: &'static str| Request::get("/open").header("x-team", team);
     for _ in 0..3 {
@@ -62,9 +63,7 @@ async fn a_limit_keeps_its_count_over_edits() {
 #[tokio::test]
 async fn addresses_and_users_are_checked() {
     let (bench, _server) = bench().await;
-    let addresses = |field: &str, networks: &[&str]| {
-        json!({"targets": [{"kind": "Listener", "name": "web"}], "addresses": {field: networks}})
-    };
+    let addresses = |field: &str, networks: &[&str]| json!({"targets": [{"kind": "Listener", "name": "web"}], "addresses": {field: networks}});
     bench.put("GatewayPolicy", "ip", addresses("deny", &["127.0.0.0/8"])).await;
     assert_eq!(bench.get("/open").await.status, 403);
     bench.put("GatewayPolicy", "ip", addresses("allow", &["10.0.0.0/8"])).await;
@@ -79,7 +78,10 @@ async fn addresses_and_users_are_checked() {
         Request::get("/shut").header("authorization", format!("Basic {coded}"))
     };
     let answer = bench.send(with("wrong")).await;
-    assert_eq!((answer.status.as_u16(), answer.header("www-authenticate")), (401, Some("Basic realm=\"shop\"")));
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("www-authenticate")),
+        (401, Some("Basic realm=\"shop\""))
+    );
     let told = bench.send(with("hunter2")).await.json();
     assert_eq!(told["headers"]["x-consumer"], "jane");
     assert_eq!(told["headers"].get("authorization"), None);

@@ -9,11 +9,11 @@ use futures_util::StreamExt as _;
 use http::{HeaderMap, Method, Request, Version};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
+use rustls_pki_types::ServerName;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use rustls_pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use watchkeeper_front::{Authority, Body, Key, Purpose, Upgrade, pem};
@@ -22,7 +22,9 @@ use watchkeeper_go::base64;
 use crate::support::{Bench, Server, connect_http2, open, request, within};
 
 fn stream(frames: mpsc::UnboundedReceiver<Bytes>) -> Body {
-    Body::stream(futures_util::stream::unfold(frames, |mut frames| async { Some((frames.recv().await?, frames)) }))
+    Body::stream(futures_util::stream::unfold(frames, |mut frames| async {
+        Some((frames.recv().await?, frames))
+    }))
 }
 
 #[tokio::test]
@@ -30,9 +32,13 @@ async fn grpc_goes_through_with_its_trailers_both_ways_at_once() {
     let bench = Bench::start().await;
     // Answers each message when it comes, and says how it went at the end.
     let server = Server::start(|request: watchkeeper_front::Request| async move {
-        assert_eq!((request.version(), request.headers()["te"].as_bytes()), (Version::HTTP_2, &b"trailers"[..]));
+        assert_eq!(
+            (request.version(), request.headers()["te"].as_bytes()),
+            (Version::HTTP_2, &b"trailers"[..])
+        );
         assert_eq!(request.uri().authority().unwrap().as_str(), "gateway.test");
-        let frames = request.into_body().into_data_stream().map(|data| Ok::<_, String>(Frame::data(data.unwrap())));
+        let frames =
+            request.into_body().into_data_stream().map(|data| Ok::<_, String>(Frame::data(data.unwrap())));
         let mut trailers = HeaderMap::new();
         trailers.insert("grpc-status", "0".parse().unwrap());
         let frames = frames.chain(futures_util::stream::iter([Ok(Frame::trailers(trailers))]));
@@ -106,7 +112,8 @@ async fn a_websocket_is_carried_both_ways_over_edits_of_its_route() {
     bench.route("ws", "/", "one").await;
     let mut stream = TcpStream::connect(bench.address).await.unwrap();
     // What comes right behind the head belongs to the new protocol.
-    let head = "GET /chat HTTP/1.1\r\nhost: gateway.test\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\nfirst";
+    let head =
+        "GET /chat HTTP/1.1\r\nhost: gateway.test\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\nfirst";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut read = Vec::new();
     within("the first answer", async {
@@ -164,7 +171,8 @@ async fn events_of_a_stream_leave_when_they_come() {
 async fn a_silent_response_is_cut_when_its_time_is_over() {
     let bench = Bench::start().await;
     let server = Server::start(|_: watchkeeper_front::Request| async move {
-        let pieces = futures_util::stream::iter([Bytes::from("begin")]).chain(futures_util::stream::pending());
+        let pieces =
+            futures_util::stream::iter([Bytes::from("begin")]).chain(futures_util::stream::pending());
         watchkeeper_front::Response::new(Body::stream(pieces))
     });
     bench.backend("one", &[&server]).await;
@@ -172,7 +180,10 @@ async fn a_silent_response_is_cut_when_its_time_is_over() {
     bench.put("GatewayRoute", "all", spec).await;
     let mut body = open(bench.address, request(Method::GET, "/", Body::empty())).await.into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "begin");
-    assert!(within("the end", body.frame()).await.unwrap().is_err(), "it did not end well, and the client can tell");
+    assert!(
+        within("the end", body.frame()).await.unwrap().is_err(),
+        "it did not end well, and the client can tell"
+    );
 }
 
 /// A certificate for a host with its key, as data of a Secret.
@@ -200,8 +211,10 @@ async fn shown(address: SocketAddr, authority: &Authority, host: &str) -> Result
         .with_no_client_auth();
     let stream = TcpStream::connect(address).await.unwrap();
     let name = ServerName::try_from(host.to_owned()).unwrap();
-    let mut stream =
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|error| error.to_string())?;
+    let mut stream = TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .map_err(|error| error.to_string())?;
     let head = format!("GET /hello HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -234,7 +247,11 @@ async fn certificates_are_chosen_by_host_and_swapped_as_pairs() {
     };
     assert!(shown(bench.address, &authority, "shop.test").await.is_err());
     let report = bench.handle.report(&crate::support::id("GatewayListener", "web")).unwrap();
-    assert!(report.resolved.message.contains("there is no Secret default/shop"), "{}", report.resolved.message);
+    assert!(
+        report.resolved.message.contains("there is no Secret default/shop"),
+        "{}",
+        report.resolved.message
+    );
     secret("shop", pair(&authority, "shop.test"));
     secret("rest", pair(&authority, "rest.test"));
     resolved(true).await;

@@ -48,7 +48,10 @@ async fn the_most_specific_rule_serves() {
     }
     assert_eq!(bench.send(Request::put("/a/x")).await.text(), "method");
     assert_eq!(bench.send(Request::get("/a/x").header("x-a", "1")).await.text(), "header");
-    assert_eq!(bench.send(Request::get("/a/x").header("x-a", "1").header("x-b", "")).await.text(), "two headers");
+    assert_eq!(
+        bench.send(Request::get("/a/x").header("x-a", "1").header("x-b", "")).await.text(),
+        "two headers"
+    );
     let elsewhere = Request::get("/host").header("host", "other.test").body(Body::empty()).unwrap();
     assert_eq!(send(bench.address, elsewhere).await.text(), "wildcard");
 }
@@ -66,7 +69,9 @@ async fn of_two_routes_that_match_the_same_the_older_serves_and_both_are_told() 
     bench.objects.put(&watchkeeper_core::Key::new(Some("GatewayRoute"), "z"), &old).unwrap();
     bench.reported("GatewayRoute", "z", 1).await;
     assert_eq!(bench.get("/").await.text(), "old", "by age");
-    for (name, expected) in [("z", "default/a matches the same and is younger"), ("b", "default/z matches the same and is older")] {
+    for (name, expected) in
+        [("z", "default/a matches the same and is younger"), ("b", "default/z matches the same and is older")]
+    {
         let report = bench.handle.report(&crate::support::id("GatewayRoute", name)).unwrap();
         assert_eq!(report.accepted.reason, "Conflicted");
         assert!(report.accepted.message.contains(expected), "{}", report.accepted.message);
@@ -110,7 +115,10 @@ async fn requests_and_responses_are_changed_as_filters_say() {
         assert_eq!(headers.get(gone), None, "{gone}");
     }
     assert_eq!(headers["x-forwarded-for"], "127.0.0.1", "strangers are not believed");
-    assert_eq!((&headers["x-forwarded-proto"], &headers["x-forwarded-host"]), (&json!("http"), &json!("gateway.test")));
+    assert_eq!(
+        (&headers["x-forwarded-proto"], &headers["x-forwarded-host"]),
+        (&json!("http"), &json!("gateway.test"))
+    );
     assert_eq!(headers["traceparent"], "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
 }
 
@@ -137,7 +145,10 @@ async fn redirects_and_cross_origin_requests_need_no_backend() {
     ]);
     bench.put("GatewayRoute", "all", json!({"rules": rules})).await;
     let answer = bench.get("/old/x?y=1").await;
-    assert_eq!((answer.status.as_u16(), answer.header("location")), (301, Some("https://new.test/new/x?y=1")));
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("location")),
+        (301, Some("https://new.test/new/x?y=1"))
+    );
     let preflight = |origin: &str| {
         Request::options("/api").header("origin", origin).header("access-control-request-method", "PUT")
     };

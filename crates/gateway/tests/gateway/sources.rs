@@ -86,7 +86,8 @@ async fn without_its_sources_a_gateway_serves_what_it_served_last_and_says_so() 
     std::fs::create_dir(&objects).unwrap();
     let listener = object("GatewayListener", "web", json!({"port": 0}));
     std::fs::write(objects.join("web.json"), listener.to_string()).unwrap();
-    std::fs::write(objects.join("hello.json"), object("GatewayRoute", "hello", respond("kept")).to_string()).unwrap();
+    std::fs::write(objects.join("hello.json"), object("GatewayRoute", "hello", respond("kept")).to_string())
+        .unwrap();
     let start = || {
         let from = vec![From::Source(Arc::new(Files::directory(&objects)))];
         Gateway::start(Options { from, state: Some(state.clone()), ..Options::default() }).unwrap()
@@ -103,10 +104,16 @@ async fn without_its_sources_a_gateway_serves_what_it_served_last_and_says_so() 
     within("starting without sources", handle.ready()).await;
     assert_eq!(text(&handle).await, "kept");
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), &handle).unwrap();
-    let page = send(admin.address(), request(http::Method::GET, "/readyz", watchkeeper_front::Body::empty())).await;
-    assert!(page.text().starts_with("ok\n") && page.text().contains("as they were when the state was written"), "{}", page.text());
+    let page =
+        send(admin.address(), request(http::Method::GET, "/readyz", watchkeeper_front::Body::empty())).await;
+    assert!(
+        page.text().starts_with("ok\n") && page.text().contains("as they were when the state was written"),
+        "{}",
+        page.text()
+    );
     // When the source is back, what it has counts, and what it does not have any more is gone.
-    std::fs::write(away.join("hello.json"), object("GatewayRoute", "other", respond("new")).to_string()).unwrap();
+    std::fs::write(away.join("hello.json"), object("GatewayRoute", "other", respond("new")).to_string())
+        .unwrap();
     std::fs::rename(&away, &objects).unwrap();
     within("the source to come back", async {
         while text(&handle).await != "new" || handle.report(&id("GatewayRoute", "hello")).is_some() {
@@ -114,7 +121,8 @@ async fn without_its_sources_a_gateway_serves_what_it_served_last_and_says_so() 
         }
     })
     .await;
-    let page = send(admin.address(), request(http::Method::GET, "/readyz", watchkeeper_front::Body::empty())).await;
+    let page =
+        send(admin.address(), request(http::Method::GET, "/readyz", watchkeeper_front::Body::empty())).await;
     assert_eq!(page.text(), "ok\n");
 }
 

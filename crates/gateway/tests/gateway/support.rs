@@ -98,13 +98,15 @@ impl Bench {
 
     /// A route for a prefix to one backend.
     pub(crate) async fn route(&self, name: &str, prefix: &str, backend: &str) {
-        let spec = json!({"rules": [{"matches": [{"path": {"prefix": prefix}}], "backends": [{"name": backend}]}]});
+        let spec =
+            json!({"rules": [{"matches": [{"path": {"prefix": prefix}}], "backends": [{"name": backend}]}]});
         self.put("GatewayRoute", name, spec).await;
     }
 
     /// A backend with these servers.
     pub(crate) async fn backend(&self, name: &str, servers: &[&Server]) {
-        let endpoints: Vec<Value> = servers.iter().map(|server| json!({"address": server.address.to_string()})).collect();
+        let endpoints: Vec<Value> =
+            servers.iter().map(|server| json!({"address": server.address.to_string()})).collect();
         self.put("GatewayBackend", name, json!({"endpoints": endpoints})).await;
     }
 

@@ -52,7 +52,11 @@ async fn a_server_that_cannot_be_reached_is_passed_over() {
     bench.route("all", "/", "b").await;
     for _ in 0..10 {
         let answer = send(bench.address, request(Method::POST, "/", Body::whole("x"))).await;
-        assert_eq!(answer.text(), "fine", "nothing was sent to the other, so that even a POST may be sent anew");
+        assert_eq!(
+            answer.text(),
+            "fine",
+            "nothing was sent to the other, so that even a POST may be sent anew"
+        );
     }
     bench.put("GatewayBackend", "b", json!({"endpoints": [{"address": nobody()}]})).await;
     assert_eq!(bench.get("/").await.status, 502);
@@ -71,7 +75,9 @@ async fn requests_are_repeated_as_the_route_says() {
     assert!(bad.asked.load(Relaxed) >= 1);
     let mut refused = 0;
     for _ in 0..10 {
-        refused += usize::from(send(bench.address, request(Method::POST, "/", Body::whole("x"))).await.status == 503);
+        refused += usize::from(
+            send(bench.address, request(Method::POST, "/", Body::whole("x"))).await.status == 503,
+        );
     }
     assert_eq!(refused, 5, "a POST is not repeated");
     bench.put("GatewayRoute", "all", spec(json!({"attempts": 1, "nonIdempotent": true}))).await;
@@ -127,7 +133,9 @@ async fn servers_that_say_that_they_are_unwell_get_no_requests() {
             loop {
                 let table = bench.handle.table();
                 let backend = table.backend(&id("GatewayBackend", "b").key).unwrap();
-                if backend.endpoints.iter().filter(|endpoint| endpoint.state.is_available()).count() == expected {
+                if backend.endpoints.iter().filter(|endpoint| endpoint.state.is_available()).count()
+                    == expected
+                {
                     break;
                 }
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -188,7 +196,8 @@ async fn no_more_requests_are_under_way_than_a_backend_may_have() {
 #[tokio::test]
 async fn a_backend_that_does_not_answer_in_time_is_given_up() {
     let bench = Bench::start().await;
-    let server = Server::start(|_: watchkeeper_front::Request| std::future::pending::<watchkeeper_front::Response>());
+    let server =
+        Server::start(|_: watchkeeper_front::Request| std::future::pending::<watchkeeper_front::Response>());
     bench.backend("b", &[&server]).await;
     let spec = json!({"rules": [{"backends": [{"name": "b"}], "timeouts": {"request": "50ms"}}]});
     bench.put("GatewayRoute", "all", spec).await;
