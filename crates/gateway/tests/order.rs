@@ -101,8 +101,8 @@ fn identity(told: &Told) -> (usize, String, String) {
 
 /// The table, and what became of every object.
 fn outcome(compiler: &Compiler) -> (Value, Vec<Value>) {
-    let reports =
-        compiler.objects().iter().filter_map(|id| compiler.report(id)).map(|report| report.to_json());
+    let objects = compiler.objects();
+    let reports = objects.iter().filter_map(|id| compiler.report(id)).map(|report| report.to_json());
     (dump(compiler.table()), reports.collect())
 }
 
