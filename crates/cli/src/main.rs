@@ -7,6 +7,7 @@
 //! place of that program.
 
 mod admission_plugins;
+mod cargo;
 mod caution;
 mod cluster;
 mod completion;
@@ -15,9 +16,13 @@ mod duration;
 mod envtest;
 mod etcd;
 mod failure;
+mod gateway;
+mod generate;
 mod host;
+mod image;
 mod kube_apiserver;
 mod logging;
+mod new;
 mod run;
 mod serve;
 mod stopping;
@@ -54,10 +59,14 @@ Exit codes:
 
 #[derive(Subcommand)]
 enum Command {
+    New(new::New),
+    Generate(Box<generate::Generate>),
+    Image(Box<image::Image>),
     Up(up::Up),
     Serve(Box<serve::Serve>),
     Watch(Box<watch::Watch>),
     Run(Box<run::Run>),
+    Gateway(Box<gateway::Gateway>),
     Envtest(envtest::Envtest),
     Completion(completion::Completion),
     Version(version::Version),
@@ -86,10 +95,14 @@ fn main() -> ExitCode {
 
 fn run(start: Instant) -> Result<(), Failure> {
     match usage::parse::<Arguments>()?.command {
+        Command::New(new) => new.run(),
+        Command::Generate(generate) => generate.run(),
+        Command::Image(image) => image.run(),
         Command::Up(up) => up.run(start),
         Command::Serve(serve) => serve.run(start),
         Command::Watch(watch) => watch.run(),
         Command::Run(run) => run.run(),
+        Command::Gateway(gateway) => gateway.run(),
         Command::Envtest(envtest) => envtest.run(),
         Command::Completion(completion) => completion.run(&mut Arguments::command()),
         Command::Version(version) => version.run(),
