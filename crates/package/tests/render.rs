@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use watchkeeper_description::Description;
-use watchkeeper_package::{Definition, Keep, Operator, RENDERERS, Settings, breaking, lint};
+use watchkeeper_package::{Definition, Keep, Operator, RENDERERS, Settings, breaking, lint, types};
 use watchkeeper_schema::{Schema, yaml};
 
 fn description() -> Description {
@@ -336,4 +336,29 @@ fn changes_that_break_are_told_from_those_that_do_not() {
     for (number, change) in compatible.iter().enumerate() {
         assert_eq!(breaks(change), [""; 0], "change {number}");
     }
+}
+
+#[test]
+fn types_of_a_definition_keep_what_an_object_has() {
+    let description = description();
+    let definition = Definition::read(0, &description.definitions[0]).unwrap();
+    let text = types(&definition, None).unwrap();
+    for part in [
+        "#[watchkeeper::kind(\n    group = \"example.com\",\n    version = \"v1\",\n    kind = \"Shop\",\n    plural = \"shops\",\n    namespaced,\n    status = \"ShopStatus\",\n    shortname = \"sh\",\n    derive = \"PartialEq\"\n)]\n#[derive(Default, PartialEq)]\npub struct ShopSpec {\n",
+        "    /// Settings.\n    #[serde(default, skip_serializing_if = \"Option::is_none\")]\n    pub env: Option<BTreeMap<String, String>>,\n",
+        "    pub max_size: Option<i32>,\n",
+        "    pub mode: Option<ShopSpecMode>,\n",
+        "    pub name: String,\n",
+        "    pub ports: Option<Vec<ShopSpecPorts>>,\n",
+        "pub enum ShopSpecMode {\n    Open,\n    Closed,\n}\n",
+        "pub struct ShopSpecPorts {\n    /// Which.\n    pub number: i32,\n}\n",
+        "    pub r#type: String,\n",
+        "use std::collections::BTreeMap;\n",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    assert_eq!(
+        types(&definition, Some("v2")).unwrap_err(),
+        "shops.example.com has no version \"v2\": it has v1"
+    );
 }
