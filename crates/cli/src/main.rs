@@ -16,6 +16,7 @@ mod duration;
 mod envtest;
 mod etcd;
 mod failure;
+mod gateway;
 mod generate;
 mod host;
 mod image;
@@ -65,6 +66,7 @@ enum Command {
     Serve(Box<serve::Serve>),
     Watch(Box<watch::Watch>),
     Run(Box<run::Run>),
+    Gateway(Box<gateway::Gateway>),
     Envtest(envtest::Envtest),
     Completion(completion::Completion),
     Version(version::Version),
@@ -100,6 +102,7 @@ fn run(start: Instant) -> Result<(), Failure> {
         Command::Serve(serve) => serve.run(start),
         Command::Watch(watch) => watch.run(),
         Command::Run(run) => run.run(),
+        Command::Gateway(gateway) => gateway.run(),
         Command::Envtest(envtest) => envtest.run(),
         Command::Completion(completion) => completion.run(&mut Arguments::command()),
         Command::Version(version) => version.run(),

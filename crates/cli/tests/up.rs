@@ -84,6 +84,9 @@ async fn a_webapp_comes_to_life_and_is_there_again_next_time() {
     let lines: Vec<&str> = up.said.lines().collect();
     assert!(lines[0].starts_with("  api server   https://127.0.0.1:"), "{}", up.said);
     assert!(lines[0].ends_with("data in .watchkeeper/"), "{}", up.said);
+    let (gateway, lines): (Vec<&str>, Vec<&str>) =
+        lines.into_iter().partition(|line| line.starts_with("  gateway "));
+    assert!(gateway[0].starts_with("  gateway      http://127.0.0.1:"), "{}", up.said);
     let rest = [
         "  operators    webapp: a Deployment and a Service for every WebApp",
         "  workloads    simulated: nothing runs, pods are ready after 210.0ms",

@@ -53,7 +53,7 @@ impl Body {
         Self::wrap(StreamBody::new(pieces.map(|piece| Ok::<_, BodyError>(Frame::data(piece)))))
     }
 
-    /// The data of any other body; trailers are dropped.
+    /// Any other body, its trailers included. HTTP/1.1 sends trailers only if the head announces them.
     pub fn wrap<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,

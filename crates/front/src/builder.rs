@@ -44,6 +44,14 @@ impl Builder {
         self
     }
 
+    /// Serves HTTP/1.1 and, to clients that begin with it, HTTP/2 without TLS on a listener (h2c with prior knowledge, as gRPC
+    /// speaks it). What is sent can be read on the way.
+    #[cfg(feature = "http2")]
+    pub fn http_and_h2c(mut self, listener: Listener) -> Self {
+        self.endpoints.push(Endpoint { listener: listener.or_named("http"), protocol: Protocol::HttpAndH2c });
+        self
+    }
+
     /// How many connections there may be, and of whom. Default: as many as this process can have.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;

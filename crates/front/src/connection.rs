@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+#[cfg(feature = "http2")]
+use bytes::{Bytes, BytesMut};
+use futures_util::future::BoxFuture;
 use http::Extensions;
 use hyper::server::conn::http1;
 #[cfg(feature = "http2")]
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -29,6 +33,8 @@ use crate::front::Protocol;
 use crate::gate::Payer;
 use crate::metrics::Dropped;
 use crate::stall::StallTimeout;
+#[cfg(feature = "http2")]
+use crate::upgrade::Rewound;
 use crate::{Deadlines, Peer};
 
 /// HTTP/2: how often, and for how long, a client is asked whether it is there.
@@ -81,9 +87,55 @@ async fn speak(
             drop(streams); // only HTTP/2 has any
             http1(stream, client(shared, connection, peer)).await;
         }
+        #[cfg(feature = "http2")]
+        Protocol::HttpAndH2c => serve_plain(stream, client(shared, connection, peer), streams).await,
         #[cfg(feature = "tls")]
         Protocol::Https(tls) => serve_tls(stream, peer, connection, &tls, shared, streams).await,
     }
+}
+
+/// What clients send first that speak HTTP/2 without having agreed on it.
+#[cfg(feature = "http2")]
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Speaks whichever version of HTTP the client begins with.
+#[cfg(feature = "http2")]
+async fn serve_plain(
+    mut stream: FairSocket<StallTimeout<TcpStream>>,
+    client: Arc<Client>,
+    streams: TaskTracker,
+) {
+    let begun = tokio::select! {
+        begun = timeout(client.shared.deadlines.first_request, beginning(&mut stream)) => begun,
+        () = client.shared.shutdown.begun() => return,
+        () = client.connection.evicted() => return,
+    };
+    let read = match begun {
+        Ok(Ok(read)) => read,
+        Ok(Err(error)) => return tracing::debug!(%error, "a connection failed"),
+        Err(_) => return client.connection.dropped(Dropped::Idle),
+    };
+    let is_http2 = read.starts_with(PREFACE);
+    let stream = Rewound::new(read, stream);
+    match is_http2 {
+        true => http2(stream, client, streams).await,
+        false => {
+            drop(streams);
+            http1(stream, client).await;
+        }
+    }
+}
+
+/// Reads until it is clear which version of HTTP the client speaks.
+#[cfg(feature = "http2")]
+async fn beginning(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Bytes> {
+    let mut read = BytesMut::with_capacity(1 << 10);
+    while read.len() < PREFACE.len() && PREFACE.starts_with(&read) {
+        if stream.read_buf(&mut read).await? == 0 {
+            break;
+        }
+    }
+    Ok(read.freeze())
 }
 
 #[cfg(feature = "tls")]
@@ -130,7 +182,8 @@ fn client(shared: Arc<Shared>, connection: Connection, peer: Peer) -> Arc<Client
     let mut extensions = Extensions::new();
     shared.service.connected(&peer, &mut extensions);
     peer.extend(extensions);
-    Arc::new(Client { shared, peer, connection, left_unread: Arc::new(AtomicBool::new(false)) })
+    let left_unread = Arc::new(AtomicBool::new(false));
+    Arc::new(Client { shared, peer, connection, left_unread, upgrade: Mutex::default() })
 }
 
 /// How long a connection may be idle, if that of somebody who was authenticated may be so for this long.
@@ -180,13 +233,28 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, cl
             }
         }
     };
+    let upgrade = client.upgrade.lock().take().filter(|_| ended.is_ok());
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection failed");
     }
-    let mut stream = connection.into_parts().io.into_inner();
+    let parts = connection.into_parts();
+    if let Some(upgrade) = upgrade {
+        return upgraded(&client, upgrade.take_over(parts.read_buf, parts.io.into_inner())).await;
+    }
+    let mut stream = parts.io.into_inner();
     let goodbye = timeout(GOODBYE, stream.shutdown()).await;
     if matches!(goodbye, Ok(Ok(()))) && client.left_unread.load(Ordering::Relaxed) {
         let _ = timeout(LINGER.0, discard(&mut stream)).await; // either way it is closed now
+    }
+}
+
+/// Lets who takes over a connection have it until it ends or has to make room.
+async fn upgraded(client: &Client, taken_over: Option<BoxFuture<'static, ()>>) {
+    let _running = client.connection.begin();
+    let Some(taken_over) = taken_over else { return };
+    tokio::select! {
+        () = taken_over => {}
+        () = client.connection.evicted() => {}
     }
 }
 

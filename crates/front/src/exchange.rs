@@ -12,6 +12,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
 use http::{Method, StatusCode, Version};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_supervision::Supervisor;
@@ -20,7 +21,7 @@ use crate::body::Accompanied;
 use crate::connection_state::Run;
 use crate::connections::{Connection, Connections};
 use crate::service::plain;
-use crate::{Body, BodyError, Deadlines, Peer, Response, Service, Shutdown};
+use crate::{Body, BodyError, Deadlines, Peer, Response, Service, Shutdown, Upgrade};
 
 /// The target of the access log: one event of level `DEBUG` for each request, with its method, path, code and duration.
 pub const ACCESS_LOG: &str = "watchkeeper_front::access";
@@ -49,6 +50,8 @@ pub(crate) struct Client {
     pub(crate) connection: Connection,
     /// Whether a request was answered without its body being read to the end.
     pub(crate) left_unread: Arc<AtomicBool>,
+    /// What takes over the connection when the answer was sent.
+    pub(crate) upgrade: Mutex<Option<Upgrade>>,
 }
 
 /// One request and its answer: ask the service, count, write the access log.
@@ -66,6 +69,9 @@ pub(crate) async fn exchange(
     let mut response = call(&client, request).await;
     let code = response.status().as_u16();
     client.shared.connections.metrics.answered(code);
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS && version < Version::HTTP_2 {
+        *client.upgrade.lock() = response.extensions_mut().remove();
+    }
     if let Some((method, path)) = logged {
         let user = response.extensions_mut().remove::<LogUser>().map(|user| user.0);
         tracing::debug!(target: ACCESS_LOG, %method, path, code, user, duration = ?begin.elapsed(), "answered");

@@ -34,7 +34,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 ///
 /// # What it promises
 ///
-/// - HTTPS with HTTP/2 and HTTP/1.1, HTTP/1.1 without TLS.
+/// - HTTPS with HTTP/2 and HTTP/1.1, HTTP/1.1 without TLS, and HTTP/2 without TLS where that is [asked for](Builder::http_and_h2c).
 /// - Bytes of a streamed answer leave as soon as there are no more to be had.
 /// - A connection cannot harm others: garbage, a handshake or a request that never ends, a client that vanishes or stops
 ///   reading all end in that connection being closed, in bounded time and with bounded memory. A panic of the service
@@ -66,6 +66,8 @@ pub(crate) struct Endpoint {
 #[derive(Clone)]
 pub(crate) enum Protocol {
     Http,
+    #[cfg(feature = "http2")]
+    HttpAndH2c,
     #[cfg(feature = "tls")]
     Https(Tls),
 }

@@ -27,7 +27,8 @@
 //! - [`Front`] listens, within [`Limits`] and [`Deadlines`], and counts in [`AccessMetrics`]. It ends
 //!   [gracefully](Front::shutdown), or [hands over](Front::hand_over) to another process without losing a request.
 //! - A [`Service`] answers a [`Request`]. The [`Peer`] of a request says where it came from and with which certificate;
-//!   [`Shutdown`] tells streams to end. [`Body`] is what requests and answers carry.
+//!   [`Shutdown`] tells streams to end. [`Body`] is what requests and answers carry, trailers included. An [`Upgrade`] takes over
+//!   the connection of a request that asked for another protocol.
 //!
 //! The way of a request: `front` accepts within the limits of `connections`, `connection` speaks TLS and HTTP, `exchange`
 //! calls, counts and logs.
@@ -71,6 +72,7 @@ mod tests;
 mod tls;
 #[cfg(feature = "tls")]
 mod tls_files;
+mod upgrade;
 
 #[cfg(feature = "tls")]
 pub use authority::{AUTHORITY_LIFE, Authority, Key, LEAF_LIFE, Purpose};
@@ -91,3 +93,4 @@ pub use shutdown::Shutdown;
 pub use tls::{CertificateSource, ClientAuth, ServerCertificate, Tls};
 #[cfg(feature = "tls")]
 pub use tls_files::TlsFiles;
+pub use upgrade::{Upgrade, Upgraded};

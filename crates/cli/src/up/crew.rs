@@ -5,8 +5,8 @@ use watchkeeper::prelude::{Connection, Manager};
 use watchkeeper::runtime::Running;
 use watchkeeper_workloads::{Timing, simulate};
 
-use super::Operator;
 use super::screen::Screen;
+use super::{Operator, gateway};
 use crate::failure::Failure;
 
 /// How often to look whether somebody is ready.
@@ -18,13 +18,14 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Crew {
     connection: Connection,
     running: Vec<Running>,
+    gateway: Option<gateway::Running>,
 }
 
 impl Crew {
     /// Nobody yet, and the way to the server.
     pub(crate) async fn connect(kubeconfig: &Path) -> Result<Self, Failure> {
         let connection = Connection::from_kubeconfig(kubeconfig, None).await.map_err(Failure::running)?;
-        Ok(Self { connection, running: Vec::new() })
+        Ok(Self { connection, running: Vec::new(), gateway: None })
     }
 
     fn manager(&self, name: &str) -> Manager {
@@ -59,6 +60,16 @@ impl Crew {
         Ok(())
     }
 
+    /// Starts the gateway, with an example if there is nothing for it to serve.
+    pub(crate) async fn start_gateway(&mut self, screen: &mut Screen) -> Result<(), Failure> {
+        let kinds = gateway::kinds(self.manager("watchkeeper-gateway"));
+        self.start("gateway", kinds, screen).await?;
+        let (gateway, said) = gateway::start(&self.connection).await?;
+        self.gateway = Some(gateway);
+        screen.line("gateway", &said);
+        Ok(())
+    }
+
     async fn start(&mut self, name: &str, manager: Manager, screen: &mut Screen) -> Result<(), Failure> {
         screen.waiting("operators", &format!("starting {name}"));
         let running = manager.start().await.map_err(Failure::running)?;
@@ -88,6 +99,9 @@ impl Crew {
 
     /// Stops everybody in order. The last to start is the first to stop.
     pub(crate) async fn stop(&mut self) {
+        if let Some(gateway) = self.gateway.take() {
+            gateway.stop().await;
+        }
         while let Some(running) = self.running.pop() {
             running.stop().await;
         }

@@ -3,6 +3,7 @@
 mod claim;
 mod crew;
 mod folder;
+mod gateway;
 mod git_index;
 mod screen;
 
@@ -31,7 +32,7 @@ const PORT: u16 = 6443;
 /// After the first signal, how long requests may take to end.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// Start everything: an API server, the reference operators, and workloads without nodes
+/// Start everything: an API server, the reference operators, workloads without nodes, and a gateway
 ///
 /// Objects are kept in ./.watchkeeper, which only you can look into, and are there again next time. Ctrl-C stops everything in order, a second one at once.
 #[derive(Args)]
@@ -65,6 +66,9 @@ pub(crate) struct Up {
     /// Do not simulate workloads: Deployments stay without pods, or are left to a kube-controller-manager
     #[arg(long, conflicts_with = "pace")]
     no_workloads: bool,
+    /// Do not run the gateway
+    #[arg(long)]
+    no_gateway: bool,
     /// What to log to stderr: a level, or levels by module, such as warn,watchkeeper_runtime=debug
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     log: String,
@@ -167,6 +171,9 @@ impl Up {
         }
         if !self.no_workloads {
             crew.start_workloads(self.pace, screen).await?;
+        }
+        if !self.no_gateway {
+            crew.start_gateway(screen).await?;
         }
         Ok(())
     }

@@ -321,6 +321,7 @@ struct ObjectRun {
 
 impl ObjectRun {
     async fn run(&self, request: &Request, cx: Context) -> Result<Action> {
+        let cx = cx.under(request.key());
         match self.access.read(cx.client(), request.key()).await? {
             None => self.gone(request, cx).await,
             Some(Read { object, .. }) if self.access.is_deleting(&object) => self.deleting(object, cx).await,

@@ -1,0 +1,122 @@
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process;
+
+use watchkeeper_apiserver::front::{Drained, raise_open_files};
+use watchkeeper_core::Key;
+use watchkeeper_gateway::object::DEFAULT_NAMESPACE;
+use watchkeeper_gateway::{Admin, From, Gateway, Options, Settings};
+use watchkeeper_reactor::source;
+
+use super::Gateway as Arguments;
+use crate::failure::Failure;
+use crate::stopping::Signals;
+use crate::{caution, host, logging};
+
+/// Serves until a signal.
+pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
+    let admin = arguments.admin()?;
+    let settings = Settings { addresses: addresses(&arguments.listen)?, ..Settings::default() };
+    // What can be known to be wrong is said before anything is opened.
+    let sources = arguments.from.iter().map(|from| parse(from)).collect::<Result<Vec<_>, _>>()?;
+    logging::begin_plain(&arguments.log)?;
+    caution::disable_core_dumps();
+    raise_open_files();
+    watchkeeper_memory::start_trimming().map_err(Failure::running)?;
+    let runtime = host::runtime()?;
+    let done = runtime.block_on(serve(arguments, admin, settings, sources));
+    runtime.shutdown_background();
+    done
+}
+
+/// Where objects come from; `None` is the cluster.
+type Parsed = Option<std::sync::Arc<dyn watchkeeper_core::Source>>;
+
+fn parse(from: &str) -> Result<Parsed, Failure> {
+    if from == "kubernetes" {
+        return Ok(None);
+    }
+    match source::is_url(from) {
+        true => source::open(from, Path::new(""))
+            .map(Some)
+            .map_err(|error| Failure::input(format!("--from {error}"))),
+        false => Err(Failure::input(format!(
+            "--from {from:?} is neither kubernetes nor a URL: for files, file:{from}"
+        ))),
+    }
+}
+
+/// `NAME=ADDRESS`, or `NAMESPACE/NAME=ADDRESS`.
+fn addresses(listen: &[String]) -> Result<HashMap<Key, SocketAddr>, Failure> {
+    let read = |text: &String| {
+        let wrong = || Failure::input(format!("--listen {text:?} is not of the form NAME=ADDRESS:PORT"));
+        let (name, address) = text.split_once('=').ok_or_else(wrong)?;
+        let (namespace, name) = name.split_once('/').unwrap_or((DEFAULT_NAMESPACE, name));
+        Ok((Key::new(Some(namespace), name), address.parse().map_err(|_| wrong())?))
+    };
+    listen.iter().map(read).collect()
+}
+
+async fn serve(
+    arguments: Arguments,
+    admin: Option<SocketAddr>,
+    settings: Settings,
+    sources: Vec<Parsed>,
+) -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
+    let mut from = Vec::new();
+    for source in sources {
+        from.push(match source {
+            Some(source) => From::Source(source),
+            None => From::Kubernetes(arguments.cluster.connection().await?),
+        });
+    }
+    let access_log = match &arguments.access_log {
+        Some(file) => Some((log_output(file)?, arguments.access_log_sample)),
+        None => None,
+    };
+    let options =
+        Options { from, settings, state: arguments.state.clone(), access_log, ..Options::default() };
+    let gateway = Gateway::start(options).map_err(Failure::running)?;
+    let admin = match admin {
+        Some(address) => Some(Admin::start(address, gateway.handle()).map_err(Failure::running)?),
+        None => None,
+    };
+    if let Some(admin) = &admin {
+        tracing::info!("admin endpoint on http://{}/", admin.address());
+    }
+    let mut handle = gateway.handle().clone();
+    tokio::select! {
+        () = handle.ready() => {
+            tracing::info!("serving {} routes", handle.table().routes().count());
+            signals.next().await;
+        }
+        _ = signals.next() => {}
+    }
+    tracing::info!("stopping: requests may take {:?} to end; another signal ends them", arguments.grace);
+    tokio::select! {
+        drained = gateway.stop(arguments.grace) => {
+            if drained == Drained::CutOff {
+                tracing::warn!("requests aborted: they did not end within {:?}", arguments.grace);
+            }
+        }
+        number = signals.next() => process::exit(128 + number),
+    }
+    if let Some(admin) = admin {
+        admin.stop().await;
+    }
+    Ok(())
+}
+
+fn log_output(file: &Path) -> Result<Box<dyn Write + Send>, Failure> {
+    if file.as_os_str() == "-" {
+        return Ok(Box::new(io::stdout()));
+    }
+    let opened = OpenOptions::new().create(true).append(true).open(file);
+    let opened =
+        opened.map_err(|error| Failure::input(format!("--access-log {}: {error}", file.display())))?;
+    Ok(Box::new(opened))
+}

@@ -1,0 +1,80 @@
+//! The gateway of `up`: its kinds, an example route, and the gateway itself.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use watchkeeper::client::Client;
+use watchkeeper::prelude::{Connection, Manager};
+use watchkeeper_gateway::kinds::{
+    GatewayBackend, GatewayListener, GatewayListenerSpec, GatewayPolicy, GatewayRoute, GatewayRouteSpec,
+};
+use watchkeeper_gateway::{From, Gateway, Options};
+
+use crate::failure::Failure;
+
+/// Where it listens, if nobody else is there.
+const PORT: u16 = 8080;
+/// How long it may take until it serves. After that, it says so when it does.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long requests may take to end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Adds the kinds of the gateway to a manager.
+pub(super) fn kinds(manager: Manager) -> Manager {
+    manager
+        .install::<GatewayListener>()
+        .install::<GatewayRoute>()
+        .install::<GatewayBackend>()
+        .install::<GatewayPolicy>()
+}
+
+/// A gateway that runs.
+pub(super) struct Running(Gateway);
+
+/// Puts an example there if there is nothing, and starts. Says where it serves.
+pub(super) async fn start(connection: &Connection) -> Result<(Running, String), Failure> {
+    example(&Client::new(connection.clone())).await?;
+    let from = vec![From::Kubernetes(connection.clone())];
+    let gateway = Gateway::start(Options { from, ..Options::default() }).map_err(Failure::running)?;
+    let mut handle = gateway.handle().clone();
+    let ready = tokio::time::timeout(PATIENCE, handle.ready()).await;
+    let said = match (ready, handle.ports().into_values().find_map(Result::ok)) {
+        (Ok(()), Some(address)) => {
+            format!("http://{address}/hello   change it: kubectl edit gatewayroute hello")
+        }
+        (Ok(()), None) => "no GatewayListener: it listens nowhere".to_owned(),
+        (Err(_), _) => format!("not ready: {}", handle.readiness().1.join("; ")),
+    };
+    Ok((Running(gateway), said))
+}
+
+impl Running {
+    pub(super) async fn stop(self) {
+        self.0.stop(GRACE).await;
+    }
+}
+
+/// A listener and a route for `/hello`, unless there are listeners or routes.
+async fn example(client: &Client) -> Result<(), Failure> {
+    let live = client.live();
+    let listeners = live.list::<GatewayListener>().await.map_err(Failure::running)?;
+    let routes = live.list::<GatewayRoute>().await.map_err(Failure::running)?;
+    if !listeners.is_empty() || !routes.is_empty() {
+        return Ok(());
+    }
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)).map_or(0, |_| PORT);
+    let spec: GatewayListenerSpec =
+        serde_json::from_value(serde_json::json!({"port": port})).map_err(Failure::running)?;
+    let mut listener = GatewayListener::new("web", spec);
+    listener.metadata.namespace = Some("default".into());
+    client.create(&listener).await.map_err(Failure::running)?;
+    let spec: GatewayRouteSpec = serde_json::from_value(serde_json::json!({"rules": [{
+        "matches": [{"path": {"prefix": "/hello"}}],
+        "filters": {"respond": {"body": "Hello from the gateway.\n"}},
+    }]}))
+    .map_err(Failure::running)?;
+    let mut route = GatewayRoute::new("hello", spec);
+    route.metadata.namespace = Some("default".into());
+    client.create(&route).await.map_err(Failure::running)?;
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! `watchkeeper gateway`, as a stranger meets it: the commands of the chapter.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn gateway(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
+    command.arg("gateway").args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway")
+}
+
+/// A copy of the example that may be changed.
+fn copied() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(example()).unwrap() {
+        let file = entry.unwrap().path();
+        fs::copy(&file, directory.path().join(file.file_name().unwrap())).unwrap();
+    }
+    directory
+}
+
+/// One that runs, killed if the test does not end it.
+struct Running {
+    child: Child,
+    web: String,
+    admin: String,
+}
+
+impl Running {
+    fn start(directory: &Path) -> Self {
+        let from = format!("file:{}", directory.display());
+        let mut child = gateway(&["--from", &from, "--listen", "web=127.0.0.1:0", "--admin", "127.0.0.1:0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let (mut web, mut admin) = (None, None);
+        while web.is_none() || admin.is_none() {
+            let mut line = String::new();
+            assert!(log.read_line(&mut line).unwrap() > 0, "it ended");
+            let after = |mark: &str| {
+                let rest = line.split(mark).nth(1)?;
+                Some(rest.split([' ', '/', '\n']).next()?.to_owned())
+            };
+            web = web.or_else(|| after("listening on "));
+            admin = admin.or_else(|| after("admin endpoint on http://"));
+        }
+        // What it says from now on is nobody's business, but it has to be taken.
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        Self { child, web: web.unwrap(), admin: admin.unwrap() }
+    }
+
+    fn stop(mut self) -> Option<i32> {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn text(output: &Output) -> (Option<i32>, String, String) {
+    let read = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code(), read(&output.stdout), read(&output.stderr))
+}
+
+#[test]
+fn the_example_serves_at_once_and_an_edit_changes_the_next_answer() {
+    let directory = copied();
+    let running = Running::start(directory.path());
+    let begin = Instant::now();
+    while !get(&running.admin, "/readyz").ends_with("\r\n\r\nok\n") {
+        assert!(begin.elapsed() < PATIENCE);
+        sleep(Duration::from_millis(5));
+    }
+    assert!(get(&running.web, "/hello").ends_with("\r\n\r\nHello from the gateway.\n"));
+    let file = directory.path().join("routes.yaml");
+    let routes = fs::read_to_string(&file).unwrap();
+    fs::write(&file, routes.replace("Hello from", "Servus from")).unwrap();
+    while !get(&running.web, "/hello").ends_with("\r\n\r\nServus from the gateway.\n") {
+        assert!(begin.elapsed() < PATIENCE);
+        sleep(Duration::from_millis(5));
+    }
+    let url = format!("http://{}/hello", running.web);
+    let output = gateway(&["explain", "--admin", &running.admin, "GET", &url]).output().unwrap();
+    let (code, said, _) = text(&output);
+    assert_eq!(code, Some(0));
+    assert!(said.contains("route     default/hello rules[0].matches[0]: host *, path prefix /hello\n"), "{said}");
+    assert_eq!(running.stop(), Some(0));
+}
+
+#[test]
+fn files_are_checked_without_a_gateway() {
+    let directory = copied();
+    let path = directory.path().display().to_string();
+    let (code, said, _) = text(&gateway(&["check", &path]).output().unwrap());
+    assert_eq!((code, said), (Some(0), format!("{path}: no mistakes; objects: 4\n")));
+    let file = directory.path().join("routes.yaml");
+    let routes = fs::read_to_string(&file).unwrap();
+    fs::write(&file, routes.replace("prefix: /hello", "prefix: hello")).unwrap();
+    let (code, said, complaint) = text(&gateway(&["check", &path]).output().unwrap());
+    assert_eq!(code, Some(1));
+    let expected = format!(
+        "{path}/routes.yaml:10:9: document 1: GatewayRoute default/hello: spec.rules[0].matches[0].path.prefix: \"hello\" does not begin \
+         with a slash\n"
+    );
+    assert_eq!((said, complaint), (expected, format!("watchkeeper: {path}: mistakes: 1\n")));
+}
+
+#[test]
+fn what_makes_no_sense_is_said_in_a_line() {
+    for (arguments, expected) in [
+        (&[][..], "--from"),
+        (&["--from", "examples"], "--from \"examples\" is neither kubernetes nor a URL: for files, file:examples"),
+        (&["--from", "ftp://x"], "is no URL that can be watched"),
+        (&["--from", "file:x", "--admin", "0.0.0.0:1"], "is not a loopback address"),
+        (&["--from", "file:x", "--listen", "web"], "--listen \"web\" is not of the form NAME=ADDRESS:PORT"),
+        (&["check", "does/not/exist"], "does/not/exist: "),
+        (&["explain", "GET", "/path"], "\"/path\" is not a URL"),
+    ] {
+        let (code, _, complaint) = text(&gateway(arguments).output().unwrap());
+        assert_eq!((code, complaint.lines().count()), (Some(2), 1), "{arguments:?}: {complaint}");
+        assert!(complaint.contains(expected), "{arguments:?}: {complaint}");
+    }
+}
+
+#[test]
+fn the_kinds_are_printed_for_a_cluster() {
+    let (code, said, _) = text(&gateway(&["crds"]).output().unwrap());
+    assert_eq!(code, Some(0));
+    for kind in ["GatewayListener", "GatewayRoute", "GatewayBackend", "GatewayPolicy"] {
+        assert!(said.contains(&format!("    kind: {kind}\n")), "{kind}");
+    }
+}

@@ -1,0 +1,246 @@
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Uri;
+use rustls_pki_types::ServerName;
+use watchkeeper_core::Key;
+
+use super::fields::Problems;
+use crate::kinds::{BackendProtocol, BalancePolicy, GatewayBackendSpec};
+use crate::object::{Input, Problem};
+use crate::upstream::{
+    ActiveCheck, Backend, BackendState, BalanceBy, Endpoint, EndpointState, HashBy, Passive, Transport,
+    client_config, system_roots,
+};
+
+/// What is learned of a backend and its servers, whatever becomes of the object.
+#[derive(Debug, Default)]
+pub(super) struct Learned {
+    pub(super) state: Arc<BackendState>,
+    pub(super) endpoints: HashMap<Arc<str>, Arc<EndpointState>>,
+}
+
+/// What a backend needs to know of others.
+pub(super) struct Around<'a> {
+    /// Where relative files are.
+    pub(super) base: &'a Path,
+    /// The servers of a port of a Service.
+    pub(super) service: &'a dyn Fn(&Key, u16) -> Vec<String>,
+}
+
+/// A backend, and what it refers to.
+pub(super) struct Compiled {
+    pub(super) backend: Backend,
+    pub(super) service: Option<Key>,
+    pub(super) files: Vec<PathBuf>,
+}
+
+pub(super) fn compile(
+    input: &Input,
+    learned: &mut Learned,
+    around: &Around<'_>,
+) -> Result<Compiled, Vec<Problem>> {
+    let spec: GatewayBackendSpec = input.checked()?;
+    let mut problems = Problems::default();
+    let namespace = input.id.key.namespace().unwrap_or_default();
+    let mut path = String::new();
+    let mut is_tls = spec.tls.is_some();
+    let mut service = None;
+    let mut addresses: Vec<(String, u32)> = Vec::new();
+    match (&spec.url, spec.endpoints.as_slice(), &spec.service) {
+        (Some(url), [], None) => match read_url(url) {
+            Ok((tls, address, prefix)) => {
+                is_tls |= tls;
+                addresses.push((address, 1));
+                path = prefix;
+            }
+            Err(message) => problems.add("spec.url", message),
+        },
+        (None, endpoints @ [_, ..], None) => {
+            for (at, endpoint) in endpoints.iter().enumerate() {
+                let field = format!("spec.endpoints[{at}].address");
+                let address = problems.note(field, read_address(&endpoint.address));
+                addresses
+                    .extend(address.map(|address| (address, u32::try_from(endpoint.weight).unwrap_or(1))));
+            }
+        }
+        (None, [], Some(named)) => {
+            let key = Key::new(Some(namespace), &named.name);
+            let found = (around.service)(&key, u16::try_from(named.port).unwrap_or(0));
+            addresses.extend(found.into_iter().map(|address| (address, 1)));
+            service = Some(key);
+        }
+        _ => problems.add("spec", "needs one of url, endpoints and service"),
+    }
+    let transport = transport(&mut problems, &spec, is_tls, around.base);
+    let host = spec.host.as_ref().and_then(|host| problems.header_value("spec.host", host));
+    let balance = balance(&mut problems, &spec, &addresses);
+    let passive = spec.health.passive.as_ref().map(|passive| Passive {
+        failures: u32::try_from(passive.failures).unwrap_or(1),
+        eject_for: problems.positive(
+            "spec.health.passive.ejectFor",
+            passive.eject_for.as_ref(),
+            Duration::from_secs(10),
+        ),
+        max_percent: u32::try_from(passive.max_ejected_percent).unwrap_or(0),
+    });
+    let active = spec.health.active.as_ref().and_then(|active| {
+        let field = "spec.health.active";
+        Some(ActiveCheck {
+            path: problems.path(&format!("{field}.path"), &active.path)?,
+            interval: problems.positive(
+                &format!("{field}.interval"),
+                active.interval.as_ref(),
+                Duration::from_secs(5),
+            ),
+            timeout: problems.positive(
+                &format!("{field}.timeout"),
+                active.timeout.as_ref(),
+                Duration::from_secs(2),
+            ),
+            unhealthy_after: u32::try_from(active.unhealthy_after).unwrap_or(1),
+            healthy_after: u32::try_from(active.healthy_after).unwrap_or(1),
+        })
+    });
+    // Without a transport there is a problem.
+    let transport = problems.finish(transport)?.ok_or_else(Vec::new)?;
+    // Only now: what is learned is not touched for an object that cannot be used.
+    let mut kept = HashMap::new();
+    let endpoints = addresses.iter().map(|(address, weight)| {
+        let before = learned.endpoints.get(address.as_str());
+        let state = before.cloned().unwrap_or_else(|| Arc::new(EndpointState::new(address)));
+        kept.insert(Arc::clone(&state.address), Arc::clone(&state));
+        Endpoint { weight: *weight, state }
+    });
+    let endpoints = endpoints.collect();
+    learned.endpoints = kept;
+    let backend = Backend {
+        key: input.id.key.clone(),
+        endpoints,
+        balance,
+        transport: Arc::new(transport),
+        passive,
+        active,
+        max_requests: spec.limits.requests.and_then(|most| u32::try_from(most).ok()),
+        host,
+        path: path.into(),
+        state: Arc::clone(&learned.state),
+    };
+    let files = spec.tls.and_then(|tls| tls.ca_file).map(|file| around.base.join(file)).into_iter().collect();
+    Ok(Compiled { backend, service, files })
+}
+
+fn transport(
+    problems: &mut Problems,
+    spec: &GatewayBackendSpec,
+    is_tls: bool,
+    base: &Path,
+) -> Option<Transport> {
+    let http2 = spec.protocol == BackendProtocol::HTTP2;
+    let mut authorities = None;
+    let mut name = None;
+    if let Some(tls) = &spec.tls {
+        name = match &tls.server_name {
+            Some(name) => {
+                let parsed = ServerName::try_from(name.clone());
+                let parsed =
+                    parsed.map_err(|_| format!("{name:?} is not a name that a certificate can have"));
+                Some(problems.note("spec.tls.serverName", parsed)?)
+            }
+            None => None,
+        };
+        authorities = match (&tls.ca, &tls.ca_file) {
+            (Some(_), Some(_)) => {
+                problems.add("spec.tls", "has both ca and caFile");
+                None
+            }
+            (Some(pem), None) => Some(("spec.tls.ca", pem.clone().into_bytes())),
+            (None, Some(file)) => {
+                let read = std::fs::read(base.join(file)).map_err(|error| format!("{file}: {error}"));
+                Some(("spec.tls.caFile", problems.note("spec.tls.caFile", read)?))
+            }
+            (None, None) => None,
+        };
+    }
+    let tls = match is_tls {
+        true => {
+            let field = authorities.as_ref().map_or("spec.tls", |(field, _)| field);
+            let roots = system_roots(authorities.as_ref().map(|(_, pem)| pem.as_slice()));
+            let config = roots.and_then(|roots| client_config(roots, http2));
+            Some((problems.note(field, config)?, name.clone()))
+        }
+        false => None,
+    };
+    let mut hasher = DefaultHasher::new();
+    (http2, is_tls, format!("{name:?}"), &authorities).hash(&mut hasher);
+    Some(Transport {
+        http2,
+        tls,
+        connect_timeout: problems.positive(
+            "spec.connectTimeout",
+            spec.connect_timeout.as_ref(),
+            Duration::from_secs(5),
+        ),
+        idle_timeout: problems.positive(
+            "spec.idleTimeout",
+            spec.idle_timeout.as_ref(),
+            Duration::from_secs(60),
+        ),
+        max_connections: spec.limits.connections.and_then(|most| u32::try_from(most).ok()),
+        epoch: hasher.finish(),
+    })
+}
+
+fn balance(problems: &mut Problems, spec: &GatewayBackendSpec, addresses: &[(String, u32)]) -> BalanceBy {
+    let wanted = &spec.balance;
+    if wanted.policy != BalancePolicy::Hash && (wanted.header.is_some() || wanted.cookie.is_some()) {
+        problems.add("spec.balance", "header and cookie are for type Hash");
+    }
+    match wanted.policy {
+        BalancePolicy::RoundRobin => {
+            BalanceBy::turns(&addresses.iter().map(|(_, weight)| *weight).collect::<Vec<_>>())
+        }
+        BalancePolicy::LeastRequest => BalanceBy::LeastRequest,
+        BalancePolicy::Hash => BalanceBy::Hash(match (&wanted.header, &wanted.cookie) {
+            (Some(header), None) => match problems.header_name("spec.balance.header", header) {
+                Some(name) => HashBy::Header(name),
+                None => HashBy::Address,
+            },
+            (None, Some(cookie)) => HashBy::Cookie(cookie.as_str().into()),
+            (None, None) => HashBy::Address,
+            (Some(_), Some(_)) => {
+                problems.add("spec.balance", "has both header and cookie");
+                HashBy::Address
+            }
+        }),
+    }
+}
+
+/// Whether it is TLS, `host:port`, and the path without the slash at its end.
+fn read_url(text: &str) -> Result<(bool, String, String), String> {
+    let wrong = || format!("{text:?} is not a URL such as http://127.0.0.1:9000 or https://example.com");
+    let uri: Uri = text.parse().map_err(|_| wrong())?;
+    let tls = match uri.scheme_str() {
+        Some("http") => false,
+        Some("https") => true,
+        _ => return Err(wrong()),
+    };
+    let authority =
+        uri.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(wrong)?;
+    if uri.query().is_some() {
+        return Err(format!("{text:?} has a query"));
+    }
+    let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
+    Ok((tls, format!("{}:{port}", authority.host()), uri.path().trim_end_matches('/').to_owned()))
+}
+
+fn read_address(text: &str) -> Result<String, String> {
+    let authority: Option<http::uri::Authority> = text.parse().ok();
+    match authority.filter(|authority| authority.port_u16().is_some() && !text.contains('@')) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err(format!("{text:?} is not an address such as 10.0.0.1:8080")),
+    }
+}

@@ -1,0 +1,440 @@
+//! Objects to a table.
+//!
+//! The [`Compiler`] takes one object at a time, in any order, and changes the [`Table`] by what depends on it.
+//!
+//! # What it promises
+//!
+//! - **The order does not matter.** The same objects give the same table, in whichever order, how often and from how many sources at a time
+//!   they came. An object may refer to one that comes later, or never.
+//! - **One bad object harms no other.** An object that cannot be used keeps its last good form, and [`Report`] says why.
+//! - **A change costs what it changes**: its own rules, and the listeners and backends that refer to a Secret or a Service.
+//! - **Conflicts are decided by age, then by name**, and both sides are told. Of one object in two sources, that of the first source counts.
+//! - **State is not configuration.** What is counted and learned stays when an object is edited.
+
+mod backend;
+mod fields;
+mod listener;
+mod policy;
+mod report;
+mod route;
+mod services;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use watchkeeper_core::Key;
+use watchkeeper_front::ServerCertificate;
+
+use crate::metrics::RouteStats;
+use crate::object::{Input, InputKind, ObjectId, Problem};
+use crate::policy::{Policy, PolicyState};
+use crate::table::{Attachment, Listener, Table};
+pub use report::{Condition, Report};
+use services::Services;
+
+/// Makes a table of objects.
+#[derive(Default)]
+pub struct Compiler {
+    settings: Settings,
+    table: Table,
+    objects: HashMap<ObjectId, Entry>,
+    listeners: BTreeMap<Key, Arc<Listener>>,
+    /// Listeners that cannot be where they want to be, and why.
+    displaced: BTreeMap<Key, Problem>,
+    policies: BTreeMap<Key, Arc<Policy>>,
+    certificates: HashMap<Key, Result<ServerCertificate, String>>,
+    services: Services,
+    backends: HashMap<Key, backend::Learned>,
+    stats: HashMap<Key, Arc<RouteStats>>,
+    policy_states: HashMap<Key, Arc<PolicyState>>,
+    /// Who refers to what.
+    secret_users: Users,
+    service_users: Users,
+    backend_users: Users,
+    touched: BTreeSet<ObjectId>,
+}
+
+/// What is not in objects.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Where files are that objects name.
+    pub base: PathBuf,
+    /// Listeners that listen elsewhere than their objects say.
+    pub addresses: HashMap<Key, SocketAddr>,
+}
+
+/// Where an object is: the number of its source, and its key there. The first place counts.
+pub type Place = (usize, Key);
+
+/// An object in all its sources.
+#[derive(Default)]
+struct Entry {
+    /// By place: the first counts.
+    candidates: BTreeMap<Place, Input>,
+    /// The form that is in the table, and its place.
+    good: Option<(Place, Input)>,
+    /// What is wrong with the form that counts.
+    problems: Vec<Problem>,
+    /// What it refers to and what is not there, as far as that is known when it is compiled.
+    unresolved: Vec<Problem>,
+    /// The files that it names, and how they were when they were read.
+    files: Vec<(PathBuf, Option<FilePrint>)>,
+}
+
+/// What tells that a file is another.
+type FilePrint = (std::time::SystemTime, u64);
+
+fn print_of(file: &std::path::Path) -> Option<FilePrint> {
+    let metadata = file.metadata().ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+/// Which objects refer to a name.
+#[derive(Default)]
+struct Users {
+    by_name: HashMap<Key, BTreeSet<Key>>,
+    by_user: HashMap<Key, Vec<Key>>,
+}
+
+impl Users {
+    /// Says what an object refers to now.
+    fn set(&mut self, user: &Key, names: Vec<Key>) {
+        for name in self.by_user.remove(user).unwrap_or_default() {
+            if let Some(users) = self.by_name.get_mut(&name) {
+                users.remove(user);
+                if users.is_empty() {
+                    self.by_name.remove(&name);
+                }
+            }
+        }
+        for name in &names {
+            self.by_name.entry(name.clone()).or_default().insert(user.clone());
+        }
+        if !names.is_empty() {
+            self.by_user.insert(user.clone(), names);
+        }
+    }
+
+    fn of(&self, name: &Key) -> Vec<Key> {
+        self.by_name.get(name).map(|users| users.iter().cloned().collect()).unwrap_or_default()
+    }
+}
+
+impl Compiler {
+    /// A compiler without objects.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// The table of what was told so far. Cheap: it shares everything.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Takes the state that a place has of an object now; `None` if it has none any more.
+    pub fn apply(&mut self, place: &Place, id: &ObjectId, input: Option<Input>) {
+        let entry = self.objects.entry(id.clone()).or_default();
+        match input {
+            Some(input) => drop(entry.candidates.insert(place.clone(), input)),
+            None => drop(entry.candidates.remove(place)),
+        }
+        self.settle(id);
+    }
+
+    /// All objects, in their order.
+    pub fn objects(&self) -> Vec<ObjectId> {
+        let mut all: Vec<ObjectId> = self.objects.keys().cloned().collect();
+        all.sort();
+        all
+    }
+
+    /// The forms that are in the table, with their places: what is to be kept for a start without sources.
+    pub fn good(&self) -> Vec<(Place, Input)> {
+        self.objects.values().filter_map(|entry| entry.good.clone()).collect()
+    }
+
+    /// The objects whose report may have changed since this was asked last.
+    pub fn take_touched(&mut self) -> BTreeSet<ObjectId> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Takes objects anew whose files have changed. Says whether there were any.
+    pub fn refresh_files(&mut self) -> bool {
+        let changed = |entry: &Entry| entry.files.iter().any(|(file, print)| print_of(file) != *print);
+        let users: Vec<ObjectId> =
+            self.objects.iter().filter(|(_, entry)| changed(entry)).map(|(id, _)| id.clone()).collect();
+        for id in &users {
+            self.settle(id);
+        }
+        !users.is_empty()
+    }
+
+    /// Brings the table up to what is known of an object.
+    fn settle(&mut self, id: &ObjectId) {
+        self.touched.insert(id.clone());
+        let Some(entry) = self.objects.get(id) else { return };
+        let Some((source, input)) = entry.candidates.first_key_value() else {
+            self.remove(id);
+            self.objects.remove(id);
+            return;
+        };
+        let (source, input) = (source.clone(), input.clone());
+        let done = match id.kind {
+            InputKind::Listener => self.put_listener(&input),
+            InputKind::Route => self.put_route(&input),
+            InputKind::Backend => self.put_backend(&input),
+            InputKind::Policy => self.put_policy(&input),
+            InputKind::Secret => self.put_secret(&input),
+            InputKind::Service | InputKind::EndpointSlice => self.put_service(&input),
+        };
+        // The last good form is that of the source that counts; what another one had is gone with it.
+        let stale = |entry: &Entry| entry.good.as_ref().is_some_and(|(good, _)| *good != source);
+        if done.is_err() && self.objects.get(id).is_some_and(stale) {
+            self.remove(id);
+        }
+        let Some(entry) = self.objects.get_mut(id) else { return };
+        match done {
+            Ok(Put { unresolved, files }) => {
+                entry.good = Some((source, input));
+                entry.files = files.into_iter().map(|file| (file.clone(), print_of(&file))).collect();
+                (entry.problems, entry.unresolved) = (Vec::new(), unresolved);
+            }
+            Err(problems) => {
+                entry.problems = problems;
+                entry.good.take_if(|(good, _)| *good != source);
+            }
+        }
+    }
+
+    /// Takes what was made of an object out of the table.
+    fn remove(&mut self, id: &ObjectId) {
+        let key = &id.key;
+        match id.kind {
+            InputKind::Listener => {
+                self.secret_users.set(key, Vec::new());
+                if let Some(listener) = self.listeners.remove(key) {
+                    self.place(&[listener.address]);
+                }
+                self.touch_policies(&Attachment::Listener(key.clone()));
+            }
+            InputKind::Route => {
+                self.backend_users.set(key, Vec::new());
+                self.stats.remove(key);
+                if let Some(route) = self.table.remove_route(key) {
+                    self.touch_doubles(&route);
+                }
+                self.touch_policies(&Attachment::Route(key.clone()));
+            }
+            InputKind::Backend => {
+                self.service_users.set(key, Vec::new());
+                self.backends.remove(key);
+                self.table.remove_backend(key);
+                self.touch(InputKind::Route, &self.backend_users.of(key));
+            }
+            InputKind::Policy => {
+                self.policy_states.remove(key);
+                if let Some(policy) = self.policies.remove(key) {
+                    self.detach(&policy);
+                }
+            }
+            InputKind::Secret => {
+                self.certificates.remove(key);
+                self.settle_all(InputKind::Listener, &self.secret_users.of(key));
+            }
+            InputKind::Service | InputKind::EndpointSlice => {
+                let services = self.services.remove(id);
+                self.settle_services(services);
+            }
+        }
+    }
+
+    fn put_route(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
+        let key = &input.id.key;
+        let stats = Arc::clone(self.stats.entry(key.clone()).or_default());
+        let compiled = route::compile(input, stats);
+        let route = Arc::new(compiled?);
+        let mut names: Vec<Key> = Vec::new();
+        for rule in &route.rules {
+            names.extend(rule.action.backends.iter().map(|(key, _)| key.clone()));
+            names.extend(rule.action.mirror.iter().map(|(key, _)| key.clone()));
+        }
+        names.sort();
+        names.dedup();
+        self.backend_users.set(key, names);
+        if let Some(before) = self.table.route(key).cloned() {
+            self.touch_doubles(&before);
+        }
+        self.table.put_route(Arc::clone(&route));
+        self.touch_doubles(&route);
+        self.touch_policies(&Attachment::Route(key.clone()));
+        Ok(Put::default())
+    }
+
+    fn put_backend(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
+        let key = &input.id.key;
+        let services = &self.services;
+        let around = backend::Around {
+            base: &self.settings.base,
+            service: &|service, port| services.addresses(service, port),
+        };
+        let learned = self.backends.entry(key.clone()).or_default();
+        let backend::Compiled { backend, service, files } = backend::compile(input, learned, &around)?;
+        let mut unresolved = Vec::new();
+        if backend.endpoints.is_empty() {
+            unresolved.push(Problem::new("spec.service", "has no endpoints that are ready on this port"));
+        }
+        self.service_users.set(key, service.into_iter().collect());
+        self.table.put_backend(Arc::new(backend));
+        self.touch(InputKind::Route, &self.backend_users.of(key));
+        Ok(Put { unresolved, files })
+    }
+
+    fn put_listener(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
+        let key = &input.id.key;
+        let certificates = &self.certificates;
+        let around = listener::Around {
+            base: &self.settings.base,
+            secret: &|secret| match certificates.get(secret) {
+                Some(found) => found.clone(),
+                None => Err(format!("there is no Secret {secret}")),
+            },
+            address: self.settings.addresses.get(key).copied(),
+        };
+        let listener::Compiled { listener, secrets, files, unresolved } = listener::compile(input, &around)?;
+        self.secret_users.set(key, secrets);
+        let address = listener.address;
+        let before = self.listeners.insert(key.clone(), Arc::new(listener));
+        match before.filter(|before| before.address != address) {
+            Some(before) => self.place(&[before.address, address]),
+            None => self.place(&[address]),
+        }
+        self.touch_policies(&Attachment::Listener(key.clone()));
+        Ok(Put { unresolved, files })
+    }
+
+    /// Says anew who listens on these addresses.
+    fn place(&mut self, addresses: &[SocketAddr]) {
+        for address in addresses {
+            let mut there: Vec<&Arc<Listener>> =
+                self.listeners.values().filter(|listener| listener.address == *address).collect();
+            there.sort_by_key(|listener| {
+                (listener.created.is_none(), listener.created.clone(), listener.key.clone())
+            });
+            let mut placed: Vec<Arc<Listener>> = Vec::new();
+            for listener in there {
+                let other = placed.first().filter(|first| first.protocol != listener.protocol);
+                let other = other.or_else(|| placed.iter().find(|other| other.hostname == listener.hostname));
+                let id = ObjectId { kind: InputKind::Listener, key: listener.key.clone() };
+                let problem = other.map(|other| {
+                    Problem::new(
+                        "spec.port",
+                        format!("{address} is taken by the older listener {}", other.key),
+                    )
+                });
+                let changed = match problem {
+                    Some(problem) => {
+                        self.displaced.insert(listener.key.clone(), problem.clone()) != Some(problem)
+                    }
+                    None => {
+                        placed.push(Arc::clone(listener));
+                        self.displaced.remove(&listener.key).is_some()
+                    }
+                };
+                if changed {
+                    self.touched.insert(id);
+                }
+            }
+            placed.sort_by_key(|listener| {
+                (std::cmp::Reverse(listener.hostname.specificity()), listener.hostname.clone())
+            });
+            self.table.put_port(*address, placed);
+        }
+        self.displaced.retain(|key, _| self.listeners.contains_key(key));
+    }
+
+    fn put_policy(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
+        let key = &input.id.key;
+        let state = Arc::clone(self.policy_states.entry(key.clone()).or_default());
+        let policy = Arc::new(policy::compile(input, state, &self.settings.base)?);
+        let files = policy.files.to_vec();
+        if let Some(before) = self.policies.insert(key.clone(), Arc::clone(&policy)) {
+            self.detach(&before);
+        }
+        for attachment in &policy.attachments {
+            let mut there = self.table.policies(attachment).to_vec();
+            let at = there.partition_point(|other| other.key < policy.key);
+            there.insert(at, Arc::clone(&policy));
+            self.table.put_policies(attachment.clone(), there);
+        }
+        Ok(Put { unresolved: Vec::new(), files })
+    }
+
+    fn detach(&mut self, policy: &Policy) {
+        for attachment in &policy.attachments {
+            let there = self.table.policies(attachment).iter();
+            let there = there.filter(|other| other.key != policy.key).cloned().collect();
+            self.table.put_policies(attachment.clone(), there);
+        }
+    }
+
+    fn put_secret(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
+        let key = &input.id.key;
+        let before = self.certificates.get(key).cloned();
+        // A pair that does not fit together leaves the one before in use.
+        let found = match (services::certificate(&input.json), before) {
+            (Err(reason), Some(Ok(before))) => {
+                tracing::warn!(secret = %key, reason, "the certificate before stays in use");
+                Ok(before)
+            }
+            (found, _) => found,
+        };
+        self.certificates.insert(key.clone(), found);
+        self.settle_all(InputKind::Listener, &self.secret_users.of(key));
+        Ok(Put::default())
+    }
+
+    fn put_service(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
+        let services = self.services.put(input);
+        self.settle_services(services);
+        Ok(Put::default())
+    }
+
+    fn settle_services(&mut self, services: Vec<Key>) {
+        for service in services {
+            self.settle_all(InputKind::Backend, &self.service_users.of(&service));
+        }
+    }
+
+    fn settle_all(&mut self, kind: InputKind, keys: &[Key]) {
+        for key in keys {
+            self.settle(&ObjectId { kind, key: key.clone() });
+        }
+    }
+
+    fn touch(&mut self, kind: InputKind, keys: &[Key]) {
+        self.touched.extend(keys.iter().map(|key| ObjectId { kind, key: key.clone() }));
+    }
+
+    /// Policies say whether what they are for is there.
+    fn touch_policies(&mut self, attachment: &Attachment) {
+        let policies = self.table.policies(attachment).iter();
+        self.touched
+            .extend(policies.map(|policy| ObjectId { kind: InputKind::Policy, key: policy.key.clone() }));
+    }
+
+    /// Routes that match the same are told of each other.
+    fn touch_doubles(&mut self, route: &crate::table::Route) {
+        let others = self.table.doubles(route).into_iter().map(|(_, other)| other.route.key.clone());
+        let others: Vec<Key> = others.collect();
+        self.touch(InputKind::Route, &others);
+    }
+}
+
+/// What became of an object that can be used.
+#[derive(Default)]
+struct Put {
+    unresolved: Vec<Problem>,
+    files: Vec<PathBuf>,
+}

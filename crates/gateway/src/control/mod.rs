@@ -1,0 +1,470 @@
+//! From sources to requests: what keeps the table up to date, opens sockets, and tells what became of objects.
+
+mod explain;
+mod ports;
+mod side_tasks;
+mod sources;
+mod state;
+mod statuses;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use watchkeeper_connection::Connection;
+use watchkeeper_core::{Key, Source};
+use watchkeeper_front::Drained;
+use watchkeeper_supervision::Supervisor;
+
+pub use explain::{Explained, Question, Served, explain};
+pub use state::StateError;
+
+use crate::compile::{Compiler, Report, Settings};
+use crate::object::ObjectId;
+use crate::proxy::Shared;
+use crate::proxy::access_log::AccessLog;
+use crate::table::Table;
+use ports::Ports;
+use side_tasks::SideTasks;
+use sources::{Follower, News, Sources};
+use state::StateFile;
+use statuses::Statuses;
+
+/// How many pieces of news are taken together.
+const BATCH: usize = 4_096;
+/// How long sources may take for their first word, before what others have said is served.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often files that objects name are looked at, sockets that could not be opened are tried again, and idle connections are closed.
+const ROUND: Duration = Duration::from_secs(2);
+
+/// Where objects come from.
+pub enum From {
+    /// Objects of all kinds in one source: files, a table, keys of etcd, a list behind a URL.
+    Source(Arc<dyn Source>),
+    /// The kinds of a cluster.
+    Kubernetes(Connection),
+}
+
+/// What a gateway is made of.
+#[derive(Default)]
+pub struct Options {
+    /// Where objects come from. Of one object in two of them, that of the first counts.
+    pub from: Vec<From>,
+    /// Where files are that objects name, and which listeners listen elsewhere than their objects say.
+    pub settings: Settings,
+    /// The directory in which the last good state is kept, for a start without sources.
+    pub state: Option<PathBuf>,
+    /// Where the access log goes, and of how many requests one is logged.
+    pub access_log: Option<(Box<dyn Write + Send>, u64)>,
+    /// What watches over tasks.
+    pub supervisor: Supervisor,
+}
+
+/// Why a gateway could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The access log cannot be written.
+    #[error("the access log: {0}")]
+    Log(std::io::Error),
+}
+
+/// A gateway that runs.
+///
+/// # What it promises
+///
+/// - A request is served by the table that was current when its head was read, to its last byte.
+/// - A change in a source is served as soon as it is known; nobody but those it is for notices. No connection is closed for it.
+/// - An object that cannot be used keeps its last good form. A source that fails keeps its objects.
+/// - When [`Report::programmed`] is true of a generation, every request that comes in after that is served by it or a later one.
+///
+/// # What it does not promise
+///
+/// That the objects of two sources are seen as of one moment.
+pub struct Gateway {
+    handle: Handle,
+    stop: Option<watch::Sender<Option<Duration>>>,
+    keeper: JoinHandle<Drained>,
+}
+
+/// What is to be seen of a gateway.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) view: Arc<Mutex<View>>,
+    progress: watch::Receiver<u64>,
+}
+
+/// What the keeper last did.
+#[derive(Default)]
+pub(crate) struct View {
+    pub(crate) reports: BTreeMap<ObjectId, Report>,
+    /// Where sockets are, by the address that their objects name, or why there is none.
+    pub(crate) ports: BTreeMap<SocketAddr, Result<SocketAddr, String>>,
+    /// Sources that have not delivered everything once, or have failed since, with the reason.
+    pub(crate) sources: Vec<SourceView>,
+    /// Objects that cannot be read at all.
+    pub(crate) rejected: BTreeMap<String, String>,
+    pub(crate) front: Vec<(SocketAddr, watchkeeper_front::AccessMetrics)>,
+    pub(crate) begun: bool,
+    pub(crate) from_state: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct SourceView {
+    pub(crate) name: String,
+    pub(crate) synced: bool,
+    pub(crate) error: Option<String>,
+}
+
+impl Gateway {
+    /// Starts on the current runtime. Sources that do not answer are waited for, while what others have is served.
+    pub fn start(options: Options) -> Result<Self, Error> {
+        let Options { from, settings, state, access_log, supervisor } = options;
+        let log = match access_log {
+            Some((output, one_in)) => AccessLog::start(output, one_in).map_err(Error::Log)?,
+            None => AccessLog::default(),
+        };
+        let state = state.map(StateFile::open).transpose()?;
+        let shared = Arc::new(Shared::new(log));
+        let view = Arc::<Mutex<View>>::default();
+        let (stop, stopping) = watch::channel(None);
+        let (told, progress) = watch::channel(0);
+        let (sender, news) = mpsc::channel(BATCH);
+        let sources = Sources::start(from, &sender);
+        let keeper = Keeper {
+            compiler: Compiler::new(settings),
+            origins: HashMap::new(),
+            ports: Ports::new(Arc::clone(&shared), supervisor),
+            side_tasks: SideTasks::default(),
+            statuses: Statuses::start(sources.handles()),
+            shared: Arc::clone(&shared),
+            view: Arc::clone(&view),
+            sources,
+            state,
+            told,
+        };
+        let keeper = tokio::spawn(keeper.keep(news, stopping));
+        Ok(Self { handle: Handle { shared, view, progress }, stop: Some(stop), keeper })
+    }
+
+    /// What is to be seen of it.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Stops: no more connections are accepted, requests that run may end within this time.
+    pub async fn stop(mut self, grace: Duration) -> Drained {
+        if let Some(stop) = self.stop.take() {
+            stop.send_replace(Some(grace));
+        }
+        (&mut self.keeper).await.unwrap_or(Drained::CutOff)
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}
+
+impl Handle {
+    /// The table that requests are served by.
+    pub fn table(&self) -> Arc<Table> {
+        self.shared.table()
+    }
+
+    /// What became of the objects.
+    pub fn reports(&self) -> Vec<Report> {
+        self.view.lock().reports.values().cloned().collect()
+    }
+
+    /// What became of an object.
+    pub fn report(&self, id: &ObjectId) -> Option<Report> {
+        self.view.lock().reports.get(id).cloned()
+    }
+
+    /// Where sockets are, by the address that their listeners name; for those that could not be opened, why.
+    pub fn ports(&self) -> BTreeMap<SocketAddr, Result<SocketAddr, String>> {
+        self.view.lock().ports.clone()
+    }
+
+    /// Objects that could not be read, by their place, and why.
+    pub fn rejected(&self) -> BTreeMap<String, String> {
+        self.view.lock().rejected.clone()
+    }
+
+    /// Whether requests are served, and what is not as it should be.
+    pub fn readiness(&self) -> (bool, Vec<String>) {
+        let view = self.view.lock();
+        let mut notes = Vec::new();
+        for source in &view.sources {
+            match (&source.error, source.synced) {
+                (Some(error), _) => notes.push(format!("source {}: {error}", source.name)),
+                (None, false) => {
+                    notes.push(format!("source {}: has not delivered everything yet", source.name))
+                }
+                (None, true) => {}
+            }
+        }
+        if view.from_state && view.sources.iter().any(|source| !source.synced) {
+            notes.push(
+                "objects of sources that do not answer are served as they were when the state was written"
+                    .into(),
+            );
+        }
+        for (address, port) in &view.ports {
+            if let Err(reason) = port {
+                notes.push(format!("listener on {address}: {reason}"));
+            }
+        }
+        let served = view.begun && (view.from_state || view.sources.iter().all(|source| source.synced));
+        (served && view.ports.values().all(Result::is_ok), notes)
+    }
+
+    /// Waits until something changed after the last time that this was called on the same handle.
+    pub async fn changed(&mut self) {
+        // The keeper lives as long as the gateway; after it nothing changes any more.
+        if self.progress.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits until requests are served.
+    pub async fn ready(&mut self) {
+        while !self.readiness().0 {
+            self.changed().await;
+        }
+    }
+}
+
+/// Keeps the table up to date. It alone owns the compiler.
+struct Keeper {
+    compiler: Compiler,
+    /// Which object a source has under a key.
+    origins: HashMap<(usize, Key), ObjectId>,
+    ports: Ports,
+    side_tasks: SideTasks,
+    statuses: Statuses,
+    shared: Arc<Shared>,
+    view: Arc<Mutex<View>>,
+    sources: Sources,
+    state: Option<StateFile>,
+    told: watch::Sender<u64>,
+}
+
+impl Keeper {
+    async fn keep(
+        mut self,
+        mut news: mpsc::Receiver<News>,
+        mut stopping: watch::Receiver<Option<Duration>>,
+    ) -> Drained {
+        let from_state = self.load_state();
+        self.view.lock().from_state = from_state;
+        let patience = Instant::now() + PATIENCE;
+        let mut round = interval(ROUND);
+        round.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut begun = from_state || self.sources.is_synced();
+        if begun {
+            self.publish();
+        }
+        let (mut batch, mut is_silent) = (Vec::new(), false);
+        let grace = loop {
+            tokio::select! {
+                biased;
+                stopped = stopping.wait_for(Option::is_some) => {
+                    break stopped.ok().and_then(|grace| *grace).unwrap_or_default();
+                }
+                taken = news.recv_many(&mut batch, BATCH), if !is_silent => {
+                    // No source is left that could say anything.
+                    is_silent = taken == 0;
+                    for piece in batch.drain(..) {
+                        self.take(piece);
+                    }
+                    begun = begun || self.sources.is_synced();
+                }
+                _ = round.tick() => self.round(),
+                () = sleep_until(patience), if !begun => begun = true,
+            }
+            if begun {
+                self.publish();
+            }
+            self.show(begun);
+        };
+        self.stop(grace).await
+    }
+
+    /// Takes one piece of news.
+    fn take(&mut self, piece: News) {
+        match piece {
+            News::Changed(follower, key, value) => self.changed(follower, key, value),
+            News::Rejected(name, reason) => {
+                tracing::warn!("{name}: {reason}");
+                self.view.lock().rejected.insert(name, reason);
+            }
+            News::Synced(follower) => {
+                self.sources.synced(follower);
+                for (place, id) in self.sources.take_replaced() {
+                    self.compiler.apply(&place, &id, None);
+                }
+            }
+            News::Failed(follower, reason) => self.sources.failed(follower, reason),
+        }
+    }
+
+    fn changed(
+        &mut self,
+        follower: Follower,
+        key: Key,
+        value: Option<(Arc<Value>, watchkeeper_core::Version)>,
+    ) {
+        let place = (self.sources.number(follower), self.sources.place(follower, &key));
+        let name = || self.sources.shown(follower, &key);
+        let input = match value {
+            None => None,
+            Some((value, version)) => match crate::object::Input::read((*value).clone()) {
+                Ok(Some(input)) => {
+                    self.statuses.seen(&input.id, follower, &key, version, &value);
+                    Some(input)
+                }
+                Ok(None) => None,
+                Err(problem) => {
+                    let name = name();
+                    tracing::warn!("{name}: {problem}");
+                    self.view.lock().rejected.insert(name, problem.to_string());
+                    return;
+                }
+            },
+        };
+        self.view.lock().rejected.remove(&name());
+        let id = input.as_ref().map(|input| input.id.clone());
+        let before = match &id {
+            Some(id) => self.origins.insert(place.clone(), id.clone()),
+            None => self.origins.remove(&place),
+        };
+        // An object may have another name than before under the same key: a row of a table.
+        if let Some(before) = before.filter(|before| Some(before) != id.as_ref()) {
+            self.compiler.apply(&place, &before, None);
+        }
+        if let Some((id, input)) = id.zip(input) {
+            self.compiler.apply(&place, &id, Some(input));
+        }
+    }
+
+    /// Has requests be served by what is known now, and tells so.
+    fn publish(&mut self) {
+        let touched = self.compiler.take_touched();
+        if touched.is_empty() && self.ports.is_settled() {
+            return;
+        }
+        if !touched.is_empty() {
+            let mut table = self.compiler.table().clone();
+            table.generation = self.shared.table().generation + 1;
+            let table = Arc::new(table);
+            self.shared.publish(Arc::clone(&table));
+            self.side_tasks.follow(&table, &touched);
+        }
+        let moved = self.ports.follow(&self.shared.table());
+        let ports = self.ports.state();
+        let mut reports = Vec::new();
+        for id in touched.iter().chain(&moved) {
+            let report = self
+                .compiler
+                .report(id)
+                .map(|report| ports::with_socket(report, &self.shared.table(), &ports));
+            reports.push((id.clone(), report));
+        }
+        let mut view = self.view.lock();
+        view.ports = ports;
+        view.front = self.ports.metrics();
+        for (id, report) in reports {
+            match report {
+                Some(report) => {
+                    if view.reports.get(&id) != Some(&report) {
+                        log(&report, view.reports.contains_key(&id));
+                    }
+                    self.statuses.tell(&report);
+                    view.reports.insert(id, report);
+                }
+                None => drop(view.reports.remove(&id)),
+            }
+        }
+        drop(view);
+        if let Some(state) = &mut self.state {
+            state.changed();
+        }
+    }
+
+    /// What is done from time to time.
+    fn round(&mut self) {
+        self.compiler.refresh_files();
+        for backend in self.shared.table().backends() {
+            for endpoint in &backend.endpoints {
+                endpoint.state.sweep(backend.transport.idle_timeout);
+            }
+        }
+        // Before all sources have spoken, what is known is less than what was written.
+        if let Some(state) = &mut self.state
+            && self.sources.is_synced()
+            && state.is_due()
+        {
+            let names = self.sources.names();
+            state.write(self.compiler.good(), &names);
+        }
+    }
+
+    /// Lets others see what was done.
+    fn show(&mut self, begun: bool) {
+        let mut view = self.view.lock();
+        view.begun = begun;
+        view.sources = self.sources.views();
+        drop(view);
+        self.told.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    fn load_state(&mut self) -> bool {
+        let Some(state) = &self.state else { return false };
+        let names = self.sources.names();
+        let loaded = state.load(&names);
+        let any = !loaded.is_empty();
+        for (place, input) in loaded {
+            self.sources.remember(&place, &input.id);
+            let id = input.id.clone();
+            self.compiler.apply(&place, &id, Some(input));
+        }
+        any
+    }
+
+    async fn stop(mut self, grace: Duration) -> Drained {
+        self.sources.stop().await;
+        self.side_tasks.stop();
+        let drained = self.ports.stop(grace).await;
+        if let Some(state) = &mut self.state
+            && self.sources.is_synced()
+        {
+            let names = self.sources.names();
+            state.write(self.compiler.good(), &names);
+            state.finish().await;
+        }
+        drained
+    }
+}
+
+fn log(report: &Report, known: bool) {
+    match report.is_good() {
+        false => tracing::warn!("{report}"),
+        true if known => tracing::info!("{report}"),
+        true => tracing::debug!("{report}"),
+    }
+}

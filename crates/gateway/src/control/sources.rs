@@ -1,0 +1,238 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kube_core::discovery::ApiResource;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use watchkeeper_connection::Connection;
+use watchkeeper_core::{Freshness, Key, Source, Version};
+use watchkeeper_informer::{Entry, Informer};
+use watchkeeper_sources::kubernetes::Kubernetes;
+
+use super::{From, SourceView};
+use crate::compile::Place;
+use crate::object::{InputKind, ObjectId};
+
+/// Numbers of places of the state file begin here: whatever a source says counts more.
+pub(super) const REMEMBERED: usize = usize::MAX / 2;
+/// How many entries of a journal may wait.
+const WAITING: usize = 1_024;
+
+/// Which informer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Follower(usize);
+
+impl Follower {
+    /// Its place among all.
+    pub(super) fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// What an informer has to say.
+pub(super) enum News {
+    /// An object is another, or is gone.
+    Changed(Follower, Key, Option<(Arc<Value>, Version)>),
+    /// Something could not be read: where, and why.
+    Rejected(String, String),
+    /// Everything was told once.
+    Synced(Follower),
+    /// The source failed.
+    Failed(Follower, String),
+}
+
+/// The sources of a gateway, and how they are.
+pub(super) struct Sources {
+    followers: Vec<Following>,
+    names: Vec<String>,
+    /// What came from the state file, until its source has spoken.
+    remembered: HashMap<Place, ObjectId>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+struct Following {
+    number: usize,
+    /// The kind, if it is of a cluster.
+    kind: Option<InputKind>,
+    source: Arc<dyn Source>,
+    informer: Informer<Value>,
+    synced: bool,
+    error: Option<String>,
+}
+
+impl Sources {
+    pub(super) fn start(from: Vec<From>, news: &mpsc::Sender<News>) -> Self {
+        let mut sources =
+            Self { followers: Vec::new(), names: Vec::new(), remembered: HashMap::new(), tasks: Vec::new() };
+        for (number, from) in from.into_iter().enumerate() {
+            match from {
+                From::Source(source) => {
+                    sources.names.push(source.name().to_owned());
+                    sources.follow(number, None, source, news);
+                }
+                From::Kubernetes(connection) => {
+                    sources.names.push("kubernetes".to_owned());
+                    for kind in InputKind::ALL {
+                        sources.follow(number, Some(kind), Arc::new(resource(&connection, kind)), news);
+                    }
+                }
+            }
+        }
+        sources
+    }
+
+    fn follow(
+        &mut self,
+        number: usize,
+        kind: Option<InputKind>,
+        source: Arc<dyn Source>,
+        news: &mpsc::Sender<News>,
+    ) {
+        let follower = Follower(self.followers.len());
+        let (journal, entries) = mpsc::channel(WAITING);
+        let informer = Informer::<Value>::builder()
+            .name(source.name())
+            .first_snapshot(Freshness::Newest)
+            .journal(journal)
+            .start(Arc::clone(&source));
+        self.tasks.push(tokio::spawn(read(follower, entries, news.clone())));
+        self.followers.push(Following { number, kind, source, informer, synced: false, error: None });
+    }
+
+    /// The number of the source that an informer follows.
+    pub(super) fn number(&self, follower: Follower) -> usize {
+        self.followers.get(follower.0).map_or(0, |following| following.number)
+    }
+
+    /// The key of an object among all kinds of its source.
+    pub(super) fn place(&self, follower: Follower, key: &Key) -> Key {
+        match self.followers.get(follower.0).and_then(|following| following.kind) {
+            Some(kind) => Key::new(Some(kind.names().2), &key.to_string()),
+            None => key.clone(),
+        }
+    }
+
+    /// An object in words.
+    pub(super) fn shown(&self, follower: Follower, key: &Key) -> String {
+        let name = self.followers.get(follower.0).map_or("", |following| following.source.name());
+        format!("{name}: {key}")
+    }
+
+    pub(super) fn handles(&self) -> Vec<Arc<dyn Source>> {
+        self.followers.iter().map(|following| Arc::clone(&following.source)).collect()
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        self.names.clone()
+    }
+
+    pub(super) fn synced(&mut self, follower: Follower) {
+        if let Some(following) = self.followers.get_mut(follower.0) {
+            (following.synced, following.error) = (true, None);
+        }
+    }
+
+    pub(super) fn failed(&mut self, follower: Follower, reason: String) {
+        let Some(following) = self.followers.get_mut(follower.0) else { return };
+        if following.error.as_ref() != Some(&reason) {
+            tracing::warn!("{}: {reason}", following.source.name());
+            following.error = Some(reason);
+        }
+    }
+
+    /// Whether all sources have told everything once.
+    pub(super) fn is_synced(&self) -> bool {
+        self.followers.iter().all(|following| following.synced)
+    }
+
+    pub(super) fn views(&self) -> Vec<SourceView> {
+        let view = |following: &Following| SourceView {
+            name: following.source.name().to_owned(),
+            synced: following.synced,
+            error: following.error.clone(),
+        };
+        self.followers.iter().map(view).collect()
+    }
+
+    /// Notes that an object came from the state file.
+    pub(super) fn remember(&mut self, place: &Place, id: &ObjectId) {
+        self.remembered.insert(place.clone(), id.clone());
+    }
+
+    /// The objects of the state file whose sources have told everything: what they did not tell of is gone.
+    pub(super) fn take_replaced(&mut self) -> Vec<(Place, ObjectId)> {
+        let is_synced = |number: usize| {
+            self.followers
+                .iter()
+                .filter(|following| following.number == number)
+                .all(|following| following.synced)
+        };
+        let replaced: Vec<Place> =
+            self.remembered.keys().filter(|(number, _)| is_synced(*number - REMEMBERED)).cloned().collect();
+        replaced
+            .into_iter()
+            .filter_map(|place| self.remembered.remove(&place).map(|id| (place, id)))
+            .collect()
+    }
+
+    pub(super) async fn stop(&mut self) {
+        for task in self.tasks.drain(..) {
+            task.abort();
+        }
+        for following in &self.followers {
+            following.informer.stop().await;
+        }
+    }
+}
+
+impl Drop for Sources {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+/// A kind of a cluster. Of Secrets, only those with certificates.
+fn resource(connection: &Connection, kind: InputKind) -> Kubernetes {
+    let (api_version, name, plural) = kind.names();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let resource = ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: api_version.to_owned(),
+        kind: name.to_owned(),
+        plural: plural.to_owned(),
+    };
+    let source = Kubernetes::resource(connection.clone(), &resource);
+    match kind {
+        InputKind::Secret => source.fields("type=kubernetes.io/tls"),
+        _ => source,
+    }
+}
+
+/// Makes news of the entries of a journal.
+async fn read(follower: Follower, mut entries: mpsc::Receiver<Entry<Value>>, news: mpsc::Sender<News>) {
+    while let Some(entry) = entries.recv().await {
+        let piece = match entry {
+            Entry::Changed(change) => match &change.new {
+                None => News::Changed(follower, change.key, None),
+                Some(object) => match object.get() {
+                    Ok(value) => News::Changed(follower, change.key, Some((value, object.version().clone()))),
+                    Err(error) => News::Rejected(change.key.to_string(), error.detail),
+                },
+            },
+            Entry::Complete(_) | Entry::Resumed => News::Synced(follower),
+            Entry::Rejected(rejection) => {
+                let name = rejection.key.as_ref().map_or("an object".to_owned(), Key::to_string);
+                News::Rejected(name, rejection.detail)
+            }
+            Entry::Interrupted { error: Some(error), .. } => News::Failed(follower, error.to_string()),
+            _ => continue,
+        };
+        if news.send(piece).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,130 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use watchkeeper_core::{Error, Key, ObjectStatus, Source, Version};
+use watchkeeper_go::Time;
+
+use super::sources::Follower;
+use crate::compile::Report;
+use crate::object::ObjectId;
+
+/// How many statuses are written at a time.
+const AT_A_TIME: usize = 8;
+/// How often, and after how long, writing is tried again.
+const RETRY: (u32, Duration) = (5, Duration::from_secs(1));
+
+/// Writes what became of objects back to where they came from, if that takes it.
+pub(super) struct Statuses {
+    sources: Vec<Arc<dyn Source>>,
+    seen: HashMap<ObjectId, Seen>,
+    queue: mpsc::UnboundedSender<(Arc<dyn Source>, ObjectStatus)>,
+    writer: JoinHandle<()>,
+}
+
+/// The state of an object that was seen last.
+struct Seen {
+    follower: Follower,
+    key: Key,
+    version: Version,
+    status: Value,
+}
+
+impl Statuses {
+    pub(super) fn start(sources: Vec<Arc<dyn Source>>) -> Self {
+        let (queue, statuses) = mpsc::unbounded_channel();
+        Self { sources, seen: HashMap::new(), queue, writer: tokio::spawn(write(statuses)) }
+    }
+
+    fn source(&self, follower: Follower) -> Option<&Arc<dyn Source>> {
+        let source = self.sources.get(follower.index())?;
+        source.capabilities().status_write_back.then_some(source)
+    }
+
+    /// Notes the state of an object that a source has.
+    pub(super) fn seen(
+        &mut self,
+        id: &ObjectId,
+        follower: Follower,
+        key: &Key,
+        version: Version,
+        object: &Value,
+    ) {
+        if !id.kind.is_own() || self.source(follower).is_none() {
+            return;
+        }
+        let status = object.get("status").cloned().unwrap_or_default();
+        self.seen.insert(id.clone(), Seen { follower, key: key.clone(), version, status });
+    }
+
+    /// Writes what became of an object, unless that is what its status says already.
+    pub(super) fn tell(&mut self, report: &Report) {
+        let Some(seen) = self.seen.get(&report.id) else { return };
+        let Some(source) = self.source(seen.follower) else { return };
+        let Some(status) = status(report, &seen.status) else { return };
+        let json = status.to_string().into_bytes();
+        let status = ObjectStatus { key: seen.key.clone(), version: seen.version.clone(), json };
+        // The writer lives as long as this.
+        let _ = self.queue.send((Arc::clone(source), status));
+    }
+}
+
+impl Drop for Statuses {
+    fn drop(&mut self) {
+        self.writer.abort();
+    }
+}
+
+/// The status to write; `None` if it is there already.
+fn status(report: &Report, before: &Value) -> Option<Value> {
+    let now = Time::from(SystemTime::now()).rfc3339();
+    let known = before["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut is_new = before["observedGeneration"].as_i64() != Some(report.generation);
+    let conditions = report.conditions().map(|(name, condition)| {
+        let word = if condition.is_true { "True" } else { "False" };
+        let known = known.iter().find(|known| known["type"] == name);
+        let same = |field: &str, value: &str| known.is_some_and(|known| known[field] == value);
+        is_new |= !(same("status", word)
+            && same("reason", condition.reason)
+            && same("message", &condition.message));
+        let since =
+            known.filter(|_| same("status", word)).and_then(|known| known["lastTransitionTime"].as_str());
+        json!({
+            "type": name,
+            "status": word,
+            "reason": condition.reason,
+            "message": condition.message,
+            "observedGeneration": report.generation,
+            "lastTransitionTime": since.unwrap_or(&now),
+        })
+    });
+    is_new.then(|| json!({"observedGeneration": report.generation, "conditions": conditions}))
+}
+
+async fn write(mut statuses: mpsc::UnboundedReceiver<(Arc<dyn Source>, ObjectStatus)>) {
+    let turns = Arc::new(Semaphore::new(AT_A_TIME));
+    let mut tasks = tokio::task::JoinSet::new();
+    while let Some((source, status)) = statuses.recv().await {
+        while tasks.try_join_next().is_some() {}
+        let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { return };
+        tasks.spawn(async move {
+            let _turn = turn;
+            for _ in 0..RETRY.0 {
+                match source.write_status(status.clone()).await {
+                    // Whoever has changed meanwhile is told of, and gets a status then.
+                    Ok(()) | Err(Error::Expired(_) | Error::Missing(_)) => return,
+                    Err(error) => tracing::warn!(
+                        "{}: the status of {} is not written: {error}",
+                        source.name(),
+                        status.key
+                    ),
+                }
+                sleep(RETRY.1).await;
+            }
+        });
+    }
+}

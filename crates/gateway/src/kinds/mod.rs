@@ -1,0 +1,28 @@
+//! The custom resources that configure a gateway, in `gateway.watchkeeper.dev/v1alpha1`.
+//!
+//! Durations are written as Go writes them: `250ms`, `5s`, `1m30s`. Names refer to objects of the same namespace.
+
+mod backend;
+mod listener;
+mod policy;
+mod route;
+mod status;
+
+pub use backend::*;
+pub use listener::*;
+pub use policy::*;
+pub use route::*;
+pub use status::*;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_core::CustomResourceExt as _;
+
+/// The API group of the kinds.
+pub const GROUP: &str = "gateway.watchkeeper.dev";
+/// Group and version, as objects name them.
+pub const API_VERSION: &str = "gateway.watchkeeper.dev/v1alpha1";
+
+/// The definitions of all kinds, to be applied to a cluster.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    vec![GatewayListener::crd(), GatewayRoute::crd(), GatewayBackend::crd(), GatewayPolicy::crd()]
+}

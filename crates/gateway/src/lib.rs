@@ -1,0 +1,35 @@
+//! An API gateway whose configuration is custom resources.
+//!
+//! A [`Gateway`] reads objects of four [kinds](kinds) from any mix of sources, and serves requests by them. A change is served as soon as it is
+//! known: it costs what it changes, and no connection is closed for it.
+//!
+//! The way of an object: `control` hears of it by an informer, `compile` makes of it a part of the [`table`], and publishes that. The way of
+//! a request: a socket of [`watchkeeper_front`], `proxy`, which finds its rule in the table, asks the [`policy`] of the rule, and sends it to a
+//! server of its backend over `upstream`.
+//!
+//! | promise | where |
+//! |---|---|
+//! | a request keeps its table to its last byte | [`Gateway`] |
+//! | a change costs what it changes; the order of changes does not matter; an invalid object keeps its last good form | [`Compiler`] |
+//! | what is counted and learned outlives every edit | [`upstream`], [`policy`] |
+
+mod admin;
+mod check;
+mod compile;
+mod control;
+mod dump;
+pub mod kinds;
+mod metrics;
+pub mod net;
+pub mod object;
+pub mod policy;
+mod proxy;
+pub mod table;
+pub mod upstream;
+
+pub use admin::Admin;
+pub use check::{Checked, Finding, check};
+pub use compile::{Compiler, Condition, Place, Report, Settings};
+pub use control::{Error, Explained, From, Gateway, Handle, Options, Question, Served, StateError, explain};
+pub use dump::dump;
+pub use metrics::RouteStats;

@@ -1,0 +1,209 @@
+//! What is counted, and how it is shown.
+
+use std::fmt::{self, Write as _};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::table::Table;
+
+/// How many routes have labels of their own in the metrics. The rest are one.
+const LABELLED: usize = 1_000;
+/// Upper bounds of the buckets of durations, in microseconds.
+const BOUNDS: [u64; 10] = [500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 2_500_000, 10_000_000];
+
+/// What is counted of the requests of a route.
+#[derive(Debug, Default)]
+pub struct RouteStats {
+    /// Requests by the first digit of their code; 0 for those whose client left before there was one.
+    pub codes: [AtomicU64; 6],
+    /// Requests under way.
+    pub active: AtomicI64,
+    /// How many took how long, to the last byte.
+    durations: [AtomicU64; BOUNDS.len() + 1],
+    /// Microseconds of all requests.
+    time: AtomicU64,
+}
+
+/// What is counted of the gateway.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Requests that no route was for.
+    pub(crate) unrouted: AtomicU64,
+    /// Requests that were refused because of how they were written.
+    pub(crate) malformed: AtomicU64,
+    /// Requests that a policy refused.
+    pub(crate) refused: AtomicU64,
+    /// Lines of the access log that were lost because nobody took them.
+    pub(crate) lost_lines: AtomicU64,
+    /// How often the table was replaced.
+    pub(crate) swaps: AtomicU64,
+    /// Responses that were cut because a backend broke off or was silent.
+    pub(crate) cut: AtomicU64,
+}
+
+impl RouteStats {
+    /// Counts a request that has ended.
+    pub(crate) fn ended(&self, code: u16, duration: Duration) {
+        let class = usize::from(code / 100).min(5);
+        self.codes[class].fetch_add(1, Relaxed);
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let bucket = BOUNDS.partition_point(|bound| *bound < micros);
+        self.durations[bucket].fetch_add(1, Relaxed);
+        self.time.fetch_add(micros, Relaxed);
+    }
+
+    /// All requests that have ended.
+    pub fn total(&self) -> u64 {
+        self.codes.iter().map(|count| count.load(Relaxed)).sum()
+    }
+
+    fn add(&self, other: &Self) {
+        let pairs = self.codes.iter().zip(&other.codes).chain(self.durations.iter().zip(&other.durations));
+        for (sum, count) in pairs.chain([(&self.time, &other.time)]) {
+            sum.fetch_add(count.load(Relaxed), Relaxed);
+        }
+        self.active.fetch_add(other.active.load(Relaxed), Relaxed);
+    }
+}
+
+/// The page of metrics, as Prometheus reads it. At most a thousand routes have labels of their own, the first by name; the others are
+/// counted together as `_other`.
+pub(crate) fn page(table: &Table, counters: &Counters, front: &str) -> String {
+    let mut text = String::with_capacity(4096);
+    // Writing to a text does not fail.
+    let _ = write(&mut text, table, counters);
+    text.push_str(front);
+    text
+}
+
+fn write(text: &mut String, table: &Table, counters: &Counters) -> fmt::Result {
+    let other = RouteStats::default();
+    let mut routes: Vec<(String, &RouteStats)> = Vec::new();
+    for (at, route) in table.routes().enumerate() {
+        match at < LABELLED {
+            true => routes.push((route.head.key.to_string(), &route.head.stats)),
+            false => other.add(&route.head.stats),
+        }
+    }
+    if other.total() > 0 || table.routes().nth(LABELLED).is_some() {
+        routes.push(("_other".to_owned(), &other));
+    }
+    head(
+        text,
+        "gateway_requests_total",
+        "counter",
+        "Requests that have ended, by route and first digit of the code.",
+    )?;
+    for (route, stats) in &routes {
+        for (class, count) in stats.codes.iter().enumerate().filter(|(_, count)| count.load(Relaxed) > 0) {
+            let code = if class == 0 { "gone".to_owned() } else { format!("{class}xx") };
+            writeln!(
+                text,
+                "gateway_requests_total{{route=\"{route}\",code=\"{code}\"}} {}",
+                count.load(Relaxed)
+            )?;
+        }
+    }
+    head(text, "gateway_requests_active", "gauge", "Requests under way, by route.")?;
+    for (route, stats) in routes.iter().filter(|(_, stats)| stats.active.load(Relaxed) != 0) {
+        writeln!(text, "gateway_requests_active{{route=\"{route}\"}} {}", stats.active.load(Relaxed))?;
+    }
+    head(
+        text,
+        "gateway_request_seconds",
+        "histogram",
+        "How long requests took, to the last byte, by route.",
+    )?;
+    for (route, stats) in routes.iter().filter(|(_, stats)| stats.total() > 0) {
+        let mut sum = 0;
+        for (at, count) in stats.durations.iter().enumerate() {
+            sum += count.load(Relaxed);
+            let bound = BOUNDS.get(at).map_or("+Inf".to_owned(), |bound| (*bound as f64 / 1e6).to_string());
+            writeln!(text, "gateway_request_seconds_bucket{{route=\"{route}\",le=\"{bound}\"}} {sum}")?;
+        }
+        let seconds = stats.time.load(Relaxed) as f64 / 1e6;
+        writeln!(text, "gateway_request_seconds_sum{{route=\"{route}\"}} {seconds}")?;
+        writeln!(text, "gateway_request_seconds_count{{route=\"{route}\"}} {sum}")?;
+    }
+    backends(text, table)?;
+    for (name, help, count) in [
+        ("gateway_unrouted_total", "Requests that no route was for.", &counters.unrouted),
+        (
+            "gateway_malformed_total",
+            "Requests that were refused because of how they were written.",
+            &counters.malformed,
+        ),
+        ("gateway_refused_total", "Requests that a policy refused.", &counters.refused),
+        (
+            "gateway_cut_total",
+            "Responses that were cut because a backend broke off or was silent.",
+            &counters.cut,
+        ),
+        ("gateway_access_log_lost_total", "Lines of the access log that were lost.", &counters.lost_lines),
+        ("gateway_table_swaps_total", "How often the table was replaced.", &counters.swaps),
+    ] {
+        head(text, name, "counter", help)?;
+        writeln!(text, "{name} {}", count.load(Relaxed))?;
+    }
+    head(text, "gateway_table_generation", "gauge", "The number of the table that is served.")?;
+    writeln!(text, "gateway_table_generation {}", table.generation)?;
+    head(text, "gateway_routes", "gauge", "Routes that are served.")?;
+    writeln!(text, "gateway_routes {}", table.routes().count())
+}
+
+fn backends(text: &mut String, table: &Table) -> fmt::Result {
+    let mut backends: Vec<_> = table.backends().collect();
+    backends.sort_by(|one, other| one.key.cmp(&other.key));
+    backends.truncate(LABELLED);
+    head(text, "gateway_backend_endpoints", "gauge", "Servers of backends, by whether they get requests.")?;
+    for backend in &backends {
+        let available = backend.endpoints.iter().filter(|endpoint| endpoint.state.is_available()).count();
+        let key = &backend.key;
+        writeln!(text, "gateway_backend_endpoints{{backend=\"{key}\",available=\"true\"}} {available}")?;
+        let rest = backend.endpoints.len() - available;
+        writeln!(text, "gateway_backend_endpoints{{backend=\"{key}\",available=\"false\"}} {rest}")?;
+    }
+    head(
+        text,
+        "gateway_backend_retries_total",
+        "counter",
+        "Requests that were repeated, and repetitions that were denied.",
+    )?;
+    for backend in &backends {
+        let (key, state) = (&backend.key, &backend.state);
+        let (made, denied) = (state.retried.load(Relaxed), state.retries_denied.load(Relaxed));
+        writeln!(text, "gateway_backend_retries_total{{backend=\"{key}\",allowed=\"true\"}} {made}")?;
+        writeln!(text, "gateway_backend_retries_total{{backend=\"{key}\",allowed=\"false\"}} {denied}")?;
+    }
+    head(
+        text,
+        "gateway_backend_overflowed_total",
+        "counter",
+        "Requests that were refused because there were too many.",
+    )?;
+    for backend in &backends {
+        let count = backend.state.overflowed.load(Relaxed);
+        writeln!(text, "gateway_backend_overflowed_total{{backend=\"{}\"}} {count}", backend.key)?;
+    }
+    Ok(())
+}
+
+fn head(text: &mut String, name: &str, kind: &str, help: &str) -> fmt::Result {
+    let family = name.strip_suffix("_total").filter(|_| kind == "counter").unwrap_or(name);
+    writeln!(text, "# HELP {family} {help}\n# TYPE {family} {kind}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_fall_into_buckets() {
+        let stats = RouteStats::default();
+        stats.ended(200, Duration::from_micros(500));
+        stats.ended(503, Duration::from_micros(501));
+        stats.ended(0, Duration::from_secs(60));
+        let counts: Vec<u64> = stats.durations.iter().map(|count| count.load(Relaxed)).collect();
+        assert_eq!((counts[0], counts[1], counts[10], stats.total()), (1, 1, 1, 3));
+    }
+}

@@ -1,0 +1,249 @@
+//! Objects as sources deliver them, and what is wrong with them.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use watchkeeper_core::Key;
+use watchkeeper_schema::Schema;
+
+use crate::kinds::{API_VERSION, definitions};
+
+/// The namespace of objects that name none, as in files.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+/// The kinds that a gateway reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum InputKind {
+    /// `GatewayListener`.
+    Listener,
+    /// `GatewayRoute`.
+    Route,
+    /// `GatewayBackend`.
+    Backend,
+    /// `GatewayPolicy`.
+    Policy,
+    /// `Secret`, for certificates.
+    Secret,
+    /// `Service`, for the names of ports.
+    Service,
+    /// `EndpointSlice`, for the endpoints of Services.
+    EndpointSlice,
+}
+
+impl InputKind {
+    /// All kinds.
+    pub const ALL: [Self; 7] = [
+        Self::Listener,
+        Self::Route,
+        Self::Backend,
+        Self::Policy,
+        Self::Secret,
+        Self::Service,
+        Self::EndpointSlice,
+    ];
+
+    /// `apiVersion`, `kind` and the plural.
+    pub fn names(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Listener => (API_VERSION, "GatewayListener", "gatewaylisteners"),
+            Self::Route => (API_VERSION, "GatewayRoute", "gatewayroutes"),
+            Self::Backend => (API_VERSION, "GatewayBackend", "gatewaybackends"),
+            Self::Policy => (API_VERSION, "GatewayPolicy", "gatewaypolicies"),
+            Self::Secret => ("v1", "Secret", "secrets"),
+            Self::Service => ("v1", "Service", "services"),
+            Self::EndpointSlice => ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
+        }
+    }
+
+    /// The kind of these names.
+    pub fn of(api_version: &str, kind: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| {
+            let (known_version, known_kind, _) = known.names();
+            (known_version, known_kind) == (api_version, kind)
+        })
+    }
+
+    /// Whether it is a kind of the gateway, which has a schema and a status.
+    pub fn is_own(self) -> bool {
+        matches!(self, Self::Listener | Self::Route | Self::Backend | Self::Policy)
+    }
+}
+
+/// Which object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectId {
+    /// Its kind.
+    pub kind: InputKind,
+    /// Its namespace and name.
+    pub key: Key,
+}
+
+/// `GatewayRoute shop/cart`.
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.names().1, self.key)
+    }
+}
+
+/// One state of an object, as a source has it.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Which object.
+    pub id: ObjectId,
+    /// All of it.
+    pub json: Arc<Value>,
+    /// When it was created, as Kubernetes writes times: these sort as text. `None` for objects of sources that do not know.
+    pub created: Option<Arc<str>>,
+    /// Moves when the spec moves; 0 if the source does not count.
+    pub generation: i64,
+}
+
+impl Input {
+    /// Reads an object. `None` if it is of a kind that is not the gateway's business.
+    ///
+    /// An object has `apiVersion`, `kind`, `metadata` and `spec`. A row of a table may instead have columns `kind`, `namespace`, `name`
+    /// and `spec`.
+    pub fn read(value: Value) -> Result<Option<Self>, Problem> {
+        let value = normalised(value);
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
+        let (Some(api_version), Some(kind)) = (text("/apiVersion"), text("/kind")) else {
+            return Err(Problem::new("", "has no apiVersion and kind"));
+        };
+        let Some(kind) = InputKind::of(api_version, kind) else { return Ok(None) };
+        let Some(name) = text("/metadata/name").filter(|name| !name.is_empty()) else {
+            return Err(Problem::new("metadata.name", "is missing"));
+        };
+        let namespace = text("/metadata/namespace").filter(|namespace| !namespace.is_empty());
+        let id = ObjectId { kind, key: Key::new(Some(namespace.unwrap_or(DEFAULT_NAMESPACE)), name) };
+        let created = text("/metadata/creationTimestamp").map(Into::into);
+        let generation = value.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+        Ok(Some(Self { id, created, generation, json: Arc::new(value) }))
+    }
+
+    /// The spec as `S`, or all that is wrong with the object by its schema. Fields that the schema does not know are wrong.
+    pub(crate) fn checked<S: DeserializeOwned>(&self) -> Result<S, Vec<Problem>> {
+        let mut value = (*self.json).clone();
+        if let Some(schema) = schema(self.id.kind) {
+            let unknown = schema.coerce(&mut value);
+            let unknown = unknown.map_err(|error| vec![Problem::new("metadata", error.to_string())])?;
+            let unknown = unknown.iter().filter(|field| !field.starts_with("status"));
+            let mut problems: Vec<Problem> =
+                unknown.map(|field| Problem::new(field.as_str(), "is not known")).collect();
+            if let Some(status) = value.as_object_mut() {
+                status.remove("status");
+            }
+            problems.extend(schema.validate(&value).iter().map(|error| {
+                let said = error.to_string();
+                let (field, message) = said.split_once(": ").unwrap_or(("", &said));
+                Problem::new(field, message)
+            }));
+            if !problems.is_empty() {
+                return Err(problems);
+            }
+        }
+        let spec = value.get_mut("spec").map(Value::take).unwrap_or_default();
+        serde_json::from_value(spec).map_err(|error| vec![Problem::new("spec", error.to_string())])
+    }
+}
+
+/// A row with columns becomes an object.
+fn normalised(value: Value) -> Value {
+    let flat = |value: &Value| {
+        value.get("metadata").is_none() && value.get("name").is_some() && value.get("spec").is_some()
+    };
+    if !flat(&value) {
+        return value;
+    }
+    let api_version = value.get("apiVersion").or(value.get("api_version")).cloned();
+    let spec = match &value["spec"] {
+        // A column of type text.
+        Value::String(text) => serde_json::from_str(text).unwrap_or(Value::Null),
+        spec => spec.clone(),
+    };
+    json!({
+        "apiVersion": api_version.unwrap_or_else(|| API_VERSION.into()),
+        "kind": value["kind"],
+        "metadata": {"name": value["name"], "namespace": value["namespace"]},
+        "spec": spec,
+    })
+}
+
+/// The schema of a kind of the gateway.
+fn schema(kind: InputKind) -> Option<&'static Schema> {
+    static SCHEMAS: OnceLock<Vec<(InputKind, Schema)>> = OnceLock::new();
+    let schemas = SCHEMAS.get_or_init(|| {
+        let read = |definition: &k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition| {
+            let kind = InputKind::of(API_VERSION, &definition.spec.names.kind)?;
+            let schema = definition.spec.versions.first()?.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+            Some((kind, Schema::read(&serde_json::to_value(schema).ok()?).ok()?))
+        };
+        definitions().iter().filter_map(read).collect()
+    });
+    schemas.iter().find(|(known, _)| *known == kind).map(|(_, schema)| schema)
+}
+
+/// Something that is wrong with an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// Where: `spec.rules[0].backends[1].weight`. Empty for all of the object.
+    pub field: String,
+    /// What.
+    pub message: String,
+}
+
+impl Problem {
+    /// Something wrong with a field.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.field.as_str() {
+            "" => f.write_str(&self.message),
+            field => write!(f, "{field}: {}", self.message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::GatewayRouteSpec;
+
+    fn read(value: Value) -> Input {
+        Input::read(value).unwrap().unwrap()
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_by_field() {
+        let route = read(json!({
+            "apiVersion": API_VERSION, "kind": "GatewayRoute", "metadata": {"name": "a"},
+            "spec": {"rules": [{"backends": [{"name": "b", "weight": -1}], "tiemouts": {}}], "hostnames": []},
+        }));
+        let problems = route.checked::<GatewayRouteSpec>().unwrap_err();
+        let said: Vec<String> = problems.iter().map(Problem::to_string).collect();
+        assert_eq!(said[0], "spec.hostnames: is not known");
+        assert_eq!(said[1], "spec.rules[0].tiemouts: is not known");
+        assert!(said[2].starts_with("spec.rules[0].backends[0].weight: Invalid value: -1"), "{said:?}");
+    }
+
+    #[test]
+    fn a_row_of_a_table_is_an_object() {
+        let row = json!({"kind": "GatewayRoute", "name": "a", "namespace": null, "spec": "{\"rules\": []}", "id": 7});
+        let route = read(row);
+        assert_eq!(route.id.to_string(), "GatewayRoute default/a");
+        assert_eq!(route.checked::<GatewayRouteSpec>().unwrap().rules, []);
+    }
+
+    #[test]
+    fn other_kinds_are_nobodys_business() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}});
+        assert!(Input::read(pod).unwrap().is_none());
+        assert!(Input::read(json!({"a": 1})).is_err());
+        assert!(Input::read(json!({"apiVersion": "v1", "kind": "Secret"})).is_err());
+    }
+}

@@ -1,0 +1,376 @@
+//! A request to a backend, and its response.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, HOST, HeaderValue, RETRY_AFTER, UPGRADE};
+use http::request::Parts;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use watchkeeper_front::{Body, BodyError, Response};
+
+use super::answer::{CrossOrigin, plain};
+use super::relay::{Bounded, Exchange, Relay, Sent};
+use super::{compress, ended, hop, tunnel};
+use crate::table::{Action, Listener, Rule};
+use crate::upstream::{Backend, EndpointState, Hashed, Lease, NoEndpoint};
+
+/// Bodies up to this size are kept for repetitions and copies, if there may be any.
+const KEPT: u64 = 64 << 10;
+/// How many copies of requests may be under way.
+const MIRRORS: usize = 256;
+/// How long a copy may take.
+const MIRROR_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is to be done with a request.
+pub(super) struct Order {
+    pub(super) rule: Arc<Rule>,
+    pub(super) listener: Arc<Listener>,
+    /// The host as the client wrote it.
+    pub(super) host: HeaderValue,
+    /// The path that the backend gets, if it is another than the client's.
+    pub(super) path: Option<String>,
+    pub(super) client: IpAddr,
+    pub(super) cross: Option<CrossOrigin>,
+}
+
+/// The copies of requests that are under way.
+pub(crate) struct Mirrors(Arc<Semaphore>);
+
+impl Default for Mirrors {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MIRRORS)))
+    }
+}
+
+/// What a request carries.
+enum Payload {
+    /// All of it is here.
+    Whole(Bytes),
+    /// It comes as it is sent on; there once.
+    Stream(Option<Body>),
+}
+
+/// Why there is no response of the backend.
+enum Failed {
+    /// What the client is told instead.
+    Answer(Response),
+    /// All of the time was used up.
+    TimedOut,
+}
+
+/// Sends a request to a backend, and its response to the client.
+pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Parts, body: Body) -> Response {
+    let rule = Arc::clone(&order.rule);
+    let action = &*rule.action;
+    let table = Arc::clone(&exchange.table);
+    let Some(key) = action.backends.choose() else {
+        return ended(
+            exchange,
+            plain(StatusCode::INTERNAL_SERVER_ERROR, "the route has no backend with a weight"),
+        );
+    };
+    let Some(backend) = table.backend(key) else {
+        return ended(
+            exchange,
+            plain(StatusCode::INTERNAL_SERVER_ERROR, "the backend of the route does not exist"),
+        );
+    };
+    if let Some(line) = &mut exchange.line {
+        line.backend = Some(key.clone());
+    }
+    let Some(active) = backend.state.begin(backend.max_requests) else {
+        let mut response =
+            plain(StatusCode::SERVICE_UNAVAILABLE, "too many requests are under way to the backend");
+        response.headers_mut().insert(RETRY_AFTER, 1.into());
+        return ended(exchange, response);
+    };
+    let accepts_gzip = compress::accepts_gzip(&parts.headers);
+    let upgrade = hop::upgrade(&parts.headers, parts.version);
+    hop::remove(&mut parts.headers);
+    action.request_headers.apply(&mut parts.headers);
+    if let Err(response) = address(&mut parts, &order, action, backend) {
+        return ended(exchange, response);
+    }
+    let exceeded = Arc::new(AtomicBool::new(false));
+    let payload = match payload(action, &order.listener, &parts.method, body, &exceeded).await {
+        Ok(payload) => payload,
+        Err(response) => return ended(exchange, response),
+    };
+    mirror(&exchange, action, &parts, &payload);
+    if let Some(protocol) = &upgrade {
+        parts.headers.insert(UPGRADE, protocol.clone());
+        parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    }
+    let attempts = attempt_all(action, backend, parts, payload, order.client, &exceeded);
+    let answered = match action.timeouts.request {
+        Some(limit) => timeout(limit, attempts).await.unwrap_or(Err(Failed::TimedOut)),
+        None => attempts.await,
+    };
+    let (response, lease, endpoint) = match answered {
+        Ok(answered) => answered,
+        Err(Failed::Answer(response)) => return ended(exchange, response),
+        Err(Failed::TimedOut) => {
+            return ended(exchange, plain(StatusCode::GATEWAY_TIMEOUT, "the backend did not answer in time"));
+        }
+    };
+    if let Some(line) = &mut exchange.line {
+        line.endpoint = Some(Arc::clone(&endpoint.address));
+    }
+    let sent = Sent::new(active, &endpoint);
+    deliver(exchange, &order, response, lease, sent, upgrade, accepts_gzip)
+}
+
+/// Sets the target and the host that the backend gets.
+fn address(parts: &mut Parts, order: &Order, action: &Action, backend: &Backend) -> Result<(), Response> {
+    let bad = || plain(StatusCode::BAD_REQUEST, "the path cannot be sent to the backend");
+    let query = parts.uri.query();
+    let target = match (&order.path, &*backend.path) {
+        (None, "") => parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")),
+        (path, prefix) => {
+            let path = path.as_deref().unwrap_or(parts.uri.path());
+            let text = match query {
+                Some(query) => format!("{prefix}{path}?{query}"),
+                None => format!("{prefix}{path}"),
+            };
+            PathAndQuery::try_from(text).map_err(|_| bad())?
+        }
+    };
+    let host = action.host.as_ref().or(backend.host.as_ref()).unwrap_or(&order.host);
+    let transport = &backend.transport;
+    if transport.http2 {
+        let authority = Authority::try_from(host.as_bytes()).map_err(|_| bad())?;
+        let scheme = if transport.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
+        let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(target).build();
+        parts.uri = uri.map_err(|_| bad())?;
+        parts.headers.remove(HOST);
+        parts.version = Version::HTTP_2;
+    } else {
+        parts.uri = Uri::from(target);
+        parts.headers.insert(HOST, host.clone());
+        parts.version = Version::HTTP_11;
+    }
+    Ok(())
+}
+
+/// What a request carries, within the limits of its route.
+async fn payload(
+    action: &Action,
+    listener: &Listener,
+    method: &Method,
+    body: Body,
+    exceeded: &Arc<AtomicBool>,
+) -> Result<Payload, Response> {
+    if body.is_end_stream() {
+        return Ok(Payload::Whole(Bytes::new()));
+    }
+    let too_large = || plain(StatusCode::PAYLOAD_TOO_LARGE, "the body of the request is too large");
+    let hint = body.size_hint();
+    let limit = action.max_body.or(listener.max_body);
+    let body = match limit {
+        Some(limit) if hint.lower() > limit => return Err(too_large()),
+        Some(limit) => Body::wrap(Bounded { body, left: limit, exceeded: Arc::clone(exceeded) }),
+        None => body,
+    };
+    let is_kept = action.retry.allows(method) || action.mirror.is_some();
+    if !is_kept || hint.exact().is_none_or(|length| length > KEPT) {
+        return Ok(Payload::Stream(Some(body)));
+    }
+    match body.read(KEPT as usize).await {
+        Ok(bytes) => Ok(Payload::Whole(bytes)),
+        Err(BodyError::TooLarge { .. }) => Err(too_large()),
+        Err(BodyError::Stalled) => {
+            Err(plain(StatusCode::REQUEST_TIMEOUT, "the rest of the request did not come in time"))
+        }
+        Err(BodyError::Interrupted(_)) => Err(plain(StatusCode::BAD_REQUEST, "the request broke off")),
+    }
+}
+
+type Answered = (http::Response<Incoming>, Lease, Arc<EndpointState>);
+
+/// Tries until there is a response, as often as the route allows.
+async fn attempt_all(
+    action: &Action,
+    backend: &Backend,
+    parts: Parts,
+    mut payload: Payload,
+    client: IpAddr,
+    exceeded: &AtomicBool,
+) -> Result<Answered, Failed> {
+    let retry = &action.retry;
+    let may_repeat = retry.allows(&parts.method) && matches!(payload, Payload::Whole(_));
+    let mut tried: Vec<Arc<EndpointState>> = Vec::new();
+    let mut parts = Some(parts);
+    loop {
+        let Some(head) = parts.take() else { return Err(Failed::Answer(broken())) };
+        let chosen = backend.choose(Hashed { headers: &head.headers, address: client }, &tried);
+        let endpoint = match chosen {
+            Ok(endpoint) => Arc::clone(endpoint),
+            Err(none) => return Err(Failed::Answer(nowhere(none))),
+        };
+        let is_last = tried.len() as u32 >= retry.attempts;
+        // Only those who may send it again need it again.
+        let again = (may_repeat && !is_last).then(|| head.clone());
+        let body = match &mut payload {
+            Payload::Whole(bytes) => Body::whole(bytes.clone()),
+            Payload::Stream(body) => body.take().unwrap_or_default(),
+        };
+        let sending = endpoint.send(&backend.transport, Request::from_parts(head, body));
+        let sent = match action.timeouts.attempt {
+            Some(limit) => timeout(limit, sending).await,
+            None => Ok(sending.await),
+        };
+        let (failure, unsent) = match sent {
+            Ok(Ok((response, lease))) => {
+                let code = response.status().as_u16();
+                backend.note(&endpoint, code < 500);
+                if !(again.is_some() && retry.statuses.contains(&code) && backend.state.may_retry()) {
+                    return Ok((response, lease, endpoint));
+                }
+                (None, None)
+            }
+            Ok(Err(failed)) => {
+                if exceeded.load(Relaxed) {
+                    let response =
+                        plain(StatusCode::PAYLOAD_TOO_LARGE, "the body of the request is too large");
+                    return Err(Failed::Answer(response));
+                }
+                backend.note(&endpoint, false);
+                tracing::debug!(backend = %backend.key, endpoint = %endpoint.address, reason = failed.reason, "a request failed");
+                (Some(broken()), failed.request)
+            }
+            Err(_) => {
+                backend.note(&endpoint, false);
+                (Some(plain(StatusCode::GATEWAY_TIMEOUT, "the backend did not answer in time")), None)
+            }
+        };
+        // What the server has not seen may be sent anew, whatever it is.
+        let next = match unsent {
+            Some(unsent) if !is_last => {
+                let (head, body) = unsent.into_parts();
+                if let Payload::Stream(stream) = &mut payload {
+                    *stream = Some(body);
+                }
+                Some(head)
+            }
+            _ => again,
+        };
+        if let Some(failure) = failure
+            && (next.is_none() || !backend.state.may_retry())
+        {
+            return Err(Failed::Answer(failure));
+        }
+        parts = next;
+        let wait = retry.backoff * 2_u32.saturating_pow(tried.len() as u32).min(64);
+        tried.push(endpoint);
+        // Another server need not be waited for.
+        if tried.len() >= backend.endpoints.len() {
+            sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+        }
+    }
+}
+
+fn broken() -> Response {
+    plain(StatusCode::BAD_GATEWAY, "the backend cannot be reached, or broke off")
+}
+
+fn nowhere(none: NoEndpoint) -> Response {
+    let text = match none {
+        NoEndpoint::None => "the backend has no endpoints",
+        NoEndpoint::Unhealthy => "no endpoint of the backend is healthy",
+    };
+    plain(StatusCode::SERVICE_UNAVAILABLE, text)
+}
+
+/// Sends a copy of a request to another backend, and forgets about it.
+fn mirror(exchange: &Exchange, action: &Action, parts: &Parts, payload: &Payload) {
+    let (Some((key, percent)), Payload::Whole(bytes)) = (&action.mirror, payload) else { return };
+    if fastrand::u8(..100) >= *percent {
+        return;
+    }
+    let Some(backend) = exchange.table.backend(key).cloned() else { return };
+    let Ok(permit) = Arc::clone(&exchange.shared.mirrors.0).try_acquire_owned() else { return };
+    let (mut parts, body) = (parts.clone(), Body::whole(bytes.clone()));
+    parts.extensions = http::Extensions::new();
+    tokio::spawn(async move {
+        let _permit = permit;
+        let headers = HeaderMap::new();
+        let hashed = Hashed { headers: &headers, address: IpAddr::from([0, 0, 0, 0]) };
+        let Ok(endpoint) = backend.choose(hashed, &[]) else { return };
+        if backend.transport.http2 {
+            return;
+        }
+        let host = parts.uri.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
+        if let Some(host) = host {
+            parts.headers.insert(HOST, host);
+        }
+        parts.uri = parts.uri.path_and_query().cloned().map(Uri::from).unwrap_or_default();
+        parts.version = Version::HTTP_11;
+        let sent = endpoint.send(&backend.transport, Request::from_parts(parts, body));
+        if let Ok(Ok((response, lease))) = timeout(MIRROR_TIMEOUT, sent).await {
+            use http_body_util::BodyExt as _;
+            let mut body = response.into_body();
+            while let Ok(Some(Ok(_))) = timeout(MIRROR_TIMEOUT, body.frame()).await {}
+            if body.is_end_stream() {
+                lease.finish();
+            }
+        }
+    });
+}
+
+/// Makes of the response of a backend that for the client.
+fn deliver(
+    mut exchange: Exchange,
+    order: &Order,
+    response: http::Response<Incoming>,
+    lease: Lease,
+    sent: Sent,
+    upgrade: Option<HeaderValue>,
+    accepts_gzip: bool,
+) -> Response {
+    let action = &order.rule.action;
+    exchange.code = response.status().as_u16();
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return match upgrade {
+            Some(protocol) => tunnel::open(exchange, response, sent, &protocol, action.timeouts.idle),
+            None => ended(
+                exchange,
+                plain(StatusCode::BAD_GATEWAY, "the backend switched protocols without being asked"),
+            ),
+        };
+    }
+    let (mut head, incoming) = response.into_parts();
+    hop::remove(&mut head.headers);
+    action.response_headers.apply(&mut head.headers);
+    if let Some((rules, cross)) = action.cors.as_ref().zip(order.cross.as_ref()) {
+        cross.allow(rules, &mut head.headers);
+    }
+    head.version = Version::HTTP_11;
+    // What the connection to the backend left there is nobody's business.
+    head.extensions = http::Extensions::new();
+    let is_over = incoming.is_end_stream();
+    let mut relay = Relay {
+        incoming,
+        lease: Some(lease),
+        idle: action.timeouts.idle,
+        timer: None,
+        exchange,
+        _sent: sent,
+    };
+    if is_over && let Some(lease) = relay.lease.take() {
+        lease.finish();
+    }
+    if let Some(rules) = action.compress.as_ref().filter(|_| accepts_gzip && !is_over)
+        && compress::wants(rules, &mut head)
+    {
+        return Response::from_parts(head, Body::wrap(compress::Gzip::new(relay)));
+    }
+    Response::from_parts(head, Body::wrap(relay))
+}

@@ -1,0 +1,244 @@
+//! The way of a request: listener, match, policies, filters, backend.
+
+pub(crate) mod access_log;
+mod answer;
+mod compress;
+mod forward;
+mod head;
+mod hop;
+pub(crate) mod path;
+mod relay;
+mod tunnel;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use futures_util::future::BoxFuture;
+use http::header::HeaderValue;
+use http::request::Parts;
+use http::{Extensions, StatusCode};
+use parking_lot::RwLock;
+use watchkeeper_front::{Body, CertificateSource, Peer, Request, Response, ServerCertificate, Service};
+
+use access_log::AccessLog;
+use answer::{CrossOrigin, plain};
+use hop::ClientAddress;
+use relay::Exchange;
+
+use crate::kinds::ListenerProtocol;
+use crate::metrics::Counters;
+use crate::policy::{CONSUMER, Client};
+use crate::table::{Asked, Attachment, Listener, Rule, Table};
+
+/// What all requests share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// The current table. Held for as long as it takes to count a reference.
+    table: RwLock<Arc<Table>>,
+    pub(crate) counters: Counters,
+    pub(crate) log: AccessLog,
+    pub(crate) mirrors: forward::Mirrors,
+}
+
+impl Shared {
+    pub(crate) fn new(log: AccessLog) -> Self {
+        Self { log, ..Self::default() }
+    }
+
+    /// The table that a request that comes in now is served by.
+    pub(crate) fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table.read())
+    }
+
+    /// Has all requests that come in from now on be served by this table.
+    pub(crate) fn publish(&self, table: Arc<Table>) {
+        // What the one before held alone is freed after the lock is let go.
+        let before = std::mem::replace(&mut *self.table.write(), table);
+        self.counters.swaps.fetch_add(1, Relaxed);
+        drop(before);
+    }
+}
+
+/// Serves the requests that come in on one address.
+pub(crate) struct Gate {
+    pub(crate) address: SocketAddr,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Service for Gate {
+    fn call(&self, request: Request) -> BoxFuture<'static, Response> {
+        let (shared, address) = (Arc::clone(&self.shared), self.address);
+        Box::pin(serve(shared, address, request))
+    }
+
+    fn connected(&self, peer: &Peer, extensions: &mut Extensions) {
+        extensions.insert(ClientAddress::new(peer.address().ip()));
+    }
+
+    fn panicked(&self) -> Response {
+        plain(StatusCode::INTERNAL_SERVER_ERROR, "the gateway failed at this request; see its log")
+    }
+}
+
+/// Shows the certificates of the listeners of one address, whichever those are at the moment.
+pub(crate) struct Certificates {
+    pub(crate) address: SocketAddr,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl CertificateSource for Certificates {
+    fn certificate(&self, host: Option<&str>) -> Option<ServerCertificate> {
+        let host = host.map(str::to_ascii_lowercase);
+        let table = self.shared.table();
+        let listeners = table.port(&self.address);
+        let named = host.as_ref().and_then(|host| table.listener(&self.address, host));
+        named.or(listeners.last())?.certificate(host.as_deref()).cloned()
+    }
+}
+
+async fn serve(shared: Arc<Shared>, address: SocketAddr, request: Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let peer = parts.extensions.remove::<Peer>();
+    let ip =
+        peer.as_ref().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.address().ip().to_canonical());
+    let mut exchange = Exchange {
+        table: shared.table(),
+        shared,
+        begin: Instant::now(),
+        route: None,
+        code: 0,
+        bytes: 0,
+        line: None,
+    };
+    let response = match route(&mut exchange, address, &mut parts, ip).await {
+        Ok(way) => {
+            let Way { rule, listener, target, path, cross, client } = way;
+            let told = peer.as_ref().and_then(|peer| peer.get::<ClientAddress>());
+            let is_tls = listener.protocol == ListenerProtocol::HTTPS;
+            hop::tell_origin(&mut parts.headers, ip, told, &target, &listener, is_tls);
+            let order = forward::Order { rule, listener, host: target, path, client, cross };
+            return forward::forward(exchange, order, parts, body).await;
+        }
+        Err(response) => response,
+    };
+    ended(exchange, response)
+}
+
+/// Counts a response that is complete.
+fn ended(mut exchange: Exchange, response: Response) -> Response {
+    exchange.code = response.status().as_u16();
+    exchange.bytes = http_body::Body::size_hint(response.body()).exact().unwrap_or(0);
+    response.map(|body: Body| body.with(exchange))
+}
+
+/// Where a request goes that needs a backend.
+struct Way {
+    rule: Arc<Rule>,
+    listener: Arc<Listener>,
+    /// The host as the client wrote it.
+    target: HeaderValue,
+    /// The path that the backend gets, if it is another.
+    path: Option<String>,
+    cross: Option<CrossOrigin>,
+    client: IpAddr,
+}
+
+/// Finds out what is to be done with a request; an answer if no backend is needed.
+async fn route(
+    exchange: &mut Exchange,
+    address: SocketAddr,
+    parts: &mut Parts,
+    ip: IpAddr,
+) -> Result<Way, Response> {
+    let table = Arc::clone(&exchange.table);
+    let counters = &exchange.shared.counters;
+    let target = head::read(parts).map_err(|reason| {
+        counters.malformed.fetch_add(1, Relaxed);
+        plain(StatusCode::BAD_REQUEST, reason)
+    })?;
+    exchange.line = exchange.shared.log.line(ip, &parts.method, &target.host, &target.path);
+    let unrouted = |text: &str| {
+        counters.unrouted.fetch_add(1, Relaxed);
+        plain(StatusCode::NOT_FOUND, text)
+    };
+    let Some(listener) = table.listener(&address, &target.host) else {
+        return Err(unrouted("no listener is for this host"));
+    };
+    let asked = Asked {
+        listener,
+        host: &target.host,
+        path: &target.path,
+        query: parts.uri.query(),
+        method: &parts.method,
+        headers: &parts.headers,
+    };
+    let Some(rule) = table.find(&asked) else { return Err(unrouted("no route is for this request")) };
+    exchange.routed(&rule.route);
+    let action = &rule.action;
+    let cross = action
+        .cors
+        .as_ref()
+        .and_then(|rules| CrossOrigin::of(rules, &parts.method, &parts.headers).map(|cross| (rules, cross)));
+    if let Some((rules, cross)) = &cross
+        && let Some(answer) = cross.preflight(rules, &parts.headers)
+    {
+        return Err(answer);
+    }
+    let is_tls = listener.protocol == ListenerProtocol::HTTPS;
+    let answer =
+        action.answer.as_ref().map(|answer| answer::fixed(answer, rule, &target, parts.uri.query(), is_tls));
+    let changed = answer::new_path(action.path.as_ref(), rule, &target.path);
+    let path = (*changed != *parts.uri.path()).then(|| changed.into_owned());
+    // Nothing of it is left that a header could not have.
+    let host = HeaderValue::from_str(&target.authority).unwrap_or(HeaderValue::from_static(""));
+    let client = hop::client(&parts.headers, ip, listener);
+    let (rule, listener) = (Arc::clone(rule), Arc::clone(listener));
+    if table.has_policies() {
+        check(exchange, &table, &listener, &rule, parts, client).await?;
+    }
+    match answer {
+        Some(mut response) => {
+            rule.action.response_headers.apply(response.headers_mut());
+            if let Some((rules, cross)) = rule.action.cors.as_ref().zip(cross.map(|(_, cross)| cross)) {
+                cross.allow(rules, response.headers_mut());
+            }
+            Err(response)
+        }
+        None => {
+            let cross = cross.map(|(_, cross)| cross);
+            Ok(Way { rule: Arc::clone(&rule), listener, target: host, path, cross, client })
+        }
+    }
+}
+
+/// Asks all policies of a request.
+async fn check(
+    exchange: &Exchange,
+    table: &Table,
+    listener: &Listener,
+    rule: &Rule,
+    parts: &mut Parts,
+    address: IpAddr,
+) -> Result<(), Response> {
+    parts.headers.remove(CONSUMER);
+    let route = &rule.route.key;
+    let attachments = [
+        Attachment::Listener(listener.key.clone()),
+        Attachment::Namespace(route.namespace().unwrap_or_default().into()),
+        Attachment::Route(route.clone()),
+    ];
+    let mut client = Client { address, headers: &mut parts.headers, consumer: None };
+    for policy in attachments.iter().flat_map(|attachment| table.policies(attachment)) {
+        policy.check(&mut client).await.map_err(|refusal| {
+            exchange.shared.counters.refused.fetch_add(1, Relaxed);
+            answer::refused(refusal)
+        })?;
+    }
+    let consumer = client.consumer.and_then(|consumer| HeaderValue::from_str(&consumer).ok());
+    if let Some(consumer) = consumer {
+        parts.headers.insert(CONSUMER, consumer);
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use super::pool::Pool;
+
+/// Repetitions that are always allowed, and that are allowed at most, in hundredths.
+const BUDGET: (i64, i64) = (1_000, 10_000);
+/// What a request adds to the budget, in hundredths of a repetition: a fifth of all requests may be repeated.
+const BUDGET_SHARE: i64 = 20;
+/// How often in a row leaving out a server takes longer each time.
+const MOST_EJECTIONS: u32 = 10;
+
+/// What is learned and counted of a backend.
+#[derive(Debug)]
+pub struct BackendState {
+    /// Requests under way.
+    pub active: AtomicU32,
+    /// Requests that were refused because there were too many.
+    pub overflowed: AtomicU64,
+    /// Requests that were repeated.
+    pub retried: AtomicU64,
+    /// Repetitions that were not made because there had been too many.
+    pub retries_denied: AtomicU64,
+    pub(super) next: AtomicUsize,
+    budget: AtomicI64,
+}
+
+impl Default for BackendState {
+    fn default() -> Self {
+        Self {
+            active: AtomicU32::new(0),
+            overflowed: AtomicU64::new(0),
+            retried: AtomicU64::new(0),
+            retries_denied: AtomicU64::new(0),
+            next: AtomicUsize::new(0),
+            budget: AtomicI64::new(BUDGET.0),
+        }
+    }
+}
+
+/// A request that is under way until this is dropped.
+pub(crate) struct Active(Arc<BackendState>);
+
+impl BackendState {
+    /// Begins a request, if there are fewer than so many.
+    pub(crate) fn begin(self: &Arc<Self>, most: Option<u32>) -> Option<Active> {
+        let before = self.active.fetch_add(1, Relaxed);
+        let active = Active(Arc::clone(self));
+        if most.is_some_and(|most| before >= most) {
+            self.overflowed.fetch_add(1, Relaxed);
+            return None;
+        }
+        if self.budget.load(Relaxed) < BUDGET.1 {
+            self.budget.fetch_add(BUDGET_SHARE, Relaxed);
+        }
+        Some(active)
+    }
+
+    /// Whether a request may be repeated.
+    pub(crate) fn may_retry(&self) -> bool {
+        let allowed = self.budget.fetch_update(Relaxed, Relaxed, |left| (left >= 100).then_some(left - 100));
+        let counter = if allowed.is_ok() { &self.retried } else { &self.retries_denied };
+        counter.fetch_add(1, Relaxed);
+        allowed.is_ok()
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.active.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What is learned and counted of a server of a backend.
+pub struct EndpointState {
+    /// `host:port`.
+    pub address: Arc<str>,
+    /// Requests under way.
+    pub active: AtomicU32,
+    /// Connections that are open.
+    pub connections: AtomicU32,
+    /// Requests that were sent.
+    pub requests: AtomicU64,
+    /// Requests that failed.
+    pub failures: AtomicU64,
+    pub(super) pool: Pool,
+    unhealthy: AtomicBool,
+    failures_in_a_row: AtomicU32,
+    ejections: AtomicU32,
+    /// In milliseconds since the process began.
+    ejected_until: AtomicU64,
+}
+
+/// Milliseconds since the process began to look.
+fn now() -> u64 {
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    let elapsed = BEGIN.get_or_init(Instant::now).elapsed();
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl EndpointState {
+    /// A server that nothing is known of.
+    pub fn new(address: &str) -> Self {
+        Self {
+            address: address.into(),
+            active: AtomicU32::new(0),
+            connections: AtomicU32::new(0),
+            requests: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            pool: Pool::default(),
+            unhealthy: AtomicBool::new(false),
+            failures_in_a_row: AtomicU32::new(0),
+            ejections: AtomicU32::new(0),
+            ejected_until: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether it may get requests.
+    pub fn is_available(&self) -> bool {
+        !self.unhealthy.load(Relaxed) && !self.is_ejected()
+    }
+
+    /// Whether it is left out because requests failed.
+    pub fn is_ejected(&self) -> bool {
+        match self.ejected_until.load(Relaxed) {
+            0 => false,
+            until => now() < until,
+        }
+    }
+
+    /// Whether it says that it is well, or was not asked.
+    pub fn is_healthy(&self) -> bool {
+        !self.unhealthy.load(Relaxed)
+    }
+
+    pub(super) fn set_healthy(&self, healthy: bool) {
+        self.unhealthy.store(!healthy, Relaxed);
+    }
+
+    pub(super) fn succeeded(&self) {
+        if self.failures_in_a_row.load(Relaxed) != 0 {
+            self.failures_in_a_row.store(0, Relaxed);
+        }
+        if self.ejections.load(Relaxed) != 0 && !self.is_ejected() {
+            self.ejections.store(0, Relaxed);
+        }
+    }
+
+    /// Counts a failure; says how many there were in a row.
+    pub(super) fn failed(&self) -> u32 {
+        self.failures.fetch_add(1, Relaxed);
+        self.failures_in_a_row.fetch_add(1, Relaxed).saturating_add(1)
+    }
+
+    /// Leaves it out; false if it is already.
+    pub(super) fn eject(&self, first: Duration) -> bool {
+        let (begin, before) = (now(), self.ejected_until.load(Relaxed));
+        if begin < before {
+            return false;
+        }
+        let times = self.ejections.load(Relaxed).saturating_add(1).min(MOST_EJECTIONS);
+        let time = u64::try_from((first * times).as_millis()).unwrap_or(u64::MAX).max(1);
+        let until = begin.saturating_add(time);
+        let ejected = self.ejected_until.compare_exchange(before, until, Relaxed, Relaxed).is_ok();
+        if ejected {
+            self.ejections.store(times, Relaxed);
+            self.failures_in_a_row.store(0, Relaxed);
+        }
+        ejected
+    }
+
+    /// Closes connections that were idle for too long.
+    pub(crate) fn sweep(&self, idle: Duration) {
+        self.pool.sweep(idle);
+    }
+
+    /// How many connections are free.
+    pub fn idle(&self) -> usize {
+        self.pool.idle()
+    }
+}
+
+impl fmt::Debug for EndpointState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EndpointState").field(&self.address).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifth_of_requests_may_be_repeated() {
+        let state = Arc::new(BackendState::default());
+        let retries = |state: &BackendState| (0..1_000).take_while(|_| state.may_retry()).count();
+        assert_eq!(retries(&state), 10, "to begin with");
+        for _ in 0..100 {
+            drop(state.begin(None).unwrap());
+        }
+        assert_eq!(retries(&state), 20);
+        for _ in 0..100_000 {
+            drop(state.begin(None).unwrap());
+        }
+        assert_eq!(retries(&state), 100, "and no more however many there were");
+    }
+
+    #[test]
+    fn no_more_requests_than_allowed_are_under_way() {
+        let state = Arc::new(BackendState::default());
+        let first = state.begin(Some(2)).unwrap();
+        let _second = state.begin(Some(2)).unwrap();
+        assert!(state.begin(Some(2)).is_none());
+        drop(first);
+        assert!(state.begin(Some(2)).is_some());
+        assert_eq!((state.active.load(Relaxed), state.overflowed.load(Relaxed)), (1, 1));
+    }
+
+    #[test]
+    fn a_server_is_left_out_once_at_a_time() {
+        let server = EndpointState::new("a:1");
+        assert!(server.eject(Duration::from_secs(60)) && !server.eject(Duration::from_secs(60)));
+        assert!(!server.is_available() && server.is_healthy());
+        server.set_healthy(false);
+        assert!(!server.is_healthy());
+    }
+}

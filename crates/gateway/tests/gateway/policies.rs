@@ -1,0 +1,89 @@
+//! Who may send requests, and how many.
+
+use http::Request;
+use ring::digest::{SHA256, digest};
+use serde_json::json;
+
+use crate::support::{Bench, Server};
+
+fn sha256(text: &str) -> String {
+    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+async fn bench() -> (Bench, Server) {
+    let (bench, server) = (Bench::start().await, Server::echo("one"));
+    bench.backend("one", &[&server]).await;
+    bench.route("open", "/open", "one").await;
+    bench.route("shut", "/shut", "one").await;
+    (bench, server)
+}
+
+#[tokio::test]
+async fn a_key_opens_a_route_until_it_is_deleted() {
+    let (bench, _server) = bench().await;
+    let spec = |keys: &[&str]| {
+        let keys: Vec<_> = keys
+            .iter()
+            .map(|key| json!({"name": format!("owner of {key}"), "sha256": sha256(key)}))
+            .collect();
+        json!({"targets": [{"kind": "Route", "name": "shut"}], "apiKeys": {"keys": keys}})
+    };
+    bench.put("GatewayPolicy", "keys", spec(&["alpha", "beta"])).await;
+    assert_eq!(bench.get("/open").await.status, 200);
+    let answer = bench.get("/shut").await;
+    assert_eq!((answer.status.as_u16(), answer.header("www-authenticate")), (401, Some("ApiKey")));
+    let with = |key: &str| Request::get("/shut").header("x-api-key", key).header("x-consumer", "admin");
+    let told = bench.send(with("beta")).await.json();
+    assert_eq!(told["headers"]["x-consumer"], "owner of beta");
+    assert_eq!(told["headers"].get("x-api-key"), None, "the backend does not get the key");
+    assert_eq!(bench.send(with("gamma")).await.status, 401);
+    bench.put("GatewayPolicy", "keys", spec(&["alpha"])).await;
+    assert_eq!(bench.send(with("beta")).await.status, 401, "as soon as the change is programmed");
+    assert_eq!(bench.send(with("alpha")).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_limit_keeps_its_count_over_edits() {
+    let (bench, _server) = bench().await;
+    let spec = |burst: u32| json!({"targets": [{"kind": "Namespace"}], "rate": {"requests": 1, "per": "1h", "burst": burst, "by": "Header", "header": "x-team"}});
+    bench.put("GatewayPolicy", "rate", spec(3)).await;
+    let ask = |team: &'static str| Request::get("/open").header("x-team", team);
+    for _ in 0..3 {
+        assert_eq!(bench.send(ask("a")).await.status, 200);
+    }
+    let answer = bench.send(ask("a")).await;
+    assert_eq!(answer.status, 429);
+    assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() > 3_000);
+    assert_eq!(bench.send(ask("b")).await.status, 200, "others have their own");
+    bench.put("GatewayPolicy", "rate", spec(4)).await;
+    assert_eq!(bench.send(ask("a")).await.status, 200, "one more than before");
+    assert_eq!(bench.send(ask("a")).await.status, 429);
+}
+
+#[tokio::test]
+async fn addresses_and_users_are_checked() {
+    let (bench, _server) = bench().await;
+    let addresses = |field: &str, networks: &[&str]| json!({"targets": [{"kind": "Listener", "name": "web"}], "addresses": {field: networks}});
+    bench.put("GatewayPolicy", "ip", addresses("deny", &["127.0.0.0/8"])).await;
+    assert_eq!(bench.get("/open").await.status, 403);
+    bench.put("GatewayPolicy", "ip", addresses("allow", &["10.0.0.0/8"])).await;
+    assert_eq!(bench.get("/open").await.status, 403);
+    bench.put("GatewayPolicy", "ip", addresses("allow", &["127.0.0.1"])).await;
+    assert_eq!(bench.get("/open").await.status, 200);
+    let hashed = watchkeeper_gateway::policy::Password::hashed(b"hunter2").unwrap();
+    let spec = json!({"targets": [{"kind": "Route", "name": "shut"}], "basic": {"realm": "shop", "users": [{"name": "jane", "password": hashed}]}});
+    bench.put("GatewayPolicy", "users", spec).await;
+    let with = |password: &str| {
+        let coded = watchkeeper_go::base64::encode(format!("jane:{password}"));
+        Request::get("/shut").header("authorization", format!("Basic {coded}"))
+    };
+    let answer = bench.send(with("wrong")).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("www-authenticate")),
+        (401, Some("Basic realm=\"shop\""))
+    );
+    let told = bench.send(with("hunter2")).await.json();
+    assert_eq!(told["headers"]["x-consumer"], "jane");
+    assert_eq!(told["headers"].get("authorization"), None);
+    assert_eq!(bench.get("/open").await.status, 200);
+}

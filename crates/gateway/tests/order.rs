@@ -1,0 +1,180 @@
+//! The order of changes does not matter, nor how often they are told.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use watchkeeper_core::Key;
+use watchkeeper_gateway::kinds::API_VERSION;
+use watchkeeper_gateway::object::Input;
+use watchkeeper_gateway::{Compiler, Settings, dump};
+
+/// One thing that a source says: what it has under a key now.
+#[derive(Clone, Debug)]
+struct Told {
+    source: usize,
+    object: Value,
+    is_gone: bool,
+}
+
+fn object(kind: &str, name: &str, created: u8, spec: Value) -> Value {
+    let mut metadata = json!({"name": name});
+    if created > 0 {
+        metadata["creationTimestamp"] = json!(format!("2026-01-0{created}T00:00:00Z"));
+    }
+    json!({"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec})
+}
+
+fn path() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        prop::sample::select(vec!["/", "/a", "/a/b"]).prop_map(|path| json!({"prefix": path})),
+        prop::sample::select(vec!["/", "/a", "/a/b"]).prop_map(|path| json!({"exact": path})),
+        prop::sample::select(vec!["/[ab]+", "/a.*"]).prop_map(|path| json!({"regex": path})),
+    ]
+}
+
+fn route() -> impl Strategy<Value = Value> {
+    let hosts = prop::sample::select(vec![
+        json!([]),
+        json!(["a.test"]),
+        json!(["*.test"]),
+        json!(["a.test", "*.test"]),
+    ]);
+    let method = prop::option::of(prop::sample::select(vec!["GET", "PUT"]));
+    let listeners = prop::sample::select(vec![json!([]), json!(["l1"]), json!(["l1", "l2"])]);
+    ("[ab]{1,2}", 0..3_u8, hosts, path(), method, listeners, "[xyz]").prop_map(
+        |(name, created, hosts, path, method, listeners, backend)| {
+            let mut wanted = json!({"path": path});
+            if let Some(method) = method {
+                wanted["method"] = json!(method);
+            }
+            let rules = json!([{"matches": [wanted], "backends": [{"name": backend}]}]);
+            object(
+                "GatewayRoute",
+                &name,
+                created,
+                json!({"hosts": hosts, "listeners": listeners, "rules": rules}),
+            )
+        },
+    )
+}
+
+fn any_object() -> impl Strategy<Value = Value> {
+    let backend = ("[xyz]", 1..4_u8).prop_map(|(name, last)| {
+        object("GatewayBackend", &name, 0, json!({"endpoints": [{"address": format!("10.0.0.{last}:80")}]}))
+    });
+    let service = "[xyz]"
+        .prop_map(|name| object("GatewayBackend", &name, 0, json!({"service": {"name": "s", "port": 80}})));
+    let slice = (1..4_u8, 1..4_u8).prop_map(|(name, last)| {
+        json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": format!("s-{name}"), "labels": {"kubernetes.io/service-name": "s"}},
+            "ports": [{"name": "", "port": 80}], "endpoints": [{"addresses": [format!("10.1.0.{last}")]}]})
+    });
+    let hostname = prop::sample::select(vec!["a.test", "*.test", "*"]);
+    let listener = ("l[12]", 0..3_u8, 1..3_u16, hostname).prop_map(|(name, created, port, hostname)| {
+        object("GatewayListener", &name, created, json!({"port": 8000 + port, "hostname": hostname}))
+    });
+    let policy = ("p[12]", "[ab]").prop_map(|(name, route)| {
+        let targets = json!([{"kind": "Route", "name": route}, {"kind": "Namespace"}]);
+        object("GatewayPolicy", &name, 0, json!({"targets": targets, "rate": {"requests": 1}}))
+    });
+    prop_oneof![6 => route(), 2 => backend, 1 => service, 1 => slice, 2 => listener, 1 => policy]
+}
+
+fn told() -> impl Strategy<Value = Told> {
+    (0..2_usize, any_object(), prop::bool::weighted(0.2)).prop_map(|(source, object, is_gone)| Told {
+        source,
+        object,
+        is_gone,
+    })
+}
+
+fn tell(compiler: &mut Compiler, told: &Told) {
+    let input = Input::read(told.object.clone()).unwrap().unwrap();
+    let id = input.id.clone();
+    let place = (told.source, Key::new(None, &id.to_string()));
+    compiler.apply(&place, &id, (!told.is_gone).then_some(input));
+}
+
+fn identity(told: &Told) -> (usize, String, String) {
+    let text = |pointer: &str| told.object.pointer(pointer).unwrap().to_string();
+    (told.source, text("/kind"), text("/metadata/name"))
+}
+
+/// The table, and what became of every object.
+fn outcome(compiler: &Compiler) -> (Value, Vec<Value>) {
+    let objects = compiler.objects();
+    let reports = objects.iter().filter_map(|id| compiler.report(id)).map(|report| report.to_json());
+    (dump(compiler.table()), reports.collect())
+}
+
+fn cases() -> u32 {
+    std::env::var("WATCHKEEPER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
+
+    /// However the news of different objects are mixed, whatever is told twice, and however it came to be: the same objects make the
+    /// same table, and so does a list of what there is at the end.
+    #[test]
+    fn the_same_objects_make_the_same_table(
+        news in prop::collection::vec(told(), 0..40),
+        seed in any::<u64>(),
+    ) {
+        let mut straight = Compiler::new(Settings::default());
+        for told in &news {
+            tell(&mut straight, told);
+        }
+        // What is told of one object stays in order; of different objects it comes in any, and some of it comes twice.
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut lines: Vec<Vec<Told>> = Vec::new();
+        for told in &news {
+            match lines.iter_mut().find(|line| identity(&line[0]) == identity(told)) {
+                Some(line) => line.push(told.clone()),
+                None => lines.push(vec![told.clone()]),
+            }
+        }
+        let last: Vec<Told> = lines.iter().filter_map(|line| line.last().cloned()).filter(|told| !told.is_gone).collect();
+        let mut mixed = Compiler::new(Settings::default());
+        lines.iter_mut().for_each(|line| line.reverse());
+        while !lines.is_empty() {
+            let at = random.usize(..lines.len());
+            if let Some(next) = lines[at].pop() {
+                tell(&mut mixed, &next);
+                if random.bool() {
+                    tell(&mut mixed, &next);
+                }
+            }
+            lines.retain(|line| !line.is_empty());
+        }
+        let mut listed = Compiler::new(Settings::default());
+        let mut rest = last;
+        random.shuffle(&mut rest);
+        for told in &rest {
+            tell(&mut listed, told);
+        }
+        prop_assert_eq!(outcome(&straight), outcome(&mixed));
+        prop_assert_eq!(outcome(&straight), outcome(&listed));
+    }
+
+    /// An object that cannot be used leaves the table as it was.
+    #[test]
+    fn an_invalid_object_keeps_its_last_good_form(news in prop::collection::vec(told(), 1..30), at in any::<prop::sample::Index>()) {
+        let mut compiler = Compiler::new(Settings::default());
+        for told in &news {
+            tell(&mut compiler, told);
+        }
+        let before = dump(compiler.table());
+        let mut broken = at.get(&news).clone();
+        broken.source = 0;
+        broken.is_gone = false;
+        let known = Input::read(broken.object.clone()).unwrap().unwrap();
+        let is_there = |compiler: &Compiler| compiler.report(&known.id).is_some_and(|report| report.source == 0 && report.accepted.is_true);
+        if known.id.kind.is_own() && is_there(&compiler) {
+            broken.object["spec"] = json!({"nonsense": true});
+            tell(&mut compiler, &broken);
+            prop_assert_eq!(before, dump(compiler.table()));
+            let report = compiler.report(&known.id).unwrap();
+            prop_assert!(!report.accepted.is_true && !report.programmed.is_true);
+        }
+    }
+}
