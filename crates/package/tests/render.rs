@@ -113,6 +113,9 @@ fn alerts_and_dashboards_ask_only_for_metrics_that_there_are() {
     assert_eq!(controllers["panels"].as_array().unwrap().len(), 5);
     description.metrics.retain(|metric| metric.name != "leader_election_master_status");
     assert_eq!(rules(&description).len(), 3);
+    // An alert about a ratio needs both of its metrics.
+    description.metrics.retain(|metric| metric.name != "controller_runtime_reconcile_total");
+    assert_eq!(rules(&description), ["OperatorDown", "OperatorQueueGrows"]);
     description.metrics_port = None;
     assert!(rules(&description).is_empty());
 }
