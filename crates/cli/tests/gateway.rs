@@ -110,7 +110,10 @@ fn the_example_serves_at_once_and_an_edit_changes_the_next_answer() {
     let output = gateway(&["explain", "--admin", &running.admin, "GET", &url]).output().unwrap();
     let (code, said, _) = text(&output);
     assert_eq!(code, Some(0));
-    assert!(said.contains("route     default/hello rules[0].matches[0]: host *, path prefix /hello\n"), "{said}");
+    assert!(
+        said.contains("route     default/hello rules[0].matches[0]: host *, path prefix /hello\n"),
+        "{said}"
+    );
     assert_eq!(running.stop(), Some(0));
 }
 
@@ -136,7 +139,10 @@ fn files_are_checked_without_a_gateway() {
 fn what_makes_no_sense_is_said_in_a_line() {
     for (arguments, expected) in [
         (&[][..], "--from"),
-        (&["--from", "examples"], "--from \"examples\" is neither kubernetes nor a URL: for files, file:examples"),
+        (
+            &["--from", "examples"],
+            "--from \"examples\" is neither kubernetes nor a URL: for files, file:examples",
+        ),
         (&["--from", "ftp://x"], "is no URL that can be watched"),
         (&["--from", "file:x", "--admin", "0.0.0.0:1"], "is not a loopback address"),
         (&["--from", "file:x", "--listen", "web"], "--listen \"web\" is not of the form NAME=ADDRESS:PORT"),
