@@ -112,9 +112,10 @@ async fn a_webapp_comes_to_life_and_is_there_again_next_time() {
     let address = gateway[0].split(['/', ' ']).find(|word| word.starts_with("127.")).unwrap();
     assert_eq!(hello(address), "Hello from the gateway.\n");
     let route = Key::new(Some("default"), "hello");
-    let mut edited = (*person.live().get::<GatewayRoute>(&route).await.unwrap().unwrap()).clone();
-    edited.spec.rules[0].filters.respond.as_mut().unwrap().body = "changed".into();
-    person.update(&edited).await.unwrap();
+    let change = |route: &mut GatewayRoute| {
+        route.spec.rules[0].filters.respond.as_mut().unwrap().body = "changed".into();
+    };
+    person.modify(&route, change).await.unwrap();
     let programmed = || async {
         let route = person.live().get::<GatewayRoute>(&route).await.unwrap()?;
         let status = route.status.as_ref()?;

@@ -1,5 +1,7 @@
 //! The order of changes does not matter, nor how often they are told.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use watchkeeper_core::Key;

@@ -213,7 +213,7 @@ impl Handle {
             match (&source.error, source.synced) {
                 (Some(error), _) => notes.push(format!("source {}: {error}", source.name)),
                 (None, false) => {
-                    notes.push(format!("source {}: has not delivered everything yet", source.name))
+                    notes.push(format!("source {}: has not delivered everything yet", source.name));
                 }
                 (None, true) => {}
             }

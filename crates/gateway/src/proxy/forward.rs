@@ -96,8 +96,8 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
     let upgrade = hop::upgrade(&parts.headers, parts.version);
     hop::remove(&mut parts.headers);
     action.request_headers.apply(&mut parts.headers);
-    if let Err(response) = address(&mut parts, &order, action, backend) {
-        return ended(exchange, response);
+    if address(&mut parts, &order, action, backend).is_none() {
+        return ended(exchange, plain(StatusCode::BAD_REQUEST, "the path cannot be sent to the backend"));
     }
     let exceeded = Arc::new(AtomicBool::new(false));
     let payload = match payload(action, &order.listener, &parts.method, body, &exceeded).await {
@@ -128,9 +128,8 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
     deliver(exchange, &order, response, lease, sent, upgrade, accepts_gzip)
 }
 
-/// Sets the target and the host that the backend gets.
-fn address(parts: &mut Parts, order: &Order, action: &Action, backend: &Backend) -> Result<(), Response> {
-    let bad = || plain(StatusCode::BAD_REQUEST, "the path cannot be sent to the backend");
+/// Sets the target and the host that the backend gets. `None` if these cannot be sent.
+fn address(parts: &mut Parts, order: &Order, action: &Action, backend: &Backend) -> Option<()> {
     let query = parts.uri.query();
     let target = match (&order.path, &*backend.path) {
         (None, "") => parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")),
@@ -140,16 +139,16 @@ fn address(parts: &mut Parts, order: &Order, action: &Action, backend: &Backend)
                 Some(query) => format!("{prefix}{path}?{query}"),
                 None => format!("{prefix}{path}"),
             };
-            PathAndQuery::try_from(text).map_err(|_| bad())?
+            PathAndQuery::try_from(text).ok()?
         }
     };
     let host = action.host.as_ref().or(backend.host.as_ref()).unwrap_or(&order.host);
     let transport = &backend.transport;
     if transport.http2 {
-        let authority = Authority::try_from(host.as_bytes()).map_err(|_| bad())?;
+        let authority = Authority::try_from(host.as_bytes()).ok()?;
         let scheme = if transport.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
         let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(target).build();
-        parts.uri = uri.map_err(|_| bad())?;
+        parts.uri = uri.ok()?;
         parts.headers.remove(HOST);
         parts.version = Version::HTTP_2;
     } else {
@@ -157,7 +156,7 @@ fn address(parts: &mut Parts, order: &Order, action: &Action, backend: &Backend)
         parts.headers.insert(HOST, host.clone());
         parts.version = Version::HTTP_11;
     }
-    Ok(())
+    Some(())
 }
 
 /// What a request carries, within the limits of its route.
