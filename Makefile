@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: all setup test test-real lint cost fmt generated deny bench peers soak mutants security doc clean
+.PHONY: all setup test test-real test-packaging lint cost fmt generated deny bench peers soak mutants security doc clean
 
 all: test lint
 
@@ -16,11 +16,15 @@ BINARY := $(TARGET)/debug/watchkeeper
 GENERATOR := --manifest-path crates/kinds/generator/Cargo.toml --target-dir "$(TARGET)/generator"
 
 test: setup ## every test that CI runs
-	PATH="$(TARGET)/conformance/bin:$$PATH" WATCHKEEPER_CONFORMANCE_SERVER="$(BINARY)" $(CARGO) test --workspace --all-features
+	PATH="$(TARGET)/conformance/bin:$$PATH" WATCHKEEPER_CONFORMANCE_SERVER="$(BINARY)" CARGO="$(CARGO)" scripts/test-workspace
 	$(CARGO) test --quiet $(GENERATOR)
 
 test-real: ## the tests of the framework against the real kube-apiserver and etcd, after `make peers`
 	scripts/test-real
+
+test-packaging: ## programs of others judge what `generate` and `image` make of the WebApp operator; builds them first, needs Go
+	scripts/packaging-tools
+	scripts/test-packaging
 
 lint: ## formatting, layers, clippy and documentation, warnings denied; licences and advisories where that is possible
 	$(CARGO) fmt --all --check
@@ -57,6 +61,7 @@ soak: ## the random tests, a hundred times as many, and an hour of requests that
 	$(CARGO) test --release -p watchkeeper-gateway -- --ignored --nocapture
 	$(CARGO) test -p watchkeeper-macros --test compile -- --ignored
 	$(CARGO) test -p watchkeeper --test book -- --ignored
+	$(CARGO) test -p watchkeeper-cli --test new -- --ignored
 	CARGO="$(CARGO)" scripts/fuzz 3600
 
 # Which crate, and which part of all its mutants: make mutants CRATE=queue SHARD=3/8

@@ -1,5 +1,6 @@
 //! The server as a whole: what it consists of, how it starts and stops.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +54,9 @@ pub struct Options {
     pub account_tokens: Option<AccountTokens>,
     /// The admission plug-ins that are switched off, by upstream's names; see [`admission_plugins`](crate::admission_plugins).
     pub disabled_admission_plugins: Vec<String>,
+    /// Where Services are that webhooks are behind, as `namespace/name`, for servers that have no pods. Others are found by their
+    /// EndpointSlices.
+    pub service_addresses: BTreeMap<String, SocketAddr>,
     /// The bearer tokens that TokenReviews know besides those of ServiceAccounts.
     pub tokens: Option<Arc<Tokens>>,
 }
@@ -72,6 +76,7 @@ impl Default for Options {
             authorization: Authorization::default(),
             account_tokens: None,
             disabled_admission_plugins: Vec::new(),
+            service_addresses: BTreeMap::new(),
             tokens: None,
         }
     }
@@ -143,7 +148,8 @@ impl Server {
             registrar: Arc::clone(&registrar),
             clock: options.clock.clone(),
         };
-        let writer = Writer::new(handles, &options.disabled_admission_plugins);
+        let writer =
+            Writer::new(handles, &options.disabled_admission_plugins, options.service_addresses.clone());
         Ok(Arc::new(Self {
             storage,
             registrar,

@@ -18,6 +18,8 @@ pub(crate) struct StatusError {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     details: Option<Box<StatusDetails>>,
+    /// The reason that a webhook gave, where that is none of those known.
+    foreign_reason: Option<String>,
     /// A token to go on with, for lists whose snapshot has been forgotten.
     pub(crate) token: Option<String>,
 }
@@ -40,7 +42,7 @@ impl std::fmt::Display for Subject<'_> {
 
 impl StatusError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, token: None }
+        Self { code, reason, message: message.into(), details: None, foreign_reason: None, token: None }
     }
 
     fn about(mut self, subject: Subject<'_>, name: &str) -> Self {
@@ -210,6 +212,14 @@ impl StatusError {
             .cause("", message, "")
     }
 
+    /// What a webhook says of a write that it refuses, with its own code, reason and details.
+    pub(crate) fn of_webhook(code: u16, reason: &str, message: String, details: &Value) -> Self {
+        let mut failure = Self::new(code, "", message);
+        failure.foreign_reason = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
+        failure.details = serde_json::from_value(details.clone()).ok().map(Box::new);
+        failure
+    }
+
     /// An error that kube-apiserver passes on as it is: a code and a message, no reason.
     pub(crate) fn untyped(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
@@ -223,7 +233,7 @@ impl StatusError {
     pub(crate) fn status(&self) -> Value {
         let status = Status {
             code: Some(self.code),
-            reason: self.reason.into(),
+            reason: self.foreign_reason.clone().unwrap_or_else(|| self.reason.into()),
             message: self.message.clone(),
             details: self.details.as_deref().cloned(),
         };

@@ -7,6 +7,7 @@
 //! place of that program.
 
 mod admission_plugins;
+mod cargo;
 mod caution;
 mod cluster;
 mod completion;
@@ -16,9 +17,12 @@ mod envtest;
 mod etcd;
 mod failure;
 mod gateway;
+mod generate;
 mod host;
+mod image;
 mod kube_apiserver;
 mod logging;
+mod new;
 mod run;
 mod serve;
 mod stopping;
@@ -55,6 +59,9 @@ Exit codes:
 
 #[derive(Subcommand)]
 enum Command {
+    New(new::New),
+    Generate(Box<generate::Generate>),
+    Image(Box<image::Image>),
     Up(up::Up),
     Serve(Box<serve::Serve>),
     Watch(Box<watch::Watch>),
@@ -88,6 +95,9 @@ fn main() -> ExitCode {
 
 fn run(start: Instant) -> Result<(), Failure> {
     match usage::parse::<Arguments>()?.command {
+        Command::New(new) => new.run(),
+        Command::Generate(generate) => generate.run(),
+        Command::Image(image) => image.run(),
         Command::Up(up) => up.run(start),
         Command::Serve(serve) => serve.run(start),
         Command::Watch(watch) => watch.run(),

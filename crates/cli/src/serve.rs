@@ -72,6 +72,9 @@ pub(crate) struct Serve {
     /// Admission plugins to leave on even if they are switched off; all that this server has are on
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     enable_admission_plugins: Vec<String>,
+    /// Where a Service is that a webhook is behind, as NAMESPACE/NAME=ADDR:PORT; without it, at one of its ready endpoints
+    #[arg(long, value_name = "SERVICE", value_parser = service_address)]
+    webhook_service: Vec<(String, SocketAddr)>,
     /// The address in the endpoints of the Service default/kubernetes, if it is not that of --listen
     #[arg(long, value_name = "ADDR")]
     advertise_address: Option<IpAddr>,
@@ -232,8 +235,19 @@ impl Serve {
         let (enabled, disabled) = (&self.enable_admission_plugins, &self.disable_admission_plugins);
         options.disabled_admission_plugins =
             admission_plugins::disabled(enabled, disabled.clone()).map_err(Failure::input)?;
+        options.service_addresses = self.webhook_service.iter().cloned().collect();
         Ok(options)
     }
+}
+
+/// Reads where a Service is: `default/hooks=127.0.0.1:9443`.
+fn service_address(text: &str) -> Result<(String, SocketAddr), String> {
+    let (service, address) = text.split_once('=').ok_or("expected NAMESPACE/NAME=ADDR:PORT")?;
+    if service.split('/').filter(|part| !part.is_empty()).count() != 2 {
+        return Err(format!("{service:?} is not NAMESPACE/NAME"));
+    }
+    let address = address.parse().map_err(|_| format!("{address:?} is not ADDR:PORT"))?;
+    Ok((service.to_owned(), address))
 }
 
 async fn serve(plan: Plan, kubeconfig: Option<&Path>, start: Instant) -> Result<(), Failure> {

@@ -32,7 +32,7 @@ enum Format {
 }
 
 /// The commit that this was built from, as far as whoever built it said so in `WATCHKEEPER_COMMIT`.
-const COMMIT: Option<&str> = option_env!("WATCHKEEPER_COMMIT");
+pub(crate) const COMMIT: Option<&str> = option_env!("WATCHKEEPER_COMMIT");
 
 impl Version {
     pub(crate) fn run(self) -> Result<(), Failure> {

@@ -112,6 +112,11 @@ impl<K: Kind> Cache<K> {
         text
     }
 
+    /// The namespaces that are watched; empty means all.
+    pub fn watched_namespaces(&self) -> Vec<String> {
+        self.namespace_list().unwrap_or_default()
+    }
+
     pub(crate) fn namespace_list(&self) -> Option<Vec<String>> {
         self.namespaces.as_ref().map(|names| names.iter().cloned().collect())
     }

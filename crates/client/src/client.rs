@@ -73,6 +73,8 @@ pub(crate) struct Options {
     pub(crate) manager: Arc<str>,
     pub(crate) dry_run: bool,
     pub(crate) guard: Option<Arc<dyn Guard>>,
+    /// Instead of that of the caches.
+    connection: Option<Connection>,
     /// What a [`DynamicObject`](crate::DynamicObject) is.
     pub(crate) dynamic: Option<DynamicKind>,
 }
@@ -121,7 +123,13 @@ impl ClientBuilder {
         let (kinds, caches) = (Mutex::default(), Mutex::default());
         Client {
             shared: Arc::new(Shared { connection, user_agent, clock, metrics, kinds, caches }),
-            options: Arc::new(Options { manager, dry_run: false, guard: None, dynamic: None }),
+            options: Arc::new(Options {
+                manager,
+                dry_run: false,
+                guard: None,
+                connection: None,
+                dynamic: None,
+            }),
         }
     }
 }
@@ -143,9 +151,16 @@ impl Client {
         }
     }
 
-    /// The connection that everything goes through.
+    /// The connection that writes and live reads go through.
     pub fn connection(&self) -> &Connection {
-        &self.shared.connection
+        self.options.connection.as_ref().unwrap_or(&self.shared.connection)
+    }
+
+    /// A handle whose writes and live reads go over another connection to the same cluster, as somebody else or through something that
+    /// watches over them. Caches stay those of the first connection.
+    #[must_use]
+    pub fn over(&self, connection: Connection) -> Self {
+        self.with(|options| options.connection = Some(connection))
     }
 
     /// A handle whose writes are only tried: the server says what would happen and changes nothing.

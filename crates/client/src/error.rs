@@ -47,6 +47,14 @@ pub enum Error {
         /// What the server said.
         message: String,
     },
+    /// The program has not declared that it does this: nothing was sent. The message has the line to add.
+    #[error("{object} was not asked for: {message}")]
+    Undeclared {
+        /// What was to be asked for.
+        object: String,
+        /// What to declare.
+        message: String,
+    },
     /// The [`Guard`](crate::Guard) did not let the write go: nothing was sent.
     #[error("{object} was not written: this process may not write, it does not lead (any more)")]
     NotLeading {

@@ -7,10 +7,10 @@ use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
 use serde::de::DeserializeOwned;
-use watchkeeper_connection::Body;
+use watchkeeper_connection::{Body, Subject};
 use watchkeeper_core::text::{bounded, causes};
 use watchkeeper_sources::kubernetes::Connection;
-use watchkeeper_wire::{Refusal, Status, StatusCause, Uri};
+use watchkeeper_wire::{Refusal, Status, StatusCause, Uri, reason};
 
 use crate::error::Error;
 
@@ -63,6 +63,7 @@ impl Ask {
         if let Some(agent) = user_agent {
             request = request.header(USER_AGENT, agent);
         }
+        let request = request.extension(Subject(object.clone()));
         let request = request.body(Bytes::from(body)).map_err(|error| {
             Failure::Refused(Error::Refused { object: object.clone(), code: 0, message: error.to_string() })
         })?;
@@ -107,6 +108,7 @@ fn failure(status: &Status, code: u16, object: &str) -> Failure {
         Refusal::AlreadyExists => Error::AlreadyExists { object },
         Refusal::Conflict => Error::Conflict { object, message },
         Refusal::Invalid => Error::Invalid { object, message, causes: causes_of(status) },
+        Refusal::Denied if status.reason == reason::UNDECLARED => Error::Undeclared { object, message },
         Refusal::Denied => Error::Denied { object, message },
         Refusal::Throttled => Error::Throttled { object, after: status.retry_after(), message },
         // The server had begun when it gave up.

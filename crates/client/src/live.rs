@@ -46,11 +46,9 @@ impl Client {
     /// Sends a question: nothing is changed by it, so that nothing can be lost.
     pub(crate) async fn ask(&self, ask: Ask) -> Result<Answer, Error> {
         let object = ask.object.clone();
-        ask.send(&self.shared.connection, self.shared.user_agent.as_ref()).await.map_err(|failure| {
-            match failure {
-                Failure::Refused(error) => error,
-                Failure::Unknown(message) => Error::Unavailable { object, message },
-            }
+        ask.send(self.connection(), self.shared.user_agent.as_ref()).await.map_err(|failure| match failure {
+            Failure::Refused(error) => error,
+            Failure::Unknown(message) => Error::Unavailable { object, message },
         })
     }
 

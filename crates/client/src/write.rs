@@ -136,7 +136,7 @@ impl Client {
             return Err(Error::NotLeading { object });
         }
         let mut underway = Underway { known, key, settled: self.options.dry_run };
-        match ask.send(&self.shared.connection, self.shared.user_agent.as_ref()).await {
+        match ask.send(self.connection(), self.shared.user_agent.as_ref()).await {
             Ok(answer) => {
                 underway.settled = true;
                 if answers == Answers::Object && !self.options.dry_run {

@@ -8,7 +8,7 @@ use crate::connector::CONNECT_WITHIN;
 use crate::credentials::CredentialSettings;
 use crate::proxy::Proxy;
 use crate::server::Server;
-use crate::tls::TlsSettings;
+use crate::tls::{Pem, TlsSettings, Trust};
 
 /// Where a cluster is, who asks, and which namespace is meant.
 #[derive(Clone)]
@@ -53,6 +53,20 @@ impl Config {
     pub fn at(self, url: &str) -> Result<Self, ConnectError> {
         let server = Server::parse(url, true).map_err(|error| ConnectError::new(error, "a URL"))?;
         Ok(Self { server, ..self })
+    }
+
+    /// Believes a server whose certificate these authorities, in PEM, have issued, instead of those of the system.
+    #[must_use]
+    pub fn trusting(mut self, authorities: Vec<u8>) -> Self {
+        self.tls.trust = Trust::Authorities(Pem::Data(authorities));
+        self
+    }
+
+    /// The name that the certificate of the server has to have, if it is not that of the host in the URL.
+    #[must_use]
+    pub fn server_name(mut self, name: &str) -> Self {
+        self.tls.server_name = Some(name.to_owned());
+        self
     }
 
     /// How long connecting may take, TLS included; 30 s unless told otherwise.

@@ -59,4 +59,4 @@ pub use connection::Connection;
 pub use error::{ConnectError, Error, RequestError};
 pub use http_client::HttpClient;
 pub use kubeconfig::{Kubeconfig, KubeconfigError};
-pub use transport::Transport;
+pub use transport::{Subject, Transport};

@@ -4,6 +4,11 @@ use http::{Request, Response};
 
 use crate::{Body, Error};
 
+/// What a request is about, in the words of whoever sends it: the kind first, as in `ConfigMap shop/cart`. In the extensions of a
+/// request it is for messages only, and goes nowhere.
+#[derive(Clone, Debug)]
+pub struct Subject(pub String);
+
 /// Carries requests to a server and brings back answers.
 ///
 /// The URI of a request is a path with its query. Calls run concurrently; dropping the future of one cancels the request.

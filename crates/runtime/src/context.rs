@@ -36,6 +36,7 @@ use crate::reference::reference;
 pub struct Context<K = ()> {
     run: Arc<Inner>,
     object: Arc<K>,
+    key: Key,
     /// Where the object came from, if that is no cluster.
     origin: Option<Arc<Origin>>,
 }
@@ -60,7 +61,13 @@ pub(crate) struct Inner {
 
 impl Context {
     pub(crate) fn new(run: Inner) -> Self {
-        Self { run: Arc::new(run), object: Arc::default(), origin: None }
+        Self { run: Arc::new(run), object: Arc::default(), key: Key::new(None, ""), origin: None }
+    }
+
+    /// The context of the same run, for the object under this key.
+    pub(crate) fn under(mut self, key: &Key) -> Self {
+        self.key = key.clone();
+        self
     }
 
     /// The context of the same run, for an object that came from here.
@@ -71,7 +78,7 @@ impl Context {
 
     /// The context of the same run, with the object that the run is for.
     pub(crate) fn about<K>(self, object: Arc<K>) -> Context<K> {
-        Context { run: self.run, object, origin: self.origin }
+        Context { run: self.run, object, key: self.key, origin: self.origin }
     }
 }
 
@@ -108,6 +115,12 @@ impl<K> Context<K> {
     /// The object that this run is for, in the state that the reconcile was given.
     pub fn object(&self) -> &Arc<K> {
         &self.object
+    }
+
+    /// The key of the object that this run is for: its namespace and name in a cluster, whatever tells objects apart in another source. Empty in
+    /// [keyed](crate::Controller::keyed) controllers, whose requests are keys of their own kind.
+    pub fn key(&self) -> &Key {
+        &self.key
     }
 
     /// Writes the status of this object back to where it came from, for controllers [over](crate::Controller::over) a source that can take
@@ -188,7 +201,12 @@ impl<K> Context<K> {
 
 impl<K> Clone for Context<K> {
     fn clone(&self) -> Self {
-        Self { run: Arc::clone(&self.run), object: Arc::clone(&self.object), origin: self.origin.clone() }
+        Self {
+            run: Arc::clone(&self.run),
+            object: Arc::clone(&self.object),
+            key: self.key.clone(),
+            origin: self.origin.clone(),
+        }
     }
 }
 

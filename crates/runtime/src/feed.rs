@@ -92,7 +92,7 @@ impl Origin {
     ) -> Result<Vec<Opened>, watchkeeper_client::Error> {
         match self {
             Self::Source(open) => Ok(vec![Opened { informer: open(informers), place: None }]),
-            Self::Cluster { open, wrote } => places
+            Self::Cluster { open, wrote, .. } => places
                 .iter()
                 .map(|place| {
                     let informer = open(&place.client)?;

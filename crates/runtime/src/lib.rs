@@ -32,9 +32,11 @@
 
 mod action;
 mod cause;
+mod closed_world;
 mod clusters;
 mod context;
 mod controller;
+mod declared;
 mod degradation;
 mod error;
 mod feed;
@@ -45,6 +47,7 @@ mod lead;
 #[cfg(feature = "log")]
 pub mod log;
 mod manager;
+mod metric_names;
 mod metrics;
 mod predicate;
 mod reconciler;
@@ -70,3 +73,4 @@ pub use reconciler::Reconciler;
 pub use request::{Request, WorkKey};
 pub use trigger::Trigger;
 pub use watch::{IntoWork, Watch};
+pub use watchkeeper_description::{Description, Right, Rights, Verbs};

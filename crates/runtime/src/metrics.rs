@@ -207,3 +207,34 @@ impl ControllerMetrics {
         self.total.get_or_create(&Ended { controller, result }).inc();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric_names::METRICS;
+
+    #[test]
+    fn every_metric_is_in_the_description() {
+        let metrics = Metrics::register(Registry::default());
+        let registered = format!("{:?}", metrics.registry.lock());
+        let names: Vec<&str> = registered
+            .split("Descriptor { name: \"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
+        assert!(names.len() > 30, "the registry prints itself in another way: {registered}");
+        for name in &names {
+            let known = METRICS.iter().any(|(known, kind, _)| {
+                let known = if *kind == "counter" { known.trim_end_matches("_total") } else { known };
+                known.trim_end_matches("_seconds").ends_with(name.trim_end_matches("_seconds"))
+            });
+            assert!(known, "{name} is not in the table of metrics");
+        }
+        let queues = METRICS.iter().filter(|(name, ..)| name.starts_with("workqueue_")).count();
+        assert_eq!(
+            names.len() + queues,
+            METRICS.len(),
+            "the table has metrics that there are not: {names:?}"
+        );
+    }
+}

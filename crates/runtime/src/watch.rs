@@ -6,9 +6,11 @@ use std::sync::Arc;
 use k8s_openapi::ClusterResourceScope;
 use watchkeeper_client::{Cache, Client, DynamicKind, DynamicObject, Kind};
 use watchkeeper_core::{Change, Key, Source, Version};
+use watchkeeper_description::Resource;
 use watchkeeper_informer::{Informer, InformerSet, Metadata, Object, Readable};
 use watchkeeper_queue::Priority;
 
+use crate::declared::{dynamic_resource, resource};
 use crate::predicate::{Predicate, Test};
 use crate::request::{Request, WorkKey};
 
@@ -44,7 +46,7 @@ pub(crate) struct AnyWatch<R> {
 /// Where the changes come from.
 pub(crate) enum Origin {
     /// The cache of a kind, in each of the controller's clusters.
-    Cluster { open: Open, wrote: Wrote },
+    Cluster { resource: Resource, open: Open, wrote: Wrote },
     /// A source of its own, shared by whoever watches the same.
     Source(OpenSource),
 }
@@ -167,17 +169,30 @@ impl<K: Readable, R: WorkKey> Watch<K, R> {
 
 impl Origin {
     pub(crate) fn cluster<K: Kind>() -> Self {
-        Self::Cluster { open: Arc::new(informer::<K>), wrote: Arc::new(Client::wrote::<K>) }
+        Self::Cluster {
+            resource: resource::<K>(),
+            open: Arc::new(informer::<K>),
+            wrote: Arc::new(Client::wrote::<K>),
+        }
     }
 
     /// A kind that is known at run time only.
     pub(crate) fn dynamic(kind: DynamicKind) -> Self {
         let written = kind.clone();
         Self::Cluster {
+            resource: dynamic_resource(&kind),
             open: Arc::new(move |client| informer::<DynamicObject>(&client.dynamic(&kind))),
             wrote: Arc::new(move |client, key, version| {
                 client.dynamic(&written).wrote::<DynamicObject>(key, version)
             }),
+        }
+    }
+
+    /// What is watched, if that is a resource of a cluster.
+    pub(crate) fn resource(&self) -> Option<&Resource> {
+        match self {
+            Self::Cluster { resource, .. } => Some(resource),
+            Self::Source(_) => None,
         }
     }
 

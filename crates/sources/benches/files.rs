@@ -1,10 +1,12 @@
-//! What files cost: `cargo bench -p watchkeeper-sources --features files --bench files`.
+//! What files cost: `bench/run sources`, or `cargo bench -p watchkeeper-sources --features files --bench files`.
 //!
-//! Documents scanned in a second, from files on disk to events of a feed, and the time from the end of a write to the handler.
+//! Documents scanned in a second, from files on disk to events of a feed, and the time from the end of a write to the handler; beside PyYAML (with
+//! libyaml) and watchdog, if `WATCHKEEPER_BENCH_PYTHON` names a Python that has them.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement that prints its result")]
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
@@ -66,6 +68,20 @@ async fn latencies(directory: &Path) -> Vec<Duration> {
     latencies
 }
 
+/// What the peer says of a directory.
+fn peer(directory: &Path, writes: usize) -> Option<Value> {
+    let python = std::env::var_os("WATCHKEEPER_BENCH_PYTHON")?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peer.py");
+    let output = Command::new(python).arg(script).arg(directory).arg(writes.to_string()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// Of latencies that are sorted, the one at this share of them.
+fn at(latencies: &[f64], share: f64) -> f64 {
+    latencies[((latencies.len() - 1) as f64 * share) as usize] * 1000.0
+}
+
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
     let directory = tempfile::tempdir().unwrap();
@@ -84,14 +100,31 @@ async fn main() {
         for _ in 0..3 {
             best = best.min(scan(directory.path()).await);
         }
-        println!("scan, {what}: {:.0} documents/s", DOCUMENTS as f64 / best.as_secs_f64());
+        let ours = DOCUMENTS as f64 / best.as_secs_f64();
+        println!("scan, {what}: {ours:.0} documents/s");
+        if let Some(peer) = peer(directory.path(), 0) {
+            let theirs = DOCUMENTS as f64 / peer["seconds"].as_f64().unwrap();
+            println!(
+                "scan, {what}, by PyYAML: {theirs:.0} documents/s; ours is {:.1} times as fast",
+                ours / theirs
+            );
+        }
     }
-    let latencies = latencies(directory.path()).await;
-    let at = |share: f64| latencies[((WRITES - 1) as f64 * share) as usize];
-    println!(
-        "close of a write to the handler, among {DOCUMENTS} files: p50 {:?}, p99 {:?}, max {:?}",
-        at(0.5),
-        at(0.99),
-        at(1.0)
-    );
+    let ours: Vec<f64> = latencies(directory.path()).await.iter().map(Duration::as_secs_f64).collect();
+    let print = |what: &str, latencies: &[f64]| {
+        let (p50, p99, max) = (at(latencies, 0.5), at(latencies, 0.99), at(latencies, 1.0));
+        println!(
+            "close of a write to {what}, among {DOCUMENTS} files: p50 {p50:.2} ms, p99 {p99:.2} ms, max {max:.2} ms"
+        );
+    };
+    print("the handler, read and parsed", &ours);
+    if let Some(peer) = peer(directory.path(), WRITES) {
+        let list = |name: &str| -> Vec<f64> {
+            peer[name].as_array().unwrap().iter().filter_map(Value::as_f64).collect()
+        };
+        print("watchdog's handler", &list("heard"));
+        print("watchdog's handler, read and parsed by PyYAML", &list("parsed"));
+        let ratio = |share| at(&list("parsed"), share) / at(&ours, share);
+        println!("watchdog's latency beside ours: p50 {:.2} times, p99 {:.2} times", ratio(0.5), ratio(0.99));
+    }
 }

@@ -1,4 +1,4 @@
-//! What replication costs: `cargo bench -p watchkeeper-sources --features postgres --bench postgres`.
+//! What replication costs: `bench/run sources`, or `cargo bench -p watchkeeper-sources --features postgres --bench postgres`.
 //!
 //! Row changes read from the log of a real server in a second, by a feed and into the store of an informer, beside `pg_recvlogical`, which reads
 //! the same log by the same plugin and looks at none of it; the first snapshot; and the time from a commit to the handler.
@@ -67,7 +67,7 @@ async fn read(source: &Postgres, position: &Version) -> Duration {
 }
 
 /// The same by `pg_recvlogical`, from a slot of its own.
-async fn recvlogical(server: &Server, database: &Database) -> Duration {
+async fn recvlogical(server: &Server, database: &Database, slot: &str) -> Duration {
     let end: String =
         database.client.query_one("SELECT pg_current_wal_lsn()::text", &[]).await.unwrap().get(0);
     let port = server.port.to_string();
@@ -82,7 +82,7 @@ async fn recvlogical(server: &Server, database: &Database) -> Duration {
         "-d",
         &database.name,
         "--slot",
-        "peer",
+        slot,
         "--start",
         "--no-loop",
         "--endpos",
@@ -160,20 +160,30 @@ async fn main() {
     );
     for (what, write) in [("one transaction", &one_transaction), ("a transaction each", &many_transactions)] {
         let (position, snapshot) = position(&durable).await;
-        database.sql("SELECT pg_create_logical_replication_slot('peer', 'pgoutput')").await;
+        // One each, for reading moves a slot.
+        let peers = ["peer1", "peer2", "peer3"];
+        for peer in peers {
+            database.sql(&format!("SELECT pg_create_logical_replication_slot('{peer}', 'pgoutput')")).await;
+        }
         database.sql(write).await;
         let mut ours = Duration::MAX;
         for _ in 0..3 {
             ours = ours.min(read(&durable, &position).await);
         }
-        let peer = recvlogical(&server, &database).await;
-        database.until("(SELECT NOT active FROM pg_replication_slots WHERE slot_name = 'peer')").await;
-        database.sql("SELECT pg_drop_replication_slot('peer')").await;
+        let mut peer = Duration::MAX;
+        for slot in peers {
+            peer = peer.min(recvlogical(&server, &database, slot).await);
+            database
+                .until(&format!("(SELECT NOT active FROM pg_replication_slots WHERE slot_name = '{slot}')"))
+                .await;
+            database.sql(&format!("SELECT pg_drop_replication_slot('{slot}')")).await;
+        }
         println!("snapshot of {ROWS} rows: {} rows", rate(ROWS, snapshot));
         println!(
-            "{CHANGES} row changes, {what}: {} by a feed, {} by pg_recvlogical",
+            "{CHANGES} row changes, {what}: {} by a feed, {} by pg_recvlogical: {:.2} times its rate",
             rate(CHANGES, ours),
-            rate(CHANGES, peer)
+            rate(CHANGES, peer),
+            peer.as_secs_f64() / ours.as_secs_f64()
         );
         let (written, applied) = applied(&database, &source.clone().replicate(), write).await;
         println!(

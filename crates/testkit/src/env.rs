@@ -8,18 +8,24 @@ use kube_core::CustomResourceExt;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use watchkeeper_apiserver::ApiServer;
+use watchkeeper_apiserver::Authorization;
 use watchkeeper_apiserver::authentication::Identity;
 use watchkeeper_connection::Connection;
+use watchkeeper_description::{Description, Requested, Right, Verbs, roles};
 use watchkeeper_storage::Storage;
 
 use crate::entrance::Entrance;
 use crate::loopback::Loopback;
 use crate::real::Real;
 use crate::server::Server;
-use crate::timeline::Seen;
+use crate::timeline::{Fate, Seen};
 use crate::wall_clock::WallClock;
 use crate::watches::Cut;
 use crate::{Builder, Call, Fault, Outcome, definitions, transport};
+
+/// Where the service accounts of operators are.
+const NAMESPACE: &str = "default";
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 /// A Kubernetes API in the process of a test.
 ///
@@ -78,6 +84,70 @@ impl TestEnv {
     /// A connection of this user in these groups.
     pub fn connection_as(&self, user: &str, groups: &[&str]) -> Connection {
         transport::connection(Arc::clone(&self.entrance), Identity::new(user, groups.iter().copied()))
+    }
+
+    /// A connection of an operator that may do what its description asks for and nothing else: a service account in the namespace `default`
+    /// with the roles that follow from it. What it asks for beyond that is answered with 403.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_description::Description;
+    /// # use watchkeeper_testkit::TestEnv;
+    /// # async fn example(description: Description) {
+    /// let env = TestEnv::builder().with_roles().start().await;
+    /// let connection = env.connection_for(&description).await;
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the environment does not [look at roles](Builder::with_roles), or the roles cannot be made.
+    pub async fn connection_for(&self, description: &Description) -> Connection {
+        if let Behind::Embedded { options, .. } = &self.behind {
+            let looks = options.authorization == Authorization::Rbac;
+            assert!(looks, "everybody may do everything here: TestEnv::builder().with_roles().start()");
+        }
+        let (name, server) = (description.name.as_str(), self.server());
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}});
+        let roles = roles(&description.rights, |_| true).objects(name, NAMESPACE, &json!({}));
+        for object in std::iter::once(account).chain(roles) {
+            let path = match (object["kind"].as_str(), object["metadata"]["namespace"].as_str()) {
+                (Some("ServiceAccount"), Some(namespace)) => {
+                    format!("/api/v1/namespaces/{namespace}/serviceaccounts")
+                }
+                (Some(kind), Some(namespace)) => {
+                    format!("{RBAC}/namespaces/{namespace}/{}s", kind.to_lowercase())
+                }
+                (kind, _) => format!("{RBAC}/{}s", kind.unwrap_or_default().to_lowercase()),
+            };
+            if let Err(error) = definitions::ask(&server, "POST", &path, &object).await {
+                panic!("the roles of {name:?}: {error}");
+            }
+        }
+        let user = operator_name(name);
+        self.connection_as(
+            &user,
+            &["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"],
+        )
+    }
+
+    /// What an operator with a [connection of its own](Self::connection_for) asks for in its description and has not used, as far as the last 10,000
+    /// requests tell.
+    pub fn unused_rights(&self, description: &Description) -> Vec<Right> {
+        let user = operator_name(&description.name);
+        let requests = self.requests();
+        let own = requests.iter().filter(|seen| seen.call.user == user);
+        description.rights.unused(own.flat_map(|Seen { call, fate, .. }| {
+            // To apply what is not there is to create it.
+            let created = (*fate == Fate::Answered(201)).then_some(Verbs::CREATE);
+            [Verbs::named(call.verb), created].into_iter().flatten().map(|verb| Requested {
+                verb,
+                group: &call.group,
+                resource: &call.resource,
+                subresource: &call.subresource,
+                namespace: &call.namespace,
+                name: &call.name,
+            })
+        }))
     }
 
     /// Where the server listens: `https://127.0.0.1:40123`.
@@ -270,6 +340,11 @@ impl TestEnv {
     pub fn timeline(&self) -> String {
         self.entrance.timeline.to_string()
     }
+}
+
+/// The user that the service account of an operator is.
+fn operator_name(name: &str) -> String {
+    format!("system:serviceaccount:{NAMESPACE}:{name}")
 }
 
 impl Drop for TestEnv {

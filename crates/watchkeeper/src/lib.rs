@@ -30,7 +30,7 @@
 //! | `server` | yes | [`Manager::serve`](runtime::Manager::serve): probes and metrics; on Unix |
 //! | `latest` | yes | the newest version of the Kubernetes types; without it, choose one with a feature of `k8s-openapi` |
 //! | `compressed` | no | [`Policy::Compressed`](informer::Policy): caches held compressed; needs a C compiler |
-//! | `channel`, `etcd`, `files`, `http`, `postgres`, `sqlite`, `union`, `webhook` | no | what can be watched besides Kubernetes: modules of [`sources`] |
+//! | `channel`, `etcd`, `files`, `http`, `mysql`, `postgres`, `sqlite`, `union`, `webhook` | no | what can be watched besides Kubernetes: modules of [`sources`] |
 //!
 //! # The parts
 //!
@@ -85,7 +85,8 @@ pub mod prelude {
     pub use watchkeeper_core::Key;
     pub use watchkeeper_events::Event;
     pub use watchkeeper_runtime::{
-        Action, Context, Controller, Error, Every, Manager, Predicate, Reconciler, Request, Result, Watch,
+        Action, Context, Controller, Error, Every, Manager, Predicate, Reconciler, Request, Result, Verbs,
+        Watch,
     };
 
     pub use crate::{Connection, named, named_after};

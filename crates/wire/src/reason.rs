@@ -37,6 +37,9 @@ pub const TIMEOUT: &str = "Timeout";
 /// The server expects this to work if it is tried again later.
 pub const SERVER_TIMEOUT: &str = "ServerTimeout";
 
+/// The program that would send a request has not declared it. No server says so: it was not sent.
+pub const UNDECLARED: &str = "Undeclared";
+
 /// The cause of a [`Status`](crate::Status) about a version that the server has not reached yet.
 pub const RESOURCE_VERSION_TOO_LARGE: &str = "ResourceVersionTooLarge";
 /// The cause of a conflict about a field that another manager owns.

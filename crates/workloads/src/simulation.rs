@@ -34,11 +34,13 @@ impl Simulation {
         self
     }
 
-    /// Adds the controllers to a manager, and the node that all pods are on.
+    /// Adds the controllers to a manager, and the node that all pods are on. They stand for those of a cluster, which may do everything:
+    /// the manager [need not declare](Manager::allow_undeclared) what it sends.
     pub fn run_in(self, manager: Manager) -> Manager {
         let world = Arc::new(World::new(self.timing, self.clock));
         let for_node = Arc::clone(&world);
         manager
+            .allow_undeclared()
             // Each change of a pod has its owner look at all its pods: they are held decoded.
             .cache(Cache::of::<Pod>().policy(Policy::Typed))
             .task("node", move |client, stopped| node::exist(client, stopped, for_node))

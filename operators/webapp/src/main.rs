@@ -5,5 +5,7 @@ use watchkeeper::prelude::*;
 #[tokio::main]
 async fn main() -> Result<()> {
     watchkeeper::log::init();
-    watchkeeper_webapp::operator(Manager::from_args()).run().await
+    let manager =
+        Manager::from_args().version(env!("CARGO_PKG_VERSION")).about(env!("CARGO_PKG_DESCRIPTION"));
+    watchkeeper_webapp::operator(manager).run().await
 }

@@ -12,6 +12,7 @@ mod namespace_defaults;
 mod namespaces;
 mod role_aggregation;
 mod roles;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     server.spawn(crds::CLEAN, move |server| crds::clean(server, cleaning.clone()));
     let mut allocated = Some(allocation::load(server).await?);
     server.spawn(allocation::TASK, move |server| allocation::follow(server, allocated.take()));
+    let mut configured = Some(webhooks::load(server).await?);
+    server.spawn(webhooks::TASK, move |server| webhooks::follow(server, configured.take()));
     server.spawn(api_services::TASK, api_services::run);
     if server.options.namespace_deletion {
         let cleaning = namespaces::Cleaning::default();

@@ -6,6 +6,7 @@ use tokio::sync::MutexGuard;
 use watchkeeper_schema::{Weight, managed};
 use watchkeeper_storage::{Commit, Error, Revision};
 
+use super::admission::webhooks;
 use super::operation::{Operation, create};
 use super::request::{Current, Intent, Moment, Outcome, Planned};
 use super::{WriteRequest, Writer, Written, ownership};
@@ -105,10 +106,18 @@ impl Writer {
         }
     }
 
-    /// Waits until a CRD, a role or a binding is in force: its writer may rely on it at once.
+    /// Waits until a CRD, a role, a binding or a webhook is in force: its writer may rely on it at once.
     async fn in_force(&self, resource: &Resource, revision: Revision) {
         if resource.is_crd() {
             self.registrar.reach(revision).await;
+        }
+        if resource.group == webhooks::GROUP {
+            let mut stopping = self.stopping.clone();
+            tokio::select! {
+                () = self.webhooks().reach(revision) => {}
+                // Configurations are not followed any more.
+                () = stopping.wait() => {}
+            }
         }
         if resource.group == access::GROUP && self.access.authorization() != Authorization::None {
             let mut stopping = self.stopping.clone();

@@ -1,11 +1,14 @@
 //! What the write pipeline works with.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use watchkeeper_storage::Storage;
 
 use super::Allocator;
 use super::admission::Chain;
+use super::admission::webhooks::Webhooks;
 use crate::access::Access;
 use crate::budget::Budget;
 use crate::object::time::Clock;
@@ -38,11 +41,19 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// A writer whose admission chain lacks the plug-ins with these names.
-    pub(crate) fn new(handles: Handles, disabled_plugins: &[String]) -> Self {
+    /// A writer whose admission chain lacks the plug-ins with these names, and finds Services at these addresses.
+    pub(crate) fn new(
+        handles: Handles,
+        disabled_plugins: &[String],
+        service_addresses: BTreeMap<String, SocketAddr>,
+    ) -> Self {
         let Handles { storage, registrar, access, budget, clock, stopping } = handles;
         Self {
-            admission: Chain::new(&access, disabled_plugins),
+            admission: Chain::new(
+                &access,
+                Webhooks::new(Arc::clone(&storage), Arc::clone(&registrar), service_addresses),
+                disabled_plugins,
+            ),
             storage,
             registrar,
             access,
@@ -52,5 +63,10 @@ impl Writer {
             allocator: super::service::allocator(),
             crd_names: tokio::sync::Mutex::new(()),
         }
+    }
+
+    /// The webhooks that writes are shown to.
+    pub(crate) fn webhooks(&self) -> &Webhooks {
+        &self.admission.webhooks
     }
 }

@@ -23,3 +23,4 @@ mod rights;
 mod services;
 mod supervision;
 mod watches;
+mod webhooks;

@@ -14,10 +14,11 @@ use crate::harness::{Answer, Api, DEFINITIONS, WIDGETS, config_map, definition, 
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const EVENTS: &str = "/api/v1/namespaces/default/events";
 
 /// All tasks of a server.
-const TASKS: [&str; 11] = [
+const TASKS: [&str; 12] = [
     "access",
     "api-services",
     "definition-deletion",
@@ -29,6 +30,7 @@ const TASKS: [&str; 11] = [
     "root-ca-certificates",
     "service-accounts",
     "service-allocation",
+    "webhooks",
 ];
 
 /// A server with all tasks, whose clock goes with the time of the test.
@@ -101,6 +103,10 @@ async fn use_task(api: &Api, task: &str, turn: usize) {
             gone(api, &format!("{EVENTS}/{name}")).await;
         }
         "service-allocation" => follow_service(api, turn).await,
+        "webhooks" => {
+            // Whoever writes a configuration hears of it when it is in force.
+            api.post(WEBHOOKS, json!({"metadata": {"name": format!("hooks-{turn}")}})).await.ok();
+        }
         task => panic!("{task} is not known here"),
     }
 }
@@ -259,6 +265,7 @@ async fn an_object_that_a_task_panics_at_costs_that_object_only() {
         ("poisoned", "service-accounts"),
         ("v1.poison.example", "api-services"),
         ("/registry/core/services/default/poison", "service-allocation"),
+        ("/registry/admissionregistration.k8s.io/validatingwebhookconfigurations/poison", "webhooks"),
     ] {
         supervisor.poison(key);
         assert_eq!(supervisor.panics(task), 0);
@@ -266,6 +273,7 @@ async fn an_object_that_a_task_panics_at_costs_that_object_only() {
     api.post(&maps("default"), orphaned(config_map("poison", json!({})))).await.ok();
     let role = json!({"metadata": {"name": "poison"}, "rules": []});
     api.post(ROLES, role).await.ok();
+    api.post(WEBHOOKS, json!({"metadata": {"name": "poison"}})).await.ok();
     let mut gadgets = definition(spec());
     gadgets["metadata"]["name"] = "gadgets.example.com".into();
     gadgets["spec"]["names"] = json!({"plural": "gadgets", "kind": "Gadget"});
@@ -290,6 +298,7 @@ async fn an_object_that_a_task_panics_at_costs_that_object_only() {
         "service-accounts",
         "api-services",
         "service-allocation",
+        "webhooks",
     ] {
         assert!(supervisor.panics(task) > 0, "{task} has not met its object");
     }

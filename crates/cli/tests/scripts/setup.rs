@@ -14,6 +14,7 @@ fn complete() -> Machine {
         "sed",
     ])
     .commands(&["cargo", "cc", "curl", "git", "initdb", "kill", "make", "nginx", "openssl", "ps", "rustup"])
+    .commands(&["mariadb", "mariadb-install-db", "mariadbd"])
     .command("kubectl", KUBECTL)
     .command("id", "echo 0");
     let python = machine.target().join("conformance/python");

@@ -95,6 +95,11 @@ impl Server {
         Ok(Some(Self { program, flags, tls, directory, running: Mutex::default() }))
     }
 
+    /// Where its data is.
+    pub fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
     fn lock(&self) -> MutexGuard<'_, Running> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,7 +127,7 @@ impl Server {
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
         command.args(["--initial-cluster", &format!("default={peer}")]);
-        command.arg("--data-dir").arg(self.directory.path().join("data")).args(&self.flags);
+        command.arg("--data-dir").arg(self.data()).args(&self.flags);
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         running.process = Some(process.map_err(|error| format!("{}: {error}", self.program.display()))?);
         Ok(())

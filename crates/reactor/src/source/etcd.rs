@@ -14,6 +14,7 @@ use super::{Asked, Scheme, Settings, parameters, unescaped};
 /// - `caFile`: whom to trust; `certFile` and `keyFile`: the certificate to show; `serverName`: what certificates of members are for;
 /// - `user` and `passwordFile`;
 /// - `namespaced`: takes what comes before the first slash of a name as the namespace;
+/// - `checkDrift`: how often to compare the keys with what the log told;
 /// - `timeout`, `maxBytes`.
 pub(super) const SCHEME: Scheme = Scheme { names: &["etcd"], open };
 
@@ -26,6 +27,7 @@ const SETTINGS: &[&str] = &[
     "user",
     "passwordFile",
     "namespaced",
+    "checkDrift",
     "timeout",
     "maxBytes",
 ];
@@ -82,6 +84,9 @@ fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
         && node.bool()?
     {
         etcd = etcd.namespaced();
+    }
+    if let Some(node) = settings.get("checkDrift") {
+        etcd = etcd.check_drift(node.duration()?);
     }
     if let Some(node) = settings.get("timeout") {
         etcd = etcd.timeout(node.duration()?);

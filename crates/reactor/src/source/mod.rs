@@ -5,6 +5,7 @@
 //! | `file:./routes/`, `file:/etc/app.yaml` | the YAML and JSON documents of a directory or a file |
 //! | `https://host/items.json#/items` | the items of a list, at a JSON pointer |
 //! | `postgres://host/database?table=routes` | the rows of a table |
+//! | `mysql://host/database?table=routes`, `mariadb://...` | the rows of a table, polled |
 //! | `etcd://host:2379/prefix` | the keys below a prefix |
 //!
 //! Each scheme is a file beside this one with a `Scheme`, and one line in `SCHEMES`.
@@ -13,6 +14,7 @@ mod cluster;
 mod etcd;
 mod files;
 mod http;
+mod mysql;
 mod postgres;
 
 use std::cell::RefCell;
@@ -36,7 +38,7 @@ struct Scheme {
 }
 
 /// All kinds of URLs there are.
-const SCHEMES: &[Scheme] = &[files::SCHEME, http::SCHEME, postgres::SCHEME, etcd::SCHEME];
+const SCHEMES: &[Scheme] = &[files::SCHEME, http::SCHEME, postgres::SCHEME, mysql::SCHEME, etcd::SCHEME];
 
 /// What is asked for.
 struct Asked<'a> {
@@ -148,6 +150,24 @@ fn parameters(text: &str) -> Value {
     Value::Object(pairs.collect::<Map<_, _>>())
 }
 
+/// The parts of the URL of a database: where it is, those of its parameters that are ours, and those that are for its own client.
+fn parted<'a>(url: &'a str, ours: &[&str]) -> (&'a str, String, String) {
+    let (address, query) = url.split_once('?').unwrap_or((url, ""));
+    let is_ours =
+        |pair: &&str| ours.contains(&unescaped(pair.split('=').next().unwrap_or_default()).as_str());
+    let (ours, theirs): (Vec<&str>, Vec<&str>) =
+        query.split('&').filter(|pair| !pair.is_empty()).partition(is_ours);
+    (address, ours.join("&"), theirs.join("&"))
+}
+
+/// A list of names, or their names with commas between them.
+fn columns<'a>(node: &Node<'a>) -> Option<Vec<&'a str>> {
+    if node.value.is_array() {
+        return node.items().iter().map(Node::text).collect();
+    }
+    Some(node.text()?.split(',').collect())
+}
+
 /// `%2F` is `/`.
 fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&percent_decoded(text.as_bytes())).into_owned()
@@ -173,6 +193,11 @@ mod tests {
             ("https://me:word@host:8443/items.json?token=x#/items", "https://host:8443/items.json"),
             ("http://host/#?key=/id&interval=5s", "http://host/"),
             ("postgres://me:word@host/db?table=routes&key=a,b&mode=notify&sslmode=disable", "host/db/routes"),
+            (
+                "mysql://me:word@host:3307/db?table=routes&key=a,b&interval=2s&ssl-mode=disabled",
+                "host:3307/db/routes",
+            ),
+            ("mariadb://me@/db?table=routes&socket=/run/s.sock", "/run/s.sock/db/routes"),
             ("etcd://a:2379,[::1]/routes/", "etcd:/routes/"),
         ] {
             assert_eq!(opened(url).map(|(name, _)| name), Ok(name.to_owned()), "{url}");
@@ -188,7 +213,7 @@ mod tests {
         for (url, expected) in [
             (
                 "ftp://me:word@host/x?y",
-                "ftp://host/x: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, etcd:",
+                "ftp://host/x: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, mysql:, mariadb:, etcd:",
             ),
             ("postgres://me:word@host/db", "postgres://host/db: it names no table: expected ...?table=NAME"),
             (
@@ -200,6 +225,11 @@ mod tests {
                 "postgres://host/db: the parameter tabel is not known",
             ),
             ("postgres://me@host/db?table=routes&slot=x", "postgres://host/db: is for mode replicate"),
+            ("mysql://me:word@host/db", "mysql://host/db: it names no table: expected ...?table=NAME"),
+            (
+                "mysql://me:word@host/db?table=routes&mode=notify",
+                "mysql://host/db: the parameter mode is not known",
+            ),
             ("etcd:///prefix", "etcd:///prefix: names no host: expected etcd://host:2379/prefix"),
             (
                 "etcd://me:word@host/prefix",

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use watchkeeper_core::Source;
 use watchkeeper_sources::postgres::Postgres;
 
-use super::{Asked, Scheme, Settings, parameters, unescaped};
-use crate::node::Node;
+use super::{Asked, Scheme, Settings, columns, parameters, parted};
 
 /// `postgres://user@host/database?table=NAME`, with the parameters of libpq. What else is to be said stands among them or in `settings`:
 ///
@@ -14,6 +13,7 @@ use crate::node::Node;
 /// - `slot`: the name of a slot that stays, for `replicate`; `publication`: the one that has the table;
 /// - `key`: the columns that tell rows apart; `namespace`: the one of them that is the namespace; `without`: columns to leave out;
 /// - `interval`: how often to poll; `rescan`: how often to look besides;
+/// - `checkDrift`: how often to compare the table with what the log told;
 /// - `passwordFile`, `timeout`, `maxBytes`.
 pub(super) const SCHEME: Scheme = Scheme { names: &["postgres", "postgresql"], open };
 
@@ -26,20 +26,17 @@ const SETTINGS: &[&str] = &[
     "without",
     "interval",
     "rescan",
+    "checkDrift",
     "passwordFile",
     "timeout",
     "maxBytes",
 ];
 
 fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
-    let (address, query) = asked.text.split_once('?').unwrap_or((asked.text, ""));
-    let is_ours =
-        |pair: &&str| SETTINGS.contains(&unescaped(pair.split('=').next().unwrap_or_default()).as_str());
-    let (ours, theirs): (Vec<&str>, Vec<&str>) =
-        query.split('&').filter(|pair| !pair.is_empty()).partition(is_ours);
-    let parameters = parameters(&ours.join("&"));
+    let (address, ours, theirs) = parted(asked.text, SETTINGS);
+    let parameters = parameters(&ours);
     let settings = Settings::read(asked, &parameters, SETTINGS);
-    let mut table = Postgres::from_url(&format!("{address}?{}", theirs.join("&")));
+    let mut table = Postgres::from_url(&format!("{address}?{theirs}"));
     if let Some(wrong) = table.mistake() {
         asked.url.wrong(wrong);
         return None;
@@ -62,6 +59,9 @@ fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
     }
     if let Some(node) = settings.get("rescan") {
         table = table.rescan(node.duration()?);
+    }
+    if let Some(node) = settings.get("checkDrift") {
+        table = table.check_drift(node.duration()?);
     }
     if let Some(node) = settings.get("passwordFile") {
         table = table.password_file(node.path(asked.base)?);
@@ -90,12 +90,4 @@ fn mode(settings: &Settings<'_>, table: Postgres) -> Option<Postgres> {
         ("notify", None) => Some(table.notify()),
         (_, None) => Some(table),
     }
-}
-
-/// A list of names, or their names with commas between them.
-fn columns<'a>(node: &Node<'a>) -> Option<Vec<&'a str>> {
-    if node.value.is_array() {
-        return node.items().iter().map(Node::text).collect();
-    }
-    Some(node.text()?.split(',').collect())
 }

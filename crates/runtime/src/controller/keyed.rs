@@ -31,6 +31,7 @@ impl<R: WorkKey> ControllerBuilder<Keyed, R> {
         O: Future<Output = Result<Action>> + Send + 'static,
     {
         let name = self.settings.name.clone();
+        let declared = self.settings.declared(None, None);
         let start = move |environment: &crate::manager::Environment| {
             let metrics = environment.metrics.clone();
             let name = self.settings.name.clone();
@@ -40,6 +41,6 @@ impl<R: WorkKey> ControllerBuilder<Keyed, R> {
             let run: super::worker::Run<R> = Arc::new(move |work, cx| Box::pin(reconcile(work, cx)));
             Ok(self.settings.run(prepared, environment, run, |_| None, Vec::new()))
         };
-        Controller { name, start: Box::new(start) }
+        Controller { name, declared, start: Box::new(start) }
     }
 }

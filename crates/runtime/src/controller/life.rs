@@ -306,7 +306,7 @@ impl Part {
         let call = async {
             match access.read(client, key).await? {
                 Some(Read { object, origin }) => {
-                    self.live.call.reconcile(object, cx.with_origin(origin)).await.map(drop)
+                    self.live.call.reconcile(object, cx.under(key).with_origin(origin)).await.map(drop)
                 }
                 None => Ok(()),
             }

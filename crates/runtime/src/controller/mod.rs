@@ -25,6 +25,7 @@ pub use object::Primary;
 pub use settings::ControllerBuilder;
 pub use watches::{DynamicWatches, WatchId};
 
+use crate::declared::Declared;
 use crate::degradation::Kept;
 use crate::feed::{Feed, Sink};
 use crate::hot_loop::HotLoops;
@@ -51,6 +52,8 @@ use worker::{Run, Workers};
 /// controller waits, the others do not, and probes and metrics say why.
 pub struct Controller {
     pub(crate) name: String,
+    /// What it says about itself.
+    pub(crate) declared: Declared,
     pub(crate) start: Start,
 }
 

@@ -5,6 +5,7 @@ use futures_util::future::{BoxFuture, ready};
 use parking_lot::RwLock;
 use watchkeeper_client::{DynamicKind, DynamicObject, Kind};
 use watchkeeper_core::{ChangeKind, Source};
+use watchkeeper_description::{Right, Verbs};
 use watchkeeper_events::Event;
 use watchkeeper_informer::{AnyValue, Readable, Store};
 
@@ -15,6 +16,7 @@ use crate::controller::life::{Every, LifeOf, Live};
 use crate::controller::settings::Settings;
 use crate::controller::worker::Run;
 use crate::controller::{Controller, ControllerBuilder, Running};
+use crate::declared::resource;
 use crate::error::Result;
 use crate::feed::{Each, Gone, Opened};
 use crate::hot_loop::Loop;
@@ -81,9 +83,20 @@ impl Primary<DynamicObject> {
 }
 
 impl<K: Kind> ControllerBuilder<Primary<K>> {
-    /// Also wakes for an object when something of kind `C` that it controls changes.
+    /// Also wakes for an object when something of kind `C` that it controls changes. Declares that `C` may be applied, changed and
+    /// deleted, as [`Context::children`] does.
     #[must_use]
-    pub fn owns<C: Kind>(self) -> Self {
+    pub fn owns<C: Kind>(mut self) -> Self {
+        let verbs = Verbs::APPLY | Verbs::DELETE;
+        self.settings.rights.push(Right::of(resource::<C>(), verbs, "owns them"));
+        if let Some(owner) = self.primary.inner.origin.resource() {
+            let owner = Right::of(
+                owner.clone(),
+                Verbs::UPDATE,
+                "is the owner of others, which keeps it from going first",
+            );
+            self.settings.rights.push(owner.on("finalizers"));
+        }
         let watch = match &self.settings.dynamic {
             Some(kind) => Watch::<C>::owned_by_dynamic(kind),
             None => Watch::<C>::owned_by::<K>(),
@@ -156,10 +169,17 @@ impl<T: Readable> ControllerBuilder<Primary<T>> {
 }
 
 impl AnyPrimary {
-    fn controller(self, settings: Settings<Request>, reconciler: Arc<dyn AnyReconciler>) -> Controller {
+    fn controller(self, mut settings: Settings<Request>, reconciler: Arc<dyn AnyReconciler>) -> Controller {
         let name = settings.name.clone();
+        if let Some(resource) = self.origin.resource() {
+            settings.rights.push(Right::of(resource.clone(), Verbs::READ, "works on them"));
+            if self.finalizer.is_some() {
+                settings.rights.push(Right::of(resource.clone(), Verbs::PATCH, "has a finalizer on them"));
+            }
+        }
+        let declared = settings.declared(self.origin.resource().cloned(), self.finalizer.clone());
         let start = move |environment: &Environment| self.start(settings, environment, reconciler);
-        Controller { name, start: Box::new(start) }
+        Controller { name, declared, start: Box::new(start) }
     }
 
     fn start(
@@ -301,6 +321,7 @@ struct ObjectRun {
 
 impl ObjectRun {
     async fn run(&self, request: &Request, cx: Context) -> Result<Action> {
+        let cx = cx.under(request.key());
         match self.access.read(cx.client(), request.key()).await? {
             None => self.gone(request, cx).await,
             Some(Read { object, .. }) if self.access.is_deleting(&object) => self.deleting(object, cx).await,

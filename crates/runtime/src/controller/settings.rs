@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use watchkeeper_client::{Client, DynamicKind, Kind};
+use watchkeeper_description::{Resource, Right, Verbs};
 use watchkeeper_informer::Readable;
 use watchkeeper_queue::{Backoff, Priority, Queue};
 
 use crate::clusters::Clusters;
 use crate::controller::watches::DynamicWatches;
+use crate::declared::{Declared, dynamic_resource, resource, status_of};
 use crate::degradation::Kept;
 use crate::manager::Environment;
 use crate::request::{Request, WorkKey};
@@ -32,6 +34,8 @@ pub(crate) struct Settings<R> {
     pub(crate) reads: Vec<Declare>,
     pub(crate) trigger: Trigger<R>,
     pub(crate) run_time: DynamicWatches<R>,
+    /// What it asks of a cluster.
+    pub(crate) rights: Vec<Right>,
 }
 
 /// Tells whose work it is, as a hash.
@@ -64,7 +68,21 @@ impl<R: WorkKey> Settings<R> {
             reads: Vec::new(),
             trigger: Trigger::new(),
             run_time: DynamicWatches::new(),
+            rights: Vec::new(),
         }
+    }
+
+    /// What it says about itself.
+    pub(crate) fn declared(&self, of: Option<Resource>, finalizer: Option<String>) -> Declared {
+        let watches = self.watches.iter().filter_map(|watch| watch.origin.resource().cloned());
+        let description = watchkeeper_description::Controller {
+            name: self.name.clone(),
+            of,
+            watches: watches.collect(),
+            concurrency: self.concurrency,
+            finalizer,
+        };
+        Declared { description, rights: self.rights.clone() }
     }
 
     /// The clients that runs are given: they write only while this process leads, if it has to, and know what a dynamic
@@ -173,6 +191,9 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
     /// Also wakes when this changes.
     #[must_use]
     pub fn watch<C: Readable>(mut self, watch: Watch<C, R>) -> Self {
+        if let Some(resource) = watch.watch.origin.resource() {
+            self.settings.rights.push(Right::of(resource.clone(), Verbs::READ, "watches them"));
+        }
         self.settings.watches.push(watch.watch);
         self
     }
@@ -193,6 +214,51 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
     #[must_use]
     pub fn reads<C: Kind>(mut self) -> Self {
         self.settings.reads.push(|client| informer::<C>(client).map(Kept::new));
+        self.settings.rights.push(Right::of(resource::<C>(), Verbs::READ, "reads them"));
+        self
+    }
+
+    /// Declares that its runs write objects of kind `C`: `Verbs::CREATE | Verbs::DELETE`. See [declarations](crate::Manager#declarations).
+    ///
+    /// What is [owned](Self::owns) need not be declared, nor the status and the finalizer of the controller's own kind.
+    #[must_use]
+    pub fn writes<C: Kind>(mut self, verbs: Verbs) -> Self {
+        self.settings.rights.push(Right::of(resource::<C>(), verbs | Verbs::GET, "writes them"));
+        self
+    }
+
+    /// The same for a kind that is known at run time only.
+    #[must_use]
+    pub fn writes_dynamic(mut self, kind: &DynamicKind, verbs: Verbs) -> Self {
+        self.settings.rights.push(Right::of(dynamic_resource(kind), verbs | Verbs::GET, "writes them"));
+        self
+    }
+
+    /// Declares that its runs write the status of objects of kind `C`.
+    #[must_use]
+    pub fn writes_status<C: Kind>(mut self) -> Self {
+        self.settings.rights.extend(status_of(resource::<C>(), "writes their status"));
+        self
+    }
+
+    /// Declares that its runs use a part of objects of kind `C` that has a path of its own: `scale`, `eviction`.
+    #[must_use]
+    pub fn uses_subresource<C: Kind>(mut self, name: &str, verbs: Verbs) -> Self {
+        self.settings.rights.push(Right::of(resource::<C>(), verbs, "uses a subresource").on(name));
+        self
+    }
+
+    /// Declares that its runs read objects of kind `C` [from the API](watchkeeper_client::Client::live), past the cache, one or all of them.
+    #[must_use]
+    pub fn reads_live<C: Kind>(mut self) -> Self {
+        self.settings.rights.push(Right::of(resource::<C>(), Verbs::GET | Verbs::LIST, "reads them live"));
+        self
+    }
+
+    /// Declares that its runs, or its [dynamic watches](Self::dynamic_watches), read a kind that is known at run time only.
+    #[must_use]
+    pub fn reads_dynamic(mut self, kind: &DynamicKind) -> Self {
+        self.settings.rights.push(Right::of(dynamic_resource(kind), Verbs::READ, "reads them"));
         self
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::{ArgMatches, Parser};
 
 use crate::error::{Error, Result};
-use crate::manager::Manager;
 use crate::manager::target::Target;
+use crate::manager::{Instead, Manager};
 
 /// The options that the program of a manager has: which cluster, election, probes, log.
 ///
@@ -39,6 +39,9 @@ struct Flags {
     #[cfg(all(feature = "server", unix))]
     #[arg(long, value_name = "ADDRESS")]
     metrics_addr: Option<SocketAddr>,
+    /// Install the definitions of the program's own kinds; off where a chart or somebody else does
+    #[arg(long, value_name = "BOOL", default_value = "true", action = clap::ArgAction::Set)]
+    install_definitions: bool,
     /// How many seconds running reconciles may take to end when the program stops
     #[arg(long, value_name = "SECONDS", default_value = "30")]
     grace: u64,
@@ -60,6 +63,17 @@ struct Flags {
 struct Command {
     #[command(flatten)]
     flags: Flags,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+/// What can be done instead of running.
+#[derive(Clone, Copy, Debug, clap::Subcommand)]
+enum Verb {
+    /// Print what the program is and what it asks of a cluster, as JSON; needs no cluster
+    Describe,
+    /// Ask the cluster whether it allows what the program needs; exits with 1 and the missing rules if not
+    CheckAccess,
 }
 
 impl clap::Args for Args {
@@ -85,8 +99,9 @@ impl clap::FromArgMatches for Args {
 impl Manager {
     /// A manager as the command line of the program says; named after the program.
     ///
-    /// `--kubeconfig`, `--context`, `--leader-elect`, `--lease-name`, `--lease-namespace`, `--metrics-addr`, `--grace`, `--log`,
-    /// `--log-format`, and `--help`.
+    /// `--kubeconfig`, `--context`, `--leader-elect`, `--lease-name`, `--lease-namespace`, `--metrics-addr`, `--install-definitions`,
+    /// `--grace`, `--log`, `--log-format`, and `--help`; `describe` and `check-access` instead of running, which
+    /// [`run`](Self::run) does. A program that connects to anything before it calls this cannot be described without that.
     ///
     /// As `clap::Parser::parse` does, this prints help and mistakes and ends the process then.
     /// [`try_from_args`](Self::try_from_args) returns them.
@@ -106,8 +121,13 @@ impl Manager {
         let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
         let program = arguments.first().map(std::path::Path::new).and_then(std::path::Path::file_stem);
         let name = program.and_then(std::ffi::OsStr::to_str).unwrap_or("operator").to_owned();
-        let Command { flags } = Command::try_parse_from(arguments)?;
-        Ok(Self::with_args(name, Args(flags)))
+        let Command { flags, verb } = Command::try_parse_from(arguments)?;
+        let mut manager = Self::with_args(name, Args(flags));
+        manager.about.instead = verb.map(|verb| match verb {
+            Verb::Describe => Instead::Describe,
+            Verb::CheckAccess => Instead::CheckAccess,
+        });
+        Ok(manager)
     }
 
     /// A manager of this name, with options that were read already.
@@ -115,6 +135,8 @@ impl Manager {
         let Flags { kubeconfig, context, .. } = flags;
         let mut manager = Self::with(name.into(), Target::Infer { kubeconfig, context });
         manager.grace = Duration::from_secs(flags.grace);
+        manager.about.has_options = true;
+        manager.about.keeps_definitions = !flags.install_definitions;
         #[cfg(all(feature = "server", unix))]
         {
             manager.address = flags.metrics_addr;

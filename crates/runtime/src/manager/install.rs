@@ -5,6 +5,7 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::Client;
@@ -23,10 +24,15 @@ impl Manager {
     /// Applies the definition of a custom resource when the program starts, so that the operator brings its own kinds along.
     /// It is applied again until it succeeds; meanwhile `/readyz` says why it does not.
     ///
-    /// Needs the right to patch CustomResourceDefinitions. Where somebody else installs them, leave this out.
+    /// Where somebody else installs them, such as a chart, `--install-definitions=false` turns it off.
     #[must_use]
     pub fn install<K: CustomResourceExt>(self) -> Self {
         let definition = K::crd();
+        let mut this = self;
+        this.about.definitions.push(described(&definition));
+        if this.about.keeps_definitions {
+            return this;
+        }
         let name = K::crd_name().to_owned();
         let installed = Arc::new(AtomicBool::new(false));
         let reason = Arc::new(Mutex::new("not applied yet".to_owned()));
@@ -53,13 +59,24 @@ impl Manager {
                 }
             }
         };
-        let mut manager = self.ready_check(format!("definition {name}"), move || {
+        let mut manager = this.ready_check(format!("definition {name}"), move || {
             if installed.load(Ordering::Acquire) { Ok(()) } else { Err(reason.lock().clone()) }
         });
         manager.before.push(Task::once(format!("definition {name}"), apply));
         manager.definitions.push(first);
         manager
     }
+}
+
+/// A definition as an object of its own.
+fn described(definition: &CustomResourceDefinition) -> Value {
+    let mut value = serde_json::to_value(definition).unwrap_or_default();
+    value["apiVersion"] = "apiextensions.k8s.io/v1".into();
+    value["kind"] = "CustomResourceDefinition".into();
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("status");
+    }
+    value
 }
 
 /// Waits until the server serves what was defined, as far as it can be asked.

@@ -1,7 +1,9 @@
 //! The manager: everything that a program of controllers needs around them.
 
+mod access;
 #[cfg(feature = "args")]
 mod args;
+mod describe;
 mod install;
 mod lead;
 mod running;
@@ -17,9 +19,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::{Cache, Client, Kind};
+use watchkeeper_description::Right;
 use watchkeeper_election::LeaseName;
 use watchkeeper_events::Recorder;
 use watchkeeper_informer::InformerSet;
@@ -32,6 +36,7 @@ pub use start::StartError;
 
 use crate::clusters::Clusters;
 use crate::controller::Controller;
+use crate::declared::resource;
 use crate::degradation::Kept;
 use crate::error::Result;
 use crate::health::Check;
@@ -62,6 +67,26 @@ use tasks::Task;
 ///
 /// Writes of controllers that need the lead are refused by their client, before they are sent, from the moment on at which
 /// somebody else might lead. When the lead is lost, running reconciles are dropped; when it is won again, work goes on.
+///
+/// # Declarations
+///
+/// A manager knows what its program asks of the cluster, and sends nothing else: a request that was not declared is refused before it
+/// is sent, with the line to add. So the roles that the program needs can be [derived](Self::description), and are as small as they can
+/// be. Most of it is implied:
+///
+/// | declared | implies |
+/// |---|---|
+/// | [`Controller::of`] of a custom resource | patch of its `status`, unless an [installed](Self::install) definition has none |
+/// | [`Controller::of`], [`watches`](crate::ControllerBuilder::watches), [`reads`](crate::ControllerBuilder::reads), [`cache`](Self::cache) | get, list, watch; of a cache that is limited to namespaces, and everything else about its kind, in those only |
+/// | [`owns`](crate::ControllerBuilder::owns) | create, patch, delete of the children; update of `finalizers` of the owner |
+/// | [`finalizer`](crate::ControllerBuilder::finalizer), [`cleanup`](crate::ControllerBuilder::cleanup) | patch of the controller's kind |
+/// | [`install`](Self::install) | the definition, by its name |
+/// | election | the Lease by its name |
+/// | events | create, patch of events |
+///
+/// The rest is declared with [`writes`](crate::ControllerBuilder::writes), [`writes_status`](crate::ControllerBuilder::writes_status),
+/// [`uses_subresource`](crate::ControllerBuilder::uses_subresource) and [`reads_live`](crate::ControllerBuilder::reads_live), on the controller or, for
+/// [tasks](Self::task), on the manager. [`allow_undeclared`](Self::allow_undeclared) turns that off.
 pub struct Manager {
     name: String,
     target: Target,
@@ -78,6 +103,34 @@ pub struct Manager {
     address: Option<SocketAddr>,
     grace: Duration,
     registry: Registry,
+    about: About,
+}
+
+/// What a program says about itself besides its controllers.
+#[derive(Default)]
+struct About {
+    version: Option<String>,
+    text: Option<String>,
+    /// The definitions that it brings along.
+    definitions: Vec<Value>,
+    caches: Vec<watchkeeper_description::Cache>,
+    /// What its tasks ask of the cluster.
+    rights: Vec<Right>,
+    allow_undeclared: bool,
+    /// Whether its command line is ours.
+    has_options: bool,
+    /// Whether it looks at the start whether it may do what it declares.
+    checks_access: bool,
+    /// What the command line asks for instead of running.
+    instead: Option<Instead>,
+    keeps_definitions: bool,
+}
+
+/// What a program does instead of running its controllers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Instead {
+    Describe,
+    CheckAccess,
 }
 
 /// A lease to lead by, and how.
@@ -119,6 +172,7 @@ impl Manager {
             address: None,
             grace: Duration::from_secs(30),
             registry: Registry::default(),
+            about: About::default(),
         }
     }
 
@@ -133,6 +187,8 @@ impl Manager {
     /// the kind shares this cache.
     #[must_use]
     pub fn cache<K: Kind>(mut self, cache: Cache<K>) -> Self {
+        let (resource, namespaces) = (resource::<K>(), cache.watched_namespaces());
+        self.about.caches.push(watchkeeper_description::Cache { resource, namespaces });
         self.caches.push(Box::new(move |clusters| {
             clusters.own().declare(cache).map(|cache| Kept::new(cache.untyped()))
         }));
@@ -237,8 +293,18 @@ impl Manager {
     }
 
     /// Starts, and runs until a signal asks for the end or a task fails. See [`Running::run`].
-    pub async fn run(self) -> Result<()> {
-        self.start().await?.run().await
+    ///
+    /// If the command line asks for it, prints the [description](Self::description) instead (`describe`), or whether the cluster allows
+    /// what is declared (`check-access`).
+    pub async fn run(mut self) -> Result<()> {
+        match self.about.instead.take() {
+            Some(Instead::Describe) => describe::print(&self.description()),
+            Some(Instead::CheckAccess) => self.check_access().await,
+            None => {
+                self.about.checks_access = true;
+                self.start().await?.run().await
+            }
+        }
     }
 
     /// Starts, and runs until the future resolves or a task fails. Signals are not listened to.

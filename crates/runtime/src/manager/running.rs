@@ -102,7 +102,8 @@ impl Running {
         }
     }
 
-    /// A client of the manager's own cluster, with its caches.
+    /// A client of the manager's own cluster, with its caches. What it sends need not be declared: it is for whoever runs the manager,
+    /// such as a test.
     pub fn client(&self) -> &Client {
         self.clusters.own()
     }

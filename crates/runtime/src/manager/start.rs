@@ -16,11 +16,13 @@ use watchkeeper_informer::InformerSet;
 use watchkeeper_sources::kubernetes::{ConnectError, Connection};
 use watchkeeper_supervision::Supervisor;
 
+use crate::closed_world::declared_only;
 use crate::clusters::Clusters;
 use crate::controller;
 use crate::degradation::Watched;
 use crate::health::{Check, Checks};
 use crate::lead::{Lead, Leads};
+use crate::manager::access::Access;
 use crate::manager::lead::{Follower, Standing, Term};
 use crate::manager::running::{Led, Running};
 use crate::manager::tasks::Task;
@@ -76,6 +78,11 @@ pub enum StartError {
     /// A cache cannot be had as it was asked for.
     #[error("{0}")]
     Cache(watchkeeper_client::Error),
+    /// The command line asks for something else than to run.
+    #[error(
+        "the command line asks for a description or a check: Manager::run does that, Manager::start does not"
+    )]
+    NotToRun,
     /// The times of the election do not fit together.
     #[error("leader election: {0}")]
     Election(#[from] InvalidOptions),
@@ -91,14 +98,19 @@ impl Manager {
     /// Starts everything and returns. Waits a few seconds at the most for definitions that it installs, and neither for caches nor
     /// for the lead: see [`Running::ready`].
     pub async fn start(self) -> Result<Running, StartError> {
+        if self.about.instead.is_some() {
+            return Err(StartError::NotToRun);
+        }
         let mut names = HashSet::new();
         if let Some(twice) = self.controllers.iter().find(|controller| !names.insert(controller.name.clone()))
         {
             return Err(StartError::SameName(twice.name.clone()));
         }
+        let (rights, needed) = (Arc::new(self.rights()), self.needed());
         let metrics = Metrics::register(self.registry);
         let connection = counted(&self.target.connect().await?, "own", &metrics.requests);
         let clusters = connect(&self.name, &connection, &self.clusters, &metrics);
+        let declared = clusters.map(|client| declared_only(client, &rights));
         let stopping = CancellationToken::new();
         let (live, ready) = checks(self.checks, &stopping, &metrics.supervisor);
         #[cfg(all(feature = "server", unix))]
@@ -106,11 +118,11 @@ impl Manager {
 
         let term = Term::default();
         let guarded = match self.election {
-            Some(_) => clusters.map(|client| {
+            Some(_) => declared.map(|client| {
                 let term = term.clone();
                 client.guarded_by(Arc::new(move || term.is_held()))
             }),
-            None => clusters.clone(),
+            None => declared.clone(),
         };
         let (lead, leads) = Lead::channel(self.election.is_none().then_some(0));
         let (always_sender, always) = Lead::channel(Some(0));
@@ -118,7 +130,7 @@ impl Manager {
         let mut tasks = JoinSet::new();
         let stop_tasks = CancellationToken::new();
         let run = |tasks: &mut JoinSet<_>, task: Task| {
-            let (client, guarded) = (clusters.own().clone(), guarded.own().clone());
+            let (client, guarded) = (declared.own().clone(), guarded.own().clone());
             let (ready, name) = (ready.clone(), format!("task {}", task.name));
             let running =
                 task.run(client, guarded, leads.clone(), stop_tasks.clone(), metrics.supervisor.clone());
@@ -131,6 +143,10 @@ impl Manager {
         };
         for task in self.before {
             run(&mut tasks, task);
+        }
+        if self.about.checks_access {
+            let asked = Access::new(Arc::clone(&rights), needed, connection.default_namespace());
+            run(&mut tasks, asked.task(&ready));
         }
         // What is not served yet cannot be watched; but a server that takes long is no reason not to start.
         let _ = timeout(DEFINITIONS_TIMEOUT, futures_util::future::join_all(self.definitions)).await;
@@ -146,7 +162,7 @@ impl Manager {
         options.supervisor = metrics.supervisor.clone();
         let events = Events::start(connection.clone(), options);
         let environment = Environment {
-            clusters: clusters.clone(),
+            clusters: declared.clone(),
             guarded: guarded.clone(),
             informers: InformerSet::new(&metrics.informers),
             metrics: metrics.clone(),

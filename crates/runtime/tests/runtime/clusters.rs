@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use watchkeeper_client::Client;
-use watchkeeper_runtime::{Action, Context, Controller, Manager, StartError};
+use watchkeeper_runtime::{Action, Context, Controller, Manager, StartError, Verbs};
 use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
@@ -17,7 +18,8 @@ async fn a_request_knows_its_cluster_and_writes_go_there() {
     }
     let log = Log::default();
     let seen = log.clone();
-    let controller = Controller::of::<Widget>().in_clusters(["east", "west"]).reconcile(
+    let widgets = Controller::of::<Widget>().in_clusters(["east", "west"]);
+    let controller = widgets.writes::<ConfigMap>(Verbs::APPLY).reconcile(
         move |object: Arc<Widget>, cx: Context<Widget>| {
             let log = seen.clone();
             async move {

@@ -7,7 +7,7 @@ use k8s_openapi::api::events::v1::Event as Recorded;
 use watchkeeper_client::{controller_of, key_of, ready};
 use watchkeeper_core::Key;
 use watchkeeper_events::Event;
-use watchkeeper_runtime::{Action, Context, Controller, Manager, Result};
+use watchkeeper_runtime::{Action, Context, Controller, Manager, Result, Verbs};
 use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
@@ -31,7 +31,11 @@ async fn reconcile(widget: Arc<Widget>, cx: Context<Widget>) -> Result<Action> {
 async fn a_run_acts_for_its_own_object_unless_another_one_is_named() {
     let env = TestEnv::start().await;
     env.install::<Widget>().await;
-    let controller = Controller::of::<Widget>().owns::<ConfigMap>().reads::<Secret>().reconcile(reconcile);
+    let controller = Controller::of::<Widget>()
+        .owns::<ConfigMap>()
+        .reads::<Secret>()
+        .writes::<Secret>(Verbs::APPLY | Verbs::DELETE)
+        .reconcile(reconcile);
     let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     let client = running.client();

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
 use watchkeeper_client::Client;
 use watchkeeper_core::Key;
 use watchkeeper_election::ElectionOptions;
-use watchkeeper_runtime::{Action, Context, Controller, Manager, Running};
+use watchkeeper_runtime::{Action, Context, Controller, Manager, Running, Verbs};
 use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
@@ -16,7 +17,8 @@ use crate::log::Log;
 /// A candidate whose reconciles say its name, and write it into a map.
 async fn candidate(env: &TestEnv, name: &'static str, log: &Log) -> Running {
     let seen = log.clone();
-    let controller = Controller::of::<Widget>().reconcile(move |object: Arc<Widget>, cx: Context<Widget>| {
+    let widgets = Controller::of::<Widget>().writes::<ConfigMap>(Verbs::APPLY);
+    let controller = widgets.reconcile(move |object: Arc<Widget>, cx: Context<Widget>| {
         let log = seen.clone();
         async move {
             log.say(format!("{name}: {} {}", object.metadata.name.as_deref().unwrap(), object.spec.size));
@@ -66,7 +68,8 @@ async fn the_lease_is_released_only_after_the_last_reconcile_has_ended() {
     let env = env().await;
     let log = Log::default();
     let seen = log.clone();
-    let controller = Controller::of::<Widget>().reconcile(move |_: Arc<Widget>, cx: Context<Widget>| {
+    let widgets = Controller::of::<Widget>().writes::<ConfigMap>(Verbs::APPLY);
+    let controller = widgets.reconcile(move |_: Arc<Widget>, cx: Context<Widget>| {
         let log = seen.clone();
         async move {
             log.say("begun");

@@ -5,6 +5,7 @@
 mod basics;
 mod clusters;
 mod contexts;
+mod declared;
 mod definitions;
 mod degraded;
 mod dynamic;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use watchkeeper_client::{Client, ready};
 use watchkeeper_core::Key;
 use watchkeeper_election::ElectionOptions;
-use watchkeeper_runtime::{Action, Context, Controller, Manager};
+use watchkeeper_runtime::{Action, Context, Controller, Manager, Verbs};
 use watchkeeper_testkit::fixtures::{Widget, config_map, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
 
@@ -108,7 +108,8 @@ async fn a_write_that_is_not_allowed_is_named_tried_again_and_done_once_it_is() 
     grant(&person, OPERATOR, &[WIDGETS]).await;
     let log = Log::default();
     let seen = log.clone();
-    let controller = Controller::of::<Widget>().reconcile(move |_: Arc<Widget>, cx: Context<Widget>| {
+    let widgets = Controller::of::<Widget>().writes::<ConfigMap>(Verbs::APPLY);
+    let controller = widgets.reconcile(move |_: Arc<Widget>, cx: Context<Widget>| {
         let log = seen.clone();
         async move {
             let written = cx.client().apply(&config_map("m", &[])).await;

@@ -1,6 +1,32 @@
 //! Keys of several columns as one name.
 
 use watchkeeper_core::Key;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use watchkeeper_core::{Reason, Rejection};
+
+/// The key of a row, given the names and the values of the key's columns in their order, and which of them is the namespace. A row
+/// without a key is rejected, under a name that no other row has in its place: it puts no other row in doubt.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn keyed<'v>(
+    columns: impl ExactSizeIterator<Item = (&'v str, Option<&'v str>)>,
+    namespace: Option<usize>,
+) -> Result<Key, Rejection> {
+    let is_only = columns.len() == 1;
+    let mut parts = Vec::with_capacity(columns.len());
+    let mut null = None;
+    for (name, value) in columns {
+        if value.is_none_or(|value| value.is_empty() && is_only) {
+            null = Some(name);
+        }
+        parts.push(value.unwrap_or("NULL"));
+    }
+    let namespace = namespace.map(|at| parts.remove(at));
+    let key = join(namespace, &parts);
+    let Some(column) = null else { return Ok(key) };
+    let detail = format!("the column {column} is part of the key, and is empty or NULL");
+    let key = if key.name().is_empty() { Key::new(key.namespace(), "NULL") } else { key };
+    Err(Rejection { key: Some(key), position: None, reason: Reason::Unreadable, detail })
+}
 
 /// The key of a row: the namespace, if a column has it, and the values of the other columns of the key, with a slash between them. Where there
 /// are several, a slash or a percent sign in a value is written as in URLs.

@@ -5,20 +5,33 @@
 
 #![cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "not every database can do everything"))]
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod address;
 mod feed;
 mod key;
 mod object;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod socket;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod tls;
 mod told;
 
 use std::future::Future;
 
 use watchkeeper_core::{Error, Key, Rejection};
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use address::{Address, Dialect, Secret, TlsMode};
 pub(crate) use feed::open;
+#[cfg(feature = "sqlite")]
 pub(crate) use key::join;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use key::keyed;
 #[cfg(feature = "postgres")]
 pub(crate) use key::split;
 pub(crate) use object::{Names, text};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use socket::{Socket, SocketError};
 
 /// One connection to one table, in the hands of one feed. Dropping it ends whatever it does.
 ///

@@ -8,17 +8,19 @@ use tokio::time::{Instant, timeout};
 use watchkeeper_core::{Error, Event, Feed, Freshness, Start, Version};
 use watchkeeper_etcd::{Client, Keys, Notice, Range, Watch, Watcher};
 
+use super::auditing::Auditing;
 use super::log::Log;
 use super::settings::Settings;
 use super::snapshot::Pages;
 
 /// Everything a feed does happens while it is polled; dropping it drops its connection.
 pub(super) fn open(settings: Arc<Settings>, start: Start) -> Feed {
+    let audit = Auditing::new(&settings, &start);
     let stage = match start {
         Start::Snapshot(freshness) => Stage::Begin(freshness),
         Start::Resume(version) => Stage::Resume(version),
     };
-    let feeding = Feeding { settings, client: None, stage, queue: VecDeque::new() };
+    let feeding = Feeding { settings, client: None, stage, queue: VecDeque::new(), audit };
     let events = stream::unfold(Some(Box::new(feeding)), |feeding| async move {
         let mut feeding = feeding?;
         match feeding.next().await {
@@ -34,6 +36,8 @@ struct Feeding {
     client: Option<Client>,
     stage: Stage,
     queue: VecDeque<Event>,
+    /// Whether the log tells everything is looked at, if that was asked for.
+    audit: Option<Auditing>,
 }
 
 enum Stage {
@@ -56,6 +60,9 @@ impl Feeding {
     async fn next(&mut self) -> Result<Event, Error> {
         loop {
             if let Some(event) = self.queue.pop_front() {
+                if let Some(audit) = &mut self.audit {
+                    audit.note(&event);
+                }
                 return Ok(event);
             }
             let stage = std::mem::replace(&mut self.stage, Stage::Resume(Version::from("")));
@@ -103,7 +110,21 @@ impl Feeding {
                 Stage::Follow(Following { watcher, log, ask_at })
             }
             Stage::Follow(mut following) => {
-                self.queue.extend(following.step(&settings).await?);
+                // All that came before was told: nothing is queued.
+                if let Some(audit) = &mut self.audit {
+                    audit.reached(following.log.position)?;
+                }
+                let due = self.audit.as_ref().and_then(Auditing::due);
+                match following.step(&settings, due).await? {
+                    Some(events) => self.queue.extend(events),
+                    None => {
+                        if let Some(audit) = &mut self.audit
+                            && audit.read(&client).await
+                        {
+                            following.ask_now();
+                        }
+                    }
+                }
                 Stage::Follow(following)
             }
         })
@@ -131,42 +152,57 @@ impl Feeding {
 }
 
 impl Following {
-    async fn step(&mut self, settings: &Settings) -> Result<Vec<Event>, Error> {
+    /// Asks how far etcd has come as soon as nothing is told, if it can be asked.
+    fn ask_now(&mut self) {
+        self.ask_at = self.ask_at.map(|_| Instant::now());
+    }
+
+    /// What is told next; nothing if it is time for something else.
+    async fn step(
+        &mut self,
+        settings: &Settings,
+        else_at: Option<Instant>,
+    ) -> Result<Option<Vec<Event>>, Error> {
         let failure = |error| settings.failure(error);
-        let notice = match self.ask_at {
+        let at = [self.ask_at, else_at].into_iter().flatten().min();
+        let notice = match at {
             None => self.watcher.next().await,
             Some(at) => match tokio::time::timeout_at(at, self.watcher.next()).await {
                 Ok(notice) => notice,
+                Err(_) if self.ask_at.is_none_or(|ask_at| ask_at > at) => return Ok(None),
                 Err(_) => {
                     self.ask_at = Some(Instant::now() + settings.progress);
                     let asked = timeout(settings.timeout, self.watcher.request_progress()).await;
                     asked.unwrap_or(Ok(())).map_err(failure)?;
-                    return Ok(Vec::new());
+                    return Ok(Some(Vec::new()));
                 }
             },
         };
-        match notice.map_err(failure)? {
+        let events = match notice.map_err(failure)? {
             // Says that it is there before there is anything to say.
             Notice::Created { .. } => {
-                Ok(vec![Event::Position(Version::from(self.log.position.unsigned_abs()))])
+                vec![Event::Position(Version::from(self.log.position.unsigned_abs()))]
             }
-            Notice::Changes { changes, complete, .. } => Ok(self.log.changes(settings, &changes, complete)),
-            Notice::Progress { revision, .. } => Ok(self.log.progress(revision).into_iter().collect()),
+            Notice::Changes { changes, complete, .. } => self.log.changes(settings, &changes, complete),
+            Notice::Progress { revision, .. } => self.log.progress(revision).into_iter().collect(),
             Notice::Cancelled { compacted: Some(oldest), .. } => {
                 let position = self.log.position;
                 let said =
                     format!("{}: the changes after {position} were compacted up to {oldest}", settings.name);
-                Err(Error::Expired(said))
+                return Err(Error::Expired(said));
             }
             Notice::Cancelled { reason, .. } if reason.contains("permission denied") => {
-                Err(Error::Denied(format!("{}: {reason}", settings.name)))
+                return Err(Error::Denied(format!("{}: {reason}", settings.name)));
             }
-            Notice::Cancelled { reason, .. } => Err(Error::Unavailable {
-                answered: true,
-                reason: format!("{}: watch cancelled: {reason}", settings.name),
-            }),
-            _ => Ok(Vec::new()),
-        }
+            Notice::Cancelled { reason, .. } => {
+                return Err(Error::Unavailable {
+                    answered: true,
+                    reason: format!("{}: watch cancelled: {reason}", settings.name),
+                });
+            }
+            _ => Vec::new(),
+        };
+        Ok(Some(events))
     }
 }
 

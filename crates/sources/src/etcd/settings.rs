@@ -1,12 +1,14 @@
 //! What is read and how, and how the failures of etcd are told.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use watchkeeper_core::Error;
 use watchkeeper_etcd::{Client, ClientBuilder, Header, Keys};
+
+use crate::audit::Audit;
 
 #[derive(Clone)]
 pub(super) struct Settings {
@@ -19,8 +21,26 @@ pub(super) struct Settings {
     pub(super) timeout: Duration,
     pub(super) progress: Duration,
     pub(super) page: u32,
+    /// How often what the log has told is compared with the keys, if that was asked for.
+    pub(super) check_drift: Option<Duration>,
     /// The cluster that positions are of; 0 if none was seen yet. Of all feeds of a source.
     pub(super) cluster: Arc<AtomicU64>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What outlives a feed.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// How many differences were found that the log had not told.
+    pub(super) drift: AtomicU64,
+    /// What the feed that was dropped last had told, for the one that goes on where it stopped.
+    told: Mutex<Option<Audit>>,
+}
+
+impl Shared {
+    pub(super) fn told(&self) -> MutexGuard<'_, Option<Audit>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Where the status of an object is.
@@ -42,7 +62,9 @@ impl Settings {
             timeout: Duration::from_secs(5),
             progress: Duration::from_secs(60),
             page: 500,
+            check_drift: None,
             cluster: Arc::default(),
+            shared: Arc::default(),
         }
     }
 
@@ -60,6 +82,11 @@ impl Settings {
     pub(super) fn is_known(&self, header: Header) -> bool {
         let known = self.cluster.load(Ordering::Relaxed);
         known == 0 || known == header.cluster
+    }
+
+    /// Positions of before are those of another cluster from here on.
+    pub(super) fn forget(&self) {
+        self.cluster.store(u64::MAX, Ordering::Relaxed);
     }
 
     pub(super) fn remember(&self, header: Header) {

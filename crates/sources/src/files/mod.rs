@@ -39,12 +39,13 @@ mod status;
 mod tests;
 mod tracker;
 mod walk;
+mod write_status;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchkeeper_core::{Capabilities, Feed, Follow, Order, Source, Start};
+use watchkeeper_core::{Capabilities, Feed, Follow, ObjectStatus, Order, Source, Start, StatusWritten};
 
 use settings::{Form, Identity, Settings};
 pub use status::{Status, Watching};
@@ -151,6 +152,13 @@ impl Files {
         self.with(|settings| settings.max_file_bytes = bytes)
     }
 
+    /// The directory that the statuses of objects are written to, as `NAMESPACE/NAME.json`. It is outside of what is watched, or its name
+    /// begins with a dot. The status of an object that is deleted stays there.
+    #[must_use]
+    pub fn status_directory(self, path: impl Into<PathBuf>) -> Self {
+        self.with(|settings| settings.status_directory = Some(path.into()))
+    }
+
     /// How it learns of changes, and what is odd about it. Of the feed that was opened last.
     pub fn status(&self) -> Status {
         self.settings.shared.status()
@@ -187,7 +195,7 @@ impl Source for Files {
             order: Order::Opaque,
             follow: Follow::Hints,
             confirm_shrink: Some(settings::SHRINK),
-            status_write_back: false,
+            status_write_back: self.settings.status_directory.is_some(),
         }
     }
 
@@ -197,5 +205,11 @@ impl Source for Files {
 
     fn drift(&self) -> u64 {
         self.settings.shared.lock().status.drift
+    }
+
+    /// To a file in the directory that was named for it, which is replaced. The object's own file is read before, so that a status is only written
+    /// for the state that it is about; a status that is what it was is not written.
+    fn write_status(&self, status: ObjectStatus) -> StatusWritten {
+        Box::pin(write_status::write(Arc::clone(&self.settings), status))
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Settings {
     pub(super) poll: Option<Duration>,
     pub(super) rescan: Duration,
     pub(super) max_file_bytes: u64,
+    /// Where the statuses of objects go.
+    pub(super) status_directory: Option<PathBuf>,
     /// How to be told of changes.
     pub(super) connect: Connect,
     pub(super) shared: Arc<Shared>,
@@ -81,6 +83,7 @@ impl Settings {
             poll: None,
             rescan: Duration::from_secs(60),
             max_file_bytes: 16 << 20,
+            status_directory: None,
             connect,
             shared: Arc::default(),
         }

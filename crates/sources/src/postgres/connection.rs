@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::bytes::Parts;
 use super::failure::{Failure, Refusal};
-use super::socket::Socket;
+use crate::database::Socket;
 
 /// A message larger than this is none: PostgreSQL has no values of more than 1 GiB.
 const MAX_MESSAGE: usize = 1 << 30;

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use watchkeeper_core::Error;
 
 use super::bytes::{Garbled, Parts};
+use crate::database::SocketError;
 
 /// An error that the server reported, or that the way to it had.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +99,15 @@ impl From<Garbled> for Failure {
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self::Connection(error.to_string())
+    }
+}
+
+impl From<SocketError> for Failure {
+    fn from(error: SocketError) -> Self {
+        match error {
+            SocketError::Connection(reason) => Self::Connection(reason),
+            SocketError::Settings(reason) => Self::Settings(reason),
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Figures {
-    /// How many changes it found that nobody had told it of. Stays 0 unless notifications get lost, as with a trigger that is disabled.
+    /// How many changes it found that nobody had told it of. Stays 0 unless notifications get lost, as with a trigger that is disabled, or
+    /// changes are not published.
     pub drift: u64,
     /// How many snapshots were begun.
     pub snapshots: u64,

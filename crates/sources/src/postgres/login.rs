@@ -4,12 +4,12 @@ use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
 
-use super::address::{Address, Secret};
 use super::bytes::Parts;
 use super::connection::{Connection, unexpected};
 use super::failure::Failure;
 use super::settings::Settings;
 use super::socket;
+use crate::database::{Address, Secret};
 
 /// How values are written, so that a row is the same whatever the server's or the role's settings are; and that a table which hides some of its
 /// rows from this role is an error rather than a table with fewer rows.

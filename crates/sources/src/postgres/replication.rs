@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt as _};
 use watchkeeper_core::{Document, Error, Event, Feed, Freshness, Start};
 
+use super::auditing::Auditing;
 use super::connection::Connection;
 use super::failure::Failure;
 use super::log::Log;
@@ -21,7 +22,8 @@ use crate::print::Print;
 
 /// Everything a feed does happens while it is polled; dropping it drops its connection, and with it a slot that is not durable.
 pub(super) fn open(settings: Arc<Settings>, start: Start) -> Feed {
-    let feeding = Feeding { settings, stage: Stage::Closed(start), queue: VecDeque::new() };
+    let audit = Auditing::new(&settings, &start);
+    let feeding = Feeding { settings, stage: Stage::Closed(start), queue: VecDeque::new(), audit };
     let events = stream::unfold(Some(Box::new(feeding)), |feeding| async move {
         let mut feeding = feeding?;
         match feeding.next().await {
@@ -36,6 +38,8 @@ struct Feeding {
     settings: Arc<Settings>,
     stage: Stage,
     queue: VecDeque<Event>,
+    /// Until the log is followed.
+    audit: Option<Auditing>,
 }
 
 enum Stage {
@@ -65,6 +69,9 @@ impl Feeding {
     async fn next(&mut self) -> Result<Event, Failure> {
         loop {
             if let Some(event) = self.queue.pop_front() {
+                if let Some(audit) = &mut self.audit {
+                    audit.note(&event);
+                }
                 return Ok(event);
             }
             self.stage = match std::mem::replace(&mut self.stage, Stage::Failed) {
@@ -102,6 +109,7 @@ impl Feeding {
                     }
                 },
                 Stage::Following(mut streaming) => {
+                    streaming.audit = self.audit.take().or(streaming.audit.take());
                     let event = streaming.next().await?;
                     self.stage = Stage::Following(streaming);
                     return Ok(event);

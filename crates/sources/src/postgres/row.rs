@@ -5,7 +5,7 @@ use watchkeeper_core::{Key, Reason, Rejection};
 
 use super::table::Table;
 use super::value;
-use crate::database::{Found, join};
+use crate::database::{Found, keyed};
 
 /// A row, given the values of the table's columns.
 pub(super) fn found(table: &Table, values: &[Option<Bytes>], max_bytes: usize) -> Found {
@@ -40,24 +40,8 @@ pub(super) fn row_key<'v>(
     table: &Table,
     values: impl Iterator<Item = Option<&'v Bytes>>,
 ) -> Result<Key, Rejection> {
-    let mut parts = Vec::with_capacity(table.key.len());
-    let mut null = None;
-    for (at, value) in table.key.iter().zip(values) {
-        let text = value.map(|value| std::str::from_utf8(value).unwrap_or("?"));
-        if text.is_none_or(str::is_empty) && table.key.len() == 1 || text.is_none() {
-            null = Some(&table.columns[*at].name);
-        }
-        parts.push(text.unwrap_or("NULL"));
-    }
-    let namespace = table.namespace.map(|at| parts.remove(at));
-    let key = join(namespace, &parts);
-    match null {
-        None => Ok(key),
-        Some(column) => {
-            let detail = format!("the column {column} is part of the key, and is empty or NULL");
-            // It has a name that no other row has in its place, so that it puts no other row in doubt.
-            let key = if key.name().is_empty() { Key::new(key.namespace(), "NULL") } else { key };
-            Err(Rejection { key: Some(key), position: None, reason: Reason::Unreadable, detail })
-        }
-    }
+    let texts: Vec<Option<&str>> =
+        values.map(|value| value.map(|value| std::str::from_utf8(value).unwrap_or("?"))).collect();
+    let names = table.key.iter().map(|at| &*table.columns[*at].name);
+    keyed(names.zip(texts), table.namespace)
 }

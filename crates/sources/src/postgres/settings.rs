@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::address::Address;
+use super::address;
 use super::figures::Figures;
 use super::write_back::StatusWriter;
+use crate::audit::Audit;
+use crate::database::Address;
 
 #[derive(Clone)]
 pub(super) struct Settings {
@@ -25,6 +27,8 @@ pub(super) struct Settings {
     pub(super) mode: Mode,
     pub(super) interval: Duration,
     pub(super) rescan: Duration,
+    /// How often what the log has told is compared with the table, if that was asked for.
+    pub(super) check_drift: Option<Duration>,
     pub(super) publication: Option<String>,
     pub(super) acknowledge_after: Duration,
     pub(super) status: Option<StatusPlace>,
@@ -56,9 +60,15 @@ pub(super) struct Shared {
     figures: Mutex<Figures>,
     /// What statuses are written with.
     pub(super) writer: tokio::sync::Mutex<Option<StatusWriter>>,
+    /// What the feed that was dropped last had told, for the one that goes on where it stopped.
+    told: Mutex<Option<Audit>>,
 }
 
 impl Shared {
+    pub(super) fn told(&self) -> MutexGuard<'_, Option<Audit>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Figures> {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,7 +76,7 @@ impl Shared {
 
 impl Settings {
     pub(super) fn new(url: &str, table: Option<&str>) -> Self {
-        let mut address = Address::parse(url);
+        let mut address = address::parse(url);
         let named = address.as_ref().ok().and_then(|address| address.table.clone());
         let table = table.map(str::to_owned).or(named).unwrap_or_default();
         if table.is_empty() && address.is_ok() {
@@ -87,6 +97,7 @@ impl Settings {
             mode: Mode::Poll,
             interval: Duration::from_secs(5),
             rescan: Duration::from_secs(60),
+            check_drift: None,
             publication: None,
             acknowledge_after: Duration::from_secs(10),
             status: None,

@@ -9,6 +9,7 @@ use postgres_protocol::message::frontend::CopyData;
 use tokio::time::{Instant, timeout_at};
 use watchkeeper_core::{Error, Event, Version};
 
+use super::auditing::Auditing;
 use super::bytes::Parts;
 use super::connection::{Connection, Message, identifier, literal, unexpected};
 use super::failure::Failure;
@@ -26,6 +27,8 @@ const STATUS: Duration = Duration::from_secs(10);
 const IDLE_POSITION: Duration = Duration::from_secs(1);
 /// The first look from aside comes when a feed has lasted this long.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
+/// How often the server is asked how far its log is while somebody waits for it to come further.
+const ASK: Duration = Duration::from_millis(200);
 /// Seconds between the beginnings of time of UNIX and of PostgreSQL.
 const EPOCH: u64 = 946_684_800;
 
@@ -47,8 +50,11 @@ pub(super) struct Streaming {
     heard_at: Instant,
     position_at: Instant,
     look_at: Instant,
+    ask_at: Instant,
     /// For rows that the log does not have whole.
     reader: Option<Connection>,
+    /// Whether the log tells everything is looked at, if that was asked for.
+    pub(super) audit: Option<Auditing>,
 }
 
 impl Streaming {
@@ -87,7 +93,9 @@ impl Streaming {
             heard_at: now,
             position_at: now,
             look_at: now + settings.rescan.min(FIRST_LOOK),
+            ask_at: now,
             reader: None,
+            audit: None,
         })
     }
 
@@ -104,6 +112,9 @@ impl Streaming {
             }
             if let Some(event) = self.queue.pop_front() {
                 self.hand_over(&event);
+                if let Some(audit) = &mut self.audit {
+                    audit.note(&event);
+                }
                 return Ok(event);
             }
             let message = match self.connection.received_message().map_err(expired_slot)? {
@@ -118,15 +129,48 @@ impl Streaming {
                             "the server has been silent for {silence:?}"
                         )));
                     }
-                    match timeout_at(self.status_at.min(self.look_at), self.connection.receive()).await {
-                        Ok(message) => message.map_err(expired_slot)?,
-                        Err(_) => continue,
+                    if self.compare(now).await? {
+                        continue;
+                    }
+                    match self.wait().await {
+                        Some(message) => message.map_err(expired_slot)?,
+                        None => continue,
                     }
                 }
             };
             self.heard_at = now;
             self.take(message).await?;
         }
+    }
+
+    /// The next message, or nothing if there is something else to do.
+    async fn wait(&mut self) -> Option<Result<Message, Failure>> {
+        let due = self.status_at.min(self.look_at);
+        let Some(audit) = &mut self.audit else {
+            return timeout_at(due, self.connection.receive()).await.ok();
+        };
+        let due = audit.due().map_or(due, |at| due.min(at));
+        let due = if audit.is_waiting_for_log() { due.min(self.ask_at) } else { due };
+        let reading = audit.is_reading();
+        tokio::select! {
+            () = audit.read(&self.settings, &self.table), if reading => None,
+            message = timeout_at(due, self.connection.receive()) => message.ok(),
+        }
+    }
+
+    /// Compares what the log has told with the table, if it is time to; `true` if that gave something to tell.
+    async fn compare(&mut self, now: Instant) -> Result<bool, Failure> {
+        let Some(audit) = &mut self.audit else { return Ok(false) };
+        if audit.due().is_some_and(|due| now >= due) {
+            audit.begin(&self.settings, &self.table).await;
+        }
+        self.queue.extend(audit.reached(&self.settings, self.log.reached()));
+        if audit.is_waiting_for_log() && now >= self.ask_at {
+            self.ask_at = now + ASK;
+            // Its answer says how far it is.
+            self.confirm(true).await?;
+        }
+        Ok(!self.queue.is_empty())
     }
 
     async fn take(&mut self, message: Message) -> Result<(), Failure> {

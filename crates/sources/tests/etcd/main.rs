@@ -9,12 +9,14 @@
 //! | a watch from a revision that is still to come says nothing | `a_cluster_that_was_made_anew_is_noticed` |
 //! | one value that cannot be read, or is too large | `what_cannot_be_read_is_named_and_the_rest_goes_on`, `a_value_that_is_too_large_costs_itself_only` |
 //! | a status that wakes its reader | `a_status_is_written_beside_its_object_and_wakes_nobody` |
+//! | a disk that was set back, under the same revisions | `a_member_whose_disk_was_set_back_is_found_out_and_the_difference_is_told_and_counted` |
 //! | a connection that is dead without saying so | `a_dead_connection_is_noticed` |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod chaos;
 mod contract;
+mod drift;
 mod status;
 mod tap;
 mod traps;

@@ -24,6 +24,7 @@ mod chaos;
 mod contract;
 mod place;
 mod replaced;
+mod status;
 mod tap;
 mod traps;
 mod trust;

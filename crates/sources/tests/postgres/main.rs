@@ -22,6 +22,7 @@
 //! | row filters | `a_row_that_leaves_the_filter_of_its_publication_is_gone` |
 //! | a changed primary key | `a_row_whose_key_changes_is_another_object` |
 //! | two sources, one slot | `two_sources_do_not_share_a_slot` |
+//! | changes that never were in the log | `what_was_not_published_is_found_told_and_counted` |
 //! | a database without traffic | `the_position_moves_though_nothing_happens_to_the_table` |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
@@ -29,6 +30,7 @@
 mod bounded;
 mod chaos;
 mod contract;
+mod drift;
 mod notified;
 mod polled;
 mod refused;

@@ -143,10 +143,7 @@ impl Server {
 
     fn ready(&self) {
         let due = Instant::now() + LONG;
-        // The server says so in the last line of this file.
-        let pid = self.path("data/postmaster.pid");
-        let is_ready = || std::fs::read_to_string(&pid).is_ok_and(|file| file.trim_end().ends_with("ready"));
-        while !is_ready() {
+        while !self.is_ready() {
             let log = || std::fs::read_to_string(self.path("log")).unwrap_or_default();
             assert!(Instant::now() < due, "the server did not start: {}", log());
             std::thread::sleep(Duration::from_millis(20));
@@ -161,6 +158,8 @@ impl Server {
     /// Ends the server as a crash would.
     pub(crate) fn kill(&mut self) {
         let pid = self.pid().unwrap();
+        // It makes no more of them.
+        let _ = Command::new("kill").args(["-STOP", &pid]).stderr(Stdio::null()).status();
         // All of them at once: what is left of a server keeps the next one from starting.
         let children = Command::new("ps").args(["--ppid", &pid, "-o", "pid="]).output().unwrap();
         let children = String::from_utf8_lossy(&children.stdout).into_owned();
@@ -177,8 +176,27 @@ impl Server {
         // What the crash has left says that the server is running, and its number may be somebody else's by now.
         let _ = std::fs::remove_file(self.path("data/postmaster.pid"));
         let _ = std::fs::remove_file(self.path(&format!(".s.PGSQL.{}.lock", self.port)));
+        let path = self.path("log");
+        let log = || std::fs::read_to_string(&path).unwrap_or_default();
+        let before = log().len();
         self.keeper = Self::run(&self.dir, self.port, &self.options);
-        self.ready();
+        let due = Instant::now() + LONG;
+        while !self.is_ready() {
+            let said = log().split_off(before);
+            // One that was being made when its server was killed is not gone yet.
+            if said.contains("pre-existing shared memory block") && Instant::now() < due {
+                self.leave();
+                return self.restart();
+            }
+            assert!(Instant::now() < due, "the server did not start: {said}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The server says so in the last line of this file.
+    fn is_ready(&self) -> bool {
+        let pid = self.path("data/postmaster.pid");
+        std::fs::read_to_string(pid).is_ok_and(|file| file.trim_end().ends_with("ready"))
     }
 
     fn leave(&mut self) {

@@ -1,11 +1,10 @@
-//! A feed that is read until something is there.
+//! A feed of a table that is read until something is there. The suites of all databases share it.
 
 use std::collections::BTreeMap;
 
 use futures_util::StreamExt as _;
 use serde_json::Value;
-use watchkeeper_core::{Document, Error, Event, Feed, Freshness, Source as _, Start, Version};
-use watchkeeper_sources::postgres::Postgres;
+use watchkeeper_core::{Document, Error, Event, Feed, Freshness, Source, Start, Version};
 
 use crate::server::LONG;
 
@@ -13,28 +12,36 @@ pub(crate) struct Tap {
     feed: Feed,
     pub(crate) values: BTreeMap<String, Value>,
     pub(crate) log: Vec<String>,
+    /// The objects as they came.
+    pub(crate) bodies: BTreeMap<String, String>,
     /// The last position of the log.
     pub(crate) position: Option<Version>,
 }
 
 impl Tap {
     /// Opens a feed and reads its first snapshot.
-    pub(crate) async fn on(source: &Postgres) -> Self {
+    pub(crate) async fn on(source: &impl Source) -> Self {
         let mut tap = Self::closed(source);
         tap.until_said("complete").await;
         tap
     }
 
-    pub(crate) fn closed(source: &Postgres) -> Self {
+    pub(crate) fn closed(source: &impl Source) -> Self {
         Self::start(source, Start::Snapshot(Freshness::Any))
     }
 
-    pub(crate) fn start(source: &Postgres, start: Start) -> Self {
-        Self { feed: source.open(start), values: BTreeMap::new(), log: Vec::new(), position: None }
+    pub(crate) fn start(source: &impl Source, start: Start) -> Self {
+        Self {
+            feed: source.open(start),
+            values: BTreeMap::new(),
+            log: Vec::new(),
+            bodies: BTreeMap::new(),
+            position: None,
+        }
     }
 
     /// Why a feed that is opened fails at once.
-    pub(crate) async fn refusal(source: &Postgres) -> Error {
+    pub(crate) async fn refusal(source: &impl Source) -> Error {
         Self::closed(source).failure().await
     }
 
@@ -117,7 +124,9 @@ impl Tap {
     }
 
     fn put(&mut self, document: &Document) {
-        let body = serde_json::from_slice(&document.body).unwrap();
-        self.values.insert(document.header.key.to_string(), body);
+        let (key, body) =
+            (document.header.key.to_string(), String::from_utf8(document.body.to_vec()).unwrap());
+        self.values.insert(key.clone(), serde_json::from_str(&body).unwrap());
+        self.bodies.insert(key, body);
     }
 }

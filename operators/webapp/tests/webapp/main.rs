@@ -7,5 +7,6 @@ mod drift;
 mod program;
 mod quiet;
 mod restarts;
+mod rights;
 mod trouble;
 mod world;

@@ -4,34 +4,46 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
+use watchkeeper::Connection;
 use watchkeeper::client::{Client, Kind, Patch};
+use watchkeeper::election::ElectionOptions;
 use watchkeeper::prelude::Manager;
-use watchkeeper::runtime::Running;
+use watchkeeper::runtime::{Description, Running};
 use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::{Call, TestEnv, eventually};
 use watchkeeper_webapp::{WebApp, WebAppSpec};
 
+pub(crate) const NAME: &str = "webapp";
 /// Who the operator is, for those who count its requests.
-const OPERATOR: &str = "operator";
+pub(crate) const OPERATOR: &str = "system:serviceaccount:default:webapp";
+
+/// What the operator says about itself.
+pub(crate) fn description() -> Description {
+    let manager = Manager::from_environment(NAME).leader_election(ElectionOptions::default());
+    watchkeeper_webapp::operator(manager).description()
+}
 
 /// A server, and a person who uses it.
 pub(crate) struct World {
     pub(crate) env: TestEnv,
     pub(crate) person: Client,
+    operator: Connection,
 }
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let env = TestEnv::start().await;
+        let env = TestEnv::builder().with_roles().start().await;
         env.install::<WebApp>().await;
-        let person = Client::builder(env.connection_as("person", &[])).manager("person").build();
-        Self { env, person }
+        let person =
+            Client::builder(env.connection_as("person", &["system:masters"])).manager("person").build();
+        let operator = env.connection_for(&description()).await;
+        Self { env, person, operator }
     }
 
-    /// The operator, started and ready.
+    /// The operator, started and ready. It may do what it describes and nothing else.
     pub(crate) async fn operator(&self) -> Running {
-        let client = self.env.connection_as(OPERATOR, &[]);
-        let running = watchkeeper_webapp::operator(Manager::new("webapp", client)).start().await.unwrap();
+        let manager = Manager::new(NAME, self.operator.clone());
+        let running = watchkeeper_webapp::operator(manager).start().await.unwrap();
         running.ready().await;
         running
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Attributes, BUILT_IN, Plugin, Scope};
+use super::webhooks::{Phase, Reinvocation, Webhooks};
+use super::{Attributes, BUILT_IN, Plugin, Scope, WEBHOOKS};
 use crate::access::Access;
 use crate::resource::PluginSet;
 use crate::status_error::StatusError;
@@ -13,19 +14,40 @@ use crate::write::request::{Current, Planned};
 use crate::write::{Draft, WriteRequest};
 
 /// The admission plug-ins of a server, in upstream's order.
-pub(crate) struct Chain(Vec<Box<dyn Plugin>>);
+pub(crate) struct Chain {
+    plugins: Vec<Box<dyn Plugin>>,
+    pub(in crate::write) webhooks: Arc<Webhooks>,
+    /// Whether webhooks are asked, by phase.
+    mutating: bool,
+    validating: bool,
+}
 
 impl Chain {
     /// The built-in plug-ins but for those with these names.
-    pub(crate) fn new(access: &Arc<Access>, disabled: &[String]) -> Self {
-        let enabled = BUILT_IN.iter().filter(|(name, _)| !disabled.iter().any(|disabled| disabled == name));
-        Self(enabled.map(|(_, make)| make(access)).take(PluginSet::CAPACITY).collect())
+    pub(crate) fn new(access: &Arc<Access>, webhooks: Webhooks, disabled: &[String]) -> Self {
+        let is_on = |name: &str| !disabled.iter().any(|disabled| disabled == name);
+        let enabled = BUILT_IN.iter().filter(|(name, _)| is_on(name));
+        Self {
+            plugins: enabled.map(|(_, make)| make(access)).take(PluginSet::CAPACITY).collect(),
+            webhooks: Arc::new(webhooks),
+            mutating: is_on(WEBHOOKS[0]),
+            validating: is_on(WEBHOOKS[1]),
+        }
     }
 
-    /// These plug-ins.
+    /// These plug-ins instead.
     #[cfg(test)]
-    pub(super) fn of(plugins: Vec<Box<dyn Plugin>>) -> Self {
-        Self(plugins)
+    pub(super) fn with(self, plugins: Vec<Box<dyn Plugin>>) -> Self {
+        Self { plugins, ..self }
+    }
+
+    /// Whether anybody is asked by webhooks of a phase.
+    fn asks(&self, phase: Phase) -> bool {
+        let is_on = match phase {
+            Phase::Mutating => self.mutating,
+            Phase::Validating => self.validating,
+        };
+        is_on && self.webhooks.are_there(phase)
     }
 
     /// Has the plug-ins complete the object of a write, one after the other.
@@ -48,7 +70,7 @@ impl Chain {
     ) -> Result<(), StatusError> {
         let attributes = Attributes::of(request, current);
         let plugins = self.handling(&attributes.scope());
-        if plugins.is_empty() {
+        if plugins.is_empty() && !self.asks(Phase::Validating) {
             return Ok(());
         }
         let object = match &request.operation {
@@ -79,8 +101,22 @@ impl Chain {
     }
 
     async fn mutate_with(&self, attributes: &Attributes<'_>, draft: &mut Draft) -> Result<(), StatusError> {
+        self.mutate_once(attributes, draft).await?;
+        if !self.asks(Phase::Mutating) {
+            return Ok(());
+        }
+        let mut rounds = Reinvocation::default();
+        Box::pin(self.webhooks.mutate(attributes, draft, &mut rounds)).await?;
+        if rounds.again() {
+            self.mutate_once(attributes, draft).await?;
+            Box::pin(self.webhooks.mutate(attributes, draft, &mut rounds)).await?;
+        }
+        Ok(())
+    }
+
+    async fn mutate_once(&self, attributes: &Attributes<'_>, draft: &mut Draft) -> Result<(), StatusError> {
         for plugin in self.handling(&attributes.scope()).iter() {
-            self.0[plugin].mutate(attributes, draft).await?;
+            self.plugins[plugin].mutate(attributes, draft).await?;
         }
         Ok(())
     }
@@ -93,7 +129,10 @@ impl Chain {
         warnings: &mut Vec<String>,
     ) -> Result<(), StatusError> {
         for plugin in plugins.iter() {
-            self.0[plugin].validate(attributes, object, warnings).await?;
+            self.plugins[plugin].validate(attributes, object, warnings).await?;
+        }
+        if self.asks(Phase::Validating) {
+            Box::pin(self.webhooks.validate(attributes, object, warnings)).await?;
         }
         Ok(())
     }
@@ -101,7 +140,7 @@ impl Chain {
     /// The plug-ins that handle a write: known already, if it is of the object itself.
     pub(super) fn handling(&self, scope: &Scope<'_>) -> PluginSet {
         let handling = || {
-            let plugins = self.0.iter().enumerate();
+            let plugins = self.plugins.iter().enumerate();
             PluginSet::of(plugins.filter(|(_, plugin)| plugin.handles(scope)).map(|(place, _)| place))
         };
         match scope.subresource {

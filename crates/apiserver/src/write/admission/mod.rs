@@ -8,6 +8,7 @@ mod chain;
 mod plugins;
 #[cfg(test)]
 mod tests;
+pub(crate) mod webhooks;
 
 use std::sync::Arc;
 
@@ -38,9 +39,12 @@ pub(crate) const BUILT_IN: &[(&str, Make)] = &[
     plugins::certificate_subject_restriction::PLUGIN,
 ];
 
+/// The plug-ins that ask webhooks. They act after the others.
+pub(super) const WEBHOOKS: [&str; 2] = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"];
+
 /// The names of the built-in admission plug-ins, in the order in which they act.
 pub fn built_in() -> impl Iterator<Item = &'static str> {
-    BUILT_IN.iter().map(|(name, _)| *name)
+    BUILT_IN.iter().map(|(name, _)| *name).chain(WEBHOOKS)
 }
 
 /// What a plug-in does about one write.

@@ -104,8 +104,8 @@ async fn writer(plugins: Vec<Box<dyn Plugin>>) -> (Arc<Server>, Writer) {
         clock: server.options.clock.clone(),
         stopping: server.stopping(),
     };
-    let mut writer = Writer::new(handles, &[]);
-    writer.admission = Chain::of(plugins);
+    let mut writer = Writer::new(handles, &[], std::collections::BTreeMap::new());
+    writer.admission = writer.admission.with(plugins);
     (server, writer)
 }
 
@@ -267,8 +267,12 @@ async fn a_slow_plug_in_keeps_nobody_else_from_writing_a_crd() {
 #[test]
 fn nobody_is_asked_about_what_no_plug_in_handles() {
     let access = Arc::new(Access::new(crate::Authorization::Rbac));
-    let chain = Chain::new(&access, &[]);
-    let registry = crate::registry::Registrar::new().current();
+    let registrar = Arc::new(crate::registry::Registrar::new());
+    let storage = Arc::new(Memory::new(watchkeeper_storage::Options::default()));
+    let webhooks =
+        webhooks::Webhooks::new(storage, Arc::clone(&registrar), std::collections::BTreeMap::new());
+    let chain = Chain::new(&access, webhooks, &[]);
+    let registry = registrar.current();
     let handled = |plural: &str, verb| {
         let resource = registry.find("", "v1", plural).unwrap();
         chain.handling(&Scope { verb, resource: &resource, subresource: "" }).iter().count()

@@ -1,4 +1,4 @@
-//! TLS as `sslmode` asks for it.
+//! TLS to a server of a database, as strict as its URL asks for.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ fn roots(address: &Address) -> Result<RootCertStore, String> {
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
-                return Err("this system trusts no certificates: name a file with sslrootcert".into());
+                return Err("this system trusts no certificates: name a file in the URL".into());
             }
         }
     }

@@ -1,0 +1,128 @@
+//! Admission webhooks: servers of others that complete or refuse writes.
+//!
+//! A [`Hook`] is one entry of a MutatingWebhookConfiguration or ValidatingWebhookConfiguration. [`Webhooks`] knows all of them; a
+//! configuration is in force when its writer is answered. Mutating hooks are called one after the other, by the names of their
+//! configurations and in the order in which these list them; validating hooks all at once. The server's own writes call none.
+//!
+//! Nothing is locked while a hook is asked: one that hangs holds up the writes that it is asked about, and nobody else.
+
+mod call;
+mod endpoints;
+mod hook;
+mod matching;
+mod mutate;
+mod review;
+mod validate;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use serde_json::Value;
+use tokio::sync::watch;
+use watchkeeper_storage::{Revision, Storage};
+
+use crate::registry::Registrar;
+use call::Callers;
+use hook::Hook;
+
+pub(crate) use mutate::Reinvocation;
+
+/// The group of the configurations.
+pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
+
+/// Whether a hook may change what it is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Mutating,
+    Validating,
+}
+
+/// All webhooks, and what it takes to call them.
+pub(crate) struct Webhooks {
+    storage: Arc<dyn Storage>,
+    registrar: Arc<Registrar>,
+    mutating: RwLock<Table>,
+    validating: RwLock<Table>,
+    /// The revision up to which all configurations are known here.
+    reached: watch::Sender<Revision>,
+    callers: Callers,
+    /// Where Services are, as `namespace/name`, that are not looked up.
+    service_addresses: BTreeMap<String, SocketAddr>,
+}
+
+/// The hooks of one phase.
+#[derive(Default)]
+struct Table {
+    /// By the names of their configurations.
+    configurations: BTreeMap<String, Vec<Arc<Hook>>>,
+    /// All, in the order in which they are called.
+    all: Arc<[Arc<Hook>]>,
+}
+
+impl Webhooks {
+    pub(crate) fn new(
+        storage: Arc<dyn Storage>,
+        registrar: Arc<Registrar>,
+        service_addresses: BTreeMap<String, SocketAddr>,
+    ) -> Self {
+        Self {
+            storage,
+            registrar,
+            mutating: RwLock::default(),
+            validating: RwLock::default(),
+            reached: watch::channel(0).0,
+            callers: Callers::default(),
+            service_addresses,
+        }
+    }
+
+    fn table(&self, phase: Phase) -> &RwLock<Table> {
+        match phase {
+            Phase::Mutating => &self.mutating,
+            Phase::Validating => &self.validating,
+        }
+    }
+
+    /// Forgets everything, before all configurations are taken in anew.
+    pub(crate) fn clear(&self) {
+        for phase in [Phase::Mutating, Phase::Validating] {
+            *self.table(phase).write() = Table::default();
+        }
+    }
+
+    /// Takes in a configuration, or forgets it.
+    pub(crate) fn set(&self, phase: Phase, name: &str, configuration: Option<&Value>) {
+        let mut table = self.table(phase).write();
+        match configuration {
+            Some(configuration) => {
+                let hooks = Hook::read_all(name, configuration).into_iter().map(Arc::new).collect();
+                table.configurations.insert(name.to_owned(), hooks);
+            }
+            None => drop(table.configurations.remove(name)),
+        }
+        table.all = table.configurations.values().flatten().cloned().collect();
+    }
+
+    /// Everything up to a revision has been taken in.
+    pub(crate) fn reached(&self, revision: Revision) {
+        self.reached.send_replace(revision);
+    }
+
+    /// Waits until every configuration up to a revision is known here.
+    pub(crate) async fn reach(&self, revision: Revision) {
+        // The sender is not dropped while this is borrowed.
+        let _ = self.reached.subscribe().wait_for(|reached| *reached >= revision).await;
+    }
+
+    /// The hooks of a phase.
+    fn hooks(&self, phase: Phase) -> Arc<[Arc<Hook>]> {
+        Arc::clone(&self.table(phase).read().all)
+    }
+
+    /// Whether there are any hooks of a phase.
+    pub(crate) fn are_there(&self, phase: Phase) -> bool {
+        !self.table(phase).read().all.is_empty()
+    }
+}

@@ -1,0 +1,152 @@
+//! Mutating hooks: one after the other, and those that want it once more if others have changed the object since.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+use watchkeeper_schema::patch::JsonPatch;
+
+use super::hook::Hook;
+use super::matching::{NamespaceLabels, converted, is_exempt};
+use super::review::{self, Question};
+use super::{Phase, Webhooks};
+use crate::object::meta;
+use crate::resource::Resource;
+use crate::status_error::StatusError;
+use crate::write::Draft;
+use crate::write::admission::{Attributes, Verb};
+
+/// What is remembered between the two rounds of a write.
+#[derive(Default)]
+pub(crate) struct Reinvocation {
+    is_second: bool,
+    /// Whether a hook changed the object, so that there has to be a second round.
+    changed: bool,
+    /// Hooks that may be asked again and were asked since the last change.
+    asked: HashSet<(String, String)>,
+    /// Those of them that came before a change, and are to be asked again.
+    outdated: HashSet<(String, String)>,
+    /// The object as the last hook left it.
+    left: Option<Value>,
+}
+
+impl Reinvocation {
+    /// Begins the second round, if there has to be one.
+    pub(crate) fn again(&mut self) -> bool {
+        self.is_second = true;
+        std::mem::take(&mut self.changed)
+    }
+
+    fn outdate(&mut self) {
+        self.outdated.extend(self.asked.drain());
+    }
+}
+
+impl Webhooks {
+    /// Has the mutating hooks complete the object of a write.
+    pub(crate) async fn mutate(
+        &self,
+        attributes: &Attributes<'_>,
+        draft: &mut Draft,
+        rounds: &mut Reinvocation,
+    ) -> Result<(), StatusError> {
+        if is_exempt(attributes) {
+            return Ok(());
+        }
+        if rounds.is_second && rounds.left.as_ref().is_some_and(|left| *left != draft.object) {
+            rounds.outdate();
+        }
+        let mut labels = NamespaceLabels::default();
+        for hook in self.hooks(Phase::Mutating).iter() {
+            let concerned = self.concerned(hook, attributes, &draft.object, &mut labels).await?;
+            let Some(resource) = concerned else { continue };
+            let id = (hook.configuration.clone(), hook.name.clone());
+            if rounds.is_second && !rounds.outdated.contains(&id) || !self.may_ask(hook, attributes)? {
+                continue;
+            }
+            if self.complete(hook, &resource, attributes, draft).await? {
+                rounds.outdate();
+                rounds.changed = true;
+            }
+            if hook.again {
+                rounds.asked.insert(id);
+            }
+        }
+        rounds.left = Some(draft.object.clone());
+        Ok(())
+    }
+
+    /// Has one hook complete the object. True if it changed it.
+    async fn complete(
+        &self,
+        hook: &Arc<Hook>,
+        resource: &Resource,
+        attributes: &Attributes<'_>,
+        draft: &mut Draft,
+    ) -> Result<bool, StatusError> {
+        let from = &attributes.target.resource;
+        let mut object = converted(from, resource, &draft.object);
+        let system = take_system_fields(attributes, &mut object);
+        let old = converted(from, resource, attributes.old.unwrap_or(&Value::Null));
+        let question = Question { attributes, resource, object: &object, old: &old };
+        let verdict = match self.ask(hook, Phase::Mutating, &question).await {
+            Ok(verdict) => verdict,
+            Err(why) => return self.failed(hook, &why).map(|()| false),
+        };
+        draft.warnings.extend(verdict.warnings);
+        if !verdict.allowed {
+            return Err(review::denied(hook, &verdict.status));
+        }
+        let Some(patch) = verdict.patch else { return Ok(false) };
+        let patch = match JsonPatch::decode(&patch) {
+            Ok(patch) => patch,
+            Err(error) => {
+                let why = format!("received undecodable patch in webhook response: {error}");
+                return self.failed(hook, &why).map(|()| false);
+            }
+        };
+        if patch.is_empty() {
+            return Ok(false);
+        }
+        if draft.object.is_null() {
+            let why = "attempted to modify the object, which is not supported for this operation";
+            return Err(StatusError::internal(format!("admission webhook {:?} {why}", hook.name)));
+        }
+        let mut patched = patch.apply(&object).map_err(|error| StatusError::internal(error.to_string()))?;
+        let unusable = |why: String| StatusError::internal(why);
+        if !patched.is_object() {
+            return Err(unusable(format!(
+                "admission webhook {:?} made something else of the object",
+                hook.name
+            )));
+        }
+        resource.coerce(&mut patched).map_err(unusable)?;
+        resource.default(&mut patched);
+        let mut patched = converted(resource, from, &patched);
+        // Owners of fields are recorded by the server.
+        let owners =
+            meta::get(&draft.object, "managedFields").map(|owners| ("managedFields", owners.clone()));
+        for (field, value) in system.into_iter().chain(owners) {
+            meta::set(&mut patched, field, value);
+        }
+        let changed = patched != draft.object;
+        if changed {
+            draft.object = patched;
+        }
+        Ok(changed)
+    }
+}
+
+/// Takes out of a new object what the server gives it only after hooks have seen it.
+fn take_system_fields(attributes: &Attributes<'_>, object: &mut Value) -> Vec<(&'static str, Value)> {
+    if attributes.verb != Verb::Create || !attributes.subresource.is_empty() {
+        return Vec::new();
+    }
+    let fields = ["uid", "creationTimestamp"];
+    let taken = fields.into_iter().filter_map(|field| Some((field, meta::get(object, field)?.clone())));
+    let taken: Vec<_> = taken.collect();
+    for (field, _) in &taken {
+        meta::remove(object, field);
+    }
+    taken
+}

@@ -1,0 +1,185 @@
+//! What a hook is asked, and what it answers.
+
+use serde_json::{Map, Value, json};
+
+use super::Phase;
+use super::hook::{Hook, ReviewVersion};
+use super::matching::operation;
+use crate::resource::Resource;
+use crate::status_error::StatusError;
+use crate::write::admission::{Attributes, Verb};
+
+/// What is asked about one write.
+pub(super) struct Question<'a> {
+    pub(super) attributes: &'a Attributes<'a>,
+    /// The resource in the version in which the hook sees it.
+    pub(super) resource: &'a Resource,
+    pub(super) object: &'a Value,
+    pub(super) old: &'a Value,
+}
+
+/// What a hook said.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    pub(super) allowed: bool,
+    pub(super) status: Value,
+    /// A JSON patch, as it came.
+    pub(super) patch: Option<Vec<u8>>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Question<'_> {
+    /// The AdmissionReview.
+    pub(super) fn review(&self, version: ReviewVersion, uid: &str) -> Value {
+        let Self { attributes, resource, object, old } = self;
+        let (target, context) = (attributes.target, attributes.context);
+        let asked = &target.resource;
+        let kind = |resource: &Resource| match attributes.subresource {
+            "scale" => json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
+            "eviction" => json!({"group": "policy", "version": "v1", "kind": "Eviction"}),
+            "binding" => json!({"group": "", "version": "v1", "kind": "Binding"}),
+            "token" => json!({"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}),
+            _ => json!({"group": resource.group, "version": resource.version, "kind": resource.kind}),
+        };
+        let place = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
+        let mut request = json!({
+            "uid": uid,
+            "kind": kind(resource),
+            "resource": place(resource),
+            "requestKind": kind(asked),
+            "requestResource": place(asked),
+            "operation": operation(attributes.verb),
+            "userInfo": user(attributes),
+            "object": object,
+            "oldObject": old,
+            "dryRun": context.dry_run,
+            "options": options(attributes),
+        });
+        if !attributes.subresource.is_empty() {
+            request["subResource"] = attributes.subresource.into();
+            request["requestSubResource"] = attributes.subresource.into();
+        }
+        if !target.name.is_empty() {
+            request["name"] = target.name.as_str().into();
+        }
+        if let Some(namespace) = &target.namespace {
+            request["namespace"] = namespace.as_str().into();
+        } else if asked.is_core("namespaces") {
+            request["namespace"] = target.name.as_str().into();
+        }
+        json!({"kind": "AdmissionReview", "apiVersion": version.api_version(), "request": request})
+    }
+}
+
+fn user(attributes: &Attributes<'_>) -> Value {
+    let mut user = Map::new();
+    if let Some(identity) = attributes.context.author.client() {
+        user.insert("username".into(), identity.user.as_str().into());
+        if !identity.uid.is_empty() {
+            user.insert("uid".into(), identity.uid.as_str().into());
+        }
+        if !identity.groups.is_empty() {
+            user.insert("groups".into(), json!(identity.groups));
+        }
+        if !identity.extra.is_empty() {
+            user.insert("extra".into(), json!(identity.extra));
+        }
+    }
+    user.into()
+}
+
+fn options(attributes: &Attributes<'_>) -> Value {
+    let kind = match attributes.verb {
+        Verb::Create => "CreateOptions",
+        Verb::Update => "UpdateOptions",
+        Verb::Delete => "DeleteOptions",
+        Verb::Connect => return Value::Null,
+    };
+    let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+    if attributes.context.dry_run {
+        options["dryRun"] = json!(["All"]);
+    }
+    if attributes.verb != Verb::Delete && !attributes.context.manager.is_empty() {
+        options["fieldManager"] = attributes.context.manager.as_str().into();
+    }
+    options
+}
+
+/// Reads an answer; the error says what is wrong with it, in upstream's words.
+pub(super) fn read(
+    answer: &[u8],
+    version: ReviewVersion,
+    uid: &str,
+    phase: Phase,
+) -> Result<Verdict, String> {
+    let invalid = |why: String| format!("received invalid webhook response: {why}");
+    let review: Value = serde_json::from_slice(answer)
+        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let response = &review["response"];
+    if response.is_null() {
+        return Err(invalid("webhook response was absent".to_owned()));
+    }
+    if version == ReviewVersion::V1 {
+        let expected = version.api_version();
+        let (api_version, kind) = (text(&review["apiVersion"]), text(&review["kind"]));
+        if api_version != expected || kind != "AdmissionReview" {
+            let why = format!(
+                "expected webhook response of {expected}, Kind=AdmissionReview, got {api_version}, Kind={kind}"
+            );
+            return Err(invalid(why));
+        }
+        let answered = text(&response["uid"]);
+        if answered != uid {
+            return Err(invalid(format!("expected response.uid={uid:?}, got {answered:?}")));
+        }
+    }
+    let encoded = text(&response["patch"]);
+    let kind = response.get("patchType").filter(|kind| !kind.is_null()).map(|kind| text(kind));
+    let has_patch = !encoded.is_empty();
+    match (phase, version, has_patch, kind.as_deref()) {
+        (Phase::Validating, ReviewVersion::V1, true, _) => {
+            return Err(invalid("validating webhook may not return response.patch".to_owned()));
+        }
+        (Phase::Validating, ReviewVersion::V1, _, Some(_)) => {
+            return Err(invalid("validating webhook may not return response.patchType".to_owned()));
+        }
+        (Phase::Mutating, ReviewVersion::V1, true, None) => {
+            return Err(invalid("webhook returned response.patch but not response.patchType".to_owned()));
+        }
+        (Phase::Mutating, ReviewVersion::V1, false, Some(_)) => {
+            return Err(invalid("webhook returned response.patchType but not response.patch".to_owned()));
+        }
+        (Phase::Mutating, _, _, Some(kind)) if kind != "JSONPatch" => {
+            return Err(invalid(format!("webhook returned invalid response.patchType of {kind:?}")));
+        }
+        _ => {}
+    }
+    let patch = match has_patch && phase == Phase::Mutating {
+        true => Some(
+            watchkeeper_go::base64::decode(&encoded)
+                .map_err(|error| format!("received undecodable patch in webhook response: {error}"))?,
+        ),
+        false => None,
+    };
+    let warnings = response["warnings"].as_array().into_iter().flatten().map(text).collect();
+    Ok(Verdict { allowed: response["allowed"] == true, status: response["status"].clone(), patch, warnings })
+}
+
+/// What the client is told whose write a hook refused.
+pub(super) fn denied(hook: &Hook, status: &Value) -> StatusError {
+    let text = |field: &str| status[field].as_str().unwrap_or_default();
+    let why = match (text("message"), text("reason")) {
+        ("", "") => " without explanation".to_owned(),
+        ("", reason) => format!(": {reason}"),
+        (message, _) => format!(": {message}"),
+    };
+    let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default();
+    let message = format!("admission webhook {:?} denied the request{why}", hook.name);
+    StatusError::of_webhook(code.clamp(400, 599), text("reason"), message, &status["details"])
+}
+
+/// What the client is told when a hook could not be asked.
+pub(super) fn unanswered(hook: &Hook, why: &str) -> StatusError {
+    StatusError::internal(format!("failed calling webhook {:?}: {why}", hook.name))
+}

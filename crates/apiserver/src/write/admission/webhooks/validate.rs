@@ -1,0 +1,95 @@
+//! Validating hooks: all at once, all awaited, one refusal is enough.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use serde_json::Value;
+
+use super::hook::Hook;
+use super::matching::{NamespaceLabels, converted, is_exempt};
+use super::review::{self, Question, Verdict};
+use super::{Phase, Webhooks};
+use crate::resource::Resource;
+use crate::status_error::StatusError;
+use crate::write::admission::Attributes;
+
+impl Webhooks {
+    /// Has the validating hooks judge a write whose object is complete.
+    pub(crate) async fn validate(
+        &self,
+        attributes: &Attributes<'_>,
+        object: &Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), StatusError> {
+        if is_exempt(attributes) {
+            return Ok(());
+        }
+        let mut concerned = Vec::new();
+        let mut labels = NamespaceLabels::default();
+        for hook in self.hooks(Phase::Validating).iter() {
+            if let Some(resource) = self.concerned(hook, attributes, object, &mut labels).await?
+                && self.may_ask(hook, attributes)?
+            {
+                concerned.push((Arc::clone(hook), resource));
+            }
+        }
+        let mut asked: FuturesUnordered<_> =
+            concerned.iter().map(|(hook, resource)| self.judge(hook, resource, attributes, object)).collect();
+        let mut refused = None;
+        while let Some(judged) = asked.next().await {
+            match judged {
+                Ok(more) => warnings.extend(more),
+                Err(failure) => drop(refused.get_or_insert(failure)),
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Has one hook judge a write. Gives its warnings.
+    async fn judge(
+        &self,
+        hook: &Hook,
+        resource: &Resource,
+        attributes: &Attributes<'_>,
+        object: &Value,
+    ) -> Result<Vec<String>, StatusError> {
+        let from = &attributes.target.resource;
+        let object = converted(from, resource, object);
+        let old = converted(from, resource, attributes.old.unwrap_or(&Value::Null));
+        let question = Question { attributes, resource, object: &object, old: &old };
+        match self.ask(hook, Phase::Validating, &question).await {
+            Ok(Verdict { allowed: true, warnings, .. }) => Ok(warnings),
+            Ok(verdict) => Err(review::denied(hook, &verdict.status)),
+            Err(why) => self.failed(hook, &why).map(|()| Vec::new()),
+        }
+    }
+
+    /// Whether a hook that a write concerns can be asked about it. Refuses a dry run if that might change something.
+    pub(super) fn may_ask(&self, hook: &Hook, attributes: &Attributes<'_>) -> Result<bool, StatusError> {
+        if hook.has_conditions {
+            let why = "matchConditions are not evaluated by this server";
+            if hook.ignores_failure {
+                tracing::warn!(webhook = %hook.name, configuration = %hook.configuration, "{why}: the webhook is left out");
+                return Ok(false);
+            }
+            return Err(attributes.forbidden(&format!("webhook {:?}: {why}", hook.name)));
+        }
+        if attributes.context.dry_run && !hook.dry_run {
+            return Err(StatusError::bad_request(format!(
+                "admission webhook {:?} does not support dry run",
+                hook.name
+            )));
+        }
+        Ok(true)
+    }
+
+    /// What becomes of a write whose hook could not be asked.
+    pub(super) fn failed(&self, hook: &Hook, why: &str) -> Result<(), StatusError> {
+        if hook.ignores_failure {
+            tracing::warn!(webhook = %hook.name, configuration = %hook.configuration, %why, "a webhook failed and is ignored");
+            return Ok(());
+        }
+        Err(review::unanswered(hook, why))
+    }
+}

@@ -1,0 +1,564 @@
+//! Admission webhooks, asked over HTTPS: what they are asked, and what becomes of their answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use watchkeeper_apiserver::front::{
+    Authority, Body, ClientAuth, Front, Key, Listener, Purpose, Request, Response, ServerCertificate, Tls,
+    pem,
+};
+
+use watchkeeper_apiserver::Options;
+use watchkeeper_storage::{Commit, Memory, Storage};
+
+use crate::harness::{Answer, Api};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// What a path of the server answers to a request for admission: a code and a body.
+type Script = Arc<dyn Fn(&Value) -> (u16, String) + Send + Sync>;
+
+/// A server of webhooks that answers by scripts and remembers what it was asked.
+struct Hooks {
+    _front: Front,
+    url: String,
+    bundle: String,
+    scripts: Arc<Mutex<BTreeMap<String, Script>>>,
+    asked: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl Hooks {
+    async fn start() -> Self {
+        let authority = Authority::with_key("hooks", Key::generate().unwrap(), SystemTime::now()).unwrap();
+        let key = Key::generate().unwrap();
+        let names = ["127.0.0.1".to_owned(), "hooks.default.svc".to_owned()];
+        let certificate =
+            authority.issue(&key, ("hooks", &[]), &Purpose::Server(&names), SystemTime::now()).unwrap();
+        let key = key.pkcs8().clone_key().into();
+        let certificate = ServerCertificate::new(vec![certificate], key).unwrap();
+        let tls = Tls::new(certificate, &ClientAuth::Off).unwrap();
+        let scripts: Arc<Mutex<BTreeMap<String, Script>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+        let (known, log) = (Arc::clone(&scripts), Arc::clone(&asked));
+        let service = move |request: Request| {
+            let (known, log) = (Arc::clone(&known), Arc::clone(&log));
+            async move {
+                let path = request.uri().path().to_owned();
+                let body = request.into_body().read(8 << 20).await.unwrap();
+                let review: Value = serde_json::from_slice(&body).unwrap();
+                log.lock().push((path.clone(), review["request"].clone()));
+                if path == "/hang" {
+                    std::future::pending::<()>().await;
+                }
+                let script = known.lock().get(&path).cloned();
+                let (code, text) = script.map_or((404, String::new()), |script| script(&review["request"]));
+                let mut response = Response::new(Body::whole(text));
+                *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+                response
+            }
+        };
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let url = format!("https://{}", listener.address());
+        let front = Front::builder(service).https(listener, tls).start().unwrap();
+        let bundle = pem::certificate(authority.certificate());
+        Self { _front: front, url, bundle: watchkeeper_go::base64::encode(bundle), scripts, asked }
+    }
+
+    fn script(&self, path: &str, script: impl Fn(&Value) -> (u16, String) + Send + Sync + 'static) {
+        self.scripts.lock().insert(path.to_owned(), Arc::new(script));
+    }
+
+    /// Answers with fields of a response.
+    fn answer(&self, path: &str, answer: impl Fn(&Value) -> Value + Send + Sync + 'static) {
+        self.script(path, move |request| {
+            let mut response = answer(request);
+            response["uid"] = request["uid"].clone();
+            let review =
+                json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+            (200, review.to_string())
+        });
+    }
+
+    /// Allows with a patch.
+    fn patch(&self, path: &str, patch: impl Fn(&Value) -> Value + Send + Sync + 'static) {
+        self.answer(path, move |request| {
+            let patch = watchkeeper_go::base64::encode(patch(request).to_string());
+            json!({"allowed": true, "patchType": "JSONPatch", "patch": patch})
+        });
+    }
+
+    fn hook(&self, name: &str, path: &str) -> Value {
+        json!({
+            "name": name,
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "clientConfig": {"url": format!("{}{path}", self.url), "caBundle": self.bundle},
+            "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+        })
+    }
+
+    fn asked(&self) -> Vec<(String, Value)> {
+        std::mem::take(&mut *self.asked.lock())
+    }
+
+    fn paths(&self) -> Vec<String> {
+        self.asked().into_iter().map(|(path, _)| path).collect()
+    }
+}
+
+async fn install(api: &Api, phase: &str, name: &str, hooks: Value) {
+    let kind = match phase {
+        "mutating" => "MutatingWebhookConfiguration",
+        _ => "ValidatingWebhookConfiguration",
+    };
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+        "metadata": {"name": name}, "webhooks": hooks,
+    });
+    api.post(&format!("{GROUP}/{phase}webhookconfigurations"), configuration).await.ok();
+}
+
+fn map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}})
+}
+
+fn message(answer: &Answer) -> String {
+    answer.json()["message"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mutating_hooks_are_asked_in_order_and_validating_ones_see_what_came_of_it() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    for path in ["/one", "/two", "/three"] {
+        hooks.patch(path, move |request| {
+            let seen = request["object"]["data"]["seen"].as_str().unwrap_or_default().to_owned();
+            json!([{"op": "add", "path": "/data/seen", "value": format!("{seen}{path}")}])
+        });
+    }
+    hooks.answer("/judge", |_| json!({"allowed": true, "warnings": ["mind the gap"]}));
+    install(&api, "mutating", "b", json!([hooks.hook("three.b.io", "/three")])).await;
+    let first = json!([hooks.hook("one.a.io", "/one"), hooks.hook("two.a.io", "/two")]);
+    install(&api, "mutating", "a", first).await;
+    install(&api, "validating", "v", json!([hooks.hook("judge.v.io", "/judge")])).await;
+
+    let answer = api.post(MAPS, map("m")).await;
+    let created = answer.ok();
+    assert_eq!(created["data"]["seen"], "/one/two/three");
+    assert_eq!(answer.warnings(), ["299 - \"mind the gap\""]);
+    let asked = hooks.asked();
+    assert_eq!(
+        asked.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(),
+        ["/one", "/two", "/three", "/judge"]
+    );
+    let mutating = &asked[0].1;
+    assert_eq!(mutating["operation"], "CREATE");
+    assert_eq!(mutating["kind"], json!({"group": "", "version": "v1", "kind": "ConfigMap"}));
+    assert_eq!(mutating["resource"], json!({"group": "", "version": "v1", "resource": "configmaps"}));
+    assert_eq!((&mutating["name"], &mutating["namespace"]), (&json!("m"), &json!("default")));
+    assert_eq!(mutating["userInfo"]["username"], "admin");
+    assert_eq!((&mutating["oldObject"], &mutating["dryRun"]), (&Value::Null, &json!(false)));
+    assert_eq!(mutating["options"]["kind"], "CreateOptions");
+    assert!(mutating["object"]["metadata"]["uid"].is_null(), "it has none yet");
+    let judged = &asked[3].1;
+    assert_eq!(judged["object"]["data"]["seen"], "/one/two/three");
+    assert_eq!(judged["object"]["metadata"]["uid"], created["metadata"]["uid"]);
+
+    // A hook that is gone is not asked any more.
+    api.delete(&format!("{GROUP}/mutatingwebhookconfigurations/a")).await.ok();
+    api.merge(&format!("{MAPS}/m"), json!({"data": {"seen": ""}})).await.ok();
+    let asked = hooks.asked();
+    assert_eq!(asked.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["/three", "/judge"]);
+    assert_eq!(asked[1].1["operation"], "UPDATE");
+    assert_eq!(asked[1].1["oldObject"]["data"]["seen"], "/one/two/three");
+    assert_eq!(asked[1].1["object"]["data"]["seen"], "/three");
+    api.delete(&format!("{GROUP}/mutatingwebhookconfigurations/b")).await.ok();
+    api.delete(&format!("{MAPS}/m")).await.ok();
+    let asked = hooks.asked();
+    let deleted = &asked[0].1;
+    assert_eq!((&deleted["operation"], &deleted["object"]), (&json!("DELETE"), &Value::Null));
+    assert_eq!(deleted["oldObject"]["data"]["seen"], "/three");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_refused_is_told_by_which_hook_and_why() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    hooks.answer("/judge", |request| match request["name"].as_str().unwrap() {
+        "said" => json!({"allowed": false, "status": {"code": 422, "reason": "Odd", "message": "too odd"}}),
+        "reason" => json!({"allowed": false, "status": {"reason": "Because", "code": 200}}),
+        "silent" => json!({"allowed": false}),
+        _ => json!({"allowed": true}),
+    });
+    install(&api, "validating", "v", json!([hooks.hook("judge.v.io", "/judge")])).await;
+    let refused = api.post(MAPS, map("said")).await;
+    let status = refused.failed(422);
+    assert_eq!(status["reason"], "Odd");
+    assert_eq!(status["message"], "admission webhook \"judge.v.io\" denied the request: too odd");
+    let refused = api.post(MAPS, map("reason")).await;
+    refused.failed(400);
+    assert_eq!(message(&refused), "admission webhook \"judge.v.io\" denied the request: Because");
+    let refused = api.post(MAPS, map("silent")).await;
+    refused.failed(400);
+    assert_eq!(message(&refused), "admission webhook \"judge.v.io\" denied the request without explanation");
+    api.post(MAPS, map("fine")).await.ok();
+    api.get(&format!("{MAPS}/said")).await.failed(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_cannot_be_asked_fails_the_write_or_is_ignored() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    let other = Hooks::start().await;
+    let nobody = {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        socket.local_addr().unwrap()
+    };
+    hooks.script("/500", |_| (500, "<html>oops</html>".to_owned()));
+    hooks.script("/text", |_| (200, "hello".to_owned()));
+    hooks.script("/absent", |_| {
+        (200, json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}).to_string())
+    });
+    hooks.script("/uid", |_| {
+        let response = json!({"uid": "other", "allowed": true});
+        let review =
+            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+        (200, review.to_string())
+    });
+    hooks.script("/version", |_| {
+        let review = json!({"apiVersion": "v1", "kind": "Status", "response": {}});
+        (200, review.to_string())
+    });
+    hooks.answer("/untyped", |_| json!({"allowed": true, "patch": "W10="}));
+    hooks.answer("/patchless", |_| json!({"allowed": true, "patchType": "JSONPatch"}));
+    hooks.answer("/strange", |_| json!({"allowed": true, "patch": "W10=", "patchType": "Merge"}));
+    hooks.answer("/broken", |_| json!({"allowed": true, "patch": "e30=", "patchType": "JSONPatch"}));
+    let post = |path: &str| format!("failed to call webhook: Post \"{}{path}?timeout=10s\": ", hooks.url);
+    let invalid = "received invalid webhook response: ";
+    for (path, change, expected) in [
+        (
+            "/refused",
+            json!({"clientConfig": {"url": format!("https://{nobody}/refused")}}),
+            format!(
+                "failed to call webhook: Post \"https://{nobody}/refused?timeout=10s\": dial tcp {nobody}: connect: connection refused"
+            ),
+        ),
+        (
+            "/authority",
+            json!({"clientConfig": {"url": format!("{}/authority", hooks.url), "caBundle": other.bundle}}),
+            format!(
+                "{}tls: failed to verify certificate: x509: certificate signed by unknown authority",
+                post("/authority")
+            ),
+        ),
+        (
+            "/service",
+            json!({"clientConfig": {"service": {"namespace": "default", "name": "nobody", "path": "/service"}}}),
+            "failed to call webhook: Post \"https://nobody.default.svc:443/service?timeout=10s\": service \"nobody\" not found"
+                .to_owned(),
+        ),
+        ("/hang", json!({"timeoutSeconds": 1}), {
+            format!("failed to call webhook: Post \"{}/hang?timeout=1s\": context deadline exceeded", hooks.url)
+        }),
+        ("/404", json!({}), "failed to call webhook: the server could not find the requested resource".to_owned()),
+        (
+            "/500",
+            json!({}),
+            "failed to call webhook: an error on the server (\"<html>oops</html>\") has prevented the request from succeeding"
+                .to_owned(),
+        ),
+        ("/absent", json!({}), format!("{invalid}webhook response was absent")),
+        ("/uid", json!({}), format!("{invalid}expected response.uid=")),
+        (
+            "/version",
+            json!({}),
+            format!("{invalid}expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got v1, Kind=Status"),
+        ),
+        ("/untyped", json!({}), format!("{invalid}webhook returned response.patch but not response.patchType")),
+        ("/patchless", json!({}), format!("{invalid}webhook returned response.patchType but not response.patch")),
+        ("/strange", json!({}), format!("{invalid}webhook returned invalid response.patchType of \"Merge\"")),
+        ("/broken", json!({}), "received undecodable patch in webhook response: ".to_owned()),
+        ("/text", json!({}), "couldn't get version/kind; json parse error: ".to_owned()),
+    ] {
+        let mut hook = hooks.hook("hook.m.io", path);
+        for (field, value) in change.as_object().unwrap() {
+            hook[field] = value.clone();
+        }
+        install(&api, "mutating", "m", json!([hook])).await;
+        let failed = api.post(MAPS, map("m")).await;
+        failed.failed(500);
+        let expected = format!("Internal error occurred: failed calling webhook \"hook.m.io\": {expected}");
+        assert!(message(&failed).starts_with(&expected), "{path}: {}\nand not\n{expected}", message(&failed));
+
+        let ignored = json!([{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"}]);
+        let configuration = format!("{GROUP}/mutatingwebhookconfigurations/m");
+        api.send("PATCH", &configuration, "application/json-patch+json", &ignored.to_string()).await.ok();
+        api.post(MAPS, map("m")).await.ok();
+        api.delete(&configuration).await.ok();
+        api.delete(&format!("{MAPS}/m")).await.ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_hooks_that_a_write_concerns_are_asked() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    for path in ["/space", "/object", "/status", "/cluster", "/all"] {
+        hooks.answer(path, |_| json!({"allowed": true}));
+    }
+    let with = |name: &str, path: &str, change: Value| {
+        let mut hook = hooks.hook(name, path);
+        for (field, value) in change.as_object().unwrap() {
+            hook[field] = value.clone();
+        }
+        hook
+    };
+    let rule = |groups: &str, resources: &str, scope: &str| {
+        json!([{
+            "operations": ["CREATE", "UPDATE"], "apiGroups": [groups], "apiVersions": ["*"],
+            "resources": [resources], "scope": scope,
+        }])
+    };
+    install(
+        &api,
+        "validating",
+        "v",
+        json!([
+            with("space.v.io", "/space", json!({"namespaceSelector": {"matchLabels": {"team": "a"}}})),
+            with(
+                "object.v.io",
+                "/object",
+                json!({"objectSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}})
+            ),
+            with("status.v.io", "/status", json!({"rules": rule("apps", "*/status", "*")})),
+            with("cluster.v.io", "/cluster", json!({"rules": rule("*", "*", "Cluster")})),
+            with("all.v.io", "/all", json!({"rules": rule("*", "*/*", "*")})),
+        ]),
+    )
+    .await;
+    assert_eq!(hooks.paths(), [] as [&str; 0], "nobody is asked about webhooks");
+    let sorted = |hooks: &Hooks| {
+        let mut paths = hooks.paths();
+        paths.sort();
+        paths
+    };
+    api.post("/api/v1/namespaces", json!({"metadata": {"name": "a", "labels": {"team": "a"}}})).await.ok();
+    assert_eq!(sorted(&hooks), ["/all", "/cluster"]);
+    api.post(MAPS, map("plain")).await.ok();
+    assert_eq!(sorted(&hooks), ["/all"]);
+    api.post("/api/v1/namespaces/a/configmaps", map("here")).await.ok();
+    assert_eq!(sorted(&hooks), ["/all", "/space"]);
+    let mut labelled = map("labelled");
+    labelled["metadata"]["labels"] = json!({"app": "x"});
+    api.post(MAPS, labelled).await.ok();
+    assert_eq!(sorted(&hooks), ["/all", "/object"]);
+    // The old labels count, too.
+    api.merge(&format!("{MAPS}/labelled"), json!({"metadata": {"labels": null}})).await.ok();
+    assert_eq!(sorted(&hooks), ["/all", "/object"]);
+    let template =
+        json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let deployment = json!({"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}});
+    api.post("/apis/apps/v1/namespaces/default/deployments", deployment).await.ok();
+    assert_eq!(sorted(&hooks), ["/all"]);
+    let status = "/apis/apps/v1/namespaces/default/deployments/d/status";
+    api.merge(status, json!({"status": {"replicas": 1}})).await.ok();
+    let asked = hooks.asked();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert_eq!(
+        (&asked[0].1["subResource"], &asked[0].1["requestSubResource"]),
+        (&json!("status"), &json!("status"))
+    );
+    let scale = "/apis/apps/v1/namespaces/default/deployments/d/scale";
+    api.merge(scale, json!({"spec": {"replicas": 3}})).await.ok();
+    let asked = hooks.asked();
+    assert_eq!(asked[0].1["kind"], json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}));
+    assert_eq!(asked[0].1["object"]["spec"]["replicas"], 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_sees_the_version_that_it_names_unless_it_wants_that_one_exactly() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    let version = |name: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {
+            "type": "object", "properties": {"spec": {"type": "object", "properties": {
+                "size": {"type": "integer"}, "kept": {"type": "string", "default": "yes"},
+            }}},
+        }}})
+    };
+    let definition = json!({
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [version("v1", true), version("v2", false)],
+        },
+    });
+    api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await.ok();
+    hooks.patch("/near", |_| {
+        json!([{"op": "add", "path": "/spec/size", "value": 7}, {"op": "add", "path": "/spec/odd", "value": 1}, {"op": "remove", "path": "/spec/kept"}])
+    });
+    hooks.answer("/exact", |_| json!({"allowed": true}));
+    let rules = json!([{"operations": ["CREATE"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["things"]}]);
+    let (mut near, mut exact) = (hooks.hook("near.m.io", "/near"), hooks.hook("exact.m.io", "/exact"));
+    near["rules"] = rules.clone();
+    exact["rules"] = rules;
+    exact["matchPolicy"] = json!("Exact");
+    install(&api, "mutating", "m", json!([near, exact])).await;
+    let thing = json!({"apiVersion": "example.com/v2", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"size": 1}});
+    let path = "/apis/example.com/v2/namespaces/default/things";
+    let created = api.post(path, thing).await.ok();
+    assert_eq!(created["apiVersion"], "example.com/v2");
+    assert_eq!(created["spec"], json!({"size": 7, "kept": "yes"}), "pruned and given defaults again");
+    let asked = hooks.asked();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert_eq!(asked[0].1["kind"]["version"], "v1");
+    assert_eq!(asked[0].1["requestKind"]["version"], "v2");
+    assert_eq!(asked[0].1["object"]["apiVersion"], "example.com/v1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_wants_it_is_asked_again_after_others_changed_the_object() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    let count = |path: &'static str| {
+        move |request: &Value| {
+            let key = path.trim_start_matches('/');
+            let seen = request["object"]["data"][key].as_str().unwrap_or("0").parse::<u32>().unwrap();
+            json!([{"op": "add", "path": format!("/data/{key}"), "value": (seen + 1).to_string()}])
+        }
+    };
+    hooks.patch("/first", count("/first"));
+    hooks.patch("/second", count("/second"));
+    hooks.answer("/third", |_| json!({"allowed": true}));
+    let (mut first, mut third) = (hooks.hook("first.m.io", "/first"), hooks.hook("third.m.io", "/third"));
+    first["reinvocationPolicy"] = json!("IfNeeded");
+    third["reinvocationPolicy"] = json!("IfNeeded");
+    install(&api, "mutating", "m", json!([first, hooks.hook("second.m.io", "/second"), third])).await;
+    let created = api.post(MAPS, map("m")).await.ok();
+    assert_eq!(hooks.paths(), ["/first", "/second", "/third", "/first", "/third"]);
+    assert_eq!(created["data"], json!({"a": "1", "first": "2", "second": "1"}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_asks_only_hooks_without_side_effects() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    hooks.answer("/judge", |_| json!({"allowed": true}));
+    let mut hook = hooks.hook("judge.v.io", "/judge");
+    install(&api, "validating", "pure", json!([hook])).await;
+    api.post(&format!("{MAPS}?dryRun=All"), map("m")).await.ok();
+    let asked = hooks.asked();
+    assert_eq!(asked[0].1["dryRun"], true);
+    assert_eq!(asked[0].1["options"]["dryRun"], json!(["All"]));
+    hook["name"] = json!("effects.v.io");
+    hook["admissionReviewVersions"] = json!(["v1beta1"]);
+    hook["sideEffects"] = json!("NoneOnDryRun");
+    install(&api, "validating", "effects", json!([hook])).await;
+    api.post(&format!("{MAPS}?dryRun=All"), map("m")).await.ok();
+    assert_eq!(hooks.paths().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_behind_a_service_is_found_by_its_endpoints() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    hooks.answer("/judge", |_| json!({"allowed": false, "status": {"message": "asked"}}));
+    let port: u16 = hooks.url.rsplit_once(':').unwrap().1.parse().unwrap();
+    let service = json!({
+        "metadata": {"name": "hooks"},
+        "spec": {"ports": [{"name": "https", "port": 443, "targetPort": 8443}]},
+    });
+    api.post("/api/v1/namespaces/default/services", service).await.ok();
+    let mut hook = hooks.hook("judge.v.io", "/judge");
+    hook["clientConfig"] = json!({"caBundle": hooks.bundle, "service": {"namespace": "default", "name": "hooks", "path": "/judge"}});
+    install(&api, "validating", "v", json!([hook])).await;
+    let failed = api.post(MAPS, map("m")).await;
+    assert!(
+        message(&failed).ends_with("no endpoints available for service \"hooks\""),
+        "{}",
+        message(&failed)
+    );
+    let slice = json!({
+        "metadata": {"name": "hooks-1", "labels": {"kubernetes.io/service-name": "hooks"}},
+        "addressType": "IPv4",
+        "ports": [{"name": "https", "port": port}],
+        "endpoints": [{"addresses": ["10.10.0.1"]}, {"addresses": ["10.10.0.2"], "conditions": {"ready": false}}],
+    });
+    api.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", slice).await.ok();
+    // The API takes no loopback addresses, and tests listen on no others.
+    let key = "/registry/discovery.k8s.io/endpointslices/default/hooks-1";
+    let stored = api.storage.get(key, None).await.unwrap().entry.unwrap();
+    let found = stored.value.windows(9).position(|bytes| bytes == b"10.10.0.1").unwrap();
+    let mut value = stored.value.to_vec();
+    value[found..found + 9].copy_from_slice(b"127.0.0.1");
+    api.storage.commit(Commit::new().put(key, value)).await.unwrap();
+    // The certificate is for the name of the Service.
+    assert_eq!(
+        message(&api.post(MAPS, map("m")).await),
+        "admission webhook \"judge.v.io\" denied the request: asked"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_pods_may_be_told_where_a_service_is() {
+    let hooks = Hooks::start().await;
+    hooks.answer("/judge", |_| json!({"allowed": false, "status": {"message": "asked"}}));
+    let mut options = Options::default();
+    let address = hooks.url.trim_start_matches("https://").parse().unwrap();
+    options.service_addresses.insert("default/hooks".to_owned(), address);
+    let api = Api::with(Arc::new(Memory::new(watchkeeper_storage::Options::default())), options).await;
+    let mut hook = hooks.hook("judge.v.io", "/judge");
+    hook["clientConfig"] = json!({"caBundle": hooks.bundle, "service": {"namespace": "default", "name": "hooks", "path": "/judge"}});
+    install(&api, "validating", "v", json!([hook])).await;
+    assert_eq!(
+        message(&api.post(MAPS, map("m")).await),
+        "admission webhook \"judge.v.io\" denied the request: asked"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_patched_and_what_cannot_be_decided_is_refused() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    api.post(MAPS, map("m")).await.ok();
+    hooks.patch("/delete", |_| json!([{"op": "add", "path": "/metadata/labels", "value": {}}]));
+    install(&api, "mutating", "m", json!([hooks.hook("delete.m.io", "/delete")])).await;
+    let failed = api.delete(&format!("{MAPS}/m")).await;
+    failed.failed(500);
+    let why = "admission webhook \"delete.m.io\" attempted to modify the object, which is not supported for this operation";
+    assert!(message(&failed).ends_with(why), "{}", message(&failed));
+    api.delete(&format!("{GROUP}/mutatingwebhookconfigurations/m")).await.ok();
+
+    let mut hook = hooks.hook("conditions.v.io", "/conditions");
+    hook["matchConditions"] = json!([{"name": "always", "expression": "true"}]);
+    let configuration = json!({"metadata": {"name": "v"}, "webhooks": [hook]});
+    let written = api.post(&format!("{GROUP}/validatingwebhookconfigurations"), configuration).await;
+    written.ok();
+    assert!(
+        written.warnings()[0].contains("webhooks[0].matchConditions: not evaluated"),
+        "{:?}",
+        written.warnings()
+    );
+    api.post(MAPS, map("n")).await.failed(403);
+    assert_eq!(hooks.paths(), ["/delete"], "nobody was asked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_hangs_holds_up_nothing_but_its_own_writes() {
+    let (api, hooks) = (Arc::new(Api::start().await), Hooks::start().await);
+    let mut hook = hooks.hook("hang.v.io", "/hang");
+    hook["timeoutSeconds"] = json!(30);
+    install(&api, "validating", "v", json!([hook])).await;
+    let waiting: Vec<_> = (0..50)
+        .map(|number| {
+            let api = Arc::clone(&api);
+            tokio::spawn(async move { api.post(MAPS, map(&format!("m{number}"))).await.code })
+        })
+        .collect();
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while hooks.asked.lock().len() < 50 {
+        assert!(std::time::Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let secrets = "/api/v1/namespaces/default/secrets";
+    for number in 0..50 {
+        api.post(secrets, json!({"metadata": {"name": format!("s{number}")}})).await.ok();
+    }
+    assert!(waiting.iter().all(|write| !write.is_finished()), "they still wait");
+    waiting.iter().for_each(tokio::task::JoinHandle::abort);
+}

@@ -1,0 +1,156 @@
+//! The crate in this folder, asked of Cargo.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Cargo, as whoever started this program has it.
+pub(crate) fn command() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    cargo.stdin(Stdio::null());
+    cargo
+}
+
+/// A package, as `cargo metadata` tells it.
+pub(crate) struct Package {
+    value: Value,
+    folder: PathBuf,
+}
+
+impl Package {
+    /// The package whose manifest is in this folder.
+    pub(crate) fn here() -> Result<Self, Failure> {
+        let none = || {
+            Failure::input(
+                "there is no crate in this folder: go into that of an operator, or give its program with --binary",
+            )
+        };
+        let manifest = fs::canonicalize("Cargo.toml").map_err(|_| none())?;
+        let metadata = metadata(false)?;
+        let mut packages = metadata["packages"].as_array().into_iter().flatten();
+        let is_it = |package: &&Value| package["manifest_path"].as_str().map(Path::new) == Some(&manifest);
+        let value = packages.find(is_it).cloned().ok_or_else(none)?;
+        Ok(Self { value, folder: manifest.parent().map(Path::to_owned).unwrap_or_default() })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.value["name"].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn version(&self) -> Option<String> {
+        self.text("/version")
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The name of its program.
+    pub(crate) fn program(&self) -> Result<String, Failure> {
+        let targets = self.value["targets"].as_array().into_iter().flatten();
+        let is_program = |target: &&Value| {
+            target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "bin"))
+        };
+        let names: Vec<&str> =
+            targets.filter(is_program).filter_map(|target| target["name"].as_str()).collect();
+        match (self.text("/default_run"), names.as_slice()) {
+            (Some(name), _) => Ok(name),
+            (None, [name]) => Ok((*name).to_owned()),
+            (None, []) => Err(Failure::input(format!("the package {} has no program", self.name()))),
+            (None, _) => Err(Failure::input(format!(
+                "the package {} has several programs: set default-run in Cargo.toml",
+                self.name()
+            ))),
+        }
+    }
+
+    /// A text of its manifest.
+    pub(crate) fn text(&self, pointer: &str) -> Option<String> {
+        self.value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    /// A list of texts of its manifest.
+    pub(crate) fn list(&self, pointer: &str) -> Vec<String> {
+        let items = self.value.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(|item| Some(item.as_str()?.to_owned())).collect()
+    }
+}
+
+/// What Cargo knows of this folder, with all dependencies or without.
+pub(crate) fn metadata(with_dependencies: bool) -> Result<Value, Failure> {
+    let mut cargo = command();
+    cargo.args(["metadata", "--format-version", "1"]).stderr(Stdio::inherit());
+    if !with_dependencies {
+        cargo.arg("--no-deps");
+    }
+    let output = cargo.output().map_err(|error| Failure::input(format!("cargo metadata: {error}")))?;
+    if !output.status.success() {
+        return Err(Failure::input(format!("cargo metadata: {}", output.status)));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| Failure::input(format!("cargo metadata: {error}")))
+}
+
+/// Builds the program of the package here for a target whose libc is linked into it. Returns its path.
+pub(crate) fn build_static(program: &str, target: &str) -> Result<PathBuf, Failure> {
+    if !has_target(target) {
+        return Err(Failure::input(format!(
+            "Rust cannot build for {target} here: rustup target add {target}; or build elsewhere, and give the program with --binary"
+        )));
+    }
+    let mut cargo = command();
+    cargo.args([
+        "build",
+        "--release",
+        "--target",
+        target,
+        "--bin",
+        program,
+        "--message-format",
+        "json-render-diagnostics",
+    ]);
+    // C within dependencies is compiled for the machine only, and needs no headers of that libc.
+    let (compiler, flags) =
+        (format!("CC_{}", target.replace('-', "_")), format!("CFLAGS_{}", target.replace('-', "_")));
+    let is_native = target.starts_with(std::env::consts::ARCH);
+    if std::env::var_os(&compiler).is_none() && is_native && !is_on_path("musl-gcc") {
+        cargo.env(compiler, "cc").env(flags, "-U_FORTIFY_SOURCE -fno-stack-protector");
+    }
+    let output = cargo
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| Failure::input(format!("cargo build: {error}")))?;
+    if !output.status.success() {
+        return Err(Failure::running(format!("cargo build --target {target}: {}", output.status)));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let is_program = |message: &Value| message["target"]["name"] == program;
+    let mut built = messages
+        .filter(is_program)
+        .filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?)));
+    let none = || Failure::running(format!("cargo build --target {target} built no program {program}"));
+    built.next_back().ok_or_else(none)
+}
+
+/// Whether the standard library is there for a target.
+fn has_target(target: &str) -> bool {
+    let rustc = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", target])
+        .stdin(Stdio::null())
+        .output();
+    let folder = rustc
+        .ok()
+        .filter(|output| output.status.success())
+        .and_then(|output| String::from_utf8(output.stdout).ok());
+    folder.is_some_and(|folder| Path::new(folder.trim()).is_dir())
+}
+
+fn is_on_path(program: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+}

@@ -1,0 +1,178 @@
+//! `watchkeeper generate`, as an operator's project meets it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use watchkeeper::prelude::Manager;
+
+fn generate(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
+    command.arg("generate").args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    [&*output.stdout, &*output.stderr].map(String::from_utf8_lossy).concat()
+}
+
+fn operators() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../operators").canonicalize().unwrap()
+}
+
+/// What the program of an operator prints about itself.
+fn webapp() -> Value {
+    let manager = Manager::try_from_args(["watchkeeper-webapp"]).unwrap().version(env!("CARGO_PKG_VERSION"));
+    serde_json::to_value(watchkeeper_webapp::operator(manager).description()).unwrap()
+}
+
+/// A folder with the description of the WebApp operator.
+struct Project(tempfile::TempDir);
+
+impl Project {
+    fn new() -> Self {
+        let project = Self(tempfile::tempdir().unwrap());
+        project.describe(&webapp());
+        project
+    }
+
+    fn describe(&self, description: &Value) {
+        fs::write(self.0.path().join("description.json"), description.to_string()).unwrap();
+    }
+
+    fn generate(&self, arguments: &[&str]) -> Output {
+        let mut all = vec!["--description", "description.json"];
+        all.extend(arguments);
+        generate(self.0.path(), &all)
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+}
+
+#[test]
+fn what_is_checked_in_for_the_webapp_operator_is_what_its_code_says() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("description.json");
+    fs::write(&file, webapp().to_string()).unwrap();
+    let output = generate(&operators().join("webapp"), &["--check", "--description", file.to_str().unwrap()]);
+    let hint = "cd operators/webapp && cargo run -p watchkeeper-cli -- generate";
+    assert!(output.status.success(), "{}\n{hint}", told(&output));
+}
+
+#[test]
+fn check_names_what_was_edited_is_missing_or_is_left_from_earlier() {
+    let project = Project::new();
+    let output = project.generate(&[]);
+    assert!(output.status.success(), "{}", told(&output));
+    assert!(project.generate(&["--check"]).status.success());
+
+    fs::write(project.at("deploy/rbac.yaml"), "edited").unwrap();
+    fs::remove_file(project.at("deploy/install.yaml")).unwrap();
+    fs::write(project.at("deploy/crds/old.yaml"), "left").unwrap();
+    fs::write(project.at("deploy/chart/values.yaml"), "replicas: 1 # mine\n").unwrap();
+    fs::write(project.at("deploy/notes.md"), "mine").unwrap();
+    let output = project.generate(&["--check"]);
+    assert_eq!(output.status.code(), Some(1));
+    let lines = told(&output);
+    for line in [
+        "deploy/rbac.yaml differs",
+        "deploy/install.yaml is missing",
+        "deploy/crds/old.yaml is left from earlier",
+    ] {
+        assert!(lines.contains(line), "{line} is not in {lines}");
+    }
+    assert!(!lines.contains("values.yaml") && !lines.contains("notes.md"), "{lines}");
+    // Nothing was written.
+    assert_eq!(fs::read_to_string(project.at("deploy/rbac.yaml")).unwrap(), "edited");
+
+    assert!(project.generate(&["rbac"]).status.success());
+    assert!(fs::read_to_string(project.at("deploy/rbac.yaml")).unwrap().contains("ServiceAccount"));
+    assert!(!project.at("deploy/install.yaml").exists(), "only the roles were asked for");
+    assert!(project.generate(&[]).status.success());
+    assert!(!project.at("deploy/crds/old.yaml").exists());
+    assert_eq!(fs::read_to_string(project.at("deploy/chart/values.yaml")).unwrap(), "replicas: 1 # mine\n");
+    assert_eq!(fs::read_to_string(project.at("deploy/notes.md")).unwrap(), "mine");
+}
+
+#[test]
+fn a_definition_that_breaks_an_earlier_one_is_refused_and_nothing_is_written() {
+    let project = Project::new();
+    assert!(project.generate(&["crds", "--output", "released"]).status.success());
+    assert!(project.generate(&["crds", "--against", "released/crds"]).status.success());
+    let mut changed = webapp();
+    let spec = "/definitions/0/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    changed.pointer_mut(&format!("{spec}/properties")).unwrap().as_object_mut().unwrap().remove("env");
+    changed.pointer_mut(&format!("{spec}/properties/replicas/maximum")).unwrap().clone_from(&Value::from(5));
+    project.describe(&changed);
+    let before = fs::read_to_string(project.at("deploy/crds/webapps.apps.watchkeeper.dev.yaml")).unwrap();
+    let output = project.generate(&["crds", "--against", "released/crds"]);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    for line in ["spec.env: the field is gone", "spec.replicas: its maximum was 10"] {
+        assert!(told(&output).contains(line), "{}", told(&output));
+    }
+    let after = fs::read_to_string(project.at("deploy/crds/webapps.apps.watchkeeper.dev.yaml")).unwrap();
+    assert_eq!(before, after);
+}
+
+#[test]
+fn a_mistake_in_a_definition_is_named_with_its_field_and_nothing_is_written() {
+    let project = Project::new();
+    let mut broken = webapp();
+    let conditions =
+        "/definitions/0/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditions";
+    let conditions = broken.pointer_mut(conditions).unwrap().as_object_mut().unwrap();
+    conditions.remove("x-kubernetes-list-type");
+    conditions.remove("x-kubernetes-list-map-keys");
+    project.describe(&broken);
+    let output = project.generate(&[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        told(&output).contains("error: webapps.apps.watchkeeper.dev v1alpha1: status.conditions: "),
+        "{}",
+        told(&output)
+    );
+    assert!(!project.at("deploy").exists());
+}
+
+#[test]
+fn what_cannot_be_is_one_line_with_code_2_and_writes_nothing() {
+    let project = Project::new();
+    let script = |name: &str, text: &str| {
+        fs::write(project.at(name), text).unwrap();
+        fs::set_permissions(project.at(name), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    script("mute", "#!/bin/sh\nexit 0\n");
+    script("fails", "#!/bin/sh\nexit 3\n");
+    script("other", "#!/bin/sh\necho '{\"apiVersion\": \"describe.watchkeeper.dev/v9\"}'\n");
+    fs::write(project.at("text.json"), "Starting the operator").unwrap();
+    fs::write(project.at("empty.yaml"), "kind: List\n").unwrap();
+    let mut unnamed = webapp();
+    unnamed["name"] = "My Operator".into();
+    fs::write(project.at("unnamed.json"), unnamed.to_string()).unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&[], "there is no crate in this folder"),
+        (&["--description", "nowhere.json"], "nowhere.json"),
+        (&["--description", "text.json"], "this is not the description of an operator"),
+        (&["--description", "unnamed.json"], "no DNS label"),
+        (&["--binary", "nowhere"], "nowhere describe"),
+        (&["--binary", "mute"], "this is not the description of an operator"),
+        (&["--binary", "fails"], "the program has to describe itself"),
+        (&["--binary", "other"], "from the same version of watchkeeper"),
+        (&["everything"], "invalid value 'everything'"),
+        (&["--description", "description.json", "--against", "nowhere"], "--against nowhere"),
+        (&["--description", "description.json", "--against", "empty.yaml"], "no CustomResourceDefinition"),
+        (&["--description", "description.json", "--output", "mute"], "mute"),
+    ];
+    for (arguments, expected) in cases {
+        let output = generate(project.0.path(), arguments);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(expected) && told.trim_end().lines().count() == 1, "{arguments:?}: {told}");
+        assert!(!project.at("deploy").exists(), "{arguments:?}");
+    }
+}

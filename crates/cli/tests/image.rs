@@ -1,0 +1,128 @@
+//! `watchkeeper image`, with programs that are there already.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn image(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
+    command.arg("image").args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.env_remove("SOURCE_DATE_EPOCH");
+    command.output().unwrap()
+}
+
+/// The least that counts as a static program for a machine.
+fn elf(machine: u8) -> Vec<u8> {
+    let mut bytes = vec![0; 64];
+    bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    bytes[18] = machine;
+    bytes[54] = 56;
+    bytes
+}
+
+fn told(output: &Output) -> String {
+    [&*output.stdout, &*output.stderr].map(String::from_utf8_lossy).concat()
+}
+
+/// A folder with programs for two machines.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("shop"), elf(62)).unwrap();
+    fs::write(folder.path().join("shop-arm64"), elf(183)).unwrap();
+    folder
+}
+
+#[test]
+fn the_same_program_has_the_same_digest_wherever_it_goes() {
+    let folder = folder();
+    let digest = |arguments: &[&str]| {
+        let output = image(folder.path(), arguments);
+        assert!(output.status.success(), "{}", told(&output));
+        String::from_utf8(output.stdout).unwrap().lines().last().unwrap().to_owned()
+    };
+    let dry = digest(&["--binary", "shop", "--dry-run"]);
+    assert!(dry.starts_with("sha256:"), "{dry}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "a dry run wrote something");
+    let written = [
+        "--binary",
+        "shop",
+        "--output",
+        "layout:one",
+        "--output",
+        "oci-archive:two.tar",
+        "--output",
+        "docker-archive:three.tar",
+    ];
+    assert_eq!(digest(&written), dry);
+    for file in ["one/index.json", "two.tar", "three.tar"] {
+        assert!(folder.path().join(file).is_file(), "{file}");
+    }
+    let index = fs::read_to_string(folder.path().join("one/index.json")).unwrap();
+    assert!(index.contains(&dry), "{index}");
+    let both =
+        ["--binary", "linux/amd64=shop", "--binary", "linux/arm64=shop-arm64", "--name", "shop", "--dry-run"];
+    assert_ne!(digest(&both), dry);
+    assert_ne!(digest(&["--binary", "shop", "--label", "team=sales", "--dry-run"]), dry);
+}
+
+#[test]
+fn what_cannot_be_is_one_line_with_code_2_and_writes_nothing() {
+    let folder = folder();
+    fs::write(folder.path().join("script"), "#!/bin/sh\n").unwrap();
+    fs::create_dir(folder.path().join("there")).unwrap();
+    // The programs of tests are linked dynamically.
+    let dynamic = env!("CARGO_BIN_EXE_watchkeeper");
+    let cases: &[(&[&str], &str)] = &[
+        (&["--binary", "shop"], "say where the image is to go"),
+        (&["--output", "layout:new"], "there is no crate in this folder"),
+        (&["--binary", "nowhere", "--dry-run"], "nowhere"),
+        (&["--binary", "script", "--dry-run"], "script: this is no program for Linux"),
+        (
+            &["--binary", "linux/arm64=shop", "--dry-run"],
+            "the program for linux/arm64 is one for linux/amd64",
+        ),
+        (&["--binary", "linux=shop", "--dry-run"], "is no platform"),
+        (&["--binary", dynamic, "--output", "layout:new"], "linked dynamically"),
+        (&["--binary", "shop", "--output", "new"], "write layout:DIR"),
+        (&["--binary", "shop", "--output", "layout:there"], "exists already"),
+        (&["--binary", "shop", "--push", "shop:1"], "there is no registry in it"),
+        (
+            &["--binary", "shop", "--push", "r.example.com/Shop", "--output", "layout:new"],
+            "lowercase letters",
+        ),
+        (&["--binary", "shop", "--label", "team", "--output", "layout:new"], "write KEY=VALUE"),
+        (&["--binary", "shop", "--sbom", "script", "--output", "layout:new"], "no CycloneDX document"),
+        (&["--binary", "shop", "--ca-certificates", "script", "--output", "layout:new"], "holds none"),
+        (
+            &["--binary", "shop", "--name", "../shop", "--output", "layout:new"],
+            "cannot be the name of a program",
+        ),
+        (
+            &[
+                "--binary",
+                "linux/amd64=shop",
+                "--binary",
+                "linux/arm64=shop-arm64",
+                "--output",
+                "docker-archive:new",
+            ],
+            "one platform",
+        ),
+    ];
+    for (arguments, expected) in cases {
+        let output = image(folder.path(), arguments);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(expected) && told.trim_end().lines().count() == 1, "{arguments:?}: {told}");
+        assert!(!folder.path().join("new").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_registry_that_is_not_there_is_named() {
+    let folder = folder();
+    let output = image(folder.path(), &["--binary", "shop", "--push", "127.0.0.1:1/shop:1"]);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    assert!(told(&output).contains("127.0.0.1:1"), "{}", told(&output));
+}

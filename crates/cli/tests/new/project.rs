@@ -1,0 +1,116 @@
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::{checkout, watchkeeper};
+
+/// How long a command may take. It compiles an operator, on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+/// A command of a README and all that it starts, ended with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.0.id());
+        let _ = Command::new("kill").args(["-s", "KILL", "--", &group]).status();
+        let _ = self.0.wait();
+    }
+}
+
+/// A new project, and the shell that its README is for.
+struct Project {
+    _place: tempfile::TempDir,
+    folder: PathBuf,
+    target: PathBuf,
+}
+
+impl Project {
+    fn new(arguments: &[&str]) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let here = checkout();
+        let mut all = vec!["new", "shop", "--path", &here];
+        all.extend(arguments);
+        let output = watchkeeper(place.path(), &all);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // One for all projects: what they depend on is compiled once.
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("new");
+        Self { folder: place.path().join("shop"), _place: place, target }
+    }
+
+    /// A line for the shell, in the folder of the project.
+    fn shell(&self, line: &str) -> Command {
+        let program = Path::new(env!("CARGO_BIN_EXE_watchkeeper")).parent().unwrap();
+        let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).current_dir(&self.folder).env("PATH", path);
+        shell.env("CARGO_TARGET_DIR", &self.target).env("CARGO_INCREMENTAL", "0");
+        shell.env("CARGO_PROFILE_DEV_DEBUG", "false").env("CARGO_NET_OFFLINE", "true");
+        shell.env_remove("KUBECONFIG").env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_PKG_NAME");
+        shell.stdin(Stdio::null()).process_group(0);
+        shell
+    }
+
+    fn run(&self, line: &str) {
+        let output = self.shell(line).output().unwrap();
+        let told = [&*output.stdout, &*output.stderr].map(String::from_utf8_lossy).concat();
+        assert!(output.status.success(), "{line}:\n{told}");
+    }
+
+    /// Runs a command again and again, until it succeeds.
+    fn run_until_it_succeeds(&self, line: &str) -> String {
+        let start = Instant::now();
+        loop {
+            let output = self.shell(line).output().unwrap();
+            if output.status.success() {
+                return String::from_utf8(output.stdout).unwrap();
+            }
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(start.elapsed() < PATIENCE, "{line}:\n{told}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Starts a command that is left running. What it writes is not lost: the last of it is in the output of the test.
+    fn start(&self, line: &str) -> Running {
+        Running(self.shell(line).spawn().unwrap())
+    }
+
+    /// Starts a command that is left running, and waits until it says something.
+    fn start_until(&self, line: &str, said: &str) -> Running {
+        let mut running = Running(self.shell(line).stdout(Stdio::piped()).spawn().unwrap());
+        let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains(said)), "{line} did not say {said}");
+        std::thread::spawn(move || lines.for_each(drop));
+        running
+    }
+}
+
+#[test]
+fn the_readme_of_a_new_project_works_as_written() {
+    let project = Project::new(&["--kind", "Shop", "--with", "finalizer"]);
+    let readme = fs::read_to_string(project.folder.join("README.md")).unwrap();
+    let commands: Vec<&str> = readme.split("```").nth(1).unwrap().trim().lines().collect();
+    assert_eq!(commands, ["cargo test", "watchkeeper up", "make run", "make sample"]);
+    project.run(commands[0]);
+    let _up = project.start_until(commands[1], "Ctrl-C");
+    let _operator = project.start(commands[2]);
+    // Whoever types it waits for the operator to have brought its definition.
+    let shown = project.run_until_it_succeeds(commands[3]);
+    assert!(shown.contains("example") && shown.contains("hello") && shown.contains("True"), "{shown}");
+    project.run("cargo fmt --check");
+    // To production: everything is made of what the program says, without a warning about its definition.
+    project.run(
+        "watchkeeper generate --strict && watchkeeper generate --check && test -f deploy/chart/Chart.yaml",
+    );
+}
+
+#[test]
+#[ignore = "compiles a second operator; `make soak` runs it"]
+fn a_project_with_all_parts_compiles_and_passes_its_tests() {
+    let project = Project::new(&["--kind", "WebShop", "--cluster-scoped", "--with", "finalizer,source"]);
+    project.run("cargo fmt --check && cargo test");
+}

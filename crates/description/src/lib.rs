@@ -1,0 +1,208 @@
+//! What an operator says about itself.
+//!
+//! A manager knows, without a connection, which kinds it defines, what it watches and writes, where it serves metrics, and how
+//! it elects a leader. [`Description`] is that as one value, printed as JSON by `my-operator describe`. Everything that is made
+//! for the operator (roles, charts, manifests, alerts, documentation) is made from this value, so that none of it can drift
+//! from the program.
+//!
+//! [`Rights`] are what the program may ask of a cluster: the program refuses to send anything else, and [`roles`] makes the RBAC
+//! objects that allow exactly that.
+
+mod request;
+mod rights;
+mod roles;
+mod verbs;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use request::{Requested, Undeclared};
+pub use rights::{Namespaces, Right, Rights, When};
+pub use roles::{Roles, roles};
+pub use verbs::Verbs;
+
+/// The version of the form that a description has.
+pub const API_VERSION: &str = "describe.watchkeeper.dev/v1";
+
+/// What an operator is, as one value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Description {
+    /// [`API_VERSION`].
+    pub api_version: String,
+    /// The name of the program: its field manager and the default name of its lease.
+    pub name: String,
+    /// Its version, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What it is for, in a sentence, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// The CustomResourceDefinitions that it brings along, as objects.
+    #[serde(default)]
+    pub definitions: Vec<Value>,
+    /// Its controllers.
+    #[serde(default)]
+    pub controllers: Vec<Controller>,
+    /// What it caches, with the namespaces that a cache is limited to.
+    #[serde(default)]
+    pub caches: Vec<Cache>,
+    /// What it asks of the cluster.
+    #[serde(default)]
+    pub rights: Rights,
+    /// How one of several replicas is chosen, if it can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub election: Option<Election>,
+    /// Where probes and metrics are served, if they can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics_port: Option<Port>,
+    /// The option that turns the installation of its definitions on and off, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install_option: Option<String>,
+    /// The metrics that it serves.
+    #[serde(default)]
+    pub metrics: Vec<Metric>,
+    /// The admission and conversion webhooks that it serves.
+    #[serde(default)]
+    pub webhooks: Vec<Webhook>,
+    /// How long it takes to stop at most, in seconds.
+    pub grace_seconds: u64,
+}
+
+impl Description {
+    /// Reads a description. One of another version is refused.
+    pub fn from_json(json: &[u8]) -> Result<Self, DescriptionError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Versioned {
+            api_version: String,
+        }
+        let Versioned { api_version } = serde_json::from_slice(json)?;
+        if api_version != API_VERSION {
+            return Err(DescriptionError::Version(api_version));
+        }
+        Ok(serde_json::from_slice(json)?)
+    }
+}
+
+/// Why something is not a description.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DescriptionError {
+    /// It is not what a program prints that describes itself.
+    #[error("this is not the description of an operator: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// The program was made with another version of the framework.
+    #[error(
+        "the description has apiVersion {0:?}, not {API_VERSION:?}: build the operator and this program from the same version of watchkeeper"
+    )]
+    Version(String),
+}
+
+/// A resource of the API.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resource {
+    /// The API group; empty for the core one.
+    pub group: String,
+    /// The version that is used.
+    pub version: String,
+    /// The kind of its objects: `ConfigMap`.
+    pub kind: String,
+    /// Its plural name: `configmaps`.
+    pub plural: String,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
+}
+
+/// One of its controllers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Controller {
+    /// Its name in logs and metrics.
+    pub name: String,
+    /// The kind that it works on, if it works on objects of the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Resource>,
+    /// What else wakes it.
+    #[serde(default)]
+    pub watches: Vec<Resource>,
+    /// How many objects it works on at the same time.
+    pub concurrency: usize,
+    /// The finalizer that it puts on its objects, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finalizer: Option<String>,
+}
+
+/// A kind that is cached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cache {
+    /// Which.
+    pub resource: Resource,
+    /// In these namespaces only; empty means all.
+    #[serde(default)]
+    pub namespaces: Vec<String>,
+}
+
+/// How a leader is elected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Election {
+    /// The name of the Lease.
+    pub lease: String,
+    /// Its namespace, if it is not that of the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The option that turns it on; `None` if it is on in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub option: Option<String>,
+}
+
+/// A port that it listens on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Port {
+    /// Its number.
+    pub port: u16,
+    /// The option that takes an address for it; `None` if it listens in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub option: Option<String>,
+}
+
+/// A metric that it serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metric {
+    /// Its name as a query has it, without the suffixes of histograms: `workqueue_depth`, `workqueue_adds_total`.
+    pub name: String,
+    /// `counter`, `gauge`, `histogram`, `info` or `unknown`.
+    pub kind: String,
+    /// What it tells.
+    pub help: String,
+}
+
+/// A webhook that it serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Webhook {
+    /// `mutating`, `validating` or `conversion`.
+    pub kind: String,
+    /// What it is asked about.
+    pub resource: Resource,
+    /// Where it is served.
+    pub path: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_of_another_version_is_refused() {
+        let error = Description::from_json(br#"{"apiVersion": "describe.watchkeeper.dev/v9"}"#).unwrap_err();
+        assert!(error.to_string().contains("v9"), "{error}");
+        let error = Description::from_json(b"Starting the operator").unwrap_err();
+        assert!(error.to_string().starts_with("this is not the description of an operator"), "{error}");
+    }
+}

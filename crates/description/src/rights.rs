@@ -1,0 +1,232 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Requested, Resource, Undeclared, Verbs};
+
+/// What a program asks of a cluster: for every resource and subresource, the verbs, where, and because of what.
+///
+/// They are collected while the program is put together. [`complete`](Self::complete) says whether that is all: a program that
+/// sends undeclared requests on purpose has rights that nobody can derive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rights {
+    /// Every right once, sorted.
+    #[serde(default)]
+    list: Vec<Right>,
+    /// Set if the program may send what it has not declared.
+    #[serde(default, skip_serializing_if = "is_false")]
+    incomplete: bool,
+}
+
+/// One thing that a program asks of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Right {
+    /// Of which resource.
+    pub resource: Resource,
+    /// Of which part of its objects: `status`; empty for the objects themselves.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subresource: String,
+    /// What it does with them.
+    pub verbs: Verbs,
+    /// With these objects only; empty means all. Those that are created, listed or watched have no names yet: see [`roles`](crate::roles).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Where.
+    #[serde(default, skip_serializing_if = "Namespaces::are_all")]
+    pub namespaces: Namespaces,
+    /// When it is needed.
+    #[serde(default, skip_serializing_if = "When::is_always")]
+    pub when: When,
+    /// What in the program asks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<String>,
+}
+
+/// Where a right is needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Namespaces {
+    /// Everywhere.
+    #[default]
+    All,
+    /// In the namespace that the program runs in.
+    Own,
+    /// In these.
+    These(Vec<String>),
+}
+
+/// When a right is needed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum When {
+    /// In any case.
+    #[default]
+    Always,
+    /// If the program installs its own definitions.
+    InstallingDefinitions,
+    /// If a leader is elected.
+    ElectingLeader,
+}
+
+impl Right {
+    /// These verbs on all objects of a resource.
+    pub fn of(resource: Resource, verbs: Verbs, because: impl Into<String>) -> Self {
+        Self {
+            resource,
+            subresource: String::new(),
+            verbs,
+            names: Vec::new(),
+            namespaces: Namespaces::All,
+            when: When::Always,
+            because: vec![because.into()],
+        }
+    }
+
+    /// The same on a part of the objects.
+    #[must_use]
+    pub fn on(mut self, subresource: impl Into<String>) -> Self {
+        self.subresource = subresource.into();
+        self
+    }
+
+    /// As RBAC names what it is about: `pods`, `pods/status`.
+    pub fn target(&self) -> String {
+        target(&self.resource.plural, &self.subresource)
+    }
+
+    fn covers(&self, request: &Requested<'_>) -> bool {
+        let namespace = match &self.namespaces {
+            Namespaces::These(names) if !request.namespace.is_empty() => {
+                names.iter().any(|name| name == request.namespace)
+            }
+            // Where the program runs is known to whoever started it.
+            Namespaces::All | Namespaces::Own | Namespaces::These(_) => true,
+        };
+        self.resource.group == request.group
+            && self.resource.plural == request.resource
+            && self.subresource == request.subresource
+            && self.verbs.contains(request.verb)
+            && namespace
+            && (self.names.is_empty()
+                || request.name.is_empty()
+                || self.names.iter().any(|name| name == request.name))
+    }
+}
+
+impl Rights {
+    /// Adds a right. One that differs from another in its verbs only is added to that.
+    pub fn add(&mut self, right: Right) {
+        let same = self.list.iter_mut().find(|other| {
+            other.resource.group == right.resource.group
+                && other.resource.plural == right.resource.plural
+                && other.subresource == right.subresource
+                && other.names == right.names
+                && other.namespaces == right.namespaces
+                && other.when == right.when
+        });
+        match same {
+            Some(same) => {
+                same.verbs = same.verbs | right.verbs;
+                for reason in right.because {
+                    if !same.because.contains(&reason) {
+                        same.because.push(reason);
+                    }
+                }
+            }
+            None => self.list.push(right),
+        }
+        self.list.sort_by(|one, other| order(one).cmp(&order(other)));
+    }
+
+    /// Says that the program also sends what it has not declared.
+    pub fn set_incomplete(&mut self) {
+        self.incomplete = true;
+    }
+
+    /// Limits everything about a resource to namespaces, as its cache is.
+    pub fn limit(&mut self, group: &str, plural: &str, namespaces: &[String]) {
+        let limited = std::mem::take(&mut self.list);
+        for mut right in limited {
+            let it = right.resource.group == group && right.resource.plural == plural;
+            if it && right.namespaces == Namespaces::All && right.resource.namespaced {
+                right.namespaces = Namespaces::These(namespaces.to_vec());
+            }
+            self.add(right);
+        }
+    }
+
+    /// Whether these are all.
+    pub fn complete(&self) -> bool {
+        !self.incomplete
+    }
+
+    /// Each of them, sorted by group, resource and subresource.
+    pub fn iter(&self) -> impl Iterator<Item = &Right> {
+        self.list.iter()
+    }
+
+    /// Refuses a request that was not declared.
+    pub fn check(&self, request: &Requested<'_>) -> Result<(), Undeclared> {
+        if self.incomplete || request.is_free() || self.list.iter().any(|right| right.covers(request)) {
+            return Ok(());
+        }
+        Err(Undeclared::new(request, &self.list))
+    }
+
+    /// What none of these requests needed: each right with the verbs that were not used.
+    pub fn unused<'a>(&self, requests: impl IntoIterator<Item = Requested<'a>>) -> Vec<Right> {
+        let mut used: BTreeMap<usize, Verbs> = BTreeMap::new();
+        for request in requests {
+            for (index, right) in self.list.iter().enumerate() {
+                if right.covers(&request) {
+                    let verbs = used.entry(index).or_default();
+                    *verbs = *verbs | request.verb;
+                }
+            }
+        }
+        let rest = self.list.iter().enumerate().map(|(index, right)| {
+            let verbs = right.verbs.without(used.get(&index).copied().unwrap_or_default());
+            Right { verbs, ..right.clone() }
+        });
+        // Finalizers of owners are asked for by a plug-in of the server, not by requests.
+        rest.filter(|right| !right.verbs.is_empty() && right.subresource != "finalizers").collect()
+    }
+}
+
+impl FromIterator<Right> for Rights {
+    fn from_iter<I: IntoIterator<Item = Right>>(rights: I) -> Self {
+        let mut all = Self::default();
+        rights.into_iter().for_each(|right| all.add(right));
+        all
+    }
+}
+
+impl Namespaces {
+    fn are_all(&self) -> bool {
+        *self == Self::All
+    }
+}
+
+impl When {
+    fn is_always(&self) -> bool {
+        *self == Self::Always
+    }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+pub(crate) fn target(plural: &str, subresource: &str) -> String {
+    match subresource {
+        "" => plural.to_owned(),
+        subresource => format!("{plural}/{subresource}"),
+    }
+}
+
+fn order(right: &Right) -> (&str, &str, &str, When, &Namespaces, &[String]) {
+    let Right { resource, subresource, names, namespaces, when, .. } = right;
+    (&resource.group, &resource.plural, subresource, *when, namespaces, names)
+}

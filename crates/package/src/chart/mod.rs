@@ -1,0 +1,259 @@
+//! The Helm chart.
+//!
+//! Templates are generated. `values.yaml` and `Chart.yaml` are the user's: the defaults are in a template, and what `values.yaml` says is laid
+//! over them, so that a file written for an earlier version goes on working and a new setting is there without being added to it.
+
+mod values;
+
+use serde_json::{Value, json};
+use watchkeeper_schema::yaml;
+
+use crate::Renderer;
+use crate::artifacthub::person;
+use crate::definition::Definition;
+use crate::file::{File, HEADER};
+use crate::operator::{Error, Operator};
+use crate::{monitoring, rbac};
+
+pub(crate) const RENDERER: Renderer = Renderer {
+    name: "chart",
+    about: "a Helm chart; its values.yaml and Chart.yaml are yours once they are written",
+    owns: &["chart/templates/", "chart/files/", "chart/values.schema.json"],
+    render,
+};
+
+/// The templates, with the part of the operator that each needs.
+const TEMPLATES: &[(&str, &str, Option<&str>)] = &[
+    ("_helpers.tpl", include_str!("templates/_helpers.tpl"), None),
+    ("NOTES.txt", include_str!("templates/NOTES.txt"), None),
+    ("deployment.yaml", include_str!("templates/deployment.yaml"), None),
+    ("extraobjects.yaml", include_str!("templates/extraobjects.yaml"), None),
+    ("monitors.yaml", include_str!("templates/monitors.yaml"), Some("metrics")),
+    ("networkpolicy.yaml", include_str!("templates/networkpolicy.yaml"), None),
+    ("poddisruptionbudget.yaml", include_str!("templates/poddisruptionbudget.yaml"), None),
+    ("service.yaml", include_str!("templates/service.yaml"), Some("metrics")),
+    ("serviceaccount.yaml", include_str!("templates/serviceaccount.yaml"), None),
+];
+
+fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
+    let values = fill(operator, include_str!("values.yaml"));
+    let defaults =
+        format!("{{{{/* {HEADER} */}}}}\n{{{{- define \"OPERATOR.defaults\" -}}}}\n{values}{{{{- end }}}}\n");
+    let mut files = vec![
+        File::once("chart/Chart.yaml", metadata(operator)),
+        File::once("chart/values.yaml", values::commented(&values)),
+        File::once("chart/.helmignore", "*.orig\n*.swp\n.git/\n"),
+        File::json("chart/values.schema.json", &values::schema(&values)),
+        template("_defaults.tpl", &fill(operator, &defaults)),
+        template("rbac.yaml", &fill(operator, &roles(operator))),
+    ];
+    for (name, text, part) in TEMPLATES {
+        if part.is_none_or(|part| has(operator, part)) {
+            files.push(template(name, &fill(operator, text)));
+        }
+    }
+    for definition in &operator.definitions {
+        let text = fill(operator, &crd(definition));
+        files.push(template(&format!("crds/{}.yaml", definition.name), &text));
+    }
+    if has(operator, "metrics") {
+        if let Some(rules) = monitoring::rules(operator) {
+            files.push(File::yaml("chart/files/rules.yaml", &[rules]));
+        }
+        for (name, dashboard) in monitoring::dashboards(operator) {
+            files.push(File::json(format!("chart/files/dashboards/{name}.json"), &dashboard));
+        }
+    }
+    Ok(files)
+}
+
+fn template(name: &str, text: &str) -> File {
+    let is_text = name.ends_with(".txt") || name == "_defaults.tpl";
+    let header = if is_text { String::new() } else { format!("{{{{/* {HEADER} */}}}}\n") };
+    File::generated(format!("chart/templates/{name}"), format!("{header}{text}"))
+}
+
+/// Puts in the names and options of an operator, and leaves out the parts that it does not have: lines from `# <part>` to `# </part>`.
+fn fill(operator: &Operator<'_>, text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut leaves_out = None;
+    for line in text.lines() {
+        let mark = line.trim_start().strip_prefix("# <").and_then(|mark| mark.strip_suffix('>'));
+        match mark {
+            Some(mark) if leaves_out == mark.strip_prefix('/') && leaves_out.is_some() => leaves_out = None,
+            Some(mark) if leaves_out.is_none() && !mark.starts_with('/') => {
+                leaves_out = Some(mark).filter(|part| !has(operator, part));
+            }
+            None if leaves_out.is_none() => {
+                kept.push_str(line);
+                kept.push('\n');
+            }
+            _ => {}
+        }
+    }
+    let description = operator.description;
+    let metrics =
+        description.metrics_port.as_ref().and_then(|port| port.option.as_deref()).unwrap_or_default();
+    let argument = |arguments: Vec<String>| arguments.into_iter().next().unwrap_or_default();
+    for (token, value) in [
+        ("- METRICS=", format!("- {metrics}=").as_str()),
+        ("- ELECTION\n", &format!("- {}\n", argument(operator.election_argument()))),
+        ("- DEFINITIONS\n", &format!("- {}\n", argument(operator.definitions_argument()))),
+        ("repository: IMAGE\n", &format!("repository: {}\n", operator.repository())),
+        ("Seconds: GRACE\n", &format!("Seconds: {}\n", operator.grace())),
+        ("port: PORT\n", &format!("port: {}\n", operator.port().unwrap_or_default())),
+        ("OPERATOR", operator.name()),
+    ] {
+        kept = kept.replace(token, value);
+    }
+    kept
+}
+
+/// Whether the operator has a part of the templates.
+fn has(operator: &Operator<'_>, part: &str) -> bool {
+    let description = operator.description;
+    match part {
+        "metrics" => description.metrics_port.as_ref().is_some_and(|port| port.option.is_some()),
+        "election" | "electionoption" => {
+            description.election.as_ref().is_some_and(|election| election.option.is_some())
+        }
+        "install" => description.install_option.is_some(),
+        _ => false,
+    }
+}
+
+/// A text of others within a template: what looks like one of Helm's own expressions is written out.
+fn literal(text: &str) -> String {
+    text.replace("{{", "{{ \"{{\" }}")
+}
+
+fn indented(value: &Value, spaces: usize) -> String {
+    let indent = " ".repeat(spaces);
+    let text = yaml::encode(value);
+    let lines =
+        text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("{indent}{line}\n") });
+    literal(&lines.collect::<String>())
+}
+
+const VALUES: &str = "{{- $v := include \"OPERATOR.values\" . | fromYaml }}\n";
+const LABELS: &str = "  labels:\n    {{- include \"OPERATOR.labels\" . | nindent 4 }}\n";
+
+fn crd(definition: &Definition<'_>) -> String {
+    let own = |field: &str| {
+        definition
+            .value
+            .pointer(&format!("/metadata/{field}"))
+            .filter(|value| value.as_object().is_some_and(|map| !map.is_empty()))
+    };
+    let labels = own("labels").map(|labels| indented(labels, 4)).unwrap_or_default();
+    let annotations = own("annotations").map(|annotations| indented(annotations, 4)).unwrap_or_default();
+    // An annotation in any case, so that there is a map to put them in.
+    let keep = "    {{- if $v.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}\n";
+    let note = "    watchkeeper.dev/part-of: {{ include \"OPERATOR.fullname\" . }}\n";
+    let spec = indented(&definition.value["spec"], 2);
+    format!(
+        "{VALUES}{{{{- if $v.crds.enabled }}}}\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {}\n{LABELS}{labels}  annotations:\n{note}{keep}{annotations}spec:\n{spec}{{{{- end }}}}\n",
+        definition.name
+    )
+}
+
+/// The roles of the program and of people, with their bindings.
+fn roles(operator: &Operator<'_>) -> String {
+    let roles = operator.roles();
+    let mut text = format!("{VALUES}{{{{- if $v.rbac.create }}}}\n");
+    if !roles.cluster.is_empty() {
+        text.push_str(&role("ClusterRole", None, &roles.cluster));
+    }
+    let mut places: Vec<(String, &Vec<Value>)> = vec![("{{ .Release.Namespace }}".to_owned(), &roles.own)];
+    places.extend(roles.namespaces.iter().map(|(place, rules)| (place.clone(), rules)));
+    for (place, rules) in places.iter().filter(|(_, rules)| !rules.is_empty()) {
+        text.push_str(&role("Role", Some(place), rules));
+    }
+    text.push_str("{{- end }}\n");
+    if !operator.definitions.is_empty() {
+        text.push_str("{{- if $v.rbac.helpers }}\n");
+        text.push_str(&helper("view", &["admin", "edit", "view"], rbac::viewers(&operator.definitions)));
+        text.push_str(&helper("edit", &["admin", "edit"], rbac::editors(&operator.definitions)));
+        text.push_str("{{- end }}\n");
+    }
+    text
+}
+
+fn role(kind: &str, place: Option<&str>, rules: &[Value]) -> String {
+    // What is of the cluster has to differ between releases of one name in several namespaces; what is in a namespace does not.
+    let name = "{{ include \"OPERATOR.fullname\" . }}";
+    let (name, namespace) = match place {
+        None => (format!("{name}-{{{{ .Release.Namespace }}}}"), String::new()),
+        Some(place) => (name.to_owned(), format!("  namespace: {place}\n")),
+    };
+    let metadata = format!("metadata:\n  name: {name}\n{namespace}{LABELS}");
+    let rules = indented(&json!(rules), 0);
+    format!(
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\n{metadata}rules:\n{rules}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}Binding\n{metadata}roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {kind}\n  name: {name}\nsubjects:\n- kind: ServiceAccount\n  name: {{{{ include \"OPERATOR.serviceAccount\" . }}}}\n  namespace: {{{{ .Release.Namespace }}}}\n"
+    )
+}
+
+fn helper(suffix: &str, into: &[&str], rules: Vec<Value>) -> String {
+    let into: String = into
+        .iter()
+        .map(|role| format!("    rbac.authorization.k8s.io/aggregate-to-{role}: \"true\"\n"))
+        .collect();
+    let rules = indented(&json!(rules), 0);
+    format!(
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {{{{ include \"OPERATOR.fullname\" . }}}}-{{{{ .Release.Namespace }}}}-{suffix}\n{LABELS}{into}rules:\n{rules}"
+    )
+}
+
+/// `Chart.yaml`, with what Artifact Hub shows.
+fn metadata(operator: &Operator<'_>) -> String {
+    let settings = operator.settings;
+    let kinds: Vec<Value> = operator
+        .definitions
+        .iter()
+        .filter_map(|definition| {
+            Some(json!({
+                "kind": definition.kind,
+                "version": definition.storage()?.name,
+                "name": definition.plural,
+                "displayName": definition.kind,
+                "description": format!("Objects of kind {}", definition.kind),
+            }))
+        })
+        .collect();
+    let mut annotations = json!({"artifacthub.io/operator": "true", "artifacthub.io/prerelease": "false"});
+    if !kinds.is_empty() {
+        annotations["artifacthub.io/crds"] = json!(yaml::encode(&json!(kinds)));
+    }
+    if !settings.samples.is_empty() {
+        annotations["artifacthub.io/crdsExamples"] = json!(yaml::encode(&json!(settings.samples)));
+    }
+    if let Some(license) = &settings.license {
+        annotations["artifacthub.io/license"] = json!(license);
+    }
+    let mut chart = json!({
+        "apiVersion": "v2",
+        "name": operator.name(),
+        "description": operator.about(),
+        "type": "application",
+        "version": operator.version(),
+        "appVersion": operator.version(),
+        "kubeVersion": ">=1.25.0-0",
+        "annotations": annotations,
+    });
+    if let Some(home) = &settings.homepage {
+        chart["home"] = json!(home);
+    }
+    if let Some(repository) = &settings.repository {
+        chart["sources"] = json!([repository]);
+    }
+    if !settings.keywords.is_empty() {
+        chart["keywords"] = json!(settings.keywords);
+    }
+    if !settings.authors.is_empty() {
+        chart["maintainers"] = settings.authors.iter().map(|author| person(author)).collect();
+    }
+    format!(
+        "# Yours: written once by `watchkeeper generate`. Raise version with every change of the chart, appVersion with the program.\n{}",
+        yaml::encode(&chart)
+    )
+}

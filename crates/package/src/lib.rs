@@ -1,0 +1,66 @@
+//! What an operator is shipped with: definitions, roles, manifests, a chart, alerts, dashboards, documentation.
+//!
+//! All of it is rendered from one value, the [`Description`](watchkeeper_description::Description) that the program prints about itself,
+//! so that none of it drifts from the program. Everything here is a pure function: the same description gives the same files, byte by byte.
+//!
+//! - [`Operator`] is a description with what its project says ([`Settings`]).
+//! - [`RENDERERS`] are the kinds of output; each is one file of this crate and one line in that list.
+//! - [`lint`] finds mistakes in definitions, [`breaking`] what would break for those who use an earlier one.
+//! - [`plan`] compares what is rendered with what is there.
+//!
+//! # Whose files are they
+//!
+//! A file is [generated](Keep::Generated), carries a header that says so and is never edited; or it is [the user's](Keep::Once): written if it is
+//! not there, and never again.
+
+mod artifacthub;
+mod breaking;
+mod chart;
+mod crds;
+mod definition;
+mod docs;
+mod file;
+mod install;
+mod kustomize;
+mod lint;
+mod monitoring;
+mod olm;
+mod operator;
+mod plan;
+mod rbac;
+mod schemas;
+mod walk;
+mod workload;
+
+pub use breaking::breaking;
+pub use definition::Definition;
+pub use file::{File, Keep};
+pub use lint::{Finding, Severity, lint};
+pub use operator::{Error, Operator, Settings};
+pub use plan::{Difference, plan};
+
+/// One kind of output.
+pub struct Renderer {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What it writes, in a few words.
+    pub about: &'static str,
+    /// The paths that it owns: files of these that it did not write are left from earlier.
+    pub owns: &'static [&'static str],
+    /// Renders it.
+    pub render: fn(&Operator<'_>) -> Result<Vec<File>, Error>,
+}
+
+/// All kinds of output, in the order in which they are rendered.
+pub const RENDERERS: &[Renderer] = &[
+    crds::RENDERER,
+    rbac::RENDERER,
+    install::RENDERER,
+    kustomize::RENDERER,
+    chart::RENDERER,
+    olm::RENDERER,
+    docs::RENDERER,
+    schemas::RENDERER,
+    monitoring::RENDERER,
+    artifacthub::RENDERER,
+];

@@ -1,0 +1,171 @@
+use serde_json::{Value, json};
+use watchkeeper_description::{Description, Roles, When, roles};
+
+use crate::definition::Definition;
+
+/// Why nothing can be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The name of the operator cannot be a name in a cluster.
+    #[error(
+        "the operator is called {0:?}, which is no DNS label of at most 50 characters: give its package another name"
+    )]
+    Name(String),
+    /// A definition lacks something that every definition has.
+    #[error(
+        "definition {name}: {field} is missing or no text: this is no CustomResourceDefinition of apiextensions.k8s.io/v1"
+    )]
+    Definition {
+        /// The name of the definition, or its place.
+        name: String,
+        /// The field.
+        field: &'static str,
+    },
+}
+
+/// What a project says that its program does not know.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The image without a tag: `registry.example.com/team/shop`. Default: the name of the operator.
+    pub image: Option<String>,
+    /// The version to ship. Default: that of the description, or `0.1.0`.
+    pub version: Option<String>,
+    /// The namespace that manifests are made for. Default: the name of the operator and `-system`.
+    pub namespace: Option<String>,
+    /// What it is for, in a sentence. Default: that of the description.
+    pub about: Option<String>,
+    /// Where people read about it.
+    pub homepage: Option<String>,
+    /// Where its source is.
+    pub repository: Option<String>,
+    /// Its licence, as SPDX has it.
+    pub license: Option<String>,
+    /// Who made it: `Name <mail>`.
+    pub authors: Vec<String>,
+    /// Words to find it by.
+    pub keywords: Vec<String>,
+    /// Objects to begin with, for documentation and catalogues.
+    pub samples: Vec<Value>,
+}
+
+/// An operator to be shipped: its description, and what its project says.
+#[derive(Clone, Debug)]
+pub struct Operator<'a> {
+    pub(crate) description: &'a Description,
+    pub(crate) settings: &'a Settings,
+    pub(crate) definitions: Vec<Definition<'a>>,
+}
+
+/// Replicas: one that leads and one that is warm.
+pub(crate) const REPLICAS: u64 = 2;
+/// The user and group that it runs as: above 10,000, so that it is nobody on a node.
+pub(crate) const USER: u64 = 65532;
+
+impl<'a> Operator<'a> {
+    /// Takes a description.
+    ///
+    /// # Errors
+    ///
+    /// If its name is no DNS label, or a definition is none.
+    pub fn new(description: &'a Description, settings: &'a Settings) -> Result<Self, Error> {
+        let name = &description.name;
+        let is_part = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
+        let is_label = !name.is_empty()
+            && name.len() <= 50
+            && name.chars().all(is_part)
+            && !name.starts_with('-')
+            && !name.ends_with('-');
+        if !is_label {
+            return Err(Error::Name(name.clone()));
+        }
+        let definitions = description.definitions.iter().enumerate();
+        let definitions =
+            definitions.map(|(at, value)| Definition::read(at, value)).collect::<Result<_, _>>()?;
+        Ok(Self { description, settings, definitions })
+    }
+
+    /// The definitions that it brings along.
+    pub fn definitions(&self) -> &[Definition<'a>] {
+        &self.definitions
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.description.name
+    }
+
+    pub(crate) fn namespace(&self) -> String {
+        self.settings.namespace.clone().unwrap_or_else(|| format!("{}-system", self.name()))
+    }
+
+    pub(crate) fn version(&self) -> &str {
+        self.settings.version.as_deref().or(self.description.version.as_deref()).unwrap_or("0.1.0")
+    }
+
+    pub(crate) fn about(&self) -> String {
+        let about = self.settings.about.as_ref().or(self.description.about.as_ref());
+        about.cloned().unwrap_or_else(|| format!("The operator {}", self.name()))
+    }
+
+    /// The image without a tag.
+    pub(crate) fn repository(&self) -> &str {
+        self.settings.image.as_deref().unwrap_or(self.name())
+    }
+
+    pub(crate) fn image(&self) -> String {
+        format!("{}:{}", self.repository(), self.version())
+    }
+
+    /// Labels of everything that is the operator's.
+    pub(crate) fn labels(&self) -> Value {
+        json!({
+            "app.kubernetes.io/name": self.name(),
+            "app.kubernetes.io/component": "operator",
+            "app.kubernetes.io/managed-by": "watchkeeper",
+        })
+    }
+
+    /// Labels that its pods are selected by. They cannot be changed once it is installed.
+    pub(crate) fn selector(&self) -> Value {
+        json!({"app.kubernetes.io/name": self.name(), "app.kubernetes.io/component": "operator"})
+    }
+
+    /// The rules that a cluster gives it: it elects a leader, and whoever installs it brings the definitions.
+    pub(crate) fn roles(&self) -> Roles {
+        roles(&self.description.rights, |when| when != When::InstallingDefinitions)
+    }
+
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.description.metrics_port.as_ref().map(|port| port.port)
+    }
+
+    /// The arguments of the program in a cluster.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let mut arguments = self.definitions_argument();
+        arguments.extend(self.election_argument());
+        arguments.extend(self.metrics_argument());
+        arguments
+    }
+
+    /// Leaves definitions to whoever installs it.
+    pub(crate) fn definitions_argument(&self) -> Vec<String> {
+        let option = self.description.install_option.as_deref();
+        option.map(|option| format!("{option}=false")).into_iter().collect()
+    }
+
+    pub(crate) fn election_argument(&self) -> Vec<String> {
+        let option = self.description.election.as_ref().and_then(|election| election.option.clone());
+        option.into_iter().collect()
+    }
+
+    pub(crate) fn metrics_argument(&self) -> Vec<String> {
+        let port = self.description.metrics_port.as_ref();
+        let argument = port.and_then(|port| Some(format!("{}=0.0.0.0:{}", port.option.as_ref()?, port.port)));
+        argument.into_iter().collect()
+    }
+
+    /// How long a pod may take to stop: what the program takes, and some time to hand over.
+    pub(crate) fn grace(&self) -> u64 {
+        self.description.grace_seconds.saturating_add(10)
+    }
+}

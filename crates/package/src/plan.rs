@@ -1,0 +1,84 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::file::{File, Keep};
+
+/// What has to happen for a folder to have what was rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference<'a> {
+    /// A file is not there.
+    Missing(&'a File),
+    /// A file says something else.
+    Changed(&'a File),
+    /// A file of a renderer that it does not write any more.
+    Stale(String),
+}
+
+impl Difference<'_> {
+    /// The file.
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Missing(file) | Self::Changed(file) => &file.path,
+            Self::Stale(path) => path,
+        }
+    }
+}
+
+/// Compares what was rendered with what is there, by path. `owns` are the paths of the renderers: a file at one of them, or below one that
+/// ends with `/`, that was not rendered is stale. The user's own files are never changed, and never stale.
+pub fn plan<'a>(
+    rendered: &'a [File],
+    there: &BTreeMap<String, Vec<u8>>,
+    owns: impl IntoIterator<Item = &'a str>,
+) -> Vec<Difference<'a>> {
+    let mut found = Vec::new();
+    for file in rendered {
+        match there.get(&file.path) {
+            None => found.push(Difference::Missing(file)),
+            Some(text) if file.keep == Keep::Generated && *text != file.text.as_bytes() => {
+                found.push(Difference::Changed(file));
+            }
+            Some(_) => {}
+        }
+    }
+    let known: BTreeSet<&str> = rendered.iter().map(|file| file.path.as_str()).collect();
+    let owns: Vec<&str> = owns.into_iter().collect();
+    let is_owned = |path: &str| {
+        owns.iter().any(|owned| if owned.ends_with('/') { path.starts_with(owned) } else { path == *owned })
+    };
+    let stale = there.keys().filter(|path| is_owned(path) && !known.contains(path.as_str()));
+    found.extend(stale.map(|path| Difference::Stale(path.clone())));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_found_and_what_is_the_users_is_left_alone() {
+        let rendered = [
+            File::generated("crds/a.yaml", "new"),
+            File::generated("crds/b.yaml", "same"),
+            File::generated("rbac.yaml", "missing"),
+            File::once("chart/values.yaml", "first"),
+        ];
+        let there = [
+            ("crds/a.yaml", "old"),
+            ("crds/b.yaml", "same"),
+            ("crds/gone.yaml", "x"),
+            ("chart/values.yaml", "mine"),
+            ("notes.md", "mine"),
+        ];
+        let there = there.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec())).into();
+        let plan = plan(&rendered, &there, ["crds/", "rbac.yaml"]);
+        let plan: Vec<String> = plan
+            .iter()
+            .map(|difference| match difference {
+                Difference::Missing(file) => format!("missing {}", file.path),
+                Difference::Changed(file) => format!("changed {}", file.path),
+                Difference::Stale(path) => format!("stale {path}"),
+            })
+            .collect();
+        assert_eq!(plan, ["changed crds/a.yaml", "missing rbac.yaml", "stale crds/gone.yaml"]);
+    }
+}

@@ -1,0 +1,336 @@
+//! What is rendered for an operator, from a description as a program prints it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use watchkeeper_description::Description;
+use watchkeeper_package::{Definition, Keep, Operator, RENDERERS, Settings, breaking, lint};
+use watchkeeper_schema::{Schema, yaml};
+
+fn description() -> Description {
+    Description::from_json(include_bytes!("data/shop.json")).unwrap()
+}
+
+/// All files, by their paths.
+fn render(description: &Description) -> BTreeMap<String, String> {
+    let settings = Settings::default();
+    let operator = Operator::new(description, &settings).unwrap();
+    let files = RENDERERS.iter().flat_map(|renderer| (renderer.render)(&operator).unwrap());
+    files.map(|file| (file.path, file.text)).collect()
+}
+
+fn objects(text: &str) -> Vec<Value> {
+    yaml::documents(text).map(|part| yaml::decode(part.text.as_bytes()).unwrap().value).collect()
+}
+
+#[test]
+fn the_same_description_gives_the_same_files_and_nothing_is_left_to_fill_in() {
+    let files = render(&description());
+    assert_eq!(files, render(&description()));
+    for (path, text) in &files {
+        for left in
+            ["OPERATOR", "IMAGE", "GRACE", "- METRICS", "- ELECTION", "- DEFINITIONS", ": PORT", "# <", "JOB"]
+        {
+            assert!(!text.contains(left), "{left} is in {path}:\n{text}");
+        }
+        if path.ends_with(".json") {
+            serde_json::from_str::<Value>(text).unwrap();
+        } else if path.ends_with(".yaml") && !path.starts_with("chart/templates/") {
+            assert!(!objects(text).is_empty() || path == "chart/values.yaml", "{path}");
+        }
+    }
+}
+
+#[test]
+fn a_renderer_owns_what_it_generates_and_leaves_to_the_user_what_it_writes_once() {
+    let description = description();
+    let settings = Settings::default();
+    let operator = Operator::new(&description, &settings).unwrap();
+    for renderer in RENDERERS {
+        for file in (renderer.render)(&operator).unwrap() {
+            let is_owned = renderer.owns.iter().any(|owned| match owned.ends_with('/') {
+                true => file.path.starts_with(owned),
+                false => file.path == *owned,
+            });
+            assert_eq!(is_owned, file.keep == Keep::Generated, "{} of {}", file.path, renderer.name);
+        }
+    }
+}
+
+#[test]
+fn the_roles_are_what_is_declared_and_the_definitions_are_left_to_whoever_installs_it() {
+    let files = render(&description());
+    let roles = &files["rbac.yaml"];
+    assert!(!roles.contains("customresourcedefinitions"), "{roles}");
+    let install = objects(&files["install.yaml"]);
+    let rules = |kind: &str, name: &str, namespace: Option<&str>| {
+        let is_it = |object: &&Value| {
+            object["kind"] == kind
+                && object["metadata"]["name"] == name
+                && object["metadata"]["namespace"].as_str() == namespace
+        };
+        install.iter().find(is_it).unwrap_or_else(|| panic!("no {kind} {name}"))["rules"].clone()
+    };
+    assert_eq!(
+        rules("ClusterRole", "shop", None),
+        json!([
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch", "delete"]},
+            {"apiGroups": ["example.com"], "resources": ["shops"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": ["example.com"], "resources": ["shops/status"], "verbs": ["patch"]},
+        ])
+    );
+    assert_eq!(rules("Role", "shop", Some("vault"))[0]["resources"], json!(["secrets"]));
+    assert_eq!(rules("Role", "shop", Some("shop-system"))[1]["resourceNames"], json!(["shop"]));
+    let deployment = install.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let pod = &deployment["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert_eq!(
+        container["args"],
+        json!(["--install-definitions=false", "--leader-elect", "--metrics-addr=0.0.0.0:8080"])
+    );
+    assert_eq!(container["image"], "shop:1.2.3");
+    assert_eq!(pod["terminationGracePeriodSeconds"], 40);
+}
+
+#[test]
+fn alerts_and_dashboards_ask_only_for_metrics_that_there_are() {
+    let mut description = description();
+    let rules = |description: &Description| -> Vec<String> {
+        let files = render(description);
+        let Some(text) = files.get("monitoring/rules.yaml") else { return Vec::new() };
+        let rules = objects(text)[0]["groups"][0]["rules"].clone();
+        rules.as_array().unwrap().iter().map(|rule| rule["alert"].as_str().unwrap().to_owned()).collect()
+    };
+    // Depth is there; the time of the longest run, panics, hot loops are not.
+    let expected = ["OperatorDown", "OperatorWithoutLeader", "OperatorReconcileErrors", "OperatorQueueGrows"];
+    assert_eq!(rules(&description), expected);
+    let files = render(&description);
+    let dashboards: Vec<&str> =
+        files.keys().filter_map(|path| path.strip_prefix("monitoring/dashboards/")).collect();
+    assert_eq!(dashboards, ["controllers.json", "queues.json"]);
+    let controllers: Value = serde_json::from_str(&files["monitoring/dashboards/controllers.json"]).unwrap();
+    assert_eq!(controllers["panels"].as_array().unwrap().len(), 5);
+    description.metrics.retain(|metric| metric.name != "leader_election_master_status");
+    assert_eq!(rules(&description).len(), 3);
+    description.metrics_port = None;
+    assert!(rules(&description).is_empty());
+}
+
+#[test]
+fn an_operator_without_metrics_and_election_has_a_chart_without_them() {
+    let mut description = description();
+    description.metrics_port = None;
+    description.election = None;
+    description.install_option = None;
+    let files = render(&description);
+    let deployment = &files["chart/templates/deployment.yaml"];
+    assert!(!deployment.contains("metrics") && !deployment.contains("leaderElection"), "{deployment}");
+    assert!(!files.contains_key("chart/templates/service.yaml"));
+    let schema: Value = serde_json::from_str(&files["chart/values.schema.json"]).unwrap();
+    assert!(schema["properties"].get("metrics").is_none() && schema["properties"].get("replicas").is_some());
+}
+
+#[test]
+fn what_looks_like_a_template_in_a_definition_stays_what_it_is() {
+    let files = render(&description());
+    let crd = &files["chart/templates/crds/shops.example.com.yaml"];
+    assert!(crd.contains("of which {{ \"{{\" }} templates }} are no part"), "{crd}");
+}
+
+#[test]
+fn values_that_are_no_settings_are_refused_by_the_schema_of_the_chart() {
+    let files = render(&description());
+    let schema: Value = serde_json::from_str(&files["chart/values.schema.json"]).unwrap();
+    let closed = |at: &str| schema.pointer(at).unwrap()["additionalProperties"] == json!(false);
+    assert!(schema["additionalProperties"] == json!(false));
+    assert!(closed("/properties/image") && closed("/properties/metrics") && closed("/properties/crds"));
+    assert_eq!(schema["properties"]["resources"], json!({"type": "object"}));
+    assert_eq!(schema["properties"]["metrics"]["properties"]["port"]["maximum"], 65535);
+    // Nothing is set in the file that users begin with.
+    assert!(objects(&files["chart/values.yaml"]).is_empty());
+    assert!(files["chart/values.yaml"].contains("\n# replicas: 2\n"));
+}
+
+#[test]
+fn the_reference_names_every_field_with_its_rules() {
+    let files = render(&description());
+    let text = &files["docs/api.md"];
+    for line in [
+        "## Shop (example.com/v1)",
+        "| `spec.name` | string | **Required.** What it is called \\| and known as. (characters: at most `63`, matches `^[a-z]+$`) |",
+        "| `spec.maxSize` | integer | How many fit in. Default: `3`. (at least `1`, at most `10`, format `int32`) |",
+        "| `spec.mode` | string | Who may enter. One of `Open`, `Closed`. |",
+        "| `spec.ports[].number` | integer | **Required.** Which. (format `int32`) |",
+        "| `spec.env` | map of string | Settings. |",
+        "| coordination.k8s.io | `leases` named shop | get, create, update | the election |",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
+fn schemas_for_editors_are_closed_and_take_null_where_the_server_does() {
+    let files = render(&description());
+    let schema: Value = serde_json::from_str(&files["schemas/example.com/shop_v1.json"]).unwrap();
+    let spec = &schema["properties"]["spec"];
+    assert_eq!(spec["additionalProperties"], json!(false));
+    assert_eq!(spec["properties"]["mode"]["type"], json!(["string", "null"]));
+    assert_eq!(schema["properties"]["kind"]["enum"], json!(["Shop"]));
+}
+
+/// What is found in the definition after a change to it.
+fn findings(change: impl Fn(&mut Value)) -> Vec<String> {
+    let mut value = description().definitions[0].clone();
+    change(&mut value);
+    lint(&Definition::read(0, &value).unwrap()).iter().map(ToString::to_string).collect()
+}
+
+const SCHEMA: &str = "/spec/versions/0/schema/openAPIV3Schema";
+
+fn at<'a>(value: &'a mut Value, pointer: &str) -> &'a mut Value {
+    value.pointer_mut(&format!("{SCHEMA}{pointer}")).unwrap()
+}
+
+#[test]
+fn a_definition_without_mistakes_has_no_findings() {
+    assert_eq!(findings(|_| {}), [""; 0]);
+    let schema = description().definitions[0].pointer(SCHEMA).unwrap().clone();
+    assert!(Schema::read(&schema).is_ok());
+}
+
+#[test]
+fn mistakes_in_definitions_are_found_with_their_field() {
+    let cases: [(&str, fn(&mut Value)); 10] = [
+        ("error: shops.example.com v1: status.conditions: conditions are no map", |value| {
+            at(value, "/properties/status/properties/conditions")
+                .as_object_mut()
+                .unwrap()
+                .remove("x-kubernetes-list-type");
+            at(value, "/properties/status/properties/conditions")
+                .as_object_mut()
+                .unwrap()
+                .remove("x-kubernetes-list-map-keys");
+        }),
+        (
+            "warning: shops.example.com v1: spec.maxSize (in Rust spec.max_size): it has no description",
+            |value| {
+                at(value, "/properties/spec/properties/maxSize")
+                    .as_object_mut()
+                    .unwrap()
+                    .remove("description");
+            },
+        ),
+        ("warning: shops.example.com v1: it has no printer columns", |value| {
+            value["spec"]["versions"][0]["additionalPrinterColumns"] = json!([]);
+        }),
+        ("warning: shops.example.com v1: status: there is no observedGeneration", |value| {
+            at(value, "/properties/status/properties").as_object_mut().unwrap().remove("observedGeneration");
+        }),
+        ("error: shops.example.com v1: status: status is no subresource", |value| {
+            value["spec"]["versions"][0]["subresources"] = json!({});
+        }),
+        (
+            "warning: shops.example.com v1: spec.maxSize (in Rust spec.max_size): Kubernetes has no format uint16",
+            |value| {
+                at(value, "/properties/spec/properties/maxSize")["format"] = json!("uint16");
+            },
+        ),
+        (
+            "warning: shops.example.com v1: spec.env{}: a rule of spec reads it and it has no maxLength",
+            |value| {
+                at(value, "/properties/spec")["x-kubernetes-validations"] =
+                    json!([{"rule": "self.name != ''"}]);
+            },
+        ),
+        ("error: shops.example.com v1: spec.mode: it is required and may be null", |value| {
+            at(value, "/properties/spec")["required"] = json!(["name", "mode"]);
+        }),
+        ("error: shops.example.com v1: a server refuses it", |value| {
+            at(value, "/properties/spec/properties/name").as_object_mut().unwrap().remove("type");
+        }),
+        ("warning: shops.example.com: it has 3", |value| {
+            at(value, "/properties/spec")["description"] = json!("x".repeat(300 * 1024));
+        }),
+    ];
+    for (expected, change) in cases {
+        let found = findings(change);
+        assert!(found.iter().any(|finding| finding.starts_with(expected)), "{expected} is not in {found:#?}");
+    }
+    assert!(
+        findings(|value| value["spec"]["versions"][0]["storage"] = json!(false))[0]
+            .contains("no version is stored")
+    );
+    assert!(
+        findings(|value| at(value, "/properties/spec")["description"] = json!("x".repeat(1 << 20)))[0]
+            .starts_with("error")
+    );
+}
+
+/// What a change to the definition breaks.
+fn breaks(change: impl Fn(&mut Value)) -> Vec<String> {
+    let before = description().definitions[0].clone();
+    let mut after = before.clone();
+    change(&mut after);
+    let found = breaking(&Definition::read(0, &before).unwrap(), &Definition::read(0, &after).unwrap());
+    found.iter().map(|finding| format!("{}: {}", finding.field, finding.message)).collect()
+}
+
+#[test]
+fn changes_that_break_are_told_from_those_that_do_not() {
+    let spec = "/properties/spec/properties";
+    let breaking: [(&str, &dyn Fn(&mut Value)); 13] = [
+        ("spec.env: the field is gone", &|value| {
+            drop(at(value, spec).as_object_mut().unwrap().remove("env"))
+        }),
+        ("spec.name: its type was string and is integer", &|value| {
+            at(value, spec)["name"]["type"] = json!("integer")
+        }),
+        ("spec.maxSize: its maximum was 10 and is 5", &|value| {
+            at(value, spec)["maxSize"]["maximum"] = json!(5)
+        }),
+        ("spec.maxSize: its minimum was 1 and is 2", &|value| {
+            at(value, spec)["maxSize"]["minimum"] = json!(2)
+        }),
+        ("spec.env: its maxProperties was not limited and is 3", &|value| {
+            at(value, spec)["env"]["maxProperties"] = json!(3)
+        }),
+        ("spec.mode: the value \"Closed\" is gone", &|value| {
+            at(value, spec)["mode"]["enum"] = json!(["Open"])
+        }),
+        ("spec.mode: it may no longer be null", &|value| {
+            drop(at(value, spec)["mode"].as_object_mut().unwrap().remove("nullable"))
+        }),
+        ("spec.env: it is newly required", &|value| {
+            at(value, "/properties/spec")["required"] = json!(["name", "env"])
+        }),
+        ("spec.name: it has to match another pattern", &|value| {
+            at(value, spec)["name"]["pattern"] = json!("^a$")
+        }),
+        ("spec.ports[].number: its type was integer and is string", &|value| {
+            at(value, spec)["ports"]["items"]["properties"]["number"]["type"] = json!("string");
+        }),
+        ("spec.versions: version v1 is no longer served", &|value| {
+            value["spec"]["versions"][0]["served"] = json!(false)
+        }),
+        ("spec.scope: it cannot be changed", &|value| value["spec"]["scope"] = json!("Cluster")),
+        (": the subresource status is gone", &|value| {
+            value["spec"]["versions"][0]["subresources"] = json!({})
+        }),
+    ];
+    for (expected, change) in breaking {
+        let found = breaks(change);
+        assert!(found.len() == 1 && found[0].starts_with(expected), "{expected} is not {found:#?}");
+    }
+    let compatible: [&dyn Fn(&mut Value); 6] = [
+        &|value| at(value, spec)["colour"] = json!({"type": "string"}),
+        &|value| at(value, spec)["maxSize"]["maximum"] = json!(20),
+        &|value| at(value, spec)["mode"]["enum"] = json!(["Open", "Closed", "Ajar"]),
+        &|value| at(value, spec)["maxSize"]["type"] = json!("number"),
+        &|value| at(value, "/properties/spec")["required"] = json!(["name", "maxSize"]),
+        &|value| at(value, spec)["name"]["description"] = json!("Another text."),
+    ];
+    for (number, change) in compatible.iter().enumerate() {
+        assert_eq!(breaks(change), [""; 0], "change {number}");
+    }
+}

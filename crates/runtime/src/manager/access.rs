@@ -1,0 +1,172 @@
+//! Whether the cluster allows what the program declares.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use http::Request;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use watchkeeper_client::Client;
+use watchkeeper_connection::Connection;
+use watchkeeper_description::{Namespaces, Right, Rights, Verbs, When, roles};
+
+use crate::error::{Error, Result};
+use crate::health::Checks;
+use crate::manager::Manager;
+use crate::manager::tasks::Task;
+
+/// How many questions are asked at the same time.
+const AT_ONCE: usize = 8;
+/// How long to wait before what was missing is asked for again.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// What is to be asked.
+pub(crate) struct Access {
+    rights: Arc<Rights>,
+    needed: BTreeSet<When>,
+    own_namespace: String,
+}
+
+#[derive(Deserialize)]
+struct Review {
+    status: Allowed,
+}
+
+#[derive(Deserialize)]
+struct Allowed {
+    #[serde(default)]
+    allowed: bool,
+}
+
+impl Manager {
+    /// What this program may need, as it was started.
+    pub(super) fn needed(&self) -> BTreeSet<When> {
+        let installs = (!self.about.keeps_definitions).then_some(When::InstallingDefinitions);
+        let elects = self.election.as_ref().map(|_| When::ElectingLeader);
+        [Some(When::Always), installs, elects].into_iter().flatten().collect()
+    }
+
+    /// Asks the cluster, and says what is missing.
+    pub(super) async fn check_access(self) -> Result<()> {
+        let (rights, needed) = (Arc::new(self.rights()), self.needed());
+        let connection = self.target.connect().await.map_err(super::StartError::from)?;
+        let access = Access::new(rights, needed, connection.default_namespace());
+        match access.missing(&connection).await {
+            Ok(missing) if missing.iter().next().is_none() => {
+                tracing::info!("the cluster allows everything that the program asks for");
+                Ok(())
+            }
+            Ok(missing) => Err(Error::message(tell(&missing))),
+            Err(error) => Err(Error::message(format!("cannot ask the cluster what is allowed: {error}"))),
+        }
+    }
+}
+
+impl Access {
+    pub(super) fn new(rights: Arc<Rights>, needed: BTreeSet<When>, own_namespace: &str) -> Self {
+        Self { rights, needed, own_namespace: own_namespace.to_owned() }
+    }
+
+    /// Asks until nothing is missing, and tells readiness and the log meanwhile. A cluster that does not answer says nothing.
+    pub(super) fn task(self, ready: &Checks) -> Task {
+        let found: Arc<Mutex<Option<String>>> = Arc::default();
+        let told = Arc::clone(&found);
+        ready.set("access", Arc::new(move || found.lock().clone().map_or(Ok(()), Err)));
+        Task::once("access".to_owned(), move |client: Client, stop: CancellationToken| async move {
+            loop {
+                let asked = tokio::select! {
+                    () = stop.cancelled() => return Ok(()),
+                    asked = self.missing(client.connection()) => asked,
+                };
+                match asked {
+                    Ok(missing) if missing.iter().next().is_none() => {
+                        *told.lock() = None;
+                        return Ok(());
+                    }
+                    Ok(missing) => {
+                        let text = tell(&missing);
+                        if told.lock().replace(text.clone()).is_none_or(|before| before != text) {
+                            tracing::warn!("{text}");
+                        }
+                    }
+                    Err(error) => tracing::debug!(%error, "cannot ask the cluster what is allowed"),
+                }
+                tokio::select! {
+                    () = stop.cancelled() => return Ok(()),
+                    () = tokio::time::sleep(AGAIN) => {}
+                }
+            }
+        })
+    }
+
+    /// The rights that are needed and not allowed.
+    async fn missing(&self, connection: &Connection) -> Result<Rights, String> {
+        let questions = self.questions();
+        let asked = questions.into_iter().map(|(right, place)| allowed(connection.clone(), right, place));
+        let mut answers = futures_util::stream::iter(asked).buffered(AT_ONCE);
+        let mut missing = Rights::default();
+        while let Some(answer) = answers.next().await {
+            if let Some(right) = answer? {
+                missing.add(right);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Every right, verb by verb and place by place.
+    fn questions(&self) -> Vec<(Right, String)> {
+        let mut questions = Vec::new();
+        for right in self.rights.iter().filter(|right| self.needed.contains(&right.when)) {
+            // Asked for by a plug-in of the server that few have.
+            if right.subresource == "finalizers" {
+                continue;
+            }
+            let places = match &right.namespaces {
+                Namespaces::All => vec![String::new()],
+                Namespaces::Own => vec![self.own_namespace.clone()],
+                Namespaces::These(names) => names.clone(),
+            };
+            for verbs in right.verbs.iter() {
+                let question = Right { verbs, ..right.clone() };
+                questions.extend(places.iter().map(|place| (question.clone(), place.clone())));
+            }
+        }
+        questions
+    }
+}
+
+/// The right, if it is not allowed.
+async fn allowed(connection: Connection, right: Right, place: String) -> Result<Option<Right>, String> {
+    let name = right.names.first().filter(|_| right.verbs != Verbs::CREATE);
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {
+            "verb": right.verbs.to_string(),
+            "group": right.resource.group,
+            "resource": right.resource.plural,
+            "subresource": right.subresource,
+            "namespace": place,
+            "name": name.map_or("", String::as_str),
+        }},
+    });
+    let request = Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(review.to_string().into_bytes())
+        .map_err(|error| error.to_string())?;
+    let answer = connection.request(request).await.map_err(|error| error.to_string())?;
+    let review: Review = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+    Ok((!review.status.allowed).then_some(right))
+}
+
+/// What is missing, with the rules to add.
+fn tell(missing: &Rights) -> String {
+    format!(
+        "the cluster does not allow all that this program does; add these rules:\n{}",
+        roles(missing, |_| true).yaml()
+    )
+}

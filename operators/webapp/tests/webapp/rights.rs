@@ -1,0 +1,79 @@
+//! What the operator asks of a cluster is what it needs: without any one of its rights, something is refused.
+
+use std::time::Duration;
+
+use watchkeeper::client::Client;
+use watchkeeper::election::ElectionOptions;
+use watchkeeper::prelude::Manager;
+use watchkeeper::runtime::{Description, Right};
+use watchkeeper_testkit::fixtures::key;
+use watchkeeper_testkit::{Fate, TestEnv};
+use watchkeeper_webapp::WebApp;
+
+use crate::world::{NAME, OPERATOR, description, spec, webapp};
+
+/// How long the operator has to do its work, in the time of the test.
+const AT_WORK: Duration = Duration::from_secs(20);
+
+/// Has the operator do its work under the rights of a description. Gives what it was refused, and what it did not use.
+async fn work_under(description: &Description) -> (Vec<String>, Vec<Right>) {
+    let env = TestEnv::builder().with_roles().start().await;
+    env.install::<WebApp>().await;
+    let manager = Manager::new(NAME, env.connection_for(description).await);
+    let manager = watchkeeper_webapp::operator(manager.leader_election(ElectionOptions::default()));
+    let running = manager.start().await.unwrap();
+    let person = Client::new(env.connection());
+    person.create(&webapp("shop", spec())).await.unwrap();
+    tokio::time::sleep(AT_WORK).await;
+    person.delete_key::<WebApp>(&key("shop")).await.unwrap();
+    tokio::time::sleep(AT_WORK).await;
+    running.stop().await;
+    let refused = env.requests().into_iter().filter(|seen| seen.fate == Fate::Answered(403));
+    let refused =
+        refused.filter(|seen| seen.call.user == OPERATOR).map(|seen| match &*seen.call.subresource {
+            "" => seen.call.resource,
+            subresource => format!("{}/{subresource}", seen.call.resource),
+        });
+    (refused.collect(), env.unused_rights(description))
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_that_it_does_is_refused_and_little_that_it_may_do_is_not_used() {
+    let (refused, unused) = work_under(&description()).await;
+    assert!(refused.is_empty(), "{refused:?}");
+    let unused: Vec<String> =
+        unused.iter().map(|right| format!("{} {}", right.target(), right.verbs)).collect();
+    assert_eq!(
+        unused,
+        [
+            // Lists come as watches where the server can do that; objects are read one by one when an answer was lost.
+            "pods get, list",
+            // Children that are not wanted any more are deleted; it always wants the same ones.
+            "services get, list, delete",
+            "customresourcedefinitions create",
+            "deployments get, list, delete",
+            "webapps get, list",
+            // An event that comes again is counted up.
+            "events patch",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_any_one_of_its_rights_something_is_refused() {
+    let whole = description();
+    let mut without = Vec::new();
+    for missing in whole.rights.iter() {
+        // Asked for by OwnerReferencesPermissionEnforcement, a plug-in of the server that few have.
+        if missing.subresource == "finalizers" {
+            continue;
+        }
+        let mut narrow = whole.clone();
+        narrow.rights = whole.rights.iter().filter(|right| *right != missing).cloned().collect();
+        let (refused, _) = work_under(&narrow).await;
+        let target = missing.target();
+        assert!(refused.contains(&target), "nobody needs {target} {}: {refused:?}", missing.verbs);
+        without.push(target);
+    }
+    assert!(without.len() >= 7, "{without:?}");
+}

@@ -1,0 +1,13 @@
+//! Keeps a ConfigMap for every [`Gadget`].
+
+mod kind;
+mod reconcile;
+// <source>
+mod source;
+// </source>
+
+pub use kind::{Gadget, GadgetSpec, GadgetStatus};
+pub use reconcile::operator;
+// <source>
+pub use source::folder;
+// </source>
