@@ -27,9 +27,9 @@ use std::sync::Arc;
 use watchkeeper_core::Key;
 use watchkeeper_front::ServerCertificate;
 
-use crate::metrics::RouteStats;
 use crate::object::{Input, InputKind, ObjectId, Problem};
 use crate::policy::{Policy, PolicyState};
+use crate::stats::RouteStats;
 use crate::table::{Attachment, Listener, Table};
 pub use report::{Condition, Report};
 use services::Services;
