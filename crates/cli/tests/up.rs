@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -12,6 +12,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use watchkeeper::client::Client;
 use watchkeeper::prelude::{Connection, Key, ResourceExt};
+use watchkeeper_gateway::kinds::GatewayRoute;
 use watchkeeper_testkit::eventually;
 use watchkeeper_webapp::{WebApp, WebAppSpec};
 
@@ -69,6 +70,15 @@ async fn client(directory: &Path) -> Client {
     Client::new(Connection::from_kubeconfig(kubeconfig, None).await.unwrap())
 }
 
+/// What the gateway answers.
+fn hello(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /hello HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
 fn shop() -> WebApp {
     let spec = WebAppSpec { image: "nginx:1.29".into(), replicas: 2, port: 8080, env: [].into() };
     let mut app = WebApp::new("shop", spec);
@@ -99,6 +109,23 @@ async fn a_webapp_comes_to_life_and_is_there_again_next_time() {
     assert_eq!(lines[1..], rest);
 
     let person = client(directory.path()).await;
+    let address = gateway[0].split(['/', ' ']).find(|word| word.starts_with("127.")).unwrap();
+    assert_eq!(hello(address), "Hello from the gateway.\n");
+    let route = Key::new(Some("default"), "hello");
+    let change = |route: &mut GatewayRoute| {
+        route.spec.rules[0].filters.respond.as_mut().unwrap().body = "changed".into();
+    };
+    person.modify(&route, change).await.unwrap();
+    let programmed = || async {
+        let route = person.live().get::<GatewayRoute>(&route).await.unwrap()?;
+        let status = route.status.as_ref()?;
+        let mut conditions = status.conditions.iter();
+        let is_programmed =
+            conditions.any(|condition| condition.type_ == "Programmed" && condition.status == "True");
+        (is_programmed && status.observed_generation == route.metadata.generation).then_some(())
+    };
+    eventually(programmed).within(Duration::from_secs(60)).await;
+    assert_eq!(hello(address), "changed", "as soon as the status says so");
     person.create(&shop()).await.unwrap();
     let deployment = eventually(|| async { person.live().get::<Deployment>(&key).await.unwrap() }).await;
     let ready = || async {

@@ -13,7 +13,7 @@ pub fn dump(table: &Table) -> Value {
     let mut backends: Vec<_> = table.backends().collect();
     backends.sort_by(|one, other| one.key.cmp(&other.key));
     let mut policies: Vec<_> = table.attachments().collect();
-    policies.sort_by(|(one, _), (other, _)| one.cmp(other));
+    policies.sort_by_key(|(attachment, _)| *attachment);
     let policies = policies.iter().map(|(attachment, policies)| {
         let names: Vec<String> = policies.iter().map(|policy| policy.key.to_string()).collect();
         let target = match attachment {

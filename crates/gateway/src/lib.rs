@@ -24,6 +24,7 @@ pub mod net;
 pub mod object;
 pub mod policy;
 mod proxy;
+mod stats;
 pub mod table;
 pub mod upstream;
 
@@ -32,4 +33,4 @@ pub use check::{Checked, Finding, check};
 pub use compile::{Compiler, Condition, Place, Report, Settings};
 pub use control::{Error, Explained, From, Gateway, Handle, Options, Question, Served, StateError, explain};
 pub use dump::dump;
-pub use metrics::RouteStats;
+pub use stats::RouteStats;

@@ -122,6 +122,21 @@ impl Input {
         Ok(Some(Self { id, created, generation, json: Arc::new(value) }))
     }
 
+    /// Whether both would be compiled to the same: only statuses, versions, labels and the like differ.
+    pub(crate) fn means_the_same(&self, other: &Self) -> bool {
+        self.id.kind.is_own()
+            && (self.generation, &self.created) == (other.generation, &other.created)
+            && self.json.get("spec") == other.json.get("spec")
+            && self
+                .json
+                .as_object()
+                .map(|fields| fields.keys().filter(|key| *key != "status").collect::<Vec<_>>())
+                == other
+                    .json
+                    .as_object()
+                    .map(|fields| fields.keys().filter(|key| *key != "status").collect::<Vec<_>>())
+    }
+
     /// The spec as `S`, or all that is wrong with the object by its schema. Fields that the schema does not know are wrong.
     pub(crate) fn checked<S: DeserializeOwned>(&self) -> Result<S, Vec<Problem>> {
         let mut value = (*self.json).clone();

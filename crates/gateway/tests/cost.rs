@@ -1,5 +1,7 @@
 //! What one change costs, by how many routes there are.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
+
 use std::time::{Duration, Instant};
 
 use serde_json::json;

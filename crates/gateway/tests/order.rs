@@ -1,10 +1,14 @@
 //! The order of changes does not matter, nor how often they are told.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
+
+use http::{HeaderMap, Method};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use watchkeeper_core::Key;
 use watchkeeper_gateway::kinds::API_VERSION;
 use watchkeeper_gateway::object::Input;
+use watchkeeper_gateway::table::{Asked, Table};
 use watchkeeper_gateway::{Compiler, Settings, dump};
 
 /// One thing that a source says: what it has under a key now.
@@ -99,11 +103,28 @@ fn identity(told: &Told) -> (usize, String, String) {
     (told.source, text("/kind"), text("/metadata/name"))
 }
 
-/// The table, and what became of every object.
-fn outcome(compiler: &Compiler) -> (Value, Vec<Value>) {
+/// The table, what became of every object, and which rule serves which request.
+fn outcome(compiler: &Compiler) -> (Value, Vec<Value>, Vec<String>) {
     let objects = compiler.objects();
     let reports = objects.iter().filter_map(|id| compiler.report(id)).map(|report| report.to_json());
-    (dump(compiler.table()), reports.collect())
+    (dump(compiler.table()), reports.collect(), served(compiler.table()))
+}
+
+fn served(table: &Table) -> Vec<String> {
+    let (headers, mut served) = (HeaderMap::new(), Vec::new());
+    for listener in table.ports().flat_map(|(_, listeners)| listeners.iter()) {
+        for host in ["a.test", "b.test", "other"] {
+            for path in ["/", "/a", "/a/b", "/a/b/c", "/b", "/ab"] {
+                for method in [Method::GET, Method::PUT, Method::POST] {
+                    let asked =
+                        Asked { listener, host, path, query: None, method: &method, headers: &headers };
+                    let rule = table.find(&asked).map(|rule| rule.route.key.to_string());
+                    served.push(format!("{} {method} {host}{path} {rule:?}", listener.key));
+                }
+            }
+        }
+    }
+    served
 }
 
 fn cases() -> u32 {

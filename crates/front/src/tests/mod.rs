@@ -10,6 +10,7 @@ mod listeners;
 mod metrics;
 mod shutdown;
 mod tls;
+mod upgrades;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

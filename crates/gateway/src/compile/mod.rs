@@ -27,9 +27,9 @@ use std::sync::Arc;
 use watchkeeper_core::Key;
 use watchkeeper_front::ServerCertificate;
 
-use crate::metrics::RouteStats;
 use crate::object::{Input, InputKind, ObjectId, Problem};
 use crate::policy::{Policy, PolicyState};
+use crate::stats::RouteStats;
 use crate::table::{Attachment, Listener, Table};
 pub use report::{Condition, Report};
 use services::Services;
@@ -54,6 +54,8 @@ pub struct Compiler {
     service_users: Users,
     backend_users: Users,
     touched: BTreeSet<ObjectId>,
+    /// Whether the table is another than when this was asked last.
+    changed: bool,
 }
 
 /// What is not in objects.
@@ -136,9 +138,15 @@ impl Compiler {
     /// Takes the state that a place has of an object now; `None` if it has none any more.
     pub fn apply(&mut self, place: &Place, id: &ObjectId, input: Option<Input>) {
         let entry = self.objects.entry(id.clone()).or_default();
-        match input {
-            Some(input) => drop(entry.candidates.insert(place.clone(), input)),
-            None => drop(entry.candidates.remove(place)),
+        let before = match input {
+            Some(input) => entry.candidates.insert(place.clone(), input),
+            None => entry.candidates.remove(place),
+        };
+        // A status that was written, or another label: nothing to compile, but who waits for the report gets it.
+        let after = entry.candidates.get(place);
+        if before.zip(after).is_some_and(|(before, after)| before.means_the_same(after)) {
+            self.touched.insert(id.clone());
+            return;
         }
         self.settle(id);
     }
@@ -160,6 +168,11 @@ impl Compiler {
         std::mem::take(&mut self.touched)
     }
 
+    /// Whether anything was compiled since this was asked last: otherwise the table is the one that was published.
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
     /// Takes objects anew whose files have changed. Says whether there were any.
     pub fn refresh_files(&mut self) -> bool {
         let changed = |entry: &Entry| entry.files.iter().any(|(file, print)| print_of(file) != *print);
@@ -174,6 +187,7 @@ impl Compiler {
     /// Brings the table up to what is known of an object.
     fn settle(&mut self, id: &ObjectId) {
         self.touched.insert(id.clone());
+        self.changed = true;
         let Some(entry) = self.objects.get(id) else { return };
         let Some((source, input)) = entry.candidates.first_key_value() else {
             self.remove(id);

@@ -12,9 +12,9 @@ use crate::kinds::{
     Cors, FieldMatch, GatewayRouteSpec, HeaderChanges, PathChange, Redirect, Respond, RouteFilters,
     RouteMatch, RouteRetry, RouteRule,
 };
-use crate::metrics::RouteStats;
 use crate::net::HostPattern;
 use crate::object::{Input, Problem};
+use crate::stats::RouteStats;
 use crate::table::{
     Action, Answer, Backends, Compression, CorsRules, HeaderEdits, NewPath, PathPattern, Retry, Route,
     RouteHead, Rule, Timeouts, ValuePattern,

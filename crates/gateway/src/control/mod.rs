@@ -213,7 +213,7 @@ impl Handle {
             match (&source.error, source.synced) {
                 (Some(error), _) => notes.push(format!("source {}: {error}", source.name)),
                 (None, false) => {
-                    notes.push(format!("source {}: has not delivered everything yet", source.name))
+                    notes.push(format!("source {}: has not delivered everything yet", source.name));
                 }
                 (None, true) => {}
             }
@@ -368,7 +368,7 @@ impl Keeper {
         if touched.is_empty() && self.ports.is_settled() {
             return;
         }
-        if !touched.is_empty() {
+        if self.compiler.take_changed() {
             let mut table = self.compiler.table().clone();
             table.generation = self.shared.table().generation + 1;
             let table = Arc::new(table);

@@ -131,7 +131,8 @@ pub struct RouteFilters {
     /// Changes headers of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_headers: Option<HeaderChanges>,
-    /// Sends a copy of the request to another backend, whose response is ignored. Only requests whose body is at most 64 KiB.
+    /// Sends a copy of the request to another backend, whose response is ignored. Only requests whose body is at most
+    /// 64 KiB, and only to backends that speak HTTP/1.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mirror: Option<Mirror>,
     /// Changes headers of the response.

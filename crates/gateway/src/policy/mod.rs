@@ -23,7 +23,6 @@ pub use jwt::{Jwt, KeySet};
 pub use rate::{Rate, RateBy};
 
 use crate::net::Networks;
-use crate::table::Attachment;
 
 /// The header that tells backends whose credential it was.
 pub const CONSUMER: HeaderName = HeaderName::from_static("x-consumer");
@@ -57,6 +56,17 @@ pub struct PolicyState {
     pub(crate) passwords: basic::Verified,
     /// The keys of an issuer that are behind a URL.
     pub(crate) keys: RwLock<Option<Arc<KeySet>>>,
+}
+
+/// What a policy is attached to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Attachment {
+    /// A listener.
+    Listener(Key),
+    /// The routes of a namespace.
+    Namespace(Arc<str>),
+    /// A route.
+    Route(Key),
 }
 
 /// Addresses of clients.

@@ -13,7 +13,7 @@ use watchkeeper_front::{Body, Response};
 use super::head::Target;
 use super::path;
 use crate::policy::Refusal;
-use crate::table::{Answer, CorsRules, NewPath, PathPattern, Rule};
+use crate::table::{Answer, CorsRules, NewPath, Origin, PathPattern, Rule};
 
 /// A line of text.
 pub(crate) fn plain(code: StatusCode, text: impl Into<String>) -> Response {
@@ -112,7 +112,7 @@ impl CrossOrigin {
     pub(crate) fn of(rules: &CorsRules, method: &Method, headers: &HeaderMap) -> Option<Self> {
         let origin = headers.get(ORIGIN)?;
         let text = origin.to_str().ok()?;
-        let fits = |(before, after): &(Box<str>, Option<Box<str>>)| match after {
+        let fits = |(before, after): &Origin| match after {
             None => text.eq_ignore_ascii_case(before),
             Some(after) => {
                 text.len() > before.len() + after.len()

@@ -39,6 +39,9 @@ pub(super) struct Order {
     pub(super) path: Option<String>,
     pub(super) client: IpAddr,
     pub(super) cross: Option<CrossOrigin>,
+    /// The protocol that the client asks to switch to.
+    pub(super) upgrade: Option<HeaderValue>,
+    pub(super) accepts_gzip: bool,
 }
 
 /// The copies of requests that are under way.
@@ -92,12 +95,9 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
         response.headers_mut().insert(RETRY_AFTER, 1.into());
         return ended(exchange, response);
     };
-    let accepts_gzip = compress::accepts_gzip(&parts.headers);
-    let upgrade = hop::upgrade(&parts.headers, parts.version);
-    hop::remove(&mut parts.headers);
     action.request_headers.apply(&mut parts.headers);
-    if let Err(response) = address(&mut parts, &order, action, backend) {
-        return ended(exchange, response);
+    if address(&mut parts, &order, action, backend).is_none() {
+        return ended(exchange, plain(StatusCode::BAD_REQUEST, "the path cannot be sent to the backend"));
     }
     let exceeded = Arc::new(AtomicBool::new(false));
     let payload = match payload(action, &order.listener, &parts.method, body, &exceeded).await {
@@ -105,7 +105,7 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
         Err(response) => return ended(exchange, response),
     };
     mirror(&exchange, action, &parts, &payload);
-    if let Some(protocol) = &upgrade {
+    if let Some(protocol) = &order.upgrade {
         parts.headers.insert(UPGRADE, protocol.clone());
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
@@ -125,12 +125,11 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
         line.endpoint = Some(Arc::clone(&endpoint.address));
     }
     let sent = Sent::new(active, &endpoint);
-    deliver(exchange, &order, response, lease, sent, upgrade, accepts_gzip)
+    deliver(exchange, &order, response, lease, sent)
 }
 
-/// Sets the target and the host that the backend gets.
-fn address(parts: &mut Parts, order: &Order, action: &Action, backend: &Backend) -> Result<(), Response> {
-    let bad = || plain(StatusCode::BAD_REQUEST, "the path cannot be sent to the backend");
+/// Sets the target and the host that the backend gets. `None` if these cannot be sent.
+fn address(parts: &mut Parts, order: &Order, action: &Action, backend: &Backend) -> Option<()> {
     let query = parts.uri.query();
     let target = match (&order.path, &*backend.path) {
         (None, "") => parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")),
@@ -140,16 +139,16 @@ fn address(parts: &mut Parts, order: &Order, action: &Action, backend: &Backend)
                 Some(query) => format!("{prefix}{path}?{query}"),
                 None => format!("{prefix}{path}"),
             };
-            PathAndQuery::try_from(text).map_err(|_| bad())?
+            PathAndQuery::try_from(text).ok()?
         }
     };
     let host = action.host.as_ref().or(backend.host.as_ref()).unwrap_or(&order.host);
     let transport = &backend.transport;
     if transport.http2 {
-        let authority = Authority::try_from(host.as_bytes()).map_err(|_| bad())?;
+        let authority = Authority::try_from(host.as_bytes()).ok()?;
         let scheme = if transport.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
         let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(target).build();
-        parts.uri = uri.map_err(|_| bad())?;
+        parts.uri = uri.ok()?;
         parts.headers.remove(HOST);
         parts.version = Version::HTTP_2;
     } else {
@@ -157,7 +156,7 @@ fn address(parts: &mut Parts, order: &Order, action: &Action, backend: &Backend)
         parts.headers.insert(HOST, host.clone());
         parts.version = Version::HTTP_11;
     }
-    Ok(())
+    Some(())
 }
 
 /// What a request carries, within the limits of its route.
@@ -332,14 +331,12 @@ fn deliver(
     response: http::Response<Incoming>,
     lease: Lease,
     sent: Sent,
-    upgrade: Option<HeaderValue>,
-    accepts_gzip: bool,
 ) -> Response {
     let action = &order.rule.action;
     exchange.code = response.status().as_u16();
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return match upgrade {
-            Some(protocol) => tunnel::open(exchange, response, sent, &protocol, action.timeouts.idle),
+        return match &order.upgrade {
+            Some(protocol) => tunnel::open(exchange, response, sent, protocol, action.timeouts.idle),
             None => ended(
                 exchange,
                 plain(StatusCode::BAD_GATEWAY, "the backend switched protocols without being asked"),
@@ -367,7 +364,7 @@ fn deliver(
     if is_over && let Some(lease) = relay.lease.take() {
         lease.finish();
     }
-    if let Some(rules) = action.compress.as_ref().filter(|_| accepts_gzip && !is_over)
+    if let Some(rules) = action.compress.as_ref().filter(|_| order.accepts_gzip && !is_over)
         && compress::wants(rules, &mut head)
     {
         return Response::from_parts(head, Body::wrap(compress::Gzip::new(relay)));

@@ -28,8 +28,8 @@ use hop::ClientAddress;
 use relay::Exchange;
 
 use crate::kinds::ListenerProtocol;
-use crate::metrics::Counters;
 use crate::policy::{CONSUMER, Client};
+use crate::stats::Counters;
 use crate::table::{Asked, Attachment, Listener, Rule, Table};
 
 /// What all requests share.
@@ -114,11 +114,12 @@ async fn serve(shared: Arc<Shared>, address: SocketAddr, request: Request) -> Re
     };
     let response = match route(&mut exchange, address, &mut parts, ip).await {
         Ok(way) => {
-            let Way { rule, listener, target, path, cross, client } = way;
+            let Way { rule, listener, target, path, cross, client, upgrade, accepts_gzip } = way;
             let told = peer.as_ref().and_then(|peer| peer.get::<ClientAddress>());
             let is_tls = listener.protocol == ListenerProtocol::HTTPS;
             hop::tell_origin(&mut parts.headers, ip, told, &target, &listener, is_tls);
-            let order = forward::Order { rule, listener, host: target, path, client, cross };
+            let order =
+                forward::Order { rule, listener, host: target, path, client, cross, upgrade, accepts_gzip };
             return forward::forward(exchange, order, parts, body).await;
         }
         Err(response) => response,
@@ -143,6 +144,9 @@ struct Way {
     path: Option<String>,
     cross: Option<CrossOrigin>,
     client: IpAddr,
+    /// The protocol that the client asks to switch to.
+    upgrade: Option<HeaderValue>,
+    accepts_gzip: bool,
 }
 
 /// Finds out what is to be done with a request; an answer if no backend is needed.
@@ -195,6 +199,11 @@ async fn route(
     let host = HeaderValue::from_str(&target.authority).unwrap_or(HeaderValue::from_static(""));
     let client = hop::client(&parts.headers, ip, listener);
     let (rule, listener) = (Arc::clone(rule), Arc::clone(listener));
+    // Before anything is added: a client that lists a header as one of the connection would have it removed.
+    let upgrade = hop::upgrade(&parts.headers, parts.version);
+    let accepts_gzip = compress::accepts_gzip(&parts.headers);
+    hop::remove(&mut parts.headers);
+    parts.headers.remove(CONSUMER);
     if table.has_policies() {
         check(exchange, &table, &listener, &rule, parts, client).await?;
     }
@@ -208,7 +217,16 @@ async fn route(
         }
         None => {
             let cross = cross.map(|(_, cross)| cross);
-            Ok(Way { rule: Arc::clone(&rule), listener, target: host, path, cross, client })
+            Ok(Way {
+                rule: Arc::clone(&rule),
+                listener,
+                target: host,
+                path,
+                cross,
+                client,
+                upgrade,
+                accepts_gzip,
+            })
         }
     }
 }
@@ -222,7 +240,6 @@ async fn check(
     parts: &mut Parts,
     address: IpAddr,
 ) -> Result<(), Response> {
-    parts.headers.remove(CONSUMER);
     let route = &rule.route.key;
     let attachments = [
         Attachment::Listener(listener.key.clone()),

@@ -50,7 +50,7 @@ fn unescaped(path: &str) -> Result<String, BadPath> {
         match value {
             0 | b'\\' => return Err(BadPath::Character),
             value if value.is_ascii_alphanumeric() || b"-._~".contains(&value) => {
-                text.push(char::from(value))
+                text.push(char::from(value));
             }
             _ => {
                 text.push('%');

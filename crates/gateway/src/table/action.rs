@@ -103,8 +103,8 @@ impl HeaderEdits {
 pub struct CorsRules {
     /// Whether everybody may.
     pub any_origin: bool,
-    /// Origins, or what comes before and after their asterisk.
-    pub origins: Box<[(Box<str>, Option<Box<str>>)]>,
+    /// Those who may besides.
+    pub origins: Box<[Origin]>,
     /// Methods as a header lists them; `None` for whatever is asked for.
     pub methods: Option<HeaderValue>,
     /// Headers as a header lists them; `None` for whatever is asked for.
@@ -116,6 +116,9 @@ pub struct CorsRules {
     /// How long this may be remembered, in seconds.
     pub max_age: HeaderValue,
 }
+
+/// An origin, or what comes before and after its asterisk.
+pub type Origin = (Box<str>, Option<Box<str>>);
 
 /// Which responses are compressed.
 #[derive(Debug)]

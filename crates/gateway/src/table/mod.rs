@@ -22,6 +22,7 @@ use std::sync::Arc;
 use watchkeeper_core::Key;
 
 use crate::net::HostPattern;
+pub use crate::policy::Attachment;
 use crate::policy::Policy;
 use crate::upstream::Backend;
 use host::HostTable;
@@ -35,17 +36,6 @@ pub struct Route {
     pub hosts: Box<[HostPattern]>,
     /// Its rules, one for each match.
     pub rules: Box<[Arc<Rule>]>,
-}
-
-/// What a policy is attached to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Attachment {
-    /// A listener.
-    Listener(Key),
-    /// The routes of a namespace.
-    Namespace(Arc<str>),
-    /// A route.
-    Route(Key),
 }
 
 /// Everything that requests need to know.

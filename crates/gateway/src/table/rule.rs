@@ -8,7 +8,7 @@ use watchkeeper_core::Key;
 
 use super::action::Action;
 use super::listener::Listener;
-use crate::metrics::RouteStats;
+use crate::stats::RouteStats;
 
 /// What all rules of a route have in common.
 #[derive(Debug)]

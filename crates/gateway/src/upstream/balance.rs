@@ -100,7 +100,7 @@ impl BalanceBy {
     }
 }
 
-fn least<'a>(endpoints: &'a [Endpoint], usable: impl Fn(&&Endpoint) -> bool) -> Option<&'a Endpoint> {
+fn least(endpoints: &[Endpoint], usable: impl Fn(&&Endpoint) -> bool) -> Option<&Endpoint> {
     let draw = || endpoints.get(fastrand::usize(..endpoints.len())).filter(&usable);
     let load = |endpoint: &Endpoint| {
         (u64::from(endpoint.state.active.load(Relaxed)) + 1) * 1_000 / u64::from(endpoint.weight.max(1))

@@ -274,3 +274,50 @@ async fn nobody_notices_edits_that_are_not_for_them() {
 async fn nobody_notices_edits_that_are_not_for_them_for_ten_minutes() {
     torture(Duration::from_secs(600)).await;
 }
+
+/// How long it takes from a change in the source until a request on a connection that is open is served by it, in the middle and for the
+/// slowest of a hundred.
+async fn propagation(routes: usize) -> (Duration, Duration) {
+    let bench = Bench::start().await;
+    let spec = |number: usize| {
+        let prefix = format!("/team-{}/service-{number}", number % 50);
+        json!({"rules": [{"matches": [{"path": {"prefix": prefix}}], "filters": {"respond": {"body": "served"}}}]})
+    };
+    let mut last = 0;
+    for number in 0..routes {
+        last = bench.tell("GatewayRoute", &format!("route-{number}"), spec(number));
+    }
+    bench.reported("GatewayRoute", &format!("route-{}", routes - 1), last).await;
+    let mut client = connect(bench.address).await;
+    let mut times = Vec::new();
+    for number in routes..routes + 200 {
+        let path = format!("/team-{}/service-{number}", number % 50);
+        let begin = Instant::now();
+        bench.tell("GatewayRoute", &format!("route-{number}"), spec(number));
+        loop {
+            client.ready().await.unwrap();
+            let response = client.send_request(request(Method::GET, &path, Body::empty())).await.unwrap();
+            let status = response.status();
+            response.into_body().collect().await.unwrap();
+            if status == 200 {
+                break;
+            }
+            assert_eq!(status, 404, "nothing but not yet, and then served");
+        }
+        times.push(begin.elapsed());
+    }
+    times.sort();
+    (times[times.len() / 2], times[times.len() * 99 / 100])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "measures; for a release build on a quiet machine"]
+async fn a_change_is_served_as_soon_with_ten_thousand_routes_as_with_a_hundred() {
+    let mut medians = Vec::new();
+    for routes in [100, 3_000, 10_000] {
+        let (median, slowest) = within("a size", propagation(routes)).await;
+        println!("{routes} routes: p50 {median:?}, p99 {slowest:?}");
+        medians.push(median);
+    }
+    assert!(medians[2] < medians[0] * 3, "{medians:?}");
+}

@@ -1,5 +1,7 @@
 //! A gateway on real sockets, with real backends.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
+
 mod backends;
 mod hostile;
 mod live;

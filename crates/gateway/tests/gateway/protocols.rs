@@ -16,7 +16,9 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-use watchkeeper_front::{Authority, Body, Key, Purpose, Upgrade, pem};
+use watchkeeper_front::{
+    Authority, Body, ClientAuth, Front, Key, Listener, Purpose, ServerCertificate, Tls, Upgrade, pem,
+};
 use watchkeeper_go::base64;
 
 use crate::support::{Bench, Server, connect_http2, open, request, within};
@@ -268,4 +270,36 @@ async fn certificates_are_chosen_by_host_and_swapped_as_pairs() {
         while shown(bench.address, &authority, "shop.test").await.unwrap() == shop {}
     })
     .await;
+}
+
+#[tokio::test]
+async fn servers_are_spoken_to_over_tls_and_believed_by_their_authorities() {
+    let authority = Authority::with_key("test", Key::generate().unwrap(), SystemTime::now()).unwrap();
+    let data = pair(&authority, "inner.test");
+    let part = |name: &str| base64::decode(data[name].as_str().unwrap()).unwrap();
+    let certificate = ServerCertificate::from_pem(&part("tls.crt"), &part("tls.key")).unwrap();
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.address();
+    let answer = |request: watchkeeper_front::Request| async move {
+        watchkeeper_front::Response::new(Body::whole(format!("{:?}", request.version())))
+    };
+    let tls = Tls::new(certificate, &ClientAuth::Off).unwrap();
+    let _front = Front::builder(answer).https(listener, tls).start().unwrap();
+    let bench = Bench::start().await;
+    bench.route("all", "/", "b").await;
+    let ca = pem::certificate(authority.certificate());
+    let spec = |protocol: &str, tls: serde_json::Value| json!({"url": format!("https://{address}"), "protocol": protocol, "tls": tls});
+    bench.put("GatewayBackend", "b", spec("HTTP1", json!({"ca": ca, "serverName": "inner.test"}))).await;
+    assert_eq!(bench.get("/").await.text(), "HTTP/1.1");
+    bench.put("GatewayBackend", "b", spec("HTTP2", json!({"ca": ca, "serverName": "inner.test"}))).await;
+    assert_eq!(bench.get("/").await.text(), "HTTP/2.0");
+    // Connections that were opened for another name are not used for this one.
+    for tls in [
+        json!({"ca": ca, "serverName": "other.test"}),
+        json!({"ca": ca}),
+        json!({"serverName": "inner.test"}),
+    ] {
+        bench.put("GatewayBackend", "b", spec("HTTP1", tls.clone())).await;
+        assert_eq!(bench.get("/").await.status, 502, "{tls}");
+    }
 }
