@@ -20,6 +20,8 @@ pub(crate) struct StatusError {
     details: Option<Box<StatusDetails>>,
     /// The reason that a webhook gave, where that is none of those known.
     foreign_reason: Option<String>,
+    /// Warnings that the client gets with it.
+    pub(crate) warnings: Vec<String>,
     /// A token to go on with, for lists whose snapshot has been forgotten.
     pub(crate) token: Option<String>,
 }
@@ -42,7 +44,15 @@ impl std::fmt::Display for Subject<'_> {
 
 impl StatusError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, foreign_reason: None, token: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            foreign_reason: None,
+            warnings: Vec::new(),
+            token: None,
+        }
     }
 
     fn about(mut self, subject: Subject<'_>, name: &str) -> Self {
@@ -218,6 +228,12 @@ impl StatusError {
         failure.foreign_reason = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
         failure.details = serde_json::from_value(details.clone()).ok().map(Box::new);
         failure
+    }
+
+    /// The same with warnings.
+    #[must_use]
+    pub(crate) fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
     }
 
     /// An error that kube-apiserver passes on as it is: a code and a message, no reason.

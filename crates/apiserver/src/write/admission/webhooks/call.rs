@@ -80,9 +80,16 @@ impl Webhooks {
             .map_err(|error| failed(&error.to_string()))?;
         let response = connection.send(request).await.map_err(|error| failed(&in_words_of_go(&error)))?;
         let code = response.status().as_u16();
+        let kind =
+            response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let is_text = kind.is_empty() || kind.starts_with("text/");
         let read = Limited::new(response.into_body(), MOST_BYTES).collect().await;
         let answer = read.map_err(|error| failed(&error.to_string()))?.to_bytes();
-        if (200..=206).contains(&code) { Ok(answer) } else { Err(refused(code, &answer)) }
+        if (200..=206).contains(&code) {
+            Ok(answer)
+        } else {
+            Err(refused(code, if is_text { &answer } else { b"unknown" }))
+        }
     }
 }
 

@@ -159,3 +159,13 @@ pub(super) fn converted(from: &Resource, to: &Resource, object: &Value) -> Value
     object["apiVersion"] = to.api_version.as_str().into();
     object
 }
+
+/// What is there before a write, in the version of a hook: of a Scale, the Scale.
+pub(super) fn old(attributes: &Attributes<'_>, resource: &Resource) -> Result<Value, StatusError> {
+    let from = &attributes.target.resource;
+    match (attributes.old, attributes.subresource) {
+        (None, _) => Ok(Value::Null),
+        (Some(old), "scale") => from.written_scale(old),
+        (Some(old), _) => Ok(converted(from, resource, old)),
+    }
+}

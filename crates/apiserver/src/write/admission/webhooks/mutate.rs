@@ -7,7 +7,7 @@ use serde_json::Value;
 use watchkeeper_schema::patch::JsonPatch;
 
 use super::hook::Hook;
-use super::matching::{NamespaceLabels, converted, is_exempt};
+use super::matching::{NamespaceLabels, converted, is_exempt, old};
 use super::review::{self, Question};
 use super::{Phase, Webhooks};
 use crate::object::meta;
@@ -87,7 +87,7 @@ impl Webhooks {
         let from = &attributes.target.resource;
         let mut object = converted(from, resource, &draft.object);
         let system = take_system_fields(attributes, &mut object);
-        let old = converted(from, resource, attributes.old.unwrap_or(&Value::Null));
+        let old = old(attributes, resource)?;
         let question = Question { attributes, resource, object: &object, old: &old };
         let verdict = match self.ask(hook, Phase::Mutating, &question).await {
             Ok(verdict) => verdict,
@@ -95,18 +95,24 @@ impl Webhooks {
         };
         draft.warnings.extend(verdict.warnings);
         if !verdict.allowed {
-            return Err(review::denied(hook, &verdict.status));
+            return Err(review::denied(hook, &verdict.status).with_warnings(draft.warnings.clone()));
         }
         let Some(patch) = verdict.patch else { return Ok(false) };
         let patch = match JsonPatch::decode(&patch) {
             Ok(patch) => patch,
             Err(error) => {
+                let error = error.to_string().replace("[]handlers.jsonPatchOp", "jsonpatch.Patch");
                 let why = format!("received undecodable patch in webhook response: {error}");
                 return self.failed(hook, &why).map(|()| false);
             }
         };
         if patch.is_empty() {
             return Ok(false);
+        }
+        if verdict.patch_type != "JSONPatch" {
+            return self
+                .failed(hook, &format!("unsupported patch type {:?}", verdict.patch_type))
+                .map(|()| false);
         }
         if draft.object.is_null() {
             let why = "attempted to modify the object, which is not supported for this operation";
@@ -129,11 +135,9 @@ impl Webhooks {
         for (field, value) in system.into_iter().chain(owners) {
             meta::set(&mut patched, field, value);
         }
-        let changed = patched != draft.object;
-        if changed {
-            draft.object = patched;
-        }
-        Ok(changed)
+        // One that changes nothing counts as a change, too, as in kube-apiserver.
+        draft.object = patched;
+        Ok(true)
     }
 }
 

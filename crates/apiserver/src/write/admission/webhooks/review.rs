@@ -25,6 +25,7 @@ pub(super) struct Verdict {
     pub(super) status: Value,
     /// A JSON patch, as it came.
     pub(super) patch: Option<Vec<u8>>,
+    pub(super) patch_type: String,
     pub(super) warnings: Vec<String>,
 }
 
@@ -117,6 +118,19 @@ pub(super) fn read(
     let review: Value = serde_json::from_slice(answer)
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    // Both are read, and neither is made of the other.
+    let other = match version {
+        ReviewVersion::V1 => ReviewVersion::V1Beta1,
+        ReviewVersion::V1Beta1 => ReviewVersion::V1,
+    };
+    if review["apiVersion"] == other.api_version() && review["kind"] == "AdmissionReview" {
+        let short = |version: ReviewVersion| version.api_version().trim_start_matches("admission.k8s.io/");
+        return Err(format!(
+            "failed to call webhook: converting ({}.AdmissionReview) to ({}.AdmissionReview): unknown conversion",
+            short(other),
+            short(version)
+        ));
+    }
     let response = &review["response"];
     if response.is_null() {
         return Err(invalid("webhook response was absent".to_owned()));
@@ -151,8 +165,8 @@ pub(super) fn read(
         (Phase::Mutating, ReviewVersion::V1, false, Some(_)) => {
             return Err(invalid("webhook returned response.patchType but not response.patch".to_owned()));
         }
-        (Phase::Mutating, _, _, Some(kind)) if kind != "JSONPatch" => {
-            return Err(invalid(format!("webhook returned invalid response.patchType of {kind:?}")));
+        (Phase::Mutating, _, _, Some("")) => {
+            return Err(invalid("webhook returned invalid response.patchType of \"\"".to_owned()));
         }
         _ => {}
     }
@@ -164,7 +178,8 @@ pub(super) fn read(
         false => None,
     };
     let warnings = response["warnings"].as_array().into_iter().flatten().map(text).collect();
-    Ok(Verdict { allowed: response["allowed"] == true, status: response["status"].clone(), patch, warnings })
+    let (allowed, status) = (response["allowed"] == true, response["status"].clone());
+    Ok(Verdict { allowed, status, patch, patch_type: kind.unwrap_or_default(), warnings })
 }
 
 /// What the client is told whose write a hook refused.

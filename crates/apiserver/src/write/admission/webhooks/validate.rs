@@ -7,7 +7,7 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
 use super::hook::Hook;
-use super::matching::{NamespaceLabels, converted, is_exempt};
+use super::matching::{NamespaceLabels, converted, is_exempt, old};
 use super::review::{self, Question, Verdict};
 use super::{Phase, Webhooks};
 use crate::resource::Resource;
@@ -40,10 +40,16 @@ impl Webhooks {
         while let Some(judged) = asked.next().await {
             match judged {
                 Ok(more) => warnings.extend(more),
-                Err(failure) => drop(refused.get_or_insert(failure)),
+                Err(failure) => {
+                    warnings.extend(failure.warnings.iter().cloned());
+                    refused.get_or_insert(failure);
+                }
             }
         }
-        refused.map_or(Ok(()), Err)
+        match refused {
+            Some(refused) => Err(refused.with_warnings(warnings.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Has one hook judge a write. Gives its warnings.
@@ -56,11 +62,11 @@ impl Webhooks {
     ) -> Result<Vec<String>, StatusError> {
         let from = &attributes.target.resource;
         let object = converted(from, resource, object);
-        let old = converted(from, resource, attributes.old.unwrap_or(&Value::Null));
+        let old = old(attributes, resource)?;
         let question = Question { attributes, resource, object: &object, old: &old };
         match self.ask(hook, Phase::Validating, &question).await {
             Ok(Verdict { allowed: true, warnings, .. }) => Ok(warnings),
-            Ok(verdict) => Err(review::denied(hook, &verdict.status)),
+            Ok(verdict) => Err(review::denied(hook, &verdict.status).with_warnings(verdict.warnings)),
             Err(why) => self.failed(hook, &why).map(|()| Vec::new()),
         }
     }
