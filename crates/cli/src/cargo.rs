@@ -31,7 +31,7 @@ impl Package {
             )
         };
         let manifest = fs::canonicalize("Cargo.toml").map_err(|_| none())?;
-        let metadata = metadata(false)?;
+        let metadata = metadata_here()?;
         let mut packages = metadata["packages"].as_array().into_iter().flatten();
         let is_it = |package: &&Value| package["manifest_path"].as_str().map(Path::new) == Some(&manifest);
         let value = packages.find(is_it).cloned().ok_or_else(none)?;
@@ -81,13 +81,20 @@ impl Package {
     }
 }
 
-/// What Cargo knows of this folder, with all dependencies or without.
-pub(crate) fn metadata(with_dependencies: bool) -> Result<Value, Failure> {
+/// What Cargo knows of the packages in this folder.
+fn metadata_here() -> Result<Value, Failure> {
+    metadata(&["--no-deps"])
+}
+
+/// What Cargo knows of the packages in this folder and of all that they depend on, for these targets or for all.
+pub(crate) fn dependencies(targets: &[&str]) -> Result<Value, Failure> {
+    let flags: Vec<&str> = targets.iter().flat_map(|target| ["--filter-platform", *target]).collect();
+    metadata(&flags)
+}
+
+fn metadata(flags: &[&str]) -> Result<Value, Failure> {
     let mut cargo = command();
-    cargo.args(["metadata", "--format-version", "1"]).stderr(Stdio::inherit());
-    if !with_dependencies {
-        cargo.arg("--no-deps");
-    }
+    cargo.args(["metadata", "--format-version", "1"]).args(flags).stderr(Stdio::inherit());
     let output = cargo.output().map_err(|error| Failure::input(format!("cargo metadata: {error}")))?;
     if !output.status.success() {
         return Err(Failure::input(format!("cargo metadata: {}", output.status)));

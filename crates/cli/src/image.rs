@@ -194,7 +194,9 @@ impl Image {
                 input.programs.push((platform, read(&program)?));
             }
             if self.sbom.is_none() && !self.no_sbom {
-                let metadata = cargo::metadata(true)?;
+                let targets: Vec<&str> =
+                    input.programs.iter().filter_map(|(platform, _)| platform.target()).collect();
+                let metadata = cargo::dependencies(&targets)?;
                 input.sbom = sbom::from_cargo(&metadata, package.name(), time)
                     .map(|sbom| sbom.to_string().into_bytes());
             }

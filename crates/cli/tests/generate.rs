@@ -176,3 +176,31 @@ fn what_cannot_be_is_one_line_with_code_2_and_writes_nothing() {
         assert!(!project.at("deploy").exists(), "{arguments:?}");
     }
 }
+
+#[test]
+fn types_are_made_of_a_definition_and_not_of_anything_else() {
+    let project = Project::new();
+    assert!(project.generate(&["crds"]).status.success());
+    let crd = "deploy/crds/webapps.apps.watchkeeper.dev.yaml";
+    let output = generate(project.0.path(), &["types", crd, "--output", "webapp.rs"]);
+    assert!(output.status.success(), "{}", told(&output));
+    let text = fs::read_to_string(project.at("webapp.rs")).unwrap();
+    assert!(text.contains("pub struct WebAppSpec {") && text.contains("pub struct WebAppStatus {"), "{text}");
+    fs::write(project.at("two.yaml"), format!("{0}---\n{0}", fs::read_to_string(project.at(crd)).unwrap()))
+        .unwrap();
+    fs::write(project.at("none.yaml"), "kind: List\n").unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["types", "nowhere.yaml"], "there is no such file"),
+        (&["types", "none.yaml"], "there is no CustomResourceDefinition"),
+        (&["types", "two.yaml"], "several kinds: say --kind"),
+        (&["types", crd, "--kind", "Shop"], "there is no such kind: it has WebApp"),
+        (&["types", crd, "--api-version", "v9"], "has no version \"v9\": it has v1alpha1"),
+    ];
+    for (arguments, expected) in cases {
+        let output = generate(project.0.path(), &[*arguments, &["--output", "new.rs"]].concat());
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(expected) && told.trim_end().lines().count() == 1, "{arguments:?}: {told}");
+        assert!(!project.at("new.rs").exists());
+    }
+}

@@ -5,8 +5,9 @@
 //!
 //! - [`Operator`] is a description with what its project says ([`Settings`]).
 //! - [`RENDERERS`] are the kinds of output; each is one file of this crate and one line in that list.
-//! - [`lint`] finds mistakes in definitions, [`breaking`] what would break for those who use an earlier one.
-//! - [`plan`] compares what is rendered with what is there.
+//! - [`lint()`] finds mistakes in definitions, [`breaking()`] what would break for those who use an earlier one.
+//! - [`types()`] makes Rust types of a definition that somebody else made.
+//! - [`plan()`] compares what is rendered with what is there.
 //!
 //! # Whose files are they
 //!
@@ -29,6 +30,7 @@ mod operator;
 mod plan;
 mod rbac;
 mod schemas;
+mod types;
 mod walk;
 mod workload;
 
@@ -38,6 +40,7 @@ pub use file::{File, Keep};
 pub use lint::{Finding, Severity, lint};
 pub use operator::{Error, Operator, Settings};
 pub use plan::{Difference, plan};
+pub use types::types;
 
 /// One kind of output.
 pub struct Renderer {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use watchkeeper_description::Description;
-use watchkeeper_package::{Definition, Keep, Operator, RENDERERS, Settings, breaking, lint};
+use watchkeeper_package::{Definition, Keep, Operator, RENDERERS, Settings, breaking, lint, types};
 use watchkeeper_schema::{Schema, yaml};
 
 fn description() -> Description {
@@ -113,6 +113,9 @@ fn alerts_and_dashboards_ask_only_for_metrics_that_there_are() {
     assert_eq!(controllers["panels"].as_array().unwrap().len(), 5);
     description.metrics.retain(|metric| metric.name != "leader_election_master_status");
     assert_eq!(rules(&description).len(), 3);
+    // An alert about a ratio needs both of its metrics.
+    description.metrics.retain(|metric| metric.name != "controller_runtime_reconcile_total");
+    assert_eq!(rules(&description), ["OperatorDown", "OperatorQueueGrows"]);
     description.metrics_port = None;
     assert!(rules(&description).is_empty());
 }
@@ -186,6 +189,9 @@ fn findings(change: impl Fn(&mut Value)) -> Vec<String> {
     lint(&Definition::read(0, &value).unwrap()).iter().map(ToString::to_string).collect()
 }
 
+/// A change to a definition.
+type Change<'a> = &'a dyn Fn(&mut Value);
+
 const SCHEMA: &str = "/spec/versions/0/schema/openAPIV3Schema";
 
 fn at<'a>(value: &'a mut Value, pointer: &str) -> &'a mut Value {
@@ -201,8 +207,8 @@ fn a_definition_without_mistakes_has_no_findings() {
 
 #[test]
 fn mistakes_in_definitions_are_found_with_their_field() {
-    let cases: [(&str, fn(&mut Value)); 10] = [
-        ("error: shops.example.com v1: status.conditions: conditions are no map", |value| {
+    let cases: [(&str, Change<'_>); 10] = [
+        ("error: shops.example.com v1: status.conditions: conditions are no map", &|value| {
             at(value, "/properties/status/properties/conditions")
                 .as_object_mut()
                 .unwrap()
@@ -214,42 +220,42 @@ fn mistakes_in_definitions_are_found_with_their_field() {
         }),
         (
             "warning: shops.example.com v1: spec.maxSize (in Rust spec.max_size): it has no description",
-            |value| {
+            &|value| {
                 at(value, "/properties/spec/properties/maxSize")
                     .as_object_mut()
                     .unwrap()
                     .remove("description");
             },
         ),
-        ("warning: shops.example.com v1: it has no printer columns", |value| {
+        ("warning: shops.example.com v1: it has no printer columns", &|value| {
             value["spec"]["versions"][0]["additionalPrinterColumns"] = json!([]);
         }),
-        ("warning: shops.example.com v1: status: there is no observedGeneration", |value| {
+        ("warning: shops.example.com v1: status: there is no observedGeneration", &|value| {
             at(value, "/properties/status/properties").as_object_mut().unwrap().remove("observedGeneration");
         }),
-        ("error: shops.example.com v1: status: status is no subresource", |value| {
+        ("error: shops.example.com v1: status: status is no subresource", &|value| {
             value["spec"]["versions"][0]["subresources"] = json!({});
         }),
         (
             "warning: shops.example.com v1: spec.maxSize (in Rust spec.max_size): Kubernetes has no format uint16",
-            |value| {
+            &|value| {
                 at(value, "/properties/spec/properties/maxSize")["format"] = json!("uint16");
             },
         ),
         (
             "warning: shops.example.com v1: spec.env{}: a rule of spec reads it and it has no maxLength",
-            |value| {
+            &|value| {
                 at(value, "/properties/spec")["x-kubernetes-validations"] =
                     json!([{"rule": "self.name != ''"}]);
             },
         ),
-        ("error: shops.example.com v1: spec.mode: it is required and may be null", |value| {
+        ("error: shops.example.com v1: spec.mode: it is required and may be null", &|value| {
             at(value, "/properties/spec")["required"] = json!(["name", "mode"]);
         }),
-        ("error: shops.example.com v1: a server refuses it", |value| {
+        ("error: shops.example.com v1: a server refuses it", &|value| {
             at(value, "/properties/spec/properties/name").as_object_mut().unwrap().remove("type");
         }),
-        ("warning: shops.example.com: it has 3", |value| {
+        ("warning: shops.example.com: it has 3", &|value| {
             at(value, "/properties/spec")["description"] = json!("x".repeat(300 * 1024));
         }),
     ];
@@ -279,50 +285,50 @@ fn breaks(change: impl Fn(&mut Value)) -> Vec<String> {
 #[test]
 fn changes_that_break_are_told_from_those_that_do_not() {
     let spec = "/properties/spec/properties";
-    let breaking: [(&str, &dyn Fn(&mut Value)); 13] = [
+    let breaking: [(&str, Change<'_>); 13] = [
         ("spec.env: the field is gone", &|value| {
-            drop(at(value, spec).as_object_mut().unwrap().remove("env"))
+            at(value, spec).as_object_mut().unwrap().remove("env");
         }),
         ("spec.name: its type was string and is integer", &|value| {
-            at(value, spec)["name"]["type"] = json!("integer")
+            at(value, spec)["name"]["type"] = json!("integer");
         }),
         ("spec.maxSize: its maximum was 10 and is 5", &|value| {
-            at(value, spec)["maxSize"]["maximum"] = json!(5)
+            at(value, spec)["maxSize"]["maximum"] = json!(5);
         }),
         ("spec.maxSize: its minimum was 1 and is 2", &|value| {
-            at(value, spec)["maxSize"]["minimum"] = json!(2)
+            at(value, spec)["maxSize"]["minimum"] = json!(2);
         }),
         ("spec.env: its maxProperties was not limited and is 3", &|value| {
-            at(value, spec)["env"]["maxProperties"] = json!(3)
+            at(value, spec)["env"]["maxProperties"] = json!(3);
         }),
         ("spec.mode: the value \"Closed\" is gone", &|value| {
-            at(value, spec)["mode"]["enum"] = json!(["Open"])
+            at(value, spec)["mode"]["enum"] = json!(["Open"]);
         }),
         ("spec.mode: it may no longer be null", &|value| {
-            drop(at(value, spec)["mode"].as_object_mut().unwrap().remove("nullable"))
+            at(value, spec)["mode"].as_object_mut().unwrap().remove("nullable");
         }),
         ("spec.env: it is newly required", &|value| {
-            at(value, "/properties/spec")["required"] = json!(["name", "env"])
+            at(value, "/properties/spec")["required"] = json!(["name", "env"]);
         }),
         ("spec.name: it has to match another pattern", &|value| {
-            at(value, spec)["name"]["pattern"] = json!("^a$")
+            at(value, spec)["name"]["pattern"] = json!("^a$");
         }),
         ("spec.ports[].number: its type was integer and is string", &|value| {
             at(value, spec)["ports"]["items"]["properties"]["number"]["type"] = json!("string");
         }),
         ("spec.versions: version v1 is no longer served", &|value| {
-            value["spec"]["versions"][0]["served"] = json!(false)
+            value["spec"]["versions"][0]["served"] = json!(false);
         }),
         ("spec.scope: it cannot be changed", &|value| value["spec"]["scope"] = json!("Cluster")),
         (": the subresource status is gone", &|value| {
-            value["spec"]["versions"][0]["subresources"] = json!({})
+            value["spec"]["versions"][0]["subresources"] = json!({});
         }),
     ];
     for (expected, change) in breaking {
         let found = breaks(change);
         assert!(found.len() == 1 && found[0].starts_with(expected), "{expected} is not {found:#?}");
     }
-    let compatible: [&dyn Fn(&mut Value); 6] = [
+    let compatible: [Change<'_>; 6] = [
         &|value| at(value, spec)["colour"] = json!({"type": "string"}),
         &|value| at(value, spec)["maxSize"]["maximum"] = json!(20),
         &|value| at(value, spec)["mode"]["enum"] = json!(["Open", "Closed", "Ajar"]),
@@ -333,4 +339,29 @@ fn changes_that_break_are_told_from_those_that_do_not() {
     for (number, change) in compatible.iter().enumerate() {
         assert_eq!(breaks(change), [""; 0], "change {number}");
     }
+}
+
+#[test]
+fn types_of_a_definition_keep_what_an_object_has() {
+    let description = description();
+    let definition = Definition::read(0, &description.definitions[0]).unwrap();
+    let text = types(&definition, None).unwrap();
+    for part in [
+        "#[watchkeeper::kind(\n    group = \"example.com\",\n    version = \"v1\",\n    kind = \"Shop\",\n    plural = \"shops\",\n    namespaced,\n    status = \"ShopStatus\",\n    shortname = \"sh\",\n    derive = \"PartialEq\"\n)]\n#[derive(Default, PartialEq)]\npub struct ShopSpec {\n",
+        "    /// Settings.\n    #[serde(default, skip_serializing_if = \"Option::is_none\")]\n    pub env: Option<BTreeMap<String, String>>,\n",
+        "    pub max_size: Option<i32>,\n",
+        "    pub mode: Option<ShopSpecMode>,\n",
+        "    pub name: String,\n",
+        "    pub ports: Option<Vec<ShopSpecPorts>>,\n",
+        "pub enum ShopSpecMode {\n    Open,\n    Closed,\n}\n",
+        "pub struct ShopSpecPorts {\n    /// Which.\n    pub number: i32,\n}\n",
+        "    pub r#type: String,\n",
+        "use std::collections::BTreeMap;\n",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    assert_eq!(
+        types(&definition, Some("v2")).unwrap_err(),
+        "shops.example.com has no version \"v2\": it has v1"
+    );
 }

@@ -344,5 +344,5 @@ async fn sync(shared: Arc<Shared>) {
             }
         }
     };
-    shared.metrics.supervisor.run("state", sync).await
+    shared.metrics.supervisor.run("state", sync).await;
 }

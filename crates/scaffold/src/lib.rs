@@ -1,7 +1,7 @@
 //! New operators: the files of a project, rendered from a template that is itself a crate of this workspace.
 //!
 //! The template is `templates/operator`. It compiles and is tested as it stands; [`Project::files`] replaces the names in it and
-//! leaves out the parts that were not asked for. Rendering does no I/O. [`write`] puts the files into a new folder, all or none.
+//! leaves out the parts that were not asked for. Rendering does no I/O. [`write()`] puts the files into a new folder, all or none.
 //!
 //! # Marks
 //!

@@ -99,6 +99,7 @@ pub(crate) fn controller(routes: Union, out: PathBuf, say: fn(String)) -> Contro
 }
 
 #[tokio::main]
+#[allow(clippy::print_stdout, reason = "it says what it does")]
 async fn main() -> Result<()> {
     watchkeeper::log::init();
     let set = |name: &str| std::env::var(name).map_err(|_| Error::message(format!("{name} is not set")));

@@ -48,6 +48,7 @@ impl Call {
         WriteContext {
             dry_run: options.dry_run,
             manager: manager.chars().take(128).collect(),
+            names_manager: !options.field_manager.is_empty(),
             field_validation: options.field_validation,
             author: Author::Client(Arc::clone(&self.identity)),
         }

@@ -144,7 +144,8 @@ impl Writer {
         object: Value,
     ) -> Result<Draft, StatusError> {
         let (old, namespace) = (None, NamespaceState::Irrelevant);
-        let attributes = Attributes { verb, target, subresource, old, namespace, context };
+        let attributes =
+            Attributes { verb, target, subresource, old, namespace, context, name_is_generated: false };
         self.admission.admit(&attributes, object).await
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct WriteContext {
     pub(crate) dry_run: bool,
     /// The manager that is recorded as the owner of the fields that are written.
     pub(crate) manager: String,
+    /// Whether the client named the manager, rather than its program.
+    pub(crate) names_manager: bool,
     /// Whether unknown and repeated fields are ignored, warned about or refused.
     pub(crate) field_validation: FieldValidation,
     pub(crate) author: Author,

@@ -4,6 +4,7 @@ mod described;
 mod earlier;
 mod folder;
 mod project;
+mod types;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -21,8 +22,10 @@ use folder::Folder;
 ///
 /// The program is asked to describe itself (`cargo run -q -- describe` in this folder), and everything is made from that. Files that are generated are never edited: --check finds those that were, and those that the code has outrun. chart/values.yaml and chart/Chart.yaml are written once and yours from then on.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_help_heading = "Instead")]
 pub(crate) struct Generate {
+    #[command(subcommand)]
+    instead: Option<Instead>,
     /// What to write; may be several
     #[arg(value_enum, value_name = "WHAT", default_value = "all")]
     what: Vec<What>,
@@ -63,6 +66,7 @@ Examples:
   watchkeeper generate crds --against released/crds
   watchkeeper generate chart --image registry.example.com/team/shop --release 1.2.0
   my-operator describe | watchkeeper generate --description - --output /tmp/deploy
+  watchkeeper generate types certificates.yaml --output src/certificate.rs
 
 What can be written:
   all          everything
@@ -76,11 +80,18 @@ What can be written:
   schemas      JSON Schemas, for editors and kubeconform
   monitoring   alerts, monitors and dashboards of the metrics that the program has
   artifacthub  what Artifact Hub reads about a repository of charts
+  types        Rust types of somebody else's definition; `generate types --help` tells more
 
 Exit codes:
   0  written, or with --check: nothing differs
   1  something failed; a mistake in a definition, a change that breaks, or with --check a file that differs
   2  what was given cannot be: bad arguments, a program that does not describe itself; nothing is written";
+
+/// What is done instead.
+#[derive(clap::Subcommand)]
+enum Instead {
+    Types(types::Types),
+}
 
 /// What can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -101,6 +112,9 @@ enum What {
 impl Generate {
     /// Writes or checks.
     pub(crate) fn run(self) -> Result<(), Failure> {
+        if let Some(Instead::Types(types)) = self.instead {
+            return types.run();
+        }
         let is_told = self.description.is_some() || self.binary.is_some();
         // What Cargo knows of the crate here is taken if it is the crate of this operator.
         let package = if is_told { Package::here().ok() } else { Some(Package::here()?) };

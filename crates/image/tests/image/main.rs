@@ -1,5 +1,10 @@
 //! Images, looked at with programs that others wrote: tar, gzip, and where they are crane and the kernel.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "tests, which say what was not run"
+)]
 
 mod program;
 mod pushes;

@@ -87,7 +87,7 @@ impl Auditing {
                     self.audit.found(Document::named(key, version, body));
                 }
                 Found::Rejected(rejection) => {
-                    rejection.key.into_iter().for_each(|key| self.audit.unreadable(key))
+                    rejection.key.into_iter().for_each(|key| self.audit.unreadable(key));
                 }
                 Found::Key(_) => {}
             },

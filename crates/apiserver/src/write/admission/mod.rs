@@ -117,6 +117,8 @@ pub(crate) struct Attributes<'a> {
     /// The namespace of a new object.
     pub(crate) namespace: NamespaceState,
     pub(crate) context: &'a WriteContext,
+    /// Whether the server made up the name of a new object.
+    pub(crate) name_is_generated: bool,
 }
 
 impl<'a> Attributes<'a> {
@@ -136,6 +138,7 @@ impl<'a> Attributes<'a> {
             old: current.object.as_ref(),
             namespace: current.namespace,
             context: request.context,
+            name_is_generated: request.operation.generates_name(),
         }
     }
 

@@ -68,6 +68,11 @@ impl Operation<'_> {
         }
     }
 
+    /// Whether the name of a new object is generated.
+    pub(super) fn generates_name(&self) -> bool {
+        matches!(self, Self::Create(incoming) if meta::name(&incoming.object).is_empty())
+    }
+
     /// Whether the object is deleted.
     pub(super) fn is_deletion(&self) -> bool {
         matches!(self, Self::Delete(_) | Self::Evict(_))

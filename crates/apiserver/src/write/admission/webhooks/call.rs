@@ -43,7 +43,7 @@ impl Webhooks {
             return Err("webhook does not accept known AdmissionReview versions (v1, v1beta1)".to_owned());
         };
         let uid = crate::object::random::uid();
-        let body = Bytes::from(question.review(version, &uid).to_string());
+        let body = Bytes::from(question.review(version, phase, &uid).to_string());
         let answer = tokio::time::timeout(hook.timeout, self.post(&hook.client, hook.timeout, body)).await;
         let answer =
             answer.unwrap_or_else(|_| Err(posting(&hook.client, hook.timeout, "context deadline exceeded")));

@@ -142,8 +142,9 @@ fn take_system_fields(attributes: &Attributes<'_>, object: &mut Value) -> Vec<(&
     if attributes.verb != Verb::Create || !attributes.subresource.is_empty() {
         return Vec::new();
     }
-    let fields = ["uid", "creationTimestamp"];
-    let taken = fields.into_iter().filter_map(|field| Some((field, meta::get(object, field)?.clone())));
+    let fields =
+        ["uid", "creationTimestamp"].into_iter().chain(attributes.name_is_generated.then_some("name"));
+    let taken = fields.filter_map(|field| Some((field, meta::get(object, field)?.clone())));
     let taken: Vec<_> = taken.collect();
     for (field, _) in &taken {
         meta::remove(object, field);

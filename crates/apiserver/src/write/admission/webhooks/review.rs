@@ -30,7 +30,7 @@ pub(super) struct Verdict {
 
 impl Question<'_> {
     /// The AdmissionReview.
-    pub(super) fn review(&self, version: ReviewVersion, uid: &str) -> Value {
+    pub(super) fn review(&self, version: ReviewVersion, phase: Phase, uid: &str) -> Value {
         let Self { attributes, resource, object, old } = self;
         let (target, context) = (attributes.target, attributes.context);
         let asked = &target.resource;
@@ -59,7 +59,8 @@ impl Question<'_> {
             request["subResource"] = attributes.subresource.into();
             request["requestSubResource"] = attributes.subresource.into();
         }
-        if !target.name.is_empty() {
+        // A name that is made up comes after everything that could change the object.
+        if !target.name.is_empty() && !(attributes.name_is_generated && phase == Phase::Mutating) {
             request["name"] = target.name.as_str().into();
         }
         if let Some(namespace) = &target.namespace {
@@ -99,7 +100,7 @@ fn options(attributes: &Attributes<'_>) -> Value {
     if attributes.context.dry_run {
         options["dryRun"] = json!(["All"]);
     }
-    if attributes.verb != Verb::Delete && !attributes.context.manager.is_empty() {
+    if attributes.verb != Verb::Delete && attributes.context.names_manager {
         options["fieldManager"] = attributes.context.manager.as_str().into();
     }
     options

@@ -1,0 +1,24 @@
+//! Admission webhooks are asked what kube-apiserver asks them, and their answers have the same effect: `webhooks/cases.py` against its record.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use watchkeeper_conformance::{Server, choice};
+
+#[test]
+fn webhooks_are_asked_and_obeyed_as_by_the_real_server() {
+    let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let installed = temporary.join("../conformance/python/bin/python");
+    let python = choice("PYTHON").map_or(installed, PathBuf::from);
+    assert!(python.exists(), "{} is not there; scripts/setup installs it", python.display());
+    let server = Server::start(&temporary.join("webhooks")).unwrap();
+    let output = Command::new(&python)
+        .args(["-B", concat!(env!("CARGO_MANIFEST_DIR"), "/webhooks/cases.py"), "compare"])
+        .env("KUBECONFIG", server.kubeconfig())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    println!("{said}");
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+}

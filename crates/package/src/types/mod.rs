@@ -1,0 +1,78 @@
+//! Rust types from a definition that somebody else made.
+
+mod ident;
+mod shape;
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::definition::{Definition, Version};
+use crate::file::HEADER;
+use shape::Module;
+
+/// Writes a module of Rust with the kind of a definition and all types in it, for one of its versions or the one that is stored.
+///
+/// What an object has is kept: fields that need not be there are `Option`s, what the schema leaves open is `serde_json::Value`, so that an
+/// object decodes and encodes to itself. Rules, patterns and defaults are the server's and are not in the types.
+///
+/// # Errors
+///
+/// If there is no such version, it has no schema, or its objects have no `spec`. The text says which.
+pub fn types(definition: &Definition<'_>, version: Option<&str>) -> Result<String, String> {
+    let found = match version {
+        Some(name) => definition.versions().find(|version| version.name == name),
+        None => definition.storage(),
+    };
+    let names: Vec<&str> = definition.versions().map(|version| version.name).collect();
+    let found = found.ok_or_else(|| {
+        format!(
+            "{} has no version {:?}: it has {}",
+            definition.name,
+            version.unwrap_or_default(),
+            names.join(", ")
+        )
+    })?;
+    let schema = found.schema().ok_or_else(|| format!("{} {} has no schema", definition.name, found.name))?;
+    let spec = schema.pointer("/properties/spec");
+    let spec = spec.ok_or_else(|| format!("objects of {} {} have no spec", definition.name, found.name))?;
+    let mut module = Module::new(definition.kind);
+    let status = schema.pointer("/properties/status").filter(|status| status.get("properties").is_some());
+    let attribute = attribute(definition, found, status.is_some());
+    module.root(&format!("{}Spec", definition.kind), spec, Some(&attribute));
+    if let Some(status) = status {
+        module.root(&format!("{}Status", definition.kind), status, None);
+    }
+    Ok(format!("{}{}", preamble(definition, found, &module), module.text()))
+}
+
+fn preamble(definition: &Definition<'_>, version: Version<'_>, module: &Module) -> String {
+    let mut text = format!("// {HEADER}\n//! Types of {} {}.\n", definition.name, version.name);
+    text.push_str("#![allow(missing_docs, clippy::all, rustdoc::all, reason = \"the words are those of the definition\")]\n\n");
+    if module.has_maps() {
+        text.push_str("use std::collections::BTreeMap;\n\n");
+    }
+    if module.has_int_or_string() {
+        text.push_str("use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;\n\n");
+    }
+    text
+}
+
+fn attribute(definition: &Definition<'_>, version: Version<'_>, has_status: bool) -> String {
+    let mut text = format!(
+        "#[watchkeeper::kind(\n    group = {:?},\n    version = {:?},\n    kind = {:?},\n    plural = {:?},\n",
+        definition.group, version.name, definition.kind, definition.plural
+    );
+    if definition.namespaced {
+        text.push_str("    namespaced,\n");
+    }
+    if has_status {
+        let _ = writeln!(text, "    status = \"{}Status\",", definition.kind);
+    }
+    let names = definition.value.pointer("/spec/names/shortNames").and_then(Value::as_array);
+    for name in names.into_iter().flatten().filter_map(Value::as_str) {
+        let _ = writeln!(text, "    shortname = {name:?},");
+    }
+    text.push_str("    derive = \"PartialEq\"\n)]\n");
+    text
+}
