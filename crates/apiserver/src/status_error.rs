@@ -18,12 +18,18 @@ pub(crate) struct StatusError {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     details: Option<Box<StatusDetails>>,
-    /// The reason that a webhook gave, where that is none of those known.
-    foreign_reason: Option<String>,
-    /// Warnings that the client gets with it.
-    pub(crate) warnings: Vec<String>,
+    /// What a webhook adds to it.
+    foreign: Option<Box<Foreign>>,
     /// A token to go on with, for lists whose snapshot has been forgotten.
     pub(crate) token: Option<String>,
+}
+
+/// What a webhook adds to the failure of a request.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Foreign {
+    /// A reason of its own; empty if it has none.
+    reason: String,
+    warnings: Vec<String>,
 }
 
 /// What a failure is about: a resource by its group and plural, or a kind by its group and name.
@@ -44,15 +50,7 @@ impl std::fmt::Display for Subject<'_> {
 
 impl StatusError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason,
-            message: message.into(),
-            details: None,
-            foreign_reason: None,
-            warnings: Vec::new(),
-            token: None,
-        }
+        Self { code, reason, message: message.into(), details: None, foreign: None, token: None }
     }
 
     fn about(mut self, subject: Subject<'_>, name: &str) -> Self {
@@ -225,15 +223,21 @@ impl StatusError {
     /// What a webhook says of a write that it refuses, with its own code, reason and details.
     pub(crate) fn of_webhook(code: u16, reason: &str, message: String, details: &Value) -> Self {
         let mut failure = Self::new(code, "", message);
-        failure.foreign_reason = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
+        failure.foreign.get_or_insert_default().reason = reason.to_owned();
         failure.details = serde_json::from_value(details.clone()).ok().map(Box::new);
         failure
     }
 
     /// The same with warnings.
     #[must_use]
-    pub(crate) fn with_warnings(self, warnings: Vec<String>) -> Self {
-        Self { warnings, ..self }
+    pub(crate) fn with_warnings(mut self, warnings: Vec<String>) -> Self {
+        self.foreign.get_or_insert_default().warnings = warnings;
+        self
+    }
+
+    /// Warnings that the client gets with it.
+    pub(crate) fn warnings(&self) -> &[String] {
+        self.foreign.as_ref().map_or(&[], |foreign| &foreign.warnings)
     }
 
     /// An error that kube-apiserver passes on as it is: a code and a message, no reason.
@@ -247,9 +251,11 @@ impl StatusError {
 
     /// The `Status` object.
     pub(crate) fn status(&self) -> Value {
+        let foreign = self.foreign.as_ref().map(|foreign| foreign.reason.as_str());
+        let reason = foreign.filter(|reason| !reason.is_empty()).unwrap_or(self.reason).to_owned();
         let status = Status {
             code: Some(self.code),
-            reason: self.foreign_reason.clone().unwrap_or_else(|| self.reason.into()),
+            reason,
             message: self.message.clone(),
             details: self.details.as_deref().cloned(),
         };

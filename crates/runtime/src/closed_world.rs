@@ -28,7 +28,7 @@ struct ClosedWorld {
 
 impl Transport for ClosedWorld {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>, Error>> {
-        if let Err(refused) = self.check(&request) {
+        if let Some(refused) = self.refused(&request) {
             return Box::pin(ready(Ok(refused)));
         }
         let connection = self.connection.clone();
@@ -38,10 +38,10 @@ impl Transport for ClosedWorld {
 
 impl ClosedWorld {
     /// Refuses what was not declared in the way in which the server refuses what is not allowed.
-    fn check(&self, request: &Request<Bytes>) -> Result<(), Response<Body>> {
+    fn refused(&self, request: &Request<Bytes>) -> Option<Response<Body>> {
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
         let requested = Requested::read(request.method().as_str(), target);
-        let Err(undeclared) = self.rights.check(&requested) else { return Ok(()) };
+        let undeclared = self.rights.check(&requested).err()?;
         let kind = request.extensions().get::<Subject>().and_then(|Subject(text)| text.split(' ').next());
         let undeclared = match kind {
             Some(kind) => undeclared.of_kind(kind),
@@ -53,6 +53,6 @@ impl ClosedWorld {
         });
         let mut response = Response::new(Body::from(Bytes::from(status.to_string())));
         *response.status_mut() = StatusCode::FORBIDDEN;
-        Err(response)
+        Some(response)
     }
 }

@@ -130,7 +130,7 @@ impl Reply {
 
     pub(crate) fn failure(failure: &StatusError, format: Format) -> Self {
         let reply = Self::object(failure.code, &failure.status(), format);
-        let reply = failure.warnings.iter().fold(reply, |reply, warning| reply.warning(warning));
+        let reply = failure.warnings().iter().fold(reply, |reply, warning| reply.warning(warning));
         match failure.retry_after_seconds() {
             Some(seconds) => reply.header(RETRY_AFTER.as_str(), &seconds.to_string()),
             None => reply,

@@ -41,7 +41,7 @@ impl Webhooks {
             match judged {
                 Ok(more) => warnings.extend(more),
                 Err(failure) => {
-                    warnings.extend(failure.warnings.iter().cloned());
+                    warnings.extend(failure.warnings().iter().cloned());
                     refused.get_or_insert(failure);
                 }
             }
