@@ -1,6 +1,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
+use tokio::task::JoinHandle;
 use watchkeeper::prelude::{Connection, Manager};
 use watchkeeper::runtime::Running;
 use watchkeeper_workloads::{Timing, simulate};
@@ -18,7 +20,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Crew {
     connection: Connection,
     running: Vec<Running>,
-    gateway: Option<gateway::Running>,
+    /// On its way, while others start.
+    gateway: Option<JoinHandle<Result<gateway::Running, Failure>>>,
 }
 
 impl Crew {
@@ -60,13 +63,19 @@ impl Crew {
         Ok(())
     }
 
-    /// Starts the gateway, with an example if there is nothing for it to serve.
-    pub(crate) async fn start_gateway(&mut self, screen: &mut Screen) -> Result<(), Failure> {
-        let kinds = gateway::kinds(self.manager("watchkeeper-gateway"));
-        self.start("gateway", kinds, screen).await?;
-        let (gateway, said) = gateway::start(&self.connection).await?;
-        self.gateway = Some(gateway);
-        screen.line("gateway", &said);
+    /// Begins to start the gateway, with an example if there is nothing for it to serve.
+    pub(crate) fn begin_gateway(&mut self) {
+        let manager = self.manager("watchkeeper-gateway");
+        self.gateway = Some(tokio::spawn(gateway::start(manager, self.connection.clone())));
+    }
+
+    /// Waits for the gateway.
+    pub(crate) async fn wait_for_gateway(&mut self, screen: &mut Screen) -> Result<(), Failure> {
+        let Some(starting) = &mut self.gateway else { return Ok(()) };
+        screen.waiting("gateway", "starting");
+        let gateway = starting.await.map_err(Failure::running)??;
+        screen.line("gateway", gateway.said());
+        self.gateway = Some(tokio::spawn(async { Ok(gateway) }));
         Ok(())
     }
 
@@ -99,7 +108,8 @@ impl Crew {
 
     /// Stops everybody in order. The last to start is the first to stop.
     pub(crate) async fn stop(&mut self) {
-        if let Some(gateway) = self.gateway.take() {
+        // One that has not come up yet is waited for: it is a matter of seconds.
+        if let Some(Ok(Ok(gateway))) = OptionFuture::from(self.gateway.take()).await {
             gateway.stop().await;
         }
         while let Some(running) = self.running.pop() {

@@ -1,7 +1,7 @@
 //! The gateway of `up`: its kinds, an example route, and the gateway itself.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use watchkeeper::client::Client;
 use watchkeeper::prelude::{Connection, Manager};
@@ -16,11 +16,13 @@ use crate::failure::Failure;
 const PORT: u16 = 8080;
 /// How long it may take until it serves. After that, it says so when it does.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often to look whether the kinds are there.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How long requests may take to end.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Adds the kinds of the gateway to a manager.
-pub(super) fn kinds(manager: Manager) -> Manager {
+fn kinds(manager: Manager) -> Manager {
     manager
         .install::<GatewayListener>()
         .install::<GatewayRoute>()
@@ -28,13 +30,27 @@ pub(super) fn kinds(manager: Manager) -> Manager {
         .install::<GatewayPolicy>()
 }
 
-/// A gateway that runs.
-pub(super) struct Running(Gateway);
+/// A gateway that runs, with what brought its kinds.
+pub(super) struct Running {
+    gateway: Gateway,
+    kinds: watchkeeper::runtime::Running,
+    said: String,
+}
 
-/// Puts an example there if there is nothing, and starts. Says where it serves.
-pub(super) async fn start(connection: &Connection) -> Result<(Running, String), Failure> {
+/// Brings the kinds, puts an example there if there is nothing, and starts.
+pub(super) async fn start(manager: Manager, connection: Connection) -> Result<Running, Failure> {
+    let installed = kinds(manager).start().await.map_err(Failure::running)?;
+    let begin = Instant::now();
+    while let Some((check, why)) = installed.not_ready().first() {
+        if begin.elapsed() > PATIENCE {
+            return Err(Failure::running(format!(
+                "the gateway is not ready after {PATIENCE:?}: {check}: {why}"
+            )));
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
     example(&Client::new(connection.clone())).await?;
-    let from = vec![From::Kubernetes(connection.clone())];
+    let from = vec![From::Kubernetes(connection)];
     let gateway = Gateway::start(Options { from, ..Options::default() }).map_err(Failure::running)?;
     let mut handle = gateway.handle().clone();
     let ready = tokio::time::timeout(PATIENCE, handle.ready()).await;
@@ -45,12 +61,18 @@ pub(super) async fn start(connection: &Connection) -> Result<(Running, String), 
         (Ok(()), None) => "no GatewayListener: it listens nowhere".to_owned(),
         (Err(_), _) => format!("not ready: {}", handle.readiness().1.join("; ")),
     };
-    Ok((Running(gateway), said))
+    Ok(Running { gateway, kinds: installed, said })
 }
 
 impl Running {
+    /// Where it serves, in words.
+    pub(super) fn said(&self) -> &str {
+        &self.said
+    }
+
     pub(super) async fn stop(self) {
-        self.0.stop(GRACE).await;
+        self.gateway.stop(GRACE).await;
+        self.kinds.stop().await;
     }
 }
 

@@ -166,16 +166,16 @@ impl Up {
             [] => Operator::value_variants(),
             only => only,
         };
+        if !self.no_gateway {
+            crew.begin_gateway();
+        }
         for operator in operators {
             crew.start_operator(*operator, screen).await?;
         }
         if !self.no_workloads {
             crew.start_workloads(self.pace, screen).await?;
         }
-        if !self.no_gateway {
-            crew.start_gateway(screen).await?;
-        }
-        Ok(())
+        crew.wait_for_gateway(screen).await
     }
 
     fn invite(&self, folder: &Folder, screen: &mut Screen) {
