@@ -4,16 +4,21 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{
-    ClientConfig, DigitallySignedStruct, Error as RustlsError, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as RustlsError, RootCertStore,
+    SignatureScheme,
 };
+use watchkeeper_x509::Certificate;
 
 use crate::followed::Followed;
 use crate::stream::Stream;
@@ -143,8 +148,9 @@ impl TlsSettings {
                 config.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider)))
             }
             (Trust::Authorities(pem), Some(text)) => {
-                let roots = roots(text).map_err(|reason| format!("certificate-authority {pem}: {reason}"))?;
-                config.with_root_certificates(roots)
+                let trusted = Trusted::read(text, &provider)
+                    .map_err(|reason| format!("certificate-authority {pem}: {reason}"))?;
+                config.dangerous().with_custom_certificate_verifier(Arc::new(trusted))
             }
             _ => config.with_root_certificates(system_roots()),
         };
@@ -215,13 +221,81 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
     fs::read(file).map_err(|error| error.to_string())
 }
 
-fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|error| format!("not in PEM: {error}"))?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
+/// Believes servers whose certificates these authorities have issued; and, as Go does, a server whose own certificate is among those that
+/// are trusted, for as long as it counts and if it is for that host. envtest hands out bundles of that kind.
+#[derive(Debug)]
+struct Trusted {
+    authorities: Arc<WebPkiServerVerifier>,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Trusted {
+    fn read(pem: &[u8], provider: &Arc<CryptoProvider>) -> Result<Self, String> {
+        let (mut roots, mut certificates) = (RootCertStore::empty(), Vec::new());
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(|error| format!("not in PEM: {error}"))?;
+            roots.add(certificate.clone()).map_err(|error| error.to_string())?;
+            certificates.push(certificate);
+        }
+        if roots.is_empty() {
+            return Err("no certificate in PEM".to_owned());
+        }
+        let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+        Ok(Self { authorities: authorities.build().map_err(|error| error.to_string())?, certificates })
     }
-    if roots.is_empty() { Err("no certificate in PEM".to_owned()) } else { Ok(roots) }
+}
+
+/// Whether a certificate that is trusted itself is for this host, and counts now.
+fn counts(certificate: &CertificateDer<'_>, host: &ServerName<'_>, now: UnixTime) -> Result<(), RustlsError> {
+    verify_server_name(&ParsedCertificate::try_from(certificate)?, host)?;
+    let validity = Certificate::read(certificate).map_err(|_| CertificateError::BadEncoding)?.validity;
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(now.as_secs());
+    match (now < validity.not_before, now > validity.not_after) {
+        (true, _) => Err(CertificateError::NotValidYet.into()),
+        (_, true) => Err(CertificateError::Expired.into()),
+        _ => Ok(()),
+    }
+}
+
+impl ServerCertVerifier for Trusted {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, RustlsError> {
+        let verified =
+            self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        if verified.is_err() && self.certificates.iter().any(|trusted| trusted == end_entity) {
+            counts(end_entity, server_name, now)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        verified
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, RustlsError> {
+        self.authorities.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, RustlsError> {
+        self.authorities.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
 }
 
 /// Where the system has no authorities, no server is believed, and the handshake says so.

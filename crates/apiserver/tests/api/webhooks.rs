@@ -448,7 +448,6 @@ async fn a_dry_run_asks_only_hooks_without_side_effects() {
     assert_eq!(asked[0].1["dryRun"], true);
     assert_eq!(asked[0].1["options"]["dryRun"], json!(["All"]));
     hook["name"] = json!("effects.v.io");
-    hook["admissionReviewVersions"] = json!(["v1beta1"]);
     hook["sideEffects"] = json!("NoneOnDryRun");
     install(&api, "validating", "effects", json!([hook])).await;
     api.post(&format!("{MAPS}?dryRun=All"), map("m")).await.ok();

@@ -38,10 +38,16 @@ impl Site {
     }
 
     pub(crate) fn tls(&self, names: &[&str]) -> Tls {
+        self.tls_and_certificate(names).0
+    }
+
+    /// The same, with the certificate that it shows.
+    pub(crate) fn tls_and_certificate(&self, names: &[&str]) -> (Tls, String) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let (certificate, key) = self.issue("server", &Purpose::Server(&names));
-        let certificate = ServerCertificate::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
-        Tls::new(certificate, &ClientAuth::Optional(vec![self.0.certificate().clone()])).unwrap()
+        let shown = ServerCertificate::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
+        let clients = ClientAuth::Optional(vec![self.0.certificate().clone()]);
+        (Tls::new(shown, &clients).unwrap(), certificate)
     }
 }
 
@@ -49,6 +55,8 @@ impl Site {
 pub(crate) struct Place {
     pub(crate) site: Site,
     pub(crate) address: SocketAddr,
+    /// The certificate of the server.
+    pub(crate) certificate: String,
     folder: TempDir,
     _front: Front,
 }
@@ -63,8 +71,9 @@ impl Place {
         let site = Site::new();
         let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let address = listener.address();
-        let front = Front::builder(answer).https(listener, site.tls(names)).start().unwrap();
-        Self { site, address, folder: tempfile::tempdir().unwrap(), _front: front }
+        let (tls, certificate) = site.tls_and_certificate(names);
+        let front = Front::builder(answer).https(listener, tls).start().unwrap();
+        Self { site, address, certificate, folder: tempfile::tempdir().unwrap(), _front: front }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {

@@ -65,6 +65,21 @@ async fn a_server_of_another_name_is_not_believed_unless_that_is_the_name_to_exp
 }
 
 #[tokio::test]
+async fn a_server_whose_own_certificate_is_trusted_is_believed_if_it_is_for_that_host() {
+    for (names, is_believed) in [(["127.0.0.1"], true), (["api.example.com"], false)] {
+        let place = Place::named(&names);
+        place.write("server.crt", &place.certificate);
+        let kubeconfig = place.kubeconfig("certificate-authority: server.crt", "token: good");
+        let answer = ask(&Connection::from_kubeconfig(kubeconfig, None).await.unwrap()).await;
+        assert_eq!(answer.is_ok(), is_believed, "{answer:?}");
+        // That of another server of the same authority is no proof.
+        place.write("server.crt", &Place::named(&names).certificate);
+        let kubeconfig = place.kubeconfig("certificate-authority: server.crt", "token: good");
+        assert!(ask(&Connection::from_kubeconfig(kubeconfig, None).await.unwrap()).await.is_err());
+    }
+}
+
+#[tokio::test]
 async fn a_client_certificate_is_shown_and_replaced_when_its_files_are() {
     let place = Place::start();
     let write = |user: &str| {

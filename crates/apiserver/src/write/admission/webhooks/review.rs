@@ -61,7 +61,8 @@ impl Question<'_> {
             request["requestSubResource"] = attributes.subresource.into();
         }
         // A name that is made up comes after everything that could change the object.
-        if !target.name.is_empty() && !(attributes.name_is_generated && phase == Phase::Mutating) {
+        let is_unnamed = attributes.name_is_generated && phase == Phase::Mutating;
+        if !target.name.is_empty() && !is_unnamed {
             request["name"] = target.name.as_str().into();
         }
         if let Some(namespace) = &target.namespace {
@@ -150,7 +151,7 @@ pub(super) fn read(
         }
     }
     let encoded = text(&response["patch"]);
-    let kind = response.get("patchType").filter(|kind| !kind.is_null()).map(|kind| text(kind));
+    let kind = response.get("patchType").filter(|kind| !kind.is_null()).map(&text);
     let has_patch = !encoded.is_empty();
     match (phase, version, has_patch, kind.as_deref()) {
         (Phase::Validating, ReviewVersion::V1, true, _) => {
