@@ -37,11 +37,7 @@ impl Site {
         (pem::certificate(&issued), pem::key(key.pkcs8()))
     }
 
-    pub(crate) fn tls(&self, names: &[&str]) -> Tls {
-        self.tls_and_certificate(names).0
-    }
-
-    /// The same, with the certificate that it shows.
+    /// A certificate for these names, as a server shows it and as text.
     pub(crate) fn tls_and_certificate(&self, names: &[&str]) -> (Tls, String) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let (certificate, key) = self.issue("server", &Purpose::Server(&names));

@@ -137,15 +137,24 @@ impl Client {
         let seconds = timeout.as_secs();
         match &self.place {
             Place::Url(url) => {
-                let joint = if url.contains('?') { '&' } else { '?' };
-                format!("{url}{joint}timeout={seconds}s")
+                let (url, query) = url.split_once('?').unwrap_or((url, ""));
+                let begin = url.find("://").map_or(0, |at| at.saturating_add(3));
+                let (host, path) =
+                    url.split_at(url[begin..].find('/').map_or(url.len(), |at| begin.saturating_add(at)));
+                let joint = if query.is_empty() { "" } else { "&" };
+                format!("{host}{}?{query}{joint}timeout={seconds}s", cleaned(path))
             }
             Place::Service { namespace, name, port, path } => {
-                let slash = if path.starts_with('/') || path.is_empty() { "" } else { "/" };
-                format!("https://{name}.{namespace}.svc:{port}{slash}{path}?timeout={seconds}s")
+                format!("https://{name}.{namespace}.svc:{port}{}?timeout={seconds}s", cleaned(path))
             }
         }
     }
+}
+
+/// A path as Go's client sends it: without empty segments, of which envtest makes one.
+fn cleaned(path: &str) -> String {
+    let segments: Vec<&str> = path.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
+    format!("/{}", segments.join("/"))
 }
 
 /// A selector that selects everything is none.
@@ -165,4 +174,20 @@ fn is_nothing(value: &Value) -> bool {
 
 fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_what_go_makes_of_them() {
+        let url = |url: &str| {
+            let client = Client { place: Place::Url(url.to_owned()), authorities: Vec::new() };
+            client.url(Duration::from_secs(10))
+        };
+        assert_eq!(url("https://127.0.0.1:9443//mutate"), "https://127.0.0.1:9443/mutate?timeout=10s");
+        assert_eq!(url("https://127.0.0.1:9443"), "https://127.0.0.1:9443/?timeout=10s");
+        assert_eq!(url("https://h/a/./b/?x=1"), "https://h/a/b?x=1&timeout=10s");
+    }
 }
