@@ -169,9 +169,9 @@ mod tests {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
-                    folders.push(path)
+                    folders.push(path);
                 } else {
-                    found.push(path.strip_prefix(&root).unwrap().display().to_string())
+                    found.push(path.strip_prefix(&root).unwrap().display().to_string());
                 }
             }
         }
