@@ -19,7 +19,7 @@ pub(super) struct Explain {
     /// The method, such as GET
     #[arg(value_name = "METHOD")]
     method: String,
-    /// The URL, such as https://example.com/path
+    /// The URL: scheme, host and path
     #[arg(value_name = "URL")]
     url: String,
     /// A header of the request: 'name: value'; may be repeated
