@@ -144,13 +144,14 @@ impl TlsSettings {
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
         let config = match (&self.trust, &contents.authorities) {
-            (Trust::Everyone, _) => {
-                config.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider)))
-            }
+            (Trust::Everyone, _) => config
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Verifier { provider, trusted: None })),
             (Trust::Authorities(pem), Some(text)) => {
                 let trusted = Trusted::read(text, &provider)
                     .map_err(|reason| format!("certificate-authority {pem}: {reason}"))?;
-                config.dangerous().with_custom_certificate_verifier(Arc::new(trusted))
+                let verifier = Verifier { provider, trusted: Some(trusted) };
+                config.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
             }
             _ => config.with_root_certificates(system_roots()),
         };
@@ -221,6 +222,14 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
     fs::read(file).map_err(|error| error.to_string())
 }
 
+/// Whom to believe. That a server holds the key of the certificate that it shows is always checked.
+#[derive(Debug)]
+struct Verifier {
+    provider: Arc<CryptoProvider>,
+    /// Without any, every server is believed.
+    trusted: Option<Trusted>,
+}
+
 /// Believes servers whose certificates these authorities have issued; and, as Go does, a server whose own certificate is among those that
 /// are trusted, for as long as it counts and if it is for that host. envtest hands out bundles of that kind.
 #[derive(Debug)]
@@ -257,7 +266,7 @@ fn counts(certificate: &CertificateDer<'_>, host: &ServerName<'_>, now: UnixTime
     }
 }
 
-impl ServerCertVerifier for Trusted {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -266,9 +275,12 @@ impl ServerCertVerifier for Trusted {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, RustlsError> {
+        let Some(Trusted { authorities, certificates }) = &self.trusted else {
+            return Ok(ServerCertVerified::assertion());
+        };
         let verified =
-            self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        if verified.is_err() && self.certificates.iter().any(|trusted| trusted == end_entity) {
+            authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        if verified.is_err() && certificates.iter().any(|trusted| trusted == end_entity) {
             counts(end_entity, server_name, now)?;
             return Ok(ServerCertVerified::assertion());
         }
@@ -281,7 +293,7 @@ impl ServerCertVerifier for Trusted {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, RustlsError> {
-        self.authorities.verify_tls12_signature(message, certificate, signed)
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -290,57 +302,11 @@ impl ServerCertVerifier for Trusted {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, RustlsError> {
-        self.authorities.verify_tls13_signature(message, certificate, signed)
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.authorities.supported_verify_schemes()
-    }
-}
-
-/// Where the system has no authorities, no server is believed, and the handshake says so.
-fn system_roots() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots
-}
-
-/// Believes every server, if it holds the key of the certificate that it shows.
-#[derive(Debug)]
-struct Unverified(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Unverified {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, RustlsError> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, RustlsError> {
-        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, RustlsError> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -357,4 +323,11 @@ impl fmt::Debug for Pem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pem({self})")
     }
+}
+
+/// Where the system has no authorities, no server is believed, and the handshake says so.
+fn system_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
 }

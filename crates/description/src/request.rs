@@ -10,6 +10,8 @@ pub struct Requested<'a> {
     pub verb: Verbs,
     /// The API group; empty for the core one.
     pub group: &'a str,
+    /// The version of the group.
+    pub version: &'a str,
     /// The resource: `configmaps`. Empty if it is about none, such as discovery.
     pub resource: &'a str,
     /// The part of the object: `status`.
@@ -32,12 +34,13 @@ impl<'a> Requested<'a> {
     pub fn read(method: &str, target: &'a str) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut parts = path.split('/').filter(|part| !part.is_empty());
-        let group = match parts.next() {
-            Some("api") => parts.next().map(|_| ""),
-            Some("apis") => parts.next().zip(parts.next()).map(|(group, _)| group),
+        let api = match parts.next() {
+            Some("api") => parts.next().map(|version| ("", version)),
+            Some("apis") => parts.next().zip(parts.next()),
             _ => None,
         };
-        let rest: Vec<&str> = if group.is_some() { parts.collect() } else { Vec::new() };
+        let rest: Vec<&str> = if api.is_some() { parts.collect() } else { Vec::new() };
+        let (group, version) = api.unwrap_or_default();
         let (watched, rest) = match rest.as_slice() {
             ["watch", rest @ ..] => (true, rest),
             rest => (query.split('&').any(|pair| matches!(pair, "watch=1" | "watch=true" | "watch")), rest),
@@ -51,8 +54,7 @@ impl<'a> Requested<'a> {
         let part = |index: usize| rest.get(index).copied().unwrap_or_default();
         let (resource, name, subresource) = (part(0), part(1), part(2));
         let verb = verb(method, name.is_empty(), watched);
-        let group = group.filter(|_| !resource.is_empty()).unwrap_or_default();
-        Self { verb, group, resource, subresource, namespace, name }
+        Self { verb, group, version, resource, subresource, namespace, name }
     }
 
     /// Whether everybody may do this: discovery, health, and questions about oneself.
@@ -173,7 +175,7 @@ mod tests {
             ("DELETE", "/apis/example.com/v1/widgets", "deletecollection", "example.com//widgets//"),
             ("DELETE", "/apis/example.com/v1/widgets/w", "delete", "example.com//widgets/w/"),
             ("GET", "/version", "list", "////"),
-            ("GET", "/apis/apps/v1", "list", "////"),
+            ("GET", "/apis/apps/v1", "list", "apps////"),
         ] {
             let request = Requested::read(method, uri);
             assert_eq!(request.verb.to_string(), verb, "{uri}");

@@ -1,4 +1,5 @@
 use http::Method;
+use watchkeeper_description::{Requested, Verbs};
 
 /// What a request asks for, in the words of Kubernetes. What does not apply is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,35 +34,31 @@ impl Call {
     /// Reads a request.
     pub(crate) fn read<B>(request: &http::Request<B>, user: &str, number: u64) -> Self {
         let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
-        let mut call =
-            Self { number, user: user.into(), path: path.into(), query: query.into(), ..Self::default() };
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let rest = match parts.as_slice() {
-            ["api", version, rest @ ..] => {
-                call.version = (*version).into();
-                rest
-            }
-            ["apis", group, version, rest @ ..] => {
-                (call.group, call.version) = ((*group).into(), (*version).into());
-                rest
-            }
-            _ => &[],
+        let target = request.uri().path_and_query().map_or(path, |target| target.as_str());
+        let asked = Requested::read(request.method().as_str(), target);
+        let verb = match asked.resource {
+            "" => unnamed(request.method()),
+            _ => asked.verb.names().next().unwrap_or("other"),
         };
-        let (watched, rest) = match rest {
-            ["watch", rest @ ..] => (true, rest),
-            rest => (query.split('&').any(|pair| matches!(pair, "watch=1" | "watch=true" | "watch")), rest),
-        };
-        let rest = match rest {
-            ["namespaces", namespace, rest @ ..] if !matches!(rest, [] | ["status" | "finalize"]) => {
-                call.namespace = (*namespace).into();
-                rest
-            }
-            rest => rest,
-        };
-        let part = |index: usize| rest.get(index).map(|part| (*part).to_owned()).unwrap_or_default();
-        (call.resource, call.name, call.subresource) = (part(0), part(1), part(2));
-        call.verb = verb(request.method(), call.resource.is_empty(), call.name.is_empty(), watched);
-        call
+        Self {
+            number,
+            user: user.into(),
+            verb,
+            path: path.into(),
+            query: query.into(),
+            group: asked.group.into(),
+            version: asked.version.into(),
+            resource: asked.resource.into(),
+            subresource: asked.subresource.into(),
+            namespace: asked.namespace.into(),
+            name: asked.name.into(),
+        }
+    }
+
+    /// As authorization sees it, if it does so with this verb.
+    pub(crate) fn requested(&self, verb: Verbs) -> Requested<'_> {
+        let Self { group, version, resource, subresource, namespace, name, .. } = self;
+        Requested { verb, group, version, resource, subresource, namespace, name }
     }
 
     /// Whether it would change something.
@@ -102,17 +99,13 @@ impl Call {
     }
 }
 
-fn verb(method: &Method, no_resource: bool, no_name: bool, watched: bool) -> &'static str {
+/// What is done with what is not a resource.
+fn unnamed(method: &Method) -> &'static str {
     match *method {
-        Method::GET if no_resource => "get",
-        Method::GET | Method::HEAD if watched => "watch",
-        Method::GET | Method::HEAD if no_name => "list",
         Method::GET | Method::HEAD => "get",
-        Method::POST if no_resource => "post",
-        Method::POST => "create",
-        Method::PUT => "update",
+        Method::POST => "post",
+        Method::PUT => "put",
         Method::PATCH => "patch",
-        Method::DELETE if no_name => "deletecollection",
         Method::DELETE => "delete",
         _ => "other",
     }

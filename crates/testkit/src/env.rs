@@ -11,7 +11,7 @@ use watchkeeper_apiserver::ApiServer;
 use watchkeeper_apiserver::Authorization;
 use watchkeeper_apiserver::authentication::Identity;
 use watchkeeper_connection::Connection;
-use watchkeeper_description::{Description, Requested, Right, Verbs, roles};
+use watchkeeper_description::{Description, Right, Verbs, roles};
 use watchkeeper_storage::Storage;
 
 use crate::entrance::Entrance;
@@ -139,14 +139,7 @@ impl TestEnv {
         description.rights.unused(own.flat_map(|Seen { call, fate, .. }| {
             // To apply what is not there is to create it.
             let created = (*fate == Fate::Answered(201)).then_some(Verbs::CREATE);
-            [Verbs::named(call.verb), created].into_iter().flatten().map(|verb| Requested {
-                verb,
-                group: &call.group,
-                resource: &call.resource,
-                subresource: &call.subresource,
-                namespace: &call.namespace,
-                name: &call.name,
-            })
+            [Verbs::named(call.verb), created].into_iter().flatten().map(|verb| call.requested(verb))
         }))
     }
 

@@ -112,20 +112,19 @@ impl Writer {
             self.registrar.reach(revision).await;
         }
         if resource.group == webhooks::GROUP {
-            let mut stopping = self.stopping.clone();
-            tokio::select! {
-                () = self.webhooks().reach(revision) => {}
-                // Configurations are not followed any more.
-                () = stopping.wait() => {}
-            }
+            self.unless_stopping(self.webhooks().reach(revision)).await;
         }
         if resource.group == access::GROUP && self.access.authorization() != Authorization::None {
-            let mut stopping = self.stopping.clone();
-            tokio::select! {
-                () = self.access.reach(revision) => {}
-                // Roles are not followed any more.
-                () = stopping.wait() => {}
-            }
+            self.unless_stopping(self.access.reach(revision)).await;
+        }
+    }
+
+    /// Waits for what is followed, unless nothing is followed any more.
+    async fn unless_stopping(&self, reached: impl Future<Output = ()>) {
+        let mut stopping = self.stopping.clone();
+        tokio::select! {
+            () = reached => {}
+            () = stopping.wait() => {}
         }
     }
 

@@ -16,8 +16,8 @@ use watchkeeper_description::{Namespaces, Right, Rights, Verbs, When, roles};
 
 use crate::error::{Error, Result};
 use crate::health::Checks;
-use crate::manager::Manager;
 use crate::manager::tasks::Task;
+use crate::manager::{Manager, describe};
 
 /// How many questions are asked at the same time.
 const AT_ONCE: usize = 8;
@@ -57,8 +57,7 @@ impl Manager {
         let access = Access::new(rights, needed, connection.default_namespace());
         match access.missing(&connection).await {
             Ok(missing) if missing.iter().next().is_none() => {
-                tracing::info!("the cluster allows everything that the program asks for");
-                Ok(())
+                describe::say("the cluster allows everything that the program asks for")
             }
             Ok(missing) => Err(Error::message(tell(&missing))),
             Err(error) => Err(Error::message(format!("cannot ask the cluster what is allowed: {error}"))),

@@ -207,7 +207,11 @@ impl Manager {
 
 /// Prints a description.
 pub(crate) fn print(description: &Description) -> Result<()> {
-    let text = serde_json::to_string_pretty(description).map_err(Error::terminal)?;
+    say(&serde_json::to_string_pretty(description).map_err(Error::terminal)?)
+}
+
+/// Tells whoever asked on the command line.
+pub(crate) fn say(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(Error::terminal)
 }

@@ -19,7 +19,12 @@ pub(crate) const OPERATOR: &str = "system:serviceaccount:default:webapp";
 
 /// What the operator says about itself.
 pub(crate) fn description() -> Description {
-    let manager = Manager::from_environment(NAME).leader_election(ElectionOptions::default());
+    description_of(NAME)
+}
+
+/// The same of a program with another name.
+pub(crate) fn description_of(name: &str) -> Description {
+    let manager = Manager::from_environment(name).leader_election(ElectionOptions::default());
     watchkeeper_webapp::operator(manager).description()
 }
 

@@ -20,8 +20,7 @@ impl Webhooks {
         if let Some(address) = self.service_addresses.get(&format!("{namespace}/{name}")) {
             return Ok((address.ip().to_string(), address.port()));
         }
-        let service =
-            self.read("", "services", namespace, name).await.ok_or(format!("service {name:?} not found"))?;
+        let service = self.service(namespace, name).await?.ok_or(format!("service {name:?} not found"))?;
         let spec = &service["spec"];
         if spec["type"] == "ExternalName" {
             return Ok((spec["externalName"].as_str().unwrap_or_default().to_owned(), port));
@@ -30,7 +29,7 @@ impl Webhooks {
         let Some(wanted) = ports.find(|one| one["port"] == port) else {
             return Err(format!("no service port {port} found for service {name:?}"));
         };
-        let endpoints = self.endpoints(namespace, name, wanted["name"].as_str().unwrap_or_default()).await;
+        let endpoints = self.endpoints(namespace, name, wanted["name"].as_str().unwrap_or_default()).await?;
         match endpoints.len() {
             0 => Err(format!("no endpoints available for service {name:?}")),
             count => Ok(endpoints[fastrand::usize(..count)].clone()),
@@ -38,14 +37,19 @@ impl Webhooks {
     }
 
     /// Everybody who is ready to serve a port of a Service.
-    async fn endpoints(&self, namespace: &str, service: &str, port: &str) -> Vec<(String, u16)> {
-        let Some(slices) = self.registrar.current().find("discovery.k8s.io", "v1", "endpointslices") else {
-            return Vec::new();
-        };
+    async fn endpoints(
+        &self,
+        namespace: &str,
+        service: &str,
+        port: &str,
+    ) -> Result<Vec<(String, u16)>, String> {
+        let slices = self.registrar.current().find("discovery.k8s.io", "v1", "endpointslices");
+        let slices = slices.ok_or("EndpointSlices are not served")?;
         let prefix = slices.prefix_in(Some(namespace));
-        let Ok(page) = self.storage.range(Range::prefix(&prefix)).await else { return Vec::new() };
+        let page = self.storage.range(Range::prefix(&prefix)).await.map_err(|error| error.to_string())?;
         let mut found = Vec::new();
-        for slice in page.entries.iter().filter_map(|entry| slices.read(entry).ok()) {
+        for entry in &page.entries {
+            let slice = slices.read(entry).map_err(|error| error.to_string())?;
             let label = meta::get(&slice, "labels").and_then(|labels| labels.get(SERVICE_NAME)?.as_str());
             if label != Some(service) {
                 continue;
@@ -60,12 +64,14 @@ impl Webhooks {
                 found.extend(addresses.filter_map(|address| Some((address.as_str()?.to_owned(), number))));
             }
         }
-        found
+        Ok(found)
     }
 
-    async fn read(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value> {
-        let resource = self.registrar.current().find(group, "v1", plural)?;
-        let entry = self.storage.get(&resource.key(Some(namespace), name), None).await.ok()?.entry?;
-        resource.read(&entry).ok()
+    async fn service(&self, namespace: &str, name: &str) -> Result<Option<Value>, String> {
+        let services =
+            self.registrar.current().find("", "v1", "services").ok_or("Services are not served")?;
+        let found = self.storage.get(&services.key(Some(namespace), name), None).await;
+        let entry = found.map_err(|error| error.to_string())?.entry;
+        entry.map(|entry| services.read(&entry).map_err(|error| error.to_string())).transpose()
     }
 }
