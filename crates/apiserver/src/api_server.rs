@@ -46,6 +46,16 @@ impl ApiServer {
         self.0.metrics.show_access(metrics);
     }
 
+    /// All metrics, as `/metrics` shows them.
+    pub fn metrics(&self) -> String {
+        self.0.metrics.text(&self.0.storage.stats())
+    }
+
+    /// Whether it is ready, as `/readyz` says it; otherwise what is not.
+    pub fn readiness(&self) -> Result<(), String> {
+        crate::handlers::health::readiness(&self.0)
+    }
+
     /// Ends all watches and the server's own tasks, and waits for the latter. Requests are still answered.
     pub async fn stop(&self) {
         self.0.stop().await;

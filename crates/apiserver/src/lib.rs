@@ -48,6 +48,7 @@ pub use access::Authorization;
 pub use api_server::ApiServer;
 pub use handlers::health::release as version;
 pub use in_flight::InFlightLimits;
+pub use metrics::METRICS;
 pub use object::time::Clock;
 pub use request::MAX_REQUEST_BYTES;
 pub use server::{Error, Options};

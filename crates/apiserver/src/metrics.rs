@@ -19,6 +19,28 @@ use crate::in_flight::{Class, Rejected};
 /// The upper bounds of the buckets for durations, in seconds.
 const SECONDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
+/// The metrics that a server has, those of its front included, for whoever makes alerts of them: names as queries have them, types, and what
+/// they tell. A registry tells only of those that have been used.
+#[rustfmt::skip]
+pub const METRICS: &[(&str, &str, &str)] = &[
+    ("apiserver_request_total", "counter", "Requests answered, by verb and code"),
+    ("apiserver_request_duration_seconds", "histogram", "How long it took to answer; of watches, to begin"),
+    ("apiserver_longrunning_requests", "gauge", "Watches that are open"),
+    ("watchkeeper_rejected_requests_total", "counter", "Requests refused because too many ran, of their user or in all"),
+    ("watchkeeper_storage_revision", "gauge", "The newest revision"),
+    ("watchkeeper_storage_objects", "gauge", "Objects stored"),
+    ("watchkeeper_storage_events", "gauge", "Changes kept for watches that begin in the past"),
+    ("watchkeeper_storage_commits", "gauge", "Commits since the start"),
+    ("watchkeeper_storage_syncs", "gauge", "Times the log was synced to the disk; commits share them"),
+    ("watchkeeper_storage_log_bytes", "gauge", "Bytes of the log that no checkpoint covers"),
+    ("watchkeeper_storage_checkpoint_failures", "gauge", "Checkpoints that failed since the start; the log grows until one succeeds"),
+    ("watchkeeper_connections", "gauge", "Connections that are open"),
+    ("watchkeeper_connections_dropped_total", "counter", "Connections that the server refused or closed, by reason"),
+    ("watchkeeper_requests_total", "counter", "Requests that were answered, by code"),
+    ("watchkeeper_tls_handshake_failures_total", "counter", "TLS handshakes that failed"),
+    ("watchkeeper_task_panics_total", "counter", "Panics of background tasks that were caught"),
+];
+
 /// What is counted about requests, named as kube-apiserver names it.
 pub(crate) struct Metrics {
     registry: Mutex<Registry>,

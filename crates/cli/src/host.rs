@@ -10,6 +10,7 @@ use watchkeeper_apiserver::{AccountTokens, ApiServer, Options as ServerOptions};
 use watchkeeper_storage::Storage;
 
 use crate::failure::Failure;
+use crate::monitor::Part;
 
 /// What a server is made of before it listens.
 pub(crate) struct Plan {
@@ -103,6 +104,16 @@ impl Host {
         server.advertise(Some(advertised)).await.map_err(Failure::running)?;
         let url = format!("https://{}", reachable(listening));
         Ok(Self { server, front, credentials, url })
+    }
+}
+
+/// What can be seen of a server, without credentials.
+pub(crate) fn part(server: &Arc<ApiServer>) -> Part {
+    let (counted, asked) = (Arc::clone(server), Arc::clone(server));
+    Part {
+        name: "watchkeeper-apiserver".to_owned(),
+        metrics: Box::new(move || counted.metrics()),
+        ready: Box::new(move || asked.readiness()),
     }
 }
 

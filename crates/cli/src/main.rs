@@ -12,6 +12,7 @@ mod caution;
 mod cluster;
 mod completion;
 mod controllers;
+mod describe;
 mod duration;
 mod envtest;
 mod etcd;
@@ -21,7 +22,9 @@ mod generate;
 mod host;
 mod image;
 mod kube_apiserver;
+mod kubeconfig;
 mod logging;
+mod monitor;
 mod new;
 mod run;
 mod serve;
@@ -67,6 +70,8 @@ enum Command {
     Watch(Box<watch::Watch>),
     Run(Box<run::Run>),
     Gateway(Box<gateway::Gateway>),
+    Describe(describe::Describe),
+    Kubeconfig(kubeconfig::Kubeconfig),
     Envtest(envtest::Envtest),
     Completion(completion::Completion),
     Version(version::Version),
@@ -103,6 +108,8 @@ fn run(start: Instant) -> Result<(), Failure> {
         Command::Watch(watch) => watch.run(),
         Command::Run(run) => run.run(),
         Command::Gateway(gateway) => gateway.run(),
+        Command::Describe(describe) => describe.run(),
+        Command::Kubeconfig(kubeconfig) => kubeconfig.run(),
         Command::Envtest(envtest) => envtest.run(),
         Command::Completion(completion) => completion.run(&mut Arguments::command()),
         Command::Version(version) => version.run(),

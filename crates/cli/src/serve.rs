@@ -13,11 +13,12 @@ use watchkeeper_storage::{self as storage, Embedded, Memory, Storage, Window};
 use crate::controllers::Controllers;
 use crate::failure::Failure;
 use crate::host::{self, Host, Plan, Socket};
+use crate::monitor::Monitor;
 use crate::stopping::{Signals, Sockets, until_stopped};
 use crate::{admission_plugins, caution, duration, logging};
 
 /// After the first signal, how long requests may take to end.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(20);
+pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(20);
 
 /// Serve the Kubernetes API
 ///
@@ -44,6 +45,9 @@ pub(crate) struct Serve {
     /// Also serve plain HTTP/1.1, on a loopback address
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
+    /// Also serve /metrics, /livez and /readyz here, in plain HTTP to everybody who can reach it
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics_addr: Option<SocketAddr>,
     /// Accept the bearer tokens of this file, which only you can read: lines of token,user,uid,"group1,group2"
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -172,7 +176,7 @@ impl Serve {
         };
 
         let runtime = host::runtime()?;
-        runtime.block_on(serve(plan, self.kubeconfig.as_deref(), start))?;
+        runtime.block_on(serve(plan, self.kubeconfig.as_deref(), self.metrics_addr, start))?;
         // Tasks first: the storage closes when the last of them lets go of it.
         runtime.shutdown_timeout(Duration::from_secs(1));
         drop(storage);
@@ -250,7 +254,12 @@ fn service_address(text: &str) -> Result<(String, SocketAddr), String> {
     Ok((service.to_owned(), address))
 }
 
-async fn serve(plan: Plan, kubeconfig: Option<&Path>, start: Instant) -> Result<(), Failure> {
+async fn serve(
+    plan: Plan,
+    kubeconfig: Option<&Path>,
+    metrics: Option<SocketAddr>,
+    start: Instant,
+) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let sockets = match plan.https {
         Socket::Address(_) => Sockets::Closed,
@@ -261,11 +270,18 @@ async fn serve(plan: Plan, kubeconfig: Option<&Path>, start: Instant) -> Result<
     if let Some(file) = kubeconfig {
         Kubeconfig::new(&url, &credentials).write(file).map_err(Failure::running)?;
     }
+    let monitor = match metrics {
+        Some(address) => Some(Monitor::of(address, host::part(&server))?),
+        None => None,
+    };
     // Whoever closed our stdout does not want to know.
     let mut stdout = io::stdout();
     let _ = writeln!(stdout, "ready in {} ms: {url}", start.elapsed().as_millis());
     let _ = stdout.flush();
 
     until_stopped(&mut signals, &server, front, sockets, SHUTDOWN_GRACE).await;
+    if let Some(monitor) = monitor {
+        monitor.stop().await;
+    }
     Ok(())
 }

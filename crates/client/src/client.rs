@@ -13,7 +13,7 @@ use crate::cache::Cache;
 use crate::dynamic::{DynamicKind, DynamicObject};
 use crate::error::Error;
 use crate::guard::Guard;
-use crate::kind::{Kind, KindInfo, typed};
+use crate::kind::{Kind, KindInfo, Scope, typed};
 use crate::known::{Declared, Known};
 use crate::live::Live;
 use crate::view::Look;
@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) user_agent: Option<HeaderValue>,
     pub(crate) clock: Clock,
     metrics: InformerMetrics,
+    /// Caches that name no namespaces are limited to these; empty means all.
+    namespaces: Vec<String>,
     kinds: Mutex<HashMap<KindId, Arc<Known>>>,
     /// The kinds that are cached.
     caches: Mutex<Vec<Arc<Known>>>,
@@ -86,6 +88,7 @@ pub struct ClientBuilder {
     metrics: InformerMetrics,
     user_agent: Option<HeaderValue>,
     clock: Clock,
+    namespaces: Vec<String>,
 }
 
 impl ClientBuilder {
@@ -100,6 +103,13 @@ impl ClientBuilder {
     #[must_use]
     pub fn metrics(mut self, metrics: &InformerMetrics) -> Self {
         self.metrics = metrics.clone();
+        self
+    }
+
+    /// Limits caches of kinds that live in namespaces to some of these, unless a cache names its own. An empty list means all.
+    #[must_use]
+    pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Self {
+        self.namespaces = namespaces.into_iter().map(Into::into).collect();
         self
     }
 
@@ -119,10 +129,10 @@ impl ClientBuilder {
 
     /// The client.
     pub fn build(self) -> Client {
-        let Self { connection, manager, metrics, user_agent, clock } = self;
+        let Self { connection, manager, metrics, user_agent, clock, namespaces } = self;
         let (kinds, caches) = (Mutex::default(), Mutex::default());
         Client {
-            shared: Arc::new(Shared { connection, user_agent, clock, metrics, kinds, caches }),
+            shared: Arc::new(Shared { connection, user_agent, clock, metrics, namespaces, kinds, caches }),
             options: Arc::new(Options {
                 manager,
                 dry_run: false,
@@ -148,6 +158,7 @@ impl Client {
             metrics: InformerMetrics::default(),
             user_agent: None,
             clock: Arc::new(SystemTime::now),
+            namespaces: Vec::new(),
         }
     }
 
@@ -196,6 +207,8 @@ impl Client {
     pub fn declare<K: Kind>(&self, cache: Cache<K>) -> Result<Informer<K>, Error> {
         let known = self.known::<K>();
         known.kind.check()?;
+        let is_limited = known.kind.scope == Scope::Namespaced && cache.namespace_list().is_none();
+        let cache = if is_limited { cache.namespaces(self.shared.namespaces.iter().cloned()) } else { cache };
         let identity = cache.identity();
         let selector = cache.selector()?;
         let mut caches = self.shared.caches.lock();

@@ -11,6 +11,7 @@
 mod request;
 mod rights;
 mod roles;
+mod run;
 mod verbs;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ use serde_json::Value;
 pub use request::{Requested, Undeclared};
 pub use rights::{Namespaces, Right, Rights, When};
 pub use roles::{Roles, roles};
+pub use run::{Run, ServedPort, Volume};
 pub use verbs::Verbs;
 
 /// The version of the form that a description has.
@@ -59,12 +61,18 @@ pub struct Description {
     /// The option that turns the installation of its definitions on and off, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install_option: Option<String>,
+    /// The option that takes the namespaces to watch, with commas between them, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces_option: Option<String>,
     /// The metrics that it serves.
     #[serde(default)]
     pub metrics: Vec<Metric>,
     /// The admission and conversion webhooks that it serves.
     #[serde(default)]
     pub webhooks: Vec<Webhook>,
+    /// How it is run, if it is not run as operators are.
+    #[serde(default, skip_serializing_if = "Run::is_default")]
+    pub run: Run,
     /// How long it takes to stop at most, in seconds.
     pub grace_seconds: u64,
 }

@@ -157,6 +157,16 @@ impl Rights {
         }
     }
 
+    /// Limits everything that is asked of all namespaces to some. What has no namespace is left as it is.
+    pub fn limit_all(&mut self, namespaces: &[String]) {
+        for mut right in std::mem::take(&mut self.list) {
+            if right.namespaces == Namespaces::All && right.resource.namespaced {
+                right.namespaces = Namespaces::These(namespaces.to_vec());
+            }
+            self.add(right);
+        }
+    }
+
     /// Whether these are all.
     pub fn complete(&self) -> bool {
         !self.incomplete

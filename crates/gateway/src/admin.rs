@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use watchkeeper_front::{Body, Front, Listener, Request, Response};
 
-use crate::control::{Handle, Question, explain};
+use crate::control::{Handle, Question, SourceView, explain};
 use crate::dump::{backend, dump};
 use crate::metrics::page;
 use crate::table::parameter;
@@ -187,6 +187,17 @@ fn connections(handle: &Handle) -> Value {
 }
 
 fn metrics(handle: &Handle) -> Response {
+    typed(StatusCode::OK, handle.metrics(), "application/openmetrics-text; version=1.0.0; charset=utf-8")
+}
+
+impl Handle {
+    /// All metrics, as `/metrics` of the admin endpoint shows them.
+    pub fn metrics(&self) -> String {
+        metrics_text(self)
+    }
+}
+
+fn metrics_text(handle: &Handle) -> String {
     let mut registry = Registry::default();
     let view = handle.view.lock();
     for (address, metrics) in &view.front {
@@ -195,15 +206,15 @@ fn metrics(handle: &Handle) -> Response {
             registry.sub_registry_with_prefix("gateway").sub_registry_with_labels(labels.into_iter()),
         );
     }
+    let is_up = |source: &SourceView| (source.name.clone(), source.synced && source.error.is_none());
+    let mut sources: Vec<(String, bool)> = view.sources.iter().map(is_up).collect();
     drop(view);
+    sources.sort();
+    sources.dedup_by(|one, other| one.0 == other.0);
     let mut front = String::new();
     // Writing to a text does not fail.
     let _ = encode(&mut front, &registry);
     let counters = &handle.shared.counters;
     counters.lost_lines.store(handle.shared.log.lost.load(Relaxed), Relaxed);
-    typed(
-        StatusCode::OK,
-        page(&handle.table(), counters, &front),
-        "application/openmetrics-text; version=1.0.0; charset=utf-8",
-    )
+    page(&handle.table(), counters, &sources, &front)
 }

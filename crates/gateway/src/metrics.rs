@@ -6,15 +6,39 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::stats::{BOUNDS, Counters, RouteStats};
 use crate::table::Table;
 
+/// The metrics that a gateway has, those of its listeners included, for whoever makes alerts of them: names as queries have them, types, and what
+/// they tell. A page shows only those that have been used.
+#[rustfmt::skip]
+pub(crate) const METRICS: &[(&str, &str, &str)] = &[
+    ("gateway_requests_total", "counter", "Requests that have ended, by route and first digit of the code"),
+    ("gateway_requests_active", "gauge", "Requests under way, by route"),
+    ("gateway_request_seconds", "histogram", "How long requests took, to the last byte, by route"),
+    ("gateway_backend_endpoints", "gauge", "Servers of backends, by whether they get requests"),
+    ("gateway_backend_retries_total", "counter", "Requests that were repeated, and repetitions that were denied"),
+    ("gateway_backend_overflowed_total", "counter", "Requests that were refused because there were too many"),
+    ("gateway_unrouted_total", "counter", "Requests that no route was for"),
+    ("gateway_malformed_total", "counter", "Requests that were refused because of how they were written"),
+    ("gateway_refused_total", "counter", "Requests that a policy refused"),
+    ("gateway_cut_total", "counter", "Responses that were cut because a backend broke off or was silent"),
+    ("gateway_access_log_lost_total", "counter", "Lines of the access log that were lost"),
+    ("gateway_table_swaps_total", "counter", "How often the table was replaced"),
+    ("gateway_table_generation", "gauge", "The number of the table that is served"),
+    ("gateway_routes", "gauge", "Routes that are served"),
+    ("gateway_source_up", "gauge", "1 while a source is read and has told everything once"),
+    ("gateway_connections", "gauge", "Connections that are open, by listener"),
+    ("gateway_connections_dropped_total", "counter", "Connections that a listener refused or closed, by reason"),
+    ("gateway_tls_handshake_failures_total", "counter", "TLS handshakes that failed, by listener"),
+];
+
 /// How many routes have labels of their own in the metrics. The rest are one.
 const LABELLED: usize = 1_000;
 
 /// The page of metrics, as Prometheus reads it. At most a thousand routes have labels of their own, the first by name; the others are
 /// counted together as `_other`.
-pub(crate) fn page(table: &Table, counters: &Counters, front: &str) -> String {
+pub(crate) fn page(table: &Table, counters: &Counters, sources: &[(String, bool)], front: &str) -> String {
     let mut text = String::with_capacity(4096);
     // Writing to a text does not fail.
-    let _ = write(&mut text, table, counters);
+    let _ = write(&mut text, table, counters).and_then(|()| self::sources(&mut text, sources));
     text.push_str(front);
     text
 }
@@ -92,6 +116,16 @@ fn write(text: &mut String, table: &Table, counters: &Counters) -> fmt::Result {
     writeln!(text, "gateway_table_generation {}", table.generation)?;
     head(text, "gateway_routes", "gauge", "Routes that are served.")?;
     writeln!(text, "gateway_routes {}", table.routes().count())
+}
+
+fn sources(text: &mut String, sources: &[(String, bool)]) -> fmt::Result {
+    let help = "1 while a source is read and has told everything once.";
+    head(text, "gateway_source_up", "gauge", help)?;
+    for (name, is_up) in sources {
+        let name = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ");
+        writeln!(text, "gateway_source_up{{source=\"{name}\"}} {}", u8::from(*is_up))?;
+    }
+    Ok(())
 }
 
 fn backends(text: &mut String, table: &Table) -> fmt::Result {

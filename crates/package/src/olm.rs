@@ -21,6 +21,10 @@ pub(crate) const RENDERER: Renderer = Renderer {
 const CHANNEL: &str = "stable";
 
 fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
+    // A bundle installs Deployments, and nothing that keeps something.
+    if operator.volume().is_some() {
+        return Ok(Vec::new());
+    }
     let name = operator.name();
     let mut files = vec![
         File::yaml(
@@ -41,7 +45,8 @@ fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
             if let Some(metadata) = object["metadata"].as_object_mut() {
                 metadata.remove("namespace");
             }
-            files.push(File::yaml(format!("bundle/manifests/{name}-metrics.service.yaml"), &[object]));
+            let service = object["metadata"]["name"].as_str().unwrap_or(name).to_owned();
+            files.push(File::yaml(format!("bundle/manifests/{service}.service.yaml"), &[object]));
         }
     }
     Ok(files)

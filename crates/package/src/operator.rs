@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use watchkeeper_description::{Description, Roles, When, roles};
+use watchkeeper_description::{Description, Roles, Volume, When, roles};
 
 use crate::definition::Definition;
 
@@ -47,6 +47,8 @@ pub struct Settings {
     pub keywords: Vec<String>,
     /// Objects to begin with, for documentation and catalogues.
     pub samples: Vec<Value>,
+    /// The namespaces that the overlay `namespaced` watches. Default: that of the operator.
+    pub watch_namespaces: Vec<String>,
 }
 
 /// An operator to be shipped: its description, and what its project says.
@@ -58,7 +60,7 @@ pub struct Operator<'a> {
 }
 
 /// Replicas: one that leads and one that is warm.
-pub(crate) const REPLICAS: u64 = 2;
+const REPLICAS: u64 = 2;
 /// The user and group that it runs as: above 10,000, so that it is nobody on a node.
 pub(crate) const USER: u64 = 65532;
 
@@ -104,12 +106,12 @@ impl<'a> Operator<'a> {
 
     pub(crate) fn about(&self) -> String {
         let about = self.settings.about.as_ref().or(self.description.about.as_ref());
-        about.cloned().unwrap_or_else(|| format!("The operator {}", self.name()))
+        about.cloned().unwrap_or_else(|| format!("The {} {}", self.component(), self.name()))
     }
 
     /// The image without a tag.
     pub(crate) fn repository(&self) -> &str {
-        self.settings.image.as_deref().unwrap_or(self.name())
+        self.settings.image.as_deref().or(self.description.run.program.as_deref()).unwrap_or(self.name())
     }
 
     pub(crate) fn image(&self) -> String {
@@ -120,14 +122,14 @@ impl<'a> Operator<'a> {
     pub(crate) fn labels(&self) -> Value {
         json!({
             "app.kubernetes.io/name": self.name(),
-            "app.kubernetes.io/component": "operator",
+            "app.kubernetes.io/component": self.component(),
             "app.kubernetes.io/managed-by": "watchkeeper",
         })
     }
 
     /// Labels that its pods are selected by. They cannot be changed once it is installed.
     pub(crate) fn selector(&self) -> Value {
-        json!({"app.kubernetes.io/name": self.name(), "app.kubernetes.io/component": "operator"})
+        json!({"app.kubernetes.io/name": self.name(), "app.kubernetes.io/component": self.component()})
     }
 
     /// The rules that a cluster gives it: it elects a leader, and whoever installs it brings the definitions.
@@ -135,13 +137,47 @@ impl<'a> Operator<'a> {
         roles(&self.description.rights, |when| when != When::InstallingDefinitions)
     }
 
+    /// The same, where only some namespaces are watched: what is everywhere is in each of these. What has no namespace stays everywhere.
+    pub(crate) fn roles_in(&self, namespaces: &[String]) -> Roles {
+        let mut rights = self.description.rights.clone();
+        rights.limit_all(namespaces);
+        roles(&rights, |when| when != When::InstallingDefinitions)
+    }
+
     pub(crate) fn port(&self) -> Option<u16> {
         self.description.metrics_port.as_ref().map(|port| port.port)
     }
 
+    /// What it is among the parts of an application.
+    pub(crate) fn component(&self) -> &str {
+        &self.description.run.component
+    }
+
+    /// What it keeps, if it keeps something.
+    pub(crate) fn volume(&self) -> Option<&Volume> {
+        self.description.run.volume.as_ref()
+    }
+
+    /// One that leads and one that is warm; one of what keeps something.
+    pub(crate) fn replicas(&self) -> u64 {
+        if self.volume().is_some() { 1 } else { REPLICAS }
+    }
+
+    /// Whether it asks for anything in the cluster that it runs in.
+    pub(crate) fn has_rights(&self) -> bool {
+        self.description.rights.iter().next().is_some()
+    }
+
+    /// The arguments that come first, under a name and in a namespace.
+    pub(crate) fn first_arguments(&self, name: &str, namespace: &str) -> Vec<String> {
+        let arguments = self.description.run.arguments.iter();
+        arguments.map(|argument| argument.replace("{name}", name).replace("{namespace}", namespace)).collect()
+    }
+
     /// The arguments of the program in a cluster.
     pub(crate) fn arguments(&self) -> Vec<String> {
-        let mut arguments = self.definitions_argument();
+        let mut arguments = self.first_arguments(self.name(), &self.namespace());
+        arguments.extend(self.definitions_argument());
         arguments.extend(self.election_argument());
         arguments.extend(self.metrics_argument());
         arguments

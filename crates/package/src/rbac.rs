@@ -1,6 +1,7 @@
 //! The service account and its roles, and roles for people.
 
 use serde_json::{Value, json};
+use watchkeeper_description::Roles;
 
 use crate::Renderer;
 use crate::definition::Definition;
@@ -20,13 +21,18 @@ fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
 
 /// The service account, its roles and their bindings, and the roles for people.
 pub(crate) fn objects(operator: &Operator<'_>) -> Vec<Value> {
+    objects_in(operator, &operator.roles())
+}
+
+/// The same with these roles.
+pub(crate) fn objects_in(operator: &Operator<'_>, roles: &Roles) -> Vec<Value> {
     let (name, namespace) = (operator.name(), operator.namespace());
     let mut objects = vec![json!({
         "apiVersion": "v1",
         "kind": "ServiceAccount",
         "metadata": {"name": name, "namespace": namespace, "labels": operator.labels()},
     })];
-    objects.extend(operator.roles().objects(name, &namespace, &operator.labels()));
+    objects.extend(roles.objects(name, &namespace, &operator.labels()));
     objects.extend(people(operator));
     objects
 }

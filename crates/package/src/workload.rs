@@ -1,8 +1,9 @@
-//! What runs: the Deployment, and what belongs to it.
+//! What runs: the Deployment, or the StatefulSet of what keeps something, and what belongs to it.
 
 use serde_json::{Value, json};
+use watchkeeper_description::ServedPort;
 
-use crate::operator::{Operator, REPLICAS, USER};
+use crate::operator::{Operator, USER};
 
 /// The namespace, which admits only pods that need no privileges.
 pub(crate) fn namespace(operator: &Operator<'_>) -> Value {
@@ -11,10 +12,11 @@ pub(crate) fn namespace(operator: &Operator<'_>) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": operator.namespace(), "labels": labels}})
 }
 
-/// The Deployment, the Service of its metrics, and what limits it.
+/// The Deployment or StatefulSet, its Services, and what limits it.
 pub(crate) fn objects(operator: &Operator<'_>) -> Vec<Value> {
-    let mut objects = vec![deployment(operator), disruption_budget(operator), network_policy(operator)];
+    let mut objects = vec![controller(operator), disruption_budget(operator), network_policy(operator)];
     objects.extend(service(operator));
+    objects.extend(metrics_service(operator));
     objects
 }
 
@@ -22,41 +24,64 @@ fn metadata(operator: &Operator<'_>, name: &str) -> Value {
     json!({"name": name, "namespace": operator.namespace(), "labels": operator.labels()})
 }
 
-fn deployment(operator: &Operator<'_>) -> Value {
+fn controller(operator: &Operator<'_>) -> Value {
     let selector = json!({"matchLabels": operator.selector()});
-    json!({
+    let mut controller = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata(operator, operator.name()),
-        "spec": {
-            "replicas": REPLICAS,
-            "selector": selector,
-            "template": {
-                "metadata": {
-                    "labels": operator.labels(),
-                    "annotations": {"kubectl.kubernetes.io/default-container": "operator"},
-                },
-                "spec": {
-                    "serviceAccountName": operator.name(),
-                    "terminationGracePeriodSeconds": operator.grace(),
-                    "securityContext": {
-                        "runAsNonRoot": true,
-                        "runAsUser": USER,
-                        "runAsGroup": USER,
-                        "seccompProfile": {"type": "RuntimeDefault"},
-                    },
-                    "affinity": affinity(operator),
-                    "topologySpreadConstraints": [{
-                        "maxSkew": 1,
-                        "topologyKey": "topology.kubernetes.io/zone",
-                        "whenUnsatisfiable": "ScheduleAnyway",
-                        "labelSelector": selector,
-                    }],
-                    "containers": [container(operator)],
-                },
+        "spec": {"replicas": operator.replicas(), "selector": selector, "template": pod(operator)},
+    });
+    if let Some(volume) = operator.volume() {
+        controller["kind"] = json!("StatefulSet");
+        controller["spec"]["serviceName"] = json!(metrics_name(operator));
+        controller["spec"]["volumeClaimTemplates"] = json!([{
+            "metadata": {"name": VOLUME},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": volume.size}},
             },
+        }]);
+    }
+    controller
+}
+
+/// The name of the volume of what keeps something.
+const VOLUME: &str = "data";
+
+fn pod(operator: &Operator<'_>) -> Value {
+    let selector = json!({"matchLabels": operator.selector()});
+    let mut pod = json!({
+        "metadata": {
+            "labels": operator.labels(),
+            "annotations": {"kubectl.kubernetes.io/default-container": operator.component()},
         },
-    })
+        "spec": {
+            "serviceAccountName": operator.name(),
+            "terminationGracePeriodSeconds": operator.grace(),
+            "securityContext": {
+                "runAsNonRoot": true,
+                "runAsUser": USER,
+                "runAsGroup": USER,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "affinity": affinity(operator),
+            "topologySpreadConstraints": [{
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": selector,
+            }],
+            "containers": [container(operator)],
+        },
+    });
+    if operator.volume().is_some() {
+        pod["spec"]["securityContext"]["fsGroup"] = json!(USER);
+    }
+    if !operator.has_rights() {
+        pod["spec"]["automountServiceAccountToken"] = json!(false);
+    }
+    pod
 }
 
 /// Replicas prefer nodes of their own.
@@ -73,11 +98,11 @@ pub(crate) fn affinity(operator: &Operator<'_>) -> Value {
 
 fn container(operator: &Operator<'_>) -> Value {
     let mut container = json!({
-        "name": "operator",
+        "name": operator.component(),
         "image": operator.image(),
         "imagePullPolicy": "Always",
         "args": operator.arguments(),
-        "resources": resources(),
+        "resources": resources(operator),
         "securityContext": {
             "allowPrivilegeEscalation": false,
             "capabilities": {"drop": ["ALL"]},
@@ -87,21 +112,31 @@ fn container(operator: &Operator<'_>) -> Value {
             "runAsGroup": USER,
         },
     });
+    if let Some(volume) = operator.volume() {
+        container["volumeMounts"] = json!([{"name": VOLUME, "mountPath": volume.path}]);
+    }
+    let served = operator.description.run.ports.iter();
+    let mut ports: Vec<Value> = served
+        .map(|port| json!({"name": port.name, "containerPort": port.target, "protocol": "TCP"}))
+        .collect();
     if let Some(port) = operator.port() {
         let probe = |path: &str, period: u64| json!({"httpGet": {"path": path, "port": "metrics"}, "periodSeconds": period, "failureThreshold": 3});
-        container["ports"] = json!([{"name": "metrics", "containerPort": port, "protocol": "TCP"}]);
+        ports.push(json!({"name": "metrics", "containerPort": port, "protocol": "TCP"}));
         container["livenessProbe"] = probe("/healthz", 20);
         container["livenessProbe"]["initialDelaySeconds"] = json!(15);
         container["readinessProbe"] = probe("/readyz", 10);
+    }
+    if !ports.is_empty() {
+        container["ports"] = json!(ports);
     }
     container
 }
 
 /// A limit of memory, none of CPU: who is throttled renews its lease too late.
-pub(crate) fn resources() -> Value {
+fn resources(operator: &Operator<'_>) -> Value {
     json!({
         "requests": {"cpu": "10m", "memory": "32Mi", "ephemeral-storage": "16Mi"},
-        "limits": {"memory": "256Mi", "ephemeral-storage": "64Mi"},
+        "limits": {"memory": operator.description.run.memory, "ephemeral-storage": "64Mi"},
     })
 }
 
@@ -114,14 +149,13 @@ fn disruption_budget(operator: &Operator<'_>) -> Value {
     })
 }
 
-/// What may reach it: the port of its metrics and probes. What it may reach is left open: where API servers are differs from cluster to
+/// What may reach it: the ports that it serves, and that of its metrics and probes. What it may reach is left open: where API servers are differs from cluster to
 /// cluster.
 fn network_policy(operator: &Operator<'_>) -> Value {
-    let ingress: Vec<Value> = operator
-        .port()
-        .map(|port| json!({"ports": [{"port": port, "protocol": "TCP"}]}))
-        .into_iter()
-        .collect();
+    let served = operator.description.run.ports.iter().map(|port| port.target);
+    let ports: Vec<Value> =
+        served.chain(operator.port()).map(|port| json!({"port": port, "protocol": "TCP"})).collect();
+    let ingress = if ports.is_empty() { json!([]) } else { json!([{"ports": ports}]) };
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -135,15 +169,38 @@ fn network_policy(operator: &Operator<'_>) -> Value {
     })
 }
 
+/// What clients use.
 fn service(operator: &Operator<'_>) -> Option<Value> {
+    let ports = &operator.description.run.ports;
+    let port = |port: &ServedPort| json!({"name": port.name, "port": port.port, "targetPort": port.name, "protocol": "TCP"});
+    (!ports.is_empty()).then(|| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": metadata(operator, operator.name()),
+            "spec": {"selector": operator.selector(), "ports": ports.iter().map(port).collect::<Vec<_>>()},
+        })
+    })
+}
+
+fn metrics_name(operator: &Operator<'_>) -> String {
+    format!("{}-metrics", operator.name())
+}
+
+/// What scrapers use. It also names the pods of a StatefulSet, and has no address of its own then.
+fn metrics_service(operator: &Operator<'_>) -> Option<Value> {
     let port = operator.port()?;
-    Some(json!({
+    let mut service = json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": metadata(operator, &format!("{}-metrics", operator.name())),
+        "metadata": metadata(operator, &metrics_name(operator)),
         "spec": {
             "selector": operator.selector(),
             "ports": [{"name": "metrics", "port": port, "targetPort": "metrics", "protocol": "TCP"}],
         },
-    }))
+    });
+    if operator.volume().is_some() {
+        service["spec"]["clusterIP"] = json!("None");
+    }
+    Some(service)
 }

@@ -29,9 +29,24 @@ fn the_same_description_gives_the_same_files_and_nothing_is_left_to_fill_in() {
     let files = render(&description());
     assert_eq!(files, render(&description()));
     for (path, text) in &files {
-        for left in
-            ["OPERATOR", "IMAGE", "GRACE", "- METRICS", "- ELECTION", "- DEFINITIONS", ": PORT", "# <", "JOB"]
-        {
+        for left in [
+            "OPERATOR",
+            "COMPONENT",
+            "IMAGE",
+            "GRACE",
+            "- METRICS",
+            "- ELECTION",
+            "- DEFINITIONS",
+            "- NAMESPACES",
+            "- LOG=",
+            ": PORT",
+            ": SIZE",
+            ": VOLUME",
+            ": MEMORY",
+            ": REPLICAS",
+            "# <",
+            "JOB",
+        ] {
             assert!(!text.contains(left), "{left} is in {path}:\n{text}");
         }
         if path.ends_with(".json") {
@@ -364,4 +379,85 @@ fn types_of_a_definition_keep_what_an_object_has() {
         types(&definition, Some("v2")).unwrap_err(),
         "shops.example.com has no version \"v2\": it has v1"
     );
+}
+
+/// The same as a program that keeps something, serves clients, and asks nothing of the cluster.
+fn server() -> Description {
+    let mut description = description();
+    description.definitions.clear();
+    description.rights = watchkeeper_description::Rights::default();
+    description.election = None;
+    description.install_option = None;
+    description.run = watchkeeper_description::Run {
+        component: "apiserver".to_owned(),
+        program: Some("shopd".to_owned()),
+        arguments: vec!["serve".to_owned(), "--name={name}.{namespace}".to_owned()],
+        log_option: Some("--log".to_owned()),
+        ports: vec![watchkeeper_description::ServedPort {
+            name: "https".to_owned(),
+            port: 443,
+            target: 6443,
+        }],
+        memory: "1Gi".to_owned(),
+        volume: Some(watchkeeper_description::Volume { path: "/data".to_owned(), size: "2Gi".to_owned() }),
+    };
+    description
+}
+
+#[test]
+fn a_program_that_keeps_something_is_a_stateful_set_of_one_with_a_service_for_clients() {
+    let files = render(&server());
+    for (path, text) in &files {
+        for left in ["OPERATOR", "COMPONENT", ": SIZE", ": VOLUME", ": REPLICAS", "# <", "\n@", " @"] {
+            assert!(!text.contains(left), "{left} is in {path}:\n{text}");
+        }
+    }
+    assert!(
+        !files.keys().any(|path| path.starts_with("bundle/") || path.contains("crds")),
+        "{:?}",
+        files.keys()
+    );
+    let install = objects(&files["install.yaml"]);
+    let of = |kind: &str, name: &str| {
+        let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+        install.iter().find(is_it).unwrap_or_else(|| panic!("no {kind} {name}"))
+    };
+    let set = &of("StatefulSet", "shop")["spec"];
+    assert_eq!((&set["replicas"], &set["serviceName"]), (&json!(1), &json!("shop-metrics")));
+    let pod = &set["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert_eq!(container["args"], json!(["serve", "--name=shop.shop-system", "--metrics-addr=0.0.0.0:8080"]));
+    assert_eq!((&container["image"], &container["name"]), (&json!("shopd:1.2.3"), &json!("apiserver")));
+    assert_eq!(pod["automountServiceAccountToken"], false);
+    assert_eq!(of("Service", "shop")["spec"]["ports"][0]["targetPort"], "https");
+    assert_eq!(of("Service", "shop-metrics")["spec"]["clusterIP"], "None");
+    assert!(!install.iter().any(|object| object["kind"] == "Role" || object["kind"] == "ClusterRole"));
+    let schema: Value = serde_json::from_str(&files["chart/values.schema.json"]).unwrap();
+    assert_eq!(schema["properties"]["replicas"]["maximum"], 1);
+}
+
+#[test]
+fn an_operator_that_watches_some_namespaces_has_roles_in_these_and_no_cluster_role() {
+    let mut description = description();
+    assert!(!render(&description).keys().any(|path| path.contains("namespaced")), "it has no such option");
+    description.namespaces_option = Some("--namespaces".to_owned());
+    let mut settings = Settings::default();
+    settings.watch_namespaces = vec!["east".to_owned(), "west".to_owned()];
+    let operator = Operator::new(&description, &settings).unwrap();
+    let files = RENDERERS.iter().flat_map(|renderer| (renderer.render)(&operator).unwrap());
+    let files: BTreeMap<String, String> = files.map(|file| (file.path, file.text)).collect();
+    let roles = objects(&files["kustomize/overlays/namespaced/roles.yaml"]);
+    let places: Vec<&str> = roles
+        .iter()
+        .filter(|object| object["kind"] == "Role")
+        .map(|object| object["metadata"]["namespace"].as_str().unwrap())
+        .collect();
+    // The lease is in its own namespace, Secrets are where their cache is.
+    assert_eq!(places, ["east", "shop-system", "vault", "west"]);
+    let bound = roles.iter().find(|object| object["kind"] == "ClusterRoleBinding");
+    assert_eq!(bound, None);
+    let text = &files["kustomize/overlays/namespaced/kustomization.yaml"];
+    assert!(text.contains("value: --namespaces=east,west"), "{text}");
+    let chart = &files["chart/templates/rbac.yaml"];
+    assert!(chart.contains("{{- range $v.watchNamespaces }}"), "{chart}");
 }

@@ -67,7 +67,7 @@ pub use controller::{Controller, ControllerBuilder, DynamicWatches, Every, Keyed
 pub use error::{Error, Result};
 #[cfg(feature = "args")]
 pub use manager::Args;
-pub use manager::{Manager, Running, StartError, Stopped};
+pub use manager::{Manager, Observer, Running, StartError, Stopped};
 pub use predicate::Predicate;
 pub use reconciler::Reconciler;
 pub use request::{Request, WorkKey};

@@ -64,6 +64,19 @@ fn split(path: &str) -> Option<(&str, Option<&str>)> {
     matches!(health, "healthz" | "livez" | "readyz").then_some((health, check))
 }
 
+/// What `/readyz` finds wrong, if something is.
+pub(crate) fn readiness(server: &Server) -> Result<(), String> {
+    let mut failed: Vec<String> = Vec::new();
+    if let Some(reason) = server.storage.stats().halted {
+        failed.push(format!("storage: {reason}"));
+    }
+    if server.is_stopping() {
+        failed.push("stopping".to_owned());
+    }
+    failed.extend(tasks(server).into_iter().filter(|(_, failed)| *failed).map(|(task, _)| task));
+    if failed.is_empty() { Ok(()) } else { Err(failed.join(", ")) }
+}
+
 /// `/livez` does not ask for tasks that do not recover: what they stumble over is stored, and a restart would not remove it.
 fn checks(server: &Server, health: &str, check: Option<&str>, verbose: bool) -> Reply {
     let halted = server.storage.stats().halted;

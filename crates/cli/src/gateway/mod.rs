@@ -15,6 +15,7 @@ use crate::cluster::ClusterArguments;
 use crate::duration;
 use crate::failure::Failure;
 use ask::Explain;
+pub(crate) use serve::part;
 
 /// Serve as an API gateway whose routes are custom resources
 ///
@@ -34,6 +35,9 @@ pub(crate) struct Gateway {
     /// Where the admin endpoint is, or off
     #[arg(long, value_name = "ADDRESS", default_value = DEFAULT_ADMIN)]
     admin: String,
+    /// Also serve /metrics, /livez and /readyz here, to everybody who can reach it
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_addr: Option<SocketAddr>,
     /// Keep the last good state in this directory, and serve it when sources do not answer at the start
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,

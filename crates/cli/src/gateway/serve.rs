@@ -8,11 +8,12 @@ use std::process;
 use watchkeeper_apiserver::front::{Drained, raise_open_files};
 use watchkeeper_core::Key;
 use watchkeeper_gateway::object::DEFAULT_NAMESPACE;
-use watchkeeper_gateway::{Admin, From, Gateway, Options, Settings};
+use watchkeeper_gateway::{Admin, From, Gateway, Handle, Options, Settings};
 use watchkeeper_reactor::source;
 
 use super::Gateway as Arguments;
 use crate::failure::Failure;
+use crate::monitor::{Monitor, Part};
 use crate::stopping::Signals;
 use crate::{caution, host, logging};
 
@@ -88,6 +89,10 @@ async fn serve(
     if let Some(admin) = &admin {
         tracing::info!("admin endpoint on http://{}/", admin.address());
     }
+    let monitor = match arguments.metrics_addr {
+        Some(address) => Some(Monitor::of(address, part(gateway.handle()))?),
+        None => None,
+    };
     let mut handle = gateway.handle().clone();
     tokio::select! {
         () = handle.ready() => {
@@ -108,7 +113,25 @@ async fn serve(
     if let Some(admin) = admin {
         admin.stop().await;
     }
+    if let Some(monitor) = monitor {
+        monitor.stop().await;
+    }
     Ok(())
+}
+
+/// What can be seen of a gateway from elsewhere: not what its objects say.
+pub(crate) fn part(handle: &Handle) -> Part {
+    let (counted, asked) = (handle.clone(), handle.clone());
+    Part {
+        name: "watchkeeper-gateway".to_owned(),
+        metrics: Box::new(move || counted.metrics()),
+        ready: Box::new(move || match asked.readiness() {
+            (true, _) => Ok(()),
+            (false, notes) => {
+                Err(format!("not ready, for {} reasons; the admin endpoint has them", notes.len()))
+            }
+        }),
+    }
 }
 
 fn log_output(file: &Path) -> Result<Box<dyn Write + Send>, Failure> {

@@ -50,6 +50,9 @@ pub(crate) struct Generate {
     /// The namespace of manifests [default: `namespace` of [package.metadata.watchkeeper], or NAME-system]
     #[arg(long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+    /// The namespaces that the overlay `namespaced` watches; a list with commas [default: `watch-namespaces` of [package.metadata.watchkeeper], or that of manifests]
+    #[arg(long, value_name = "NAMESPACES", value_delimiter = ',')]
+    watch_namespaces: Vec<String>,
     /// Fail if the definitions break objects of earlier ones, in this file or folder
     #[arg(long, value_name = "FILE|DIR")]
     against: Option<PathBuf>,
@@ -119,7 +122,10 @@ impl Generate {
         // What Cargo knows of the crate here is taken if it is the crate of this operator.
         let package = if is_told { Package::here().ok() } else { Some(Package::here()?) };
         let described = Described::read(self.description.as_deref(), self.binary.as_deref())?;
-        let is_its = |package: &&Package| package.program().is_ok_and(|program| program == described.0.name);
+        let is_its = |package: &&Package| {
+            let run = described.0.run.program.as_ref().unwrap_or(&described.0.name);
+            package.program().is_ok_and(|program| program == *run)
+        };
         let mut settings = package.as_ref().filter(is_its).map(project::settings).unwrap_or_default();
         for (given, setting) in [
             (&self.image, &mut settings.image),
@@ -129,6 +135,9 @@ impl Generate {
             if given.is_some() {
                 setting.clone_from(given);
             }
+        }
+        if !self.watch_namespaces.is_empty() {
+            settings.watch_namespaces.clone_from(&self.watch_namespaces);
         }
         let operator = Operator::new(&described.0, &settings).map_err(Failure::input)?;
         self.judge(&operator)?;

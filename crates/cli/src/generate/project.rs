@@ -7,7 +7,7 @@ use watchkeeper_schema::yaml;
 
 use crate::cargo::Package;
 
-/// What a crate says that its program does not know. `[package.metadata.watchkeeper]` has `image` and `namespace`.
+/// What a crate says that its program does not know. `[package.metadata.watchkeeper]` has `image`, `namespace` and `watch-namespaces`.
 pub(crate) fn settings(package: &Package) -> Settings {
     let mut settings = Settings::default();
     settings.image = package.text("/metadata/watchkeeper/image");
@@ -19,6 +19,7 @@ pub(crate) fn settings(package: &Package) -> Settings {
     settings.license = package.text("/license");
     settings.authors = package.list("/authors");
     settings.keywords = package.list("/keywords");
+    settings.watch_namespaces = package.list("/metadata/watchkeeper/watch-namespaces");
     settings.samples = samples(&package.folder().join("samples"));
     settings
 }

@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::OptionFuture;
@@ -10,6 +11,7 @@ use watchkeeper_workloads::{Timing, simulate};
 use super::screen::Screen;
 use super::{Operator, gateway};
 use crate::failure::Failure;
+use crate::monitor::{Monitor, Part};
 
 /// How often to look whether somebody is ready.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -22,13 +24,15 @@ pub(crate) struct Crew {
     running: Vec<Running>,
     /// On its way, while others start.
     gateway: Option<JoinHandle<Result<gateway::Running, Failure>>>,
+    /// Shows what everybody counts.
+    monitor: Arc<Monitor>,
 }
 
 impl Crew {
     /// Nobody yet, and the way to the server.
-    pub(crate) async fn connect(kubeconfig: &Path) -> Result<Self, Failure> {
+    pub(crate) async fn connect(kubeconfig: &Path, monitor: Arc<Monitor>) -> Result<Self, Failure> {
         let connection = Connection::from_kubeconfig(kubeconfig, None).await.map_err(Failure::running)?;
-        Ok(Self { connection, running: Vec::new(), gateway: None })
+        Ok(Self { connection, running: Vec::new(), gateway: None, monitor })
     }
 
     fn manager(&self, name: &str) -> Manager {
@@ -75,6 +79,7 @@ impl Crew {
         screen.waiting("gateway", "starting");
         let gateway = starting.await.map_err(Failure::running)??;
         screen.line("gateway", gateway.said());
+        self.monitor.add(gateway.part());
         self.gateway = Some(tokio::spawn(async { Ok(gateway) }));
         Ok(())
     }
@@ -82,6 +87,7 @@ impl Crew {
     async fn start(&mut self, name: &str, manager: Manager, screen: &mut Screen) -> Result<(), Failure> {
         screen.waiting("operators", &format!("starting {name}"));
         let running = manager.start().await.map_err(Failure::running)?;
+        self.monitor.add(part(name, &running));
         let ready = tokio::time::timeout(TIMEOUT, async {
             let mut shown = String::new();
             loop {
@@ -115,5 +121,18 @@ impl Crew {
         while let Some(running) = self.running.pop() {
             running.stop().await;
         }
+    }
+}
+
+/// What can be seen of a manager.
+fn part(name: &str, running: &Running) -> Part {
+    let (counted, asked) = (running.observer(), running.observer());
+    Part {
+        name: format!("watchkeeper-{name}"),
+        metrics: Box::new(move || counted.metrics()),
+        ready: Box::new(move || match asked.not_ready().first() {
+            Some((check, why)) => Err(format!("{check}: {why}")),
+            None => Ok(()),
+        }),
     }
 }

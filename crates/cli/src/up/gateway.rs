@@ -11,6 +11,8 @@ use watchkeeper_gateway::kinds::{
 use watchkeeper_gateway::{From, Gateway, Options};
 
 use crate::failure::Failure;
+use crate::gateway::part;
+use crate::monitor::Part;
 
 /// Where it listens, if nobody else is there.
 const PORT: u16 = 8080;
@@ -65,6 +67,11 @@ pub(super) async fn start(manager: Manager, connection: Connection) -> Result<Ru
 }
 
 impl Running {
+    /// What can be seen of it.
+    pub(super) fn part(&self) -> Part {
+        part(self.gateway.handle())
+    }
+
     /// Where it serves, in words.
     pub(super) fn said(&self) -> &str {
         &self.said

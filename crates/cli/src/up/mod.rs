@@ -15,12 +15,13 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use watchkeeper_apiserver::authentication::{Credentials, Kubeconfig, Tokens};
-use watchkeeper_apiserver::front::{Drained, Limits, raise_open_files};
+use watchkeeper_apiserver::front::{Drained, Limits, Listener, raise_open_files};
 use watchkeeper_apiserver::{AccountTokens, Options};
 use watchkeeper_storage::{self as storage, Embedded, Storage};
 
 use crate::failure::Failure;
 use crate::host::{self, Host, Plan, Socket};
+use crate::monitor::Monitor;
 use crate::stopping::Signals;
 use crate::{caution, logging};
 use crew::Crew;
@@ -29,6 +30,8 @@ use screen::Screen;
 
 /// Where Kubernetes is served, if nobody else is there.
 const PORT: u16 = 6443;
+/// Where metrics are served, if nobody else is there.
+const METRICS_PORT: u16 = 9464;
 /// After the first signal, how long requests may take to end.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
@@ -66,6 +69,9 @@ pub(crate) struct Up {
     /// Do not simulate workloads: Deployments stay without pods, or are left to a kube-controller-manager
     #[arg(long, conflicts_with = "pace")]
     no_workloads: bool,
+    /// The port for metrics on 127.0.0.1; 0 takes any that is free [default: 9464, or a free one if that is taken]
+    #[arg(long, value_name = "PORT")]
+    metrics_port: Option<u16>,
     /// Do not run the gateway
     #[arg(long)]
     no_gateway: bool,
@@ -133,18 +139,27 @@ impl Up {
             folder.shown()
         );
         screen.line("api server", &served);
-        let mut crew = Crew::connect(&folder.kubeconfig()).await?;
+        let monitor = Arc::new(Monitor::start(self.metrics_listener()?)?);
+        monitor.add(host::part(&host.server));
+        let mut crew = Crew::connect(&folder.kubeconfig(), Arc::clone(&monitor)).await?;
         let ready = tokio::select! {
             ready = self.man(&mut crew, &mut screen) => ready,
             _ = signals.next() => Ok(()),
         };
         if ready.is_ok() {
+            screen.line("metrics", &format!("http://{}/metrics   of all of these", monitor.address()));
             self.invite(folder, &mut screen);
             signals.next().await;
         }
         let Host { server, front, .. } = host;
-        let stop = async {
+        let stop = async move {
+            let mut crew = crew;
             crew.stop().await;
+            drop(crew);
+            // Nobody else has it now.
+            if let Some(monitor) = Arc::into_inner(monitor) {
+                monitor.stop().await;
+            }
             let ((), drained) = tokio::join!(server.stop(), front.shutdown(SHUTDOWN_GRACE));
             drained
         };
@@ -176,6 +191,16 @@ impl Up {
             crew.start_workloads(self.pace, screen).await?;
         }
         crew.wait_for_gateway(screen).await
+    }
+
+    /// The usual port for metrics, or any that is free if it is taken and nobody asked for it.
+    fn metrics_listener(&self) -> Result<Listener, Failure> {
+        let bind = |port| Listener::bind((Ipv4Addr::LOCALHOST, port).into());
+        let bound = match self.metrics_port {
+            Some(port) => bind(port),
+            None => bind(METRICS_PORT).or_else(|_| bind(0)),
+        };
+        bound.map_err(|error| Failure::running(format!("metrics: {error}")))
     }
 
     fn invite(&self, folder: &Folder, screen: &mut Screen) {

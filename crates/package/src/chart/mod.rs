@@ -6,6 +6,7 @@
 mod values;
 
 use serde_json::{Value, json};
+use watchkeeper_description::ServedPort;
 use watchkeeper_schema::yaml;
 
 use crate::Renderer;
@@ -32,6 +33,7 @@ const TEMPLATES: &[(&str, &str, Option<&str>)] = &[
     ("networkpolicy.yaml", include_str!("templates/networkpolicy.yaml"), None),
     ("poddisruptionbudget.yaml", include_str!("templates/poddisruptionbudget.yaml"), None),
     ("service.yaml", include_str!("templates/service.yaml"), Some("metrics")),
+    ("service-clients.yaml", include_str!("templates/service-clients.yaml"), Some("ports")),
     ("serviceaccount.yaml", include_str!("templates/serviceaccount.yaml"), None),
 ];
 
@@ -49,7 +51,8 @@ fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
     ];
     for (name, text, part) in TEMPLATES {
         if part.is_none_or(|part| has(operator, part)) {
-            files.push(template(name, &fill(operator, text)));
+            let is_set = *name == "deployment.yaml" && operator.volume().is_some();
+            files.push(template(if is_set { "statefulset.yaml" } else { name }, &fill(operator, text)));
         }
     }
     for definition in &operator.definitions {
@@ -73,7 +76,8 @@ fn template(name: &str, text: &str) -> File {
     File::generated(format!("chart/templates/{name}"), format!("{header}{text}"))
 }
 
-/// Puts in the names and options of an operator, and leaves out the parts that it does not have: lines from `# <part>` to `# </part>`.
+/// Puts in the names and options of an operator, and leaves out the parts that it does not have: lines from `# <part>` to `# </part>`. A line
+/// `@list` stands for the items of a list.
 fn fill(operator: &Operator<'_>, text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut leaves_out = None;
@@ -85,8 +89,13 @@ fn fill(operator: &Operator<'_>, text: &str) -> String {
                 leaves_out = Some(mark).filter(|part| !has(operator, part));
             }
             None if leaves_out.is_none() => {
-                kept.push_str(line);
-                kept.push('\n');
+                let (indent, rest) = line.split_at(line.len() - line.trim_start().len());
+                match rest.strip_prefix('@') {
+                    Some(list) => items(operator, list).iter().for_each(|item| {
+                        kept.push_str(&format!("{indent}{item}\n"));
+                    }),
+                    None => kept.push_str(&format!("{line}\n")),
+                }
             }
             _ => {}
         }
@@ -102,6 +111,13 @@ fn fill(operator: &Operator<'_>, text: &str) -> String {
         ("repository: IMAGE\n", &format!("repository: {}\n", operator.repository())),
         ("Seconds: GRACE\n", &format!("Seconds: {}\n", operator.grace())),
         ("port: PORT\n", &format!("port: {}\n", operator.port().unwrap_or_default())),
+        ("- NAMESPACES=", &format!("- {}=", description.namespaces_option.as_deref().unwrap_or_default())),
+        ("- LOG=", &format!("- {}=", description.run.log_option.as_deref().unwrap_or_default())),
+        ("replicas: REPLICAS\n", &format!("replicas: {}\n", operator.replicas())),
+        ("memory: MEMORY\n", &format!("memory: {}\n", description.run.memory)),
+        ("size: SIZE\n", &format!("size: {}\n", operator.volume().map_or("", |volume| &volume.size))),
+        ("Path: VOLUME\n", &format!("Path: {}\n", operator.volume().map_or("", |volume| &volume.path))),
+        ("COMPONENT", operator.component()),
         ("OPERATOR", operator.name()),
     ] {
         kept = kept.replace(token, value);
@@ -118,7 +134,47 @@ fn has(operator: &Operator<'_>, part: &str) -> bool {
             description.election.as_ref().is_some_and(|election| election.option.is_some())
         }
         "install" => description.install_option.is_some(),
+        "namespaces" => description.namespaces_option.is_some(),
+        "definitions" => !description.definitions.is_empty(),
+        "rights" => operator.has_rights(),
+        "norights" => !operator.has_rights(),
+        "logoption" => description.run.log_option.is_some(),
+        "logvariable" => description.run.log_option.is_none(),
+        "ports" => !description.run.ports.is_empty(),
+        "noports" => description.run.ports.is_empty(),
+        "stateful" => operator.volume().is_some(),
+        "stateless" => operator.volume().is_none(),
         _ => false,
+    }
+}
+
+/// The lines of a list.
+fn items(operator: &Operator<'_>, list: &str) -> Vec<String> {
+    let ports = &operator.description.run.ports;
+    let each = |lines: fn(&ServedPort) -> Vec<String>| ports.iter().flat_map(lines).collect();
+    match list {
+        "arguments" => {
+            let arguments =
+                operator.first_arguments("{{ include \"OPERATOR.fullname\" . }}", "{{ .Release.Namespace }}");
+            arguments.iter().map(|argument| format!("- {argument}")).collect()
+        }
+        "containerports" => each(|port| {
+            vec![
+                format!("- name: {}", port.name),
+                format!("  containerPort: {}", port.target),
+                "  protocol: TCP".to_owned(),
+            ]
+        }),
+        "networkports" => each(|port| vec![format!("- port: {}", port.target), "  protocol: TCP".to_owned()]),
+        "serviceports" => each(|port| {
+            vec![
+                format!("- name: {}", port.name),
+                format!("  port: {}", port.port),
+                format!("  targetPort: {}", port.name),
+                "  protocol: TCP".to_owned(),
+            ]
+        }),
+        _ => Vec::new(),
     }
 }
 
@@ -136,7 +192,7 @@ fn indented(value: &Value, spaces: usize) -> String {
 }
 
 const VALUES: &str = "{{- $v := include \"OPERATOR.values\" . | fromYaml }}\n";
-const LABELS: &str = "  labels:\n    {{- include \"OPERATOR.labels\" . | nindent 4 }}\n";
+const LABELS: &str = "  labels:\n    {{- include \"OPERATOR.labels\" $ | nindent 4 }}\n";
 
 fn crd(definition: &Definition<'_>) -> String {
     let own = |field: &str| {
@@ -161,13 +217,32 @@ fn crd(definition: &Definition<'_>) -> String {
 fn roles(operator: &Operator<'_>) -> String {
     let roles = operator.roles();
     let mut text = format!("{VALUES}{{{{- if $v.rbac.create }}}}\n");
-    if !roles.cluster.is_empty() {
-        text.push_str(&role("ClusterRole", None, &roles.cluster));
+    let everywhere = |rules: &[Value]| match rules {
+        [] => String::new(),
+        rules => role("ClusterRole", None, rules),
+    };
+    match has(operator, "namespaces") {
+        true => {
+            // Where namespaces are chosen, what is asked of all of them is asked of each.
+            let mut limited = operator.roles_in(&[String::new()]);
+            let watched = limited.namespaces.remove("").unwrap_or_default();
+            text.push_str("{{- if $v.watchNamespaces }}\n");
+            text.push_str(&everywhere(&limited.cluster));
+            if !watched.is_empty() {
+                text.push_str("{{- range $v.watchNamespaces }}\n");
+                text.push_str(&role("Role", Some(("-watched", "{{ . }}")), &watched));
+                text.push_str("{{- end }}\n");
+            }
+            text.push_str("{{- else }}\n");
+            text.push_str(&everywhere(&roles.cluster));
+            text.push_str("{{- end }}\n");
+        }
+        false => text.push_str(&everywhere(&roles.cluster)),
     }
-    let mut places: Vec<(String, &Vec<Value>)> = vec![("{{ .Release.Namespace }}".to_owned(), &roles.own)];
-    places.extend(roles.namespaces.iter().map(|(place, rules)| (place.clone(), rules)));
+    let mut places: Vec<(&str, &Vec<Value>)> = vec![("{{ .Release.Namespace }}", &roles.own)];
+    places.extend(roles.namespaces.iter().map(|(place, rules)| (place.as_str(), rules)));
     for (place, rules) in places.iter().filter(|(_, rules)| !rules.is_empty()) {
-        text.push_str(&role("Role", Some(place), rules));
+        text.push_str(&role("Role", Some(("", place)), rules));
     }
     text.push_str("{{- end }}\n");
     if !operator.definitions.is_empty() {
@@ -179,17 +254,18 @@ fn roles(operator: &Operator<'_>) -> String {
     text
 }
 
-fn role(kind: &str, place: Option<&str>, rules: &[Value]) -> String {
+/// A role with its binding: everywhere, or in a namespace with a name that ends so.
+fn role(kind: &str, place: Option<(&str, &str)>, rules: &[Value]) -> String {
     // What is of the cluster has to differ between releases of one name in several namespaces; what is in a namespace does not.
-    let name = "{{ include \"OPERATOR.fullname\" . }}";
+    let name = "{{ include \"OPERATOR.fullname\" $ }}";
     let (name, namespace) = match place {
         None => (format!("{name}-{{{{ .Release.Namespace }}}}"), String::new()),
-        Some(place) => (name.to_owned(), format!("  namespace: {place}\n")),
+        Some((suffix, place)) => (format!("{name}{suffix}"), format!("  namespace: {place}\n")),
     };
     let metadata = format!("metadata:\n  name: {name}\n{namespace}{LABELS}");
     let rules = indented(&json!(rules), 0);
     format!(
-        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\n{metadata}rules:\n{rules}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}Binding\n{metadata}roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {kind}\n  name: {name}\nsubjects:\n- kind: ServiceAccount\n  name: {{{{ include \"OPERATOR.serviceAccount\" . }}}}\n  namespace: {{{{ .Release.Namespace }}}}\n"
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\n{metadata}rules:\n{rules}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}Binding\n{metadata}roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {kind}\n  name: {name}\nsubjects:\n- kind: ServiceAccount\n  name: {{{{ include \"OPERATOR.serviceAccount\" $ }}}}\n  namespace: {{{{ $.Release.Namespace }}}}\n"
     )
 }
 
@@ -220,7 +296,10 @@ fn metadata(operator: &Operator<'_>) -> String {
             }))
         })
         .collect();
-    let mut annotations = json!({"artifacthub.io/operator": "true", "artifacthub.io/prerelease": "false"});
+    let mut annotations = json!({
+        "artifacthub.io/operator": (operator.component() == "operator").to_string(),
+        "artifacthub.io/prerelease": "false",
+    });
     if !kinds.is_empty() {
         annotations["artifacthub.io/crds"] = json!(yaml::encode(&json!(kinds)));
     }

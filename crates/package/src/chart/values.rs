@@ -28,6 +28,17 @@ pub(crate) fn schema(values: &str) -> Value {
     schema["properties"]["global"] = json!({"type": "object"});
     let fields = &mut schema["properties"];
     fields["replicas"]["minimum"] = json!(0);
+    // What keeps something has its volume to itself.
+    if fields.get("persistence").is_some() {
+        fields["replicas"]["maximum"] = json!(1);
+    }
+    if fields.get("watchNamespaces").is_some() {
+        let namespace = json!({"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"});
+        fields["watchNamespaces"]["items"] = namespace;
+    }
+    if fields.get("service").is_some() {
+        fields["service"]["properties"]["type"]["enum"] = json!(["ClusterIP", "NodePort", "LoadBalancer"]);
+    }
     fields["terminationGracePeriodSeconds"]["minimum"] = json!(0);
     fields["image"]["properties"]["pullPolicy"]["enum"] = json!(["Always", "IfNotPresent", "Never"]);
     fields["image"]["properties"]["digest"]["pattern"] = json!("^(sha256:[a-f0-9]{64})?$");

@@ -1,4 +1,4 @@
-//! The alerts. Each is left out if the program lacks one of its metrics.
+//! The alerts, by component. Each is left out if the program lacks one of its metrics.
 
 use serde_json::{Value, json};
 
@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 const JOB: &str = "JOB";
 
 pub(crate) struct Alert {
+    /// Of which component.
+    pub(crate) of: &'static str,
     name: &'static str,
     /// When it fires; `JOB` stands for the name of the operator.
     pub(crate) expression: &'static str,
@@ -19,6 +21,7 @@ pub(crate) struct Alert {
 
 pub(crate) const ALERTS: &[Alert] = &[
     Alert {
+        of: "operator",
         name: "OperatorDown",
         expression: "absent(up{job=\"JOB\"} == 1)",
         lasting: "5m",
@@ -27,6 +30,7 @@ pub(crate) const ALERTS: &[Alert] = &[
         description: "Nothing is reconciled. Look at its Deployment and at the log of its pods.",
     },
     Alert {
+        of: "operator",
         name: "OperatorWithoutLeader",
         expression: "sum by (namespace) (leader_election_master_status{job=\"JOB\"}) == 0",
         lasting: "5m",
@@ -35,6 +39,7 @@ pub(crate) const ALERTS: &[Alert] = &[
         description: "Nothing is reconciled. Look at its Lease, and whether its service account may update that.",
     },
     Alert {
+        of: "operator",
         name: "OperatorReconcileErrors",
         expression: "sum by (namespace, controller) (rate(controller_runtime_reconcile_errors_total{job=\"JOB\"}[10m])) / sum by (namespace, controller) (rate(controller_runtime_reconcile_total{job=\"JOB\"}[10m])) > 0.5",
         lasting: "15m",
@@ -43,6 +48,7 @@ pub(crate) const ALERTS: &[Alert] = &[
         description: "Objects are not brought to what they declare. The log of the operator names objects and errors.",
     },
     Alert {
+        of: "operator",
         name: "OperatorReconcilePanics",
         expression: "increase(controller_runtime_reconcile_panics_total{job=\"JOB\"}[15m]) > 0",
         lasting: "0m",
@@ -51,6 +57,7 @@ pub(crate) const ALERTS: &[Alert] = &[
         description: "This is a mistake in the operator. The log has the object and the place.",
     },
     Alert {
+        of: "operator",
         name: "OperatorTaskPanics",
         expression: "increase(watchkeeper_task_panics_total{job=\"JOB\"}[15m]) > 0",
         lasting: "0m",
@@ -59,6 +66,7 @@ pub(crate) const ALERTS: &[Alert] = &[
         description: "It was started again. The log has the place.",
     },
     Alert {
+        of: "operator",
         name: "OperatorReconcileStuck",
         expression: "max by (namespace, name) (workqueue_longest_running_processor_seconds{job=\"JOB\"}) > 600",
         lasting: "5m",
@@ -67,6 +75,7 @@ pub(crate) const ALERTS: &[Alert] = &[
         description: "It waits for something that does not answer. Give the call a time-out.",
     },
     Alert {
+        of: "operator",
         name: "OperatorQueueGrows",
         expression: "sum by (namespace, name) (workqueue_depth{job=\"JOB\"}) > 100 and sum by (namespace, name) (deriv(workqueue_depth{job=\"JOB\"}[15m])) > 0",
         lasting: "30m",
@@ -75,6 +84,7 @@ pub(crate) const ALERTS: &[Alert] = &[
         description: "More objects change than are worked on. Raise the concurrency of the controller, or make its reconcile faster.",
     },
     Alert {
+        of: "operator",
         name: "OperatorSourceDegraded",
         expression: "max by (namespace, source, reason) (watchkeeper_source_degraded{job=\"JOB\"}) > 0",
         lasting: "10m",
@@ -83,6 +93,7 @@ pub(crate) const ALERTS: &[Alert] = &[
         description: "What is known of it is old. If it is denied, compare the roles with deploy/rbac.yaml.",
     },
     Alert {
+        of: "operator",
         name: "OperatorHotLoop",
         expression: "sum by (namespace, controller, field) (increase(watchkeeper_hot_loops_total{job=\"JOB\"}[30m])) > 0",
         lasting: "0m",
@@ -91,12 +102,121 @@ pub(crate) const ALERTS: &[Alert] = &[
         description: "It writes a field that somebody else puts back, or a value that differs each time.",
     },
     Alert {
+        of: "operator",
         name: "OperatorRequestErrors",
         expression: "sum by (namespace) (rate(rest_client_requests_total{job=\"JOB\", code=~\"5..|<error>\"}[10m])) / sum by (namespace) (rate(rest_client_requests_total{job=\"JOB\"}[10m])) > 0.1",
         lasting: "15m",
         severity: "warning",
         summary: "More than a tenth of the requests of JOB to the API server fail",
         description: "The API server, or the way to it, is not well.",
+    },
+    Alert {
+        of: "apiserver",
+        name: "ApiServerDown",
+        expression: "absent(up{job=\"JOB\"} == 1)",
+        lasting: "5m",
+        severity: "critical",
+        summary: "JOB cannot be scraped",
+        description: "Nobody can read or write objects. Look at its StatefulSet, its volume and its log.",
+    },
+    Alert {
+        of: "apiserver",
+        name: "ApiServerErrors",
+        expression: "sum by (namespace) (rate(apiserver_request_total{job=\"JOB\", code=~\"5..\"}[10m])) / sum by (namespace) (rate(apiserver_request_total{job=\"JOB\"}[10m])) > 0.05",
+        lasting: "10m",
+        severity: "critical",
+        summary: "More than one in twenty requests to JOB fails",
+        description: "The log has the reason: a full disk, or a webhook that does not answer.",
+    },
+    Alert {
+        of: "apiserver",
+        name: "ApiServerSlow",
+        expression: "histogram_quantile(0.99, sum by (namespace, verb, le) (rate(apiserver_request_duration_seconds_bucket{job=\"JOB\"}[10m]))) > 1",
+        lasting: "10m",
+        severity: "warning",
+        summary: "One in a hundred requests ({{ $labels.verb }}) to JOB takes longer than a second",
+        description: "Look for processors and a disk that are busy, and for webhooks that are slow.",
+    },
+    Alert {
+        of: "apiserver",
+        name: "ApiServerRefusesRequests",
+        expression: "sum by (namespace, request_kind, reason) (rate(watchkeeper_rejected_requests_total{job=\"JOB\"}[10m])) > 1",
+        lasting: "10m",
+        severity: "warning",
+        summary: "JOB refuses requests because too many run: {{ $labels.request_kind }}, {{ $labels.reason }}",
+        description: "Find the client that asks so much, or raise --max-requests-inflight and --max-mutating-requests-inflight.",
+    },
+    Alert {
+        of: "apiserver",
+        name: "ApiServerCheckpointsFail",
+        expression: "delta(watchkeeper_storage_checkpoint_failures{job=\"JOB\"}[30m]) > 0",
+        lasting: "0m",
+        severity: "critical",
+        summary: "JOB cannot write checkpoints",
+        description: "Its log grows until one succeeds. Look whether the volume is full.",
+    },
+    Alert {
+        of: "apiserver",
+        name: "ApiServerTaskPanics",
+        expression: "increase(watchkeeper_task_panics_total{job=\"JOB\"}[15m]) > 0",
+        lasting: "0m",
+        severity: "warning",
+        summary: "The task {{ $labels.task }} of JOB panics",
+        description: "It was started again. The log has the place.",
+    },
+    Alert {
+        of: "gateway",
+        name: "GatewayDown",
+        expression: "absent(up{job=\"JOB\"} == 1)",
+        lasting: "5m",
+        severity: "critical",
+        summary: "No replica of JOB can be scraped",
+        description: "Nothing is served. Look at its Deployment and at the log of its pods.",
+    },
+    Alert {
+        of: "gateway",
+        name: "GatewayBackendUnavailable",
+        expression: "max by (namespace, backend) (gateway_backend_endpoints{job=\"JOB\", available=\"true\"}) == 0",
+        lasting: "2m",
+        severity: "critical",
+        summary: "No server of backend {{ $labels.backend }} is available",
+        description: "Requests for it are answered with 503. `/backends` of the admin endpoint tells how each of its servers is.",
+    },
+    Alert {
+        of: "gateway",
+        name: "GatewayErrors",
+        expression: "sum by (namespace, route) (rate(gateway_requests_total{job=\"JOB\", code=\"5xx\"}[5m])) / sum by (namespace, route) (rate(gateway_requests_total{job=\"JOB\"}[5m])) > 0.05",
+        lasting: "10m",
+        severity: "warning",
+        summary: "More than one in twenty requests of route {{ $labels.route }} fails",
+        description: "The access log has them. `/backends` of the admin endpoint tells how the servers are.",
+    },
+    Alert {
+        of: "gateway",
+        name: "GatewayOverloaded",
+        expression: "sum by (namespace, backend) (rate(gateway_backend_overflowed_total{job=\"JOB\"}[5m])) > 0",
+        lasting: "5m",
+        severity: "warning",
+        summary: "Requests for backend {{ $labels.backend }} are refused because there are too many",
+        description: "Add servers, or raise limits of the GatewayBackend.",
+    },
+    Alert {
+        of: "gateway",
+        name: "GatewayResponsesCut",
+        expression: "sum by (namespace) (rate(gateway_cut_total{job=\"JOB\"}[10m])) > 0.1",
+        lasting: "10m",
+        severity: "warning",
+        summary: "Responses through JOB are cut off",
+        description: "Backends break off, or are silent for longer than the time-outs of their routes.",
+    },
+    Alert {
+        of: "gateway",
+        name: "GatewaySourceDown",
+        expression: "max by (namespace, source) (gateway_source_up{job=\"JOB\"}) == 0",
+        lasting: "10m",
+        severity: "warning",
+        summary: "JOB cannot read {{ $labels.source }}",
+        description: "It serves what it knew last. `/readyz` has the reason; if it is denied, compare the roles with rbac.yaml.",
     },
 ];
 

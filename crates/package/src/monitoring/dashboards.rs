@@ -256,6 +256,109 @@ const DASHBOARDS: &[Dashboard] = &[
                 "{{request_kind}} {{reason}}",
                 RATE,
             ),
+            panel(
+                "Connections",
+                "sum by (client) (watchkeeper_connections{job=\"$job\"})",
+                "{{client}}",
+                COUNT,
+            ),
+            panel(
+                "Commits per second",
+                "sum by (instance) (deriv(watchkeeper_storage_commits{job=\"$job\"}[$__rate_interval]))",
+                "{{instance}}",
+                RATE,
+            ),
+            panel(
+                "Checkpoints that failed",
+                "max by (instance) (watchkeeper_storage_checkpoint_failures{job=\"$job\"})",
+                "{{instance}}",
+                COUNT,
+            ),
+        ],
+    },
+    Dashboard {
+        name: "gateway",
+        title: "gateway",
+        panels: &[
+            panel(
+                "Requests per second, by route",
+                "sum by (route) (rate(gateway_requests_total{job=\"$job\"}[$__rate_interval]))",
+                "{{route}}",
+                RATE,
+            ),
+            panel(
+                "Answers per second, by code",
+                "sum by (code) (rate(gateway_requests_total{job=\"$job\"}[$__rate_interval]))",
+                "{{code}}",
+                RATE,
+            ),
+            panel(
+                "Time of a request, 99 of 100",
+                "histogram_quantile(0.99, sum by (route, le) (rate(gateway_request_seconds_bucket{job=\"$job\"}[$__rate_interval])))",
+                "{{route}}",
+                SECONDS,
+            ),
+            panel(
+                "Requests under way",
+                "sum by (route) (gateway_requests_active{job=\"$job\"})",
+                "{{route}}",
+                COUNT,
+            ),
+            panel(
+                "Servers of backends that are not available",
+                "sum by (backend) (gateway_backend_endpoints{job=\"$job\", available=\"false\"})",
+                "{{backend}}",
+                COUNT,
+            ),
+            panel(
+                "Requests repeated per second",
+                "sum by (backend, allowed) (rate(gateway_backend_retries_total{job=\"$job\"}[$__rate_interval]))",
+                "{{backend}} {{allowed}}",
+                RATE,
+            ),
+            panel(
+                "Requests refused per second: too many for a backend",
+                "sum by (backend) (rate(gateway_backend_overflowed_total{job=\"$job\"}[$__rate_interval]))",
+                "{{backend}}",
+                RATE,
+            ),
+            panel(
+                "Requests per second that no route was for",
+                "sum by (instance) (rate(gateway_unrouted_total{job=\"$job\"}[$__rate_interval]))",
+                "{{instance}}",
+                RATE,
+            ),
+            panel(
+                "Requests refused per second: by policies",
+                "sum by (instance) (rate(gateway_refused_total{job=\"$job\"}[$__rate_interval]))",
+                "{{instance}}",
+                RATE,
+            ),
+            panel(
+                "Responses cut off per second",
+                "sum by (instance) (rate(gateway_cut_total{job=\"$job\"}[$__rate_interval]))",
+                "{{instance}}",
+                RATE,
+            ),
+            panel("Routes served", "max by (instance) (gateway_routes{job=\"$job\"})", "{{instance}}", COUNT),
+            panel(
+                "Changes of the table per second",
+                "sum by (instance) (rate(gateway_table_swaps_total{job=\"$job\"}[$__rate_interval]))",
+                "{{instance}}",
+                RATE,
+            ),
+            panel(
+                "Sources that are read",
+                "min by (source) (gateway_source_up{job=\"$job\"})",
+                "{{source}}",
+                COUNT,
+            ),
+            panel(
+                "Connections",
+                "sum by (listener) (gateway_connections{job=\"$job\"})",
+                "{{listener}}",
+                COUNT,
+            ),
         ],
     },
 ];
@@ -281,7 +384,7 @@ impl Dashboard {
             "name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus",
         });
         let chosen = json!({
-            "name": "job", "label": "Operator", "type": "textbox", "query": job,
+            "name": "job", "label": "Job", "type": "textbox", "query": job,
             "current": {"text": job, "value": job}, "options": [{"text": job, "value": job, "selected": true}],
         });
         json!({

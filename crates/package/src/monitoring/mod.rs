@@ -48,7 +48,7 @@ pub(crate) fn rules(operator: &Operator<'_>) -> Option<Value> {
     let known = Known::of(operator.description);
     let alerts: Vec<Value> = alerts::ALERTS
         .iter()
-        .filter(|alert| known.has_all(alert.expression))
+        .filter(|alert| alert.of == operator.component() && known.has_all(alert.expression))
         .map(|alert| alert.render(operator.name()))
         .collect();
     (!alerts.is_empty()).then(|| json!({"groups": [{"name": operator.name(), "rules": alerts}]}))

@@ -42,6 +42,9 @@ struct Flags {
     /// Install the definitions of the program's own kinds; off where a chart or somebody else does
     #[arg(long, value_name = "BOOL", default_value = "true", action = clap::ArgAction::Set)]
     install_definitions: bool,
+    /// Watch these namespaces only, and ask for rights in these only; a list with commas [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = namespace)]
+    namespaces: Vec<String>,
     /// How many seconds running reconciles may take to end when the program stops
     #[arg(long, value_name = "SECONDS", default_value = "30")]
     grace: u64,
@@ -76,6 +79,20 @@ enum Verb {
     CheckAccess,
 }
 
+/// A name that a namespace can have.
+fn namespace(text: &str) -> Result<String, String> {
+    let is_part = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
+    let is_label = !text.is_empty()
+        && text.len() <= 63
+        && text.chars().all(is_part)
+        && !text.starts_with('-')
+        && !text.ends_with('-');
+    match is_label {
+        true => Ok(text.to_owned()),
+        false => Err("a namespace is a DNS label: lower-case letters, digits and hyphens".to_owned()),
+    }
+}
+
 impl clap::Args for Args {
     fn augment_args(command: clap::Command) -> clap::Command {
         Flags::augment_args(command)
@@ -100,7 +117,7 @@ impl Manager {
     /// A manager as the command line of the program says; named after the program.
     ///
     /// `--kubeconfig`, `--context`, `--leader-elect`, `--lease-name`, `--lease-namespace`, `--metrics-addr`, `--install-definitions`,
-    /// `--grace`, `--log`, `--log-format`, and `--help`; `describe` and `check-access` instead of running, which
+    /// `--namespaces`, `--grace`, `--log`, `--log-format`, and `--help`; `describe` and `check-access` instead of running, which
     /// [`run`](Self::run) does. A program that connects to anything before it calls this cannot be described without that.
     ///
     /// As `clap::Parser::parse` does, this prints help and mistakes and ends the process then.
@@ -135,6 +152,7 @@ impl Manager {
         let Flags { kubeconfig, context, .. } = flags;
         let mut manager = Self::with(name.into(), Target::Infer { kubeconfig, context });
         manager.grace = Duration::from_secs(flags.grace);
+        manager.namespaces = flags.namespaces;
         manager.about.has_options = true;
         manager.about.keeps_definitions = !flags.install_definitions;
         #[cfg(all(feature = "server", unix))]

@@ -2,7 +2,7 @@ use std::io::Write as _;
 
 use watchkeeper_client::{DynamicKind, Kind};
 use watchkeeper_description::{
-    API_VERSION, Description, Election, Metric, Namespaces, Port, Resource, Right, Rights, Verbs, When,
+    API_VERSION, Description, Election, Metric, Namespaces, Port, Resource, Right, Rights, Run, Verbs, When,
 };
 
 use crate::declared::{dynamic_resource, resource, status_of};
@@ -103,6 +103,8 @@ impl Manager {
             install_option: option("--install-definitions").filter(|_| installs),
             metrics: metrics(),
             webhooks: Vec::new(),
+            namespaces_option: option("--namespaces"),
+            run: Run::default(),
             grace_seconds: self.grace.as_secs(),
         }
     }
@@ -137,6 +139,9 @@ impl Manager {
                 namespace.map_or(Namespaces::Own, |namespace| Namespaces::These(vec![namespace]));
             right.when = When::ElectingLeader;
             rights.add(right);
+        }
+        if !self.namespaces.is_empty() {
+            rights.limit_all(&self.namespaces);
         }
         if self.about.allow_undeclared {
             rights.set_incomplete();

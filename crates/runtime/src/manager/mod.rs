@@ -31,7 +31,7 @@ use watchkeeper_sources::kubernetes::Connection;
 
 #[cfg(feature = "args")]
 pub use args::Args;
-pub use running::{Running, Stopped};
+pub use running::{Observer, Running, Stopped};
 pub use start::StartError;
 
 use crate::clusters::Clusters;
@@ -103,6 +103,8 @@ pub struct Manager {
     address: Option<SocketAddr>,
     grace: Duration,
     registry: Registry,
+    /// Watched are these only; empty means all.
+    namespaces: Vec<String>,
     about: About,
 }
 
@@ -172,6 +174,7 @@ impl Manager {
             address: None,
             grace: Duration::from_secs(30),
             registry: Registry::default(),
+            namespaces: Vec::new(),
             about: About::default(),
         }
     }
@@ -282,6 +285,15 @@ impl Manager {
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// Watches these namespaces only, in the manager's own cluster: all caches of kinds that live in namespaces are limited to them, unless
+    /// [`cache`](Self::cache) says otherwise, and so are the rights that the program asks for. Objects elsewhere do not exist for it. An empty
+    /// list means all; `--namespaces` of the command line says the same.
+    #[must_use]
+    pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Self {
+        self.namespaces = namespaces.into_iter().map(Into::into).collect();
         self
     }
 

@@ -68,6 +68,31 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often readiness is looked at while somebody waits for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
+/// What can be seen of a [manager that runs](Running).
+#[derive(Clone)]
+pub struct Observer {
+    metrics: Metrics,
+    ready: Checks,
+}
+
+impl Observer {
+    /// All metrics, as `/metrics` shows them.
+    pub fn metrics(&self) -> String {
+        self.metrics.text()
+    }
+
+    /// What is missing for readiness, by the name of the check, and why.
+    pub fn not_ready(&self) -> Vec<(String, String)> {
+        self.ready.failing()
+    }
+}
+
+impl std::fmt::Debug for Observer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observer").field("not_ready", &self.not_ready()).finish_non_exhaustive()
+    }
+}
+
 impl Running {
     /// Resolves when everything that `/readyz` asks for is there: caches are listed, and it is known who leads.
     pub async fn ready(&self) {
@@ -117,6 +142,11 @@ impl Running {
     /// What watches over the tasks of this manager.
     pub fn supervisor(&self) -> &Supervisor {
         &self.metrics.supervisor
+    }
+
+    /// What can be seen of the manager from elsewhere, for as long as it runs and after.
+    pub fn observer(&self) -> Observer {
+        Observer { metrics: self.metrics.clone(), ready: self.ready.clone() }
     }
 
     /// All metrics, as `/metrics` shows them.

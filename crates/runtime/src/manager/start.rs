@@ -109,7 +109,7 @@ impl Manager {
         let (rights, needed) = (Arc::new(self.rights()), self.needed());
         let metrics = Metrics::register(self.registry);
         let connection = counted(&self.target.connect().await?, "own", &metrics.requests);
-        let clusters = connect(&self.name, &connection, &self.clusters, &metrics);
+        let clusters = connect(&self.name, &connection, &self.clusters, &self.namespaces, &metrics);
         let declared = clusters.map(|client| declared_only(client, &rights));
         let stopping = CancellationToken::new();
         let (live, ready) = checks(self.checks, &stopping, &metrics.supervisor);
@@ -222,13 +222,15 @@ fn connect(
     name: &str,
     own: &Connection,
     others: &BTreeMap<Arc<str>, Connection>,
+    namespaces: &[String],
     metrics: &Metrics,
 ) -> Clusters {
-    let client = |connection| Client::builder(connection).manager(name).metrics(&metrics.informers).build();
+    let builder = |connection| Client::builder(connection).manager(name).metrics(&metrics.informers);
+    let client = |connection| builder(connection).build();
     let others = others
         .iter()
         .map(|(name, connection)| (Arc::clone(name), client(counted(connection, name, &metrics.requests))));
-    Clusters::new(client(own.clone()), others.collect())
+    Clusters::new(builder(own.clone()).namespaces(namespaces.iter().cloned()).build(), others.collect())
 }
 
 /// What liveness and readiness ask from the beginning.

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
+use watchkeeper::Key;
 use watchkeeper::client::Client;
 use watchkeeper::election::ElectionOptions;
 use watchkeeper::prelude::Manager;
-use watchkeeper::runtime::{Description, Right};
+use watchkeeper::runtime::{Description, Right, When, roles};
 use watchkeeper_testkit::fixtures::key;
-use watchkeeper_testkit::{Fate, TestEnv};
+use watchkeeper_testkit::{Call, Fate, TestEnv, eventually};
 use watchkeeper_webapp::WebApp;
 
 use crate::world::{NAME, OPERATOR, description, spec, webapp};
@@ -76,4 +78,49 @@ async fn without_any_one_of_its_rights_something_is_refused() {
         without.push(target);
     }
     assert!(without.len() >= 7, "{without:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_namespaces_it_works_in_these_under_roles_in_these_and_nowhere_else() {
+    let env = TestEnv::builder().with_roles().start().await;
+    env.install::<WebApp>().await;
+    for namespace in ["shop", "bank"] {
+        env.create_namespace(namespace).await;
+    }
+    let limited = |manager: Manager| {
+        let manager = manager.namespaces(["default", "shop"]).leader_election(ElectionOptions::default());
+        watchkeeper_webapp::operator(manager)
+    };
+    let mut description = limited(Manager::from_environment(NAME)).description();
+    // Whoever installs it brings the definition.
+    description.rights = description
+        .rights
+        .iter()
+        .filter(|right| right.when != When::InstallingDefinitions)
+        .cloned()
+        .collect();
+    let roles = roles(&description.rights, |_| true);
+    assert!(roles.cluster.is_empty(), "{:?}", roles.cluster);
+    assert_eq!(roles.namespaces.keys().collect::<Vec<_>>(), ["default", "shop"]);
+
+    let running = limited(Manager::new(NAME, env.connection_for(&description).await)).start().await.unwrap();
+    let person = Client::new(env.connection());
+    for namespace in ["default", "shop", "bank"] {
+        let mut app = webapp("web", spec());
+        app.metadata.namespace = Some(namespace.into());
+        person.create(&app).await.unwrap();
+    }
+    let has_child = async |namespace: &str| {
+        person.live().get::<Deployment>(&Key::new(Some(namespace), "web")).await.unwrap().is_some()
+    };
+    for namespace in ["default", "shop"] {
+        eventually(|| async { if has_child(namespace).await { Ok(()) } else { Err("no Deployment") } }).await;
+    }
+    tokio::time::sleep(AT_WORK).await;
+    assert!(!has_child("bank").await);
+    running.stop().await;
+    let refused = env.requests().into_iter().filter(|seen| seen.fate == Fate::Answered(403));
+    let refused: Vec<_> = refused.filter(|seen| seen.call.user == OPERATOR).map(|seen| seen.call).collect();
+    let definitions = |call: &Call| call.resource == "customresourcedefinitions";
+    assert!(refused.iter().all(definitions), "{refused:?}");
 }

@@ -21,7 +21,7 @@
 {{- define "OPERATOR.selector" -}}
 app.kubernetes.io/name: {{ include "OPERATOR.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/component: operator
+app.kubernetes.io/component: COMPONENT
 {{- end }}
 
 {{- define "OPERATOR.labels" -}}

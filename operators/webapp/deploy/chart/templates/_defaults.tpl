@@ -15,6 +15,8 @@ imagePullSecrets: []
 replicas: 2
 leaderElection:
   enabled: true
+# Watch these namespaces only, with roles in each of them instead of a cluster role.
+watchNamespaces: []
 # Further arguments and variables of the program.
 args: []
 env: []
@@ -26,7 +28,7 @@ labels: {}
 annotations: {}
 podLabels: {}
 podAnnotations: {}
-# No limit of CPU: who is throttled renews the lease too late.
+# No limit of CPU: who is throttled answers, and renews the lease, too late.
 resources:
   requests:
     cpu: 10m

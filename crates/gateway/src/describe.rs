@@ -1,0 +1,80 @@
+//! What the gateway says about itself.
+
+use watchkeeper_description::{
+    API_VERSION, Description, Metric, Port, Resource, Right, Rights, Run, ServedPort, Verbs,
+};
+
+use crate::kinds;
+use crate::metrics::METRICS;
+use crate::object::InputKind;
+
+/// Where probes and metrics are served in a cluster.
+const METRICS_PORT: u16 = 9902;
+/// The ports of listeners that the Service of the gateway leads to: name, port of the Service, port of the listener.
+const PORTS: [(&str, u16, u16); 2] = [("http", 80, 8080), ("https", 443, 8443)];
+
+/// What a gateway of a cluster is, as operators describe themselves: its kinds, its rights, its metrics, and how it is run.
+pub fn description() -> Description {
+    Description {
+        api_version: API_VERSION.to_owned(),
+        name: "watchkeeper-gateway".to_owned(),
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        about: Some("An API gateway whose routes are custom resources".to_owned()),
+        // A definition is always JSON.
+        definitions: kinds::definitions()
+            .into_iter()
+            .filter_map(|definition| serde_json::to_value(definition).ok())
+            .collect(),
+        controllers: Vec::new(),
+        caches: Vec::new(),
+        rights: rights(),
+        election: None,
+        metrics_port: Some(Port { port: METRICS_PORT, option: Some("--metrics-addr".to_owned()) }),
+        install_option: None,
+        namespaces_option: None,
+        metrics: METRICS.iter().map(metric).collect(),
+        webhooks: Vec::new(),
+        run: Run {
+            component: "gateway".to_owned(),
+            program: Some("watchkeeper".to_owned()),
+            arguments: ["gateway", "--from=kubernetes"].map(str::to_owned).into(),
+            log_option: Some("--log".to_owned()),
+            ports: PORTS
+                .map(|(name, port, target)| ServedPort { name: name.to_owned(), port, target })
+                .into(),
+            ..Run::default()
+        },
+        grace_seconds: 30,
+    }
+}
+
+/// It lists and watches what it is made of, and writes the statuses of its own kinds.
+fn rights() -> Rights {
+    let mut rights = Rights::default();
+    for kind in InputKind::ALL {
+        let (api_version, name, plural) = kind.names();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = Resource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: name.to_owned(),
+            plural: plural.to_owned(),
+            namespaced: true,
+        };
+        let because = match kind {
+            InputKind::Secret => "certificates of listeners",
+            InputKind::Service | InputKind::EndpointSlice => "backends that are Services",
+            _ => "it is made of them",
+        };
+        if kind.is_own() {
+            let status = Right::of(resource.clone(), Verbs::PATCH, "says what became of them").on("status");
+            rights.add(status);
+        }
+        rights.add(Right::of(resource, Verbs::LIST | Verbs::WATCH, because));
+    }
+    rights
+}
+
+fn metric((name, kind, help): &(&str, &str, &str)) -> Metric {
+    Metric { name: (*name).to_owned(), kind: (*kind).to_owned(), help: (*help).to_owned() }
+}
