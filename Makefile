@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: all setup test test-real test-packaging lint cost fmt generated deny bench peers soak mutants security doc clean
+.PHONY: all setup test test-real test-packaging demo-monitoring lint cost fmt generated deny bench peers soak mutants security doc clean
 
 all: test lint
 
@@ -22,9 +22,12 @@ test: setup ## every test that CI runs
 test-real: ## the tests of the framework against the real kube-apiserver and etcd, after `make peers`
 	scripts/test-real
 
-test-packaging: ## programs of others judge what `generate` and `image` make of the WebApp operator; builds them first, needs Go
+test-packaging: ## programs of others judge what `generate` and `image` make of the operators, the API server and the gateway; builds them first, needs Go
 	scripts/packaging-tools
 	scripts/test-packaging
+
+demo-monitoring: ## Debian's Prometheus scrapes `up` with the generated alerts; a fault is provoked, one fires, and ends; kubectl is needed
+	scripts/demo-monitoring
 
 lint: ## formatting, layers, clippy and documentation, warnings denied; licences and advisories where that is possible
 	$(CARGO) fmt --all --check

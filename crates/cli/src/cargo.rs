@@ -120,6 +120,7 @@ pub(crate) fn build_static(program: &str, target: &str) -> Result<PathBuf, Failu
         "--message-format",
         "json-render-diagnostics",
     ]);
+    remap_paths(&mut cargo, target)?;
     // C within dependencies is compiled for the machine only, and needs no headers of that libc.
     let (compiler, flags) =
         (format!("CC_{}", target.replace('-', "_")), format!("CFLAGS_{}", target.replace('-', "_")));
@@ -142,6 +143,44 @@ pub(crate) fn build_static(program: &str, target: &str) -> Result<PathBuf, Failu
         .filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?)));
     let none = || Failure::running(format!("cargo build --target {target} built no program {program}"));
     built.next_back().ok_or_else(none)
+}
+
+/// Has programs name their sources by the same paths wherever they are built: with those of this machine, they would differ from those that
+/// somebody else builds.
+fn remap_paths(cargo: &mut Command, target: &str) -> Result<(), Failure> {
+    let metadata = metadata_here()?;
+    let mut flags = Vec::new();
+    // Of several that fit, the last one counts.
+    for (folder, name) in [
+        (cargo_home(), "/cargo"),
+        (metadata["workspace_root"].as_str().map(PathBuf::from), "/src"),
+        (metadata["target_directory"].as_str().map(PathBuf::from), "/target"),
+    ] {
+        if let Some(folder) = folder.as_deref().and_then(Path::to_str) {
+            flags.push(format!("--remap-path-prefix={folder}={name}"));
+        }
+    }
+    // What the environment says counts more than any configuration, and would be the only flags.
+    let encoded = std::env::var("CARGO_ENCODED_RUSTFLAGS").ok();
+    let plain = std::env::var("RUSTFLAGS").ok();
+    let given = encoded.or_else(|| {
+        plain.map(|plain| plain.split_whitespace().collect::<Vec<_>>().join("\u{1f}"))
+    });
+    match given.filter(|given| !given.is_empty()) {
+        Some(given) => {
+            cargo.env("CARGO_ENCODED_RUSTFLAGS", format!("{given}\u{1f}{}", flags.join("\u{1f}")));
+        }
+        None => {
+            let quoted: Vec<String> = flags.iter().map(|flag| format!("{flag:?}")).collect();
+            cargo.args(["--config", &format!("target.{target}.rustflags=[{}]", quoted.join(", "))]);
+        }
+    }
+    Ok(())
+}
+
+fn cargo_home() -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
 }
 
 /// Whether the standard library is there for a target.

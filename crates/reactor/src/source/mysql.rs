@@ -12,10 +12,21 @@ use super::{Asked, Scheme, Settings, columns, parameters, parted};
 ///
 /// - `key`: the columns that tell rows apart; `namespace`: the one of them that is the namespace; `without`: columns to leave out;
 /// - `interval`: how often to poll;
+/// - `statusColumn`, `statusTable`: where the statuses of objects go, for those who write some;
 /// - `passwordFile`, `timeout`, `maxBytes`.
 pub(super) const SCHEME: Scheme = Scheme { names: &["mysql", "mariadb"], open };
 
-const SETTINGS: &[&str] = &["key", "namespace", "without", "interval", "passwordFile", "timeout", "maxBytes"];
+const SETTINGS: &[&str] = &[
+    "key",
+    "namespace",
+    "without",
+    "interval",
+    "statusColumn",
+    "statusTable",
+    "passwordFile",
+    "timeout",
+    "maxBytes",
+];
 
 fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
     let (address, ours, theirs) = parted(asked.text, SETTINGS);
@@ -37,6 +48,12 @@ fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
     }
     if let Some(node) = settings.get("interval") {
         table = table.interval(node.duration()?);
+    }
+    if let Some(node) = settings.get("statusColumn") {
+        table = table.status_column(node.text()?);
+    }
+    if let Some(node) = settings.get("statusTable") {
+        table = table.status_table(node.text()?);
     }
     if let Some(node) = settings.get("passwordFile") {
         table = table.password_file(node.path(asked.base)?);

@@ -14,6 +14,7 @@ use super::{Asked, Scheme, Settings, columns, parameters, parted};
 /// - `key`: the columns that tell rows apart; `namespace`: the one of them that is the namespace; `without`: columns to leave out;
 /// - `interval`: how often to poll; `rescan`: how often to look besides;
 /// - `checkDrift`: how often to compare the table with what the log told;
+/// - `statusColumn`, `statusTable`: where the statuses of objects go, for those who write some;
 /// - `passwordFile`, `timeout`, `maxBytes`.
 pub(super) const SCHEME: Scheme = Scheme { names: &["postgres", "postgresql"], open };
 
@@ -27,6 +28,8 @@ const SETTINGS: &[&str] = &[
     "interval",
     "rescan",
     "checkDrift",
+    "statusColumn",
+    "statusTable",
     "passwordFile",
     "timeout",
     "maxBytes",
@@ -62,6 +65,12 @@ fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
     }
     if let Some(node) = settings.get("checkDrift") {
         table = table.check_drift(node.duration()?);
+    }
+    if let Some(node) = settings.get("statusColumn") {
+        table = table.status_column(node.text()?);
+    }
+    if let Some(node) = settings.get("statusTable") {
+        table = table.status_table(node.text()?);
     }
     if let Some(node) = settings.get("passwordFile") {
         table = table.password_file(node.path(asked.base)?);

@@ -27,7 +27,7 @@ pub(crate) use feed::open;
 pub(crate) use key::join;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) use key::keyed;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) use key::split;
 pub(crate) use object::{Names, text};
 #[cfg(any(feature = "mysql", feature = "postgres"))]

@@ -18,6 +18,8 @@ pub(super) enum Failure {
     Settings(String),
     /// The table is not there.
     Missing(String),
+    /// What was asked cannot be done, for a reason that the connection has nothing to do with.
+    Decided(Error),
 }
 
 /// What the server said.
@@ -37,6 +39,11 @@ impl Refusal {
         // `#` and five letters of SQLSTATE, which the server leaves out before it knows which protocol is spoken.
         let rest = if rest.first() == Some(&b'#') { rest.get(6..).unwrap_or_default() } else { rest };
         Self { code, message: bounded(&String::from_utf8_lossy(rest)) }
+    }
+
+    /// Whether it says that the connection is at its end, or the server.
+    pub(super) fn ends_connections(&self) -> bool {
+        matches!(self.code, 1053 | 1077 | 1080 | 1317 | 1927 | 3169 | 4031)
     }
 
     /// What the reader can do about it.
@@ -76,6 +83,7 @@ impl Failure {
                 Error::Unavailable { answered: false, reason: format!("{source}: {reason}") }
             }
             Self::Settings(reason) => Error::Fatal(format!("{source}: {reason}")),
+            Self::Decided(error) => error,
             Self::Missing(reason) => Error::Missing(format!("{source}: {reason}")),
         }
     }

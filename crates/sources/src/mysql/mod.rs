@@ -13,6 +13,7 @@
 //! | columns come and go | they are read before every look |
 //! | the server is restarted or killed | the feed ends, and is opened again |
 //! | passwords in the clear | are sent over TLS and local sockets only |
+//! | a status that is written looks like a change | its column is no part of the object, and `ON UPDATE` of other columns is held back |
 
 mod address;
 mod connection;
@@ -22,15 +23,17 @@ mod polling;
 mod table;
 mod value;
 mod wire;
+mod write_back;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchkeeper_core::{Capabilities, Feed, Follow, Order, Source, Start};
+use watchkeeper_core::{Capabilities, Feed, Follow, ObjectStatus, Order, Source, Start, StatusWritten};
 
 use crate::database::Address;
+use write_back::StatusWriter;
 
 /// The rows of a table of MySQL or MariaDB as objects.
 ///
@@ -60,13 +63,13 @@ use crate::database::Address;
 ///
 /// - A read is of one moment, for tables of InnoDB. Rows come as they are read: no more than one is held at a time, and 32 bytes and the key of each
 ///   that was told.
-/// - Versions say what is in a row: an update that changes nothing is no change.
+/// - Versions say what is in a row: an update that changes nothing, or only the status, is no change.
 /// - A row that cannot be read is rejected, with its column. The rest goes on.
 /// - No password and no content of a row is in an error or a log.
 ///
 /// # What it does not promise
 ///
-/// States between two looks are not told. Columns that the account has no right to are not there. Statuses cannot be written.
+/// States between two looks are not told. Columns that the account has no right to are not there.
 #[derive(Clone)]
 pub struct Mysql {
     settings: Arc<Settings>,
@@ -87,6 +90,16 @@ struct Settings {
     interval: Duration,
     timeout: Duration,
     max_row_bytes: usize,
+    status: Option<StatusPlace>,
+    /// What statuses are written with, which outlives a feed.
+    writer: Arc<tokio::sync::Mutex<Option<StatusWriter>>>,
+}
+
+/// Where the status of an object goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum StatusPlace {
+    Column(String),
+    Table(String),
 }
 
 impl Mysql {
@@ -122,6 +135,8 @@ impl Mysql {
             interval: Duration::from_secs(5),
             timeout: Duration::from_secs(30),
             max_row_bytes: 16 << 20,
+            status: None,
+            writer: Arc::default(),
         };
         Self { settings: Arc::new(settings) }
     }
@@ -173,6 +188,19 @@ impl Mysql {
         self.with(|settings| settings.max_row_bytes = bytes)
     }
 
+    /// The column that the status of an object is written to, of type `JSON` or a text. It is not part of the object.
+    #[must_use]
+    pub fn status_column(self, column: &str) -> Self {
+        self.with(|settings| settings.status = Some(StatusPlace::Column(column.into())))
+    }
+
+    /// The table that the status of objects is written to: it has the columns of the key, with a unique index, and `status`, of type `JSON` or a
+    /// text.
+    #[must_use]
+    pub fn status_table(self, table: &str) -> Self {
+        self.with(|settings| settings.status = Some(StatusPlace::Table(table.into())))
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(Arc::make_mut(&mut self.settings));
         self
@@ -202,12 +230,18 @@ impl Source for Mysql {
             order: Order::Opaque,
             follow: Follow::Hints,
             confirm_shrink: None,
-            status_write_back: false,
+            status_write_back: self.settings.status.is_some(),
         }
     }
 
     fn open(&self, start: Start) -> Feed {
         let settings = Arc::clone(&self.settings);
         crate::database::open(start, move || polling::Polling::open(settings))
+    }
+
+    /// To the column or the table that was named for it. The row has to be as it was told; a status that is what it was is not written.
+    fn write_status(&self, status: ObjectStatus) -> StatusWritten {
+        let settings = Arc::clone(&self.settings);
+        Box::pin(async move { write_back::write(&settings, status).await })
     }
 }

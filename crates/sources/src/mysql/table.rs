@@ -1,13 +1,13 @@
 //! What a table has: its columns, its key, and the statement that reads it.
 
 use bytes::Bytes;
-use watchkeeper_core::{Reason, Rejection};
+use watchkeeper_core::{Key, Reason, Rejection};
 
-use super::Settings;
+use super::{Settings, StatusPlace};
 use super::connection::{Connection, identifier, literal};
 use super::failure::Failure;
 use super::value::{self, Form};
-use crate::database::{Found, Names, keyed};
+use crate::database::{Found, Names, keyed, split};
 
 /// What a server is like.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,14 @@ impl Table {
                 return Err(wrong(format!("{} has no column {name}", settings.table)));
             }
         }
-        columns.retain(|column| !settings.without.contains(&column.name));
+        let status = match &settings.status {
+            Some(StatusPlace::Column(name)) if !columns.iter().any(|column| column.name == *name) => {
+                return Err(wrong(format!("{} has no column {name} for statuses", settings.table)));
+            }
+            Some(StatusPlace::Column(name)) => Some(name),
+            _ => None,
+        };
+        columns.retain(|column| !settings.without.contains(&column.name) && Some(&column.name) != status);
         let place = |name: &String| columns.iter().position(|column| column.name == *name);
         let places: Option<Vec<usize>> = key.iter().map(place).collect();
         let Some(places) = places else {
@@ -135,6 +142,13 @@ impl Table {
 
     /// Selects all rows: how large each one is, then its values. Large values of a row that is too large are not sent.
     pub(super) fn select(&self) -> String {
+        // Where several rows have one key, which one comes first must not change from read to read.
+        let order: Vec<String> = (2..self.columns.len() + 2).map(|number| number.to_string()).collect();
+        let order = if self.unique { String::new() } else { format!(" ORDER BY {}", order.join(", ")) };
+        format!("{}{order}", self.select_from())
+    }
+
+    fn select_from(&self) -> String {
         let large = self.columns.iter().filter(|column| value::is_large(&column.data_type));
         let sizes: Vec<String> =
             large.map(|column| format!("COALESCE(OCTET_LENGTH({}), 0)", identifier(&column.name))).collect();
@@ -152,10 +166,49 @@ impl Table {
                 _ => name,
             });
         }
-        // Where several rows have one key, which one comes first must not change from read to read.
-        let order: Vec<String> = (2..selected.len() + 1).map(|number| number.to_string()).collect();
-        let order = if self.unique { String::new() } else { format!(" ORDER BY {}", order.join(", ")) };
-        format!("SELECT {} FROM {}{order}", selected.join(", "), self.sql)
+        format!("SELECT {} FROM {}", selected.join(", "), self.sql)
+    }
+
+    /// Selects the row with this key, and keeps others from changing it.
+    pub(super) fn select_for_update(&self, values: &[String]) -> String {
+        format!("{} WHERE {} FOR UPDATE", self.select_from(), self.condition(values))
+    }
+
+    /// The values of the key's columns, in their order; `None` if it is no key of this table.
+    pub(super) fn values(&self, key: &Key) -> Option<Vec<String>> {
+        match self.namespace {
+            None if key.namespace().is_some() => None,
+            None => split(key.name(), self.key.len()),
+            Some(at) => {
+                let mut values = split(key.name(), self.key.len() - 1)?;
+                values.insert(at, key.namespace()?.to_owned());
+                Some(values)
+            }
+        }
+    }
+
+    /// That a row has this key.
+    pub(super) fn condition(&self, values: &[String]) -> String {
+        let columns = self.key.iter().map(|at| &self.columns[*at]);
+        let equal = columns.zip(values).map(|(column, value)| match &*column.data_type {
+            "bit" => format!("{} + 0 = {}", identifier(&column.name), literal(value)),
+            _ => format!("{} = {}", identifier(&column.name), stored(column, value)),
+        });
+        equal.collect::<Vec<_>>().join(" AND ")
+    }
+
+    /// The columns of the key, and these values of it, as they stand in a statement.
+    pub(super) fn key_values(&self, values: &[String]) -> (String, String) {
+        let columns: Vec<&Column> = self.key.iter().map(|at| &self.columns[*at]).collect();
+        let names: Vec<String> = columns.iter().map(|column| identifier(&column.name)).collect();
+        let values: Vec<String> =
+            columns.iter().zip(values).map(|(column, value)| stored(column, value)).collect();
+        (names.join(", "), values.join(", "))
+    }
+
+    /// Its name as it stands in a statement.
+    pub(super) fn sql(&self) -> &str {
+        &self.sql
     }
 
     /// A row, given what [`select`](Self::select) gives.
@@ -198,7 +251,15 @@ impl Table {
     }
 }
 
-fn reject(key: Option<watchkeeper_core::Key>, reason: Reason, detail: String) -> Rejection {
+/// A value of a key as it stands in a statement.
+fn stored(column: &Column, value: &str) -> String {
+    match column.form {
+        Form::Bytes => format!("FROM_BASE64({})", literal(value)),
+        _ => literal(value),
+    }
+}
+
+fn reject(key: Option<Key>, reason: Reason, detail: String) -> Rejection {
     Rejection { key, position: None, reason, detail }
 }
 

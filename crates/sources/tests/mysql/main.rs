@@ -13,6 +13,7 @@
 //! | a wrong password | `passwords_are_proved_and_never_shown` |
 //! | a table that is missing, or without a key | `what_is_not_there_is_missing_and_says_what_to_do` |
 //! | a huge table | `the_first_snapshot_of_a_hundred_thousand_rows_is_bounded_in_memory` |
+//! | a status looks like a change | `a_status_wakes_nobody` |
 //! | TLS that does not match | `tls_is_as_strict_as_it_is_asked_to_be` |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
@@ -22,6 +23,7 @@ mod contract;
 mod polled;
 mod refused;
 mod server;
+mod status;
 #[path = "../postgres/tap.rs"]
 #[allow(dead_code, reason = "tables that are polled have no positions")]
 mod tap;
