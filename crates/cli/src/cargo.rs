@@ -163,9 +163,8 @@ fn remap_paths(cargo: &mut Command, target: &str) -> Result<(), Failure> {
     // What the environment says counts more than any configuration, and would be the only flags.
     let encoded = std::env::var("CARGO_ENCODED_RUSTFLAGS").ok();
     let plain = std::env::var("RUSTFLAGS").ok();
-    let given = encoded.or_else(|| {
-        plain.map(|plain| plain.split_whitespace().collect::<Vec<_>>().join("\u{1f}"))
-    });
+    let given =
+        encoded.or_else(|| plain.map(|plain| plain.split_whitespace().collect::<Vec<_>>().join("\u{1f}")));
     match given.filter(|given| !given.is_empty()) {
         Some(given) => {
             cargo.env("CARGO_ENCODED_RUSTFLAGS", format!("{given}\u{1f}{}", flags.join("\u{1f}")));

@@ -46,17 +46,16 @@ pub(super) fn read(path: &Path, limit: u64) -> Content {
 
 fn try_read(path: &Path, limit: u64) -> io::Result<Content> {
     let read = SystemTime::now();
-    // Before it is opened: to open a pipe would wait for somebody to write to it.
-    if !fs::metadata(path)?.is_file() {
+    let mut file = open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Ok(Content::NoFile);
     }
-    let mut file = File::open(path)?;
-    let signature = Signature::of(&file.metadata()?);
+    let signature = Signature::of(&metadata);
     if signature.size() > limit {
         return Ok(Content::TooLarge(signature.size()));
     }
-    let mut bytes = Vec::with_capacity(signature.size() as usize + 1);
-    file.by_ref().take(limit + 1).read_to_end(&mut bytes)?;
+    let bytes = read_bytes(&mut file, signature.size(), limit)?;
     if bytes.len() as u64 > limit {
         return Ok(Content::TooLarge(bytes.len() as u64));
     }
@@ -67,4 +66,46 @@ fn try_read(path: &Path, limit: u64) -> io::Result<Content> {
         return Ok(Content::Unstable);
     }
     Ok(Content::Bytes(Bytes { signature, read, bytes }))
+}
+
+/// Opens a file. To open a pipe does not wait for somebody to write to it.
+#[cfg(unix)]
+fn open(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    File::options().read(true).custom_flags(NONBLOCK).open(path)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const NONBLOCK: i32 = if cfg!(any(target_arch = "mips", target_arch = "mips64")) { 0o200 } else { 0o4000 };
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+const NONBLOCK: i32 = 0x4;
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<File> {
+    match fs::metadata(path)?.is_file() {
+        true => File::open(path),
+        false => Err(io::ErrorKind::NotADirectory.into()),
+    }
+}
+
+/// The bytes of a file that is said to have so many, in one read if that is so. A file that grows meanwhile does not look as before when all is read.
+/// Those of /proc say that they are empty, and are read to their end; at most one byte more than the limit.
+fn read_bytes(file: &mut File, size: u64, limit: u64) -> io::Result<Vec<u8>> {
+    if size == 0 {
+        let mut bytes = Vec::new();
+        file.by_ref().take(limit + 1).read_to_end(&mut bytes)?;
+        return Ok(bytes);
+    }
+    let mut bytes = vec![0; size as usize];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
 }

@@ -12,7 +12,7 @@ use super::catalog::Step;
 use super::hints::Waiting;
 use super::settings::{Form, SHRINK};
 use super::tracker::{Outcome, Tracker};
-use super::walk::{About, Found, walk};
+use super::walk::{About, Found, Look, walk};
 use crate::print::Print;
 
 /// What a round found.
@@ -42,7 +42,7 @@ impl Tracker {
         let everything = std::mem::take(&mut self.everything);
         let scan = now >= self.scan_at;
         if everything || scan {
-            let found = self.walk_all()?;
+            let found = self.walk_all(Look::ToCompare)?;
             self.compare(Path::new(""), found, scan && !everything && self.polling.is_none());
             self.scan_at = now + self.polling.unwrap_or(self.settings.rescan);
         }
@@ -102,10 +102,10 @@ impl Tracker {
         let is_directory = !self.is_bundle(path) && self.settings.root().join(path).is_dir();
         let is_root = path.as_os_str().is_empty();
         if is_root {
-            let found = self.walk_all()?;
+            let found = self.walk_all(Look::ToCompare)?;
             self.compare(path, found, false);
         } else if is_directory && self.settings.form != Form::File {
-            match walk(&self.settings, &mut self.watches, path) {
+            match walk(&self.settings, &mut self.watches, path, Look::ToCompare) {
                 Ok(found) => self.compare(path, found, false),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
@@ -132,7 +132,7 @@ impl Tracker {
             Outcome::Unstable if self.is_bundle(path) => {
                 self.agenda.postpone(path.into(), LEFT_ALONE, Instant::now());
             }
-            Outcome::Superseded => {}
+            Outcome::Superseded | Outcome::Young(_) => {}
             Outcome::Doubtful => self.agenda.hint(path.into(), Hint::Created, Instant::now()),
             Outcome::Unstable => self.agenda.hint(path.into(), Hint::Writing, Instant::now()),
             Outcome::Same => drop(self.suspects.remove(path)),
@@ -175,15 +175,18 @@ impl Tracker {
                 continue;
             }
             let known = self.catalog.file(&unit);
-            let differs = known.is_none_or(|known| known.signature != Some(*signature) || known.doubtful);
+            let differs = known
+                .is_none_or(|known| signature.is_none() || known.signature != *signature || known.doubtful);
             let certain = known
                 .and_then(|known| known.read)
-                .is_some_and(|read| signature.would_show_changes_since(read));
+                .zip(*signature)
+                .is_some_and(|(read, signature)| signature.would_show_changes_since(read));
             if differs || !certain {
                 if differs && suspicious && !self.agenda.contains(&unit) {
                     self.suspects.insert(unit.clone());
                 }
-                let young = signature.age(clock).is_some_and(|age| age < SETTLE);
+                let age = signature.and_then(|signature| signature.age(clock));
+                let young = age.is_some_and(|age| age < SETTLE);
                 let hint = if young || self.polling.is_some() { Hint::Created } else { Hint::Touched };
                 self.agenda.hint(unit.clone(), hint, now);
             }

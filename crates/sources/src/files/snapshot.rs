@@ -9,12 +9,11 @@ use watchkeeper_core::{Error, Event, Reason};
 
 use super::agenda::{Agenda, GRACE, Hint, QUIET, SETTLE};
 use super::catalog::{Catalog, Step};
-use super::fingerprint::Signature;
 use super::mounts;
 use super::settings::Form;
 use super::status::Watching;
 use super::tracker::{Outcome, Tracker};
-use super::walk::{Found, Watches, walk};
+use super::walk::{Found, Look, Watches, walk};
 use crate::print::Print;
 
 /// So many events are made before they are handed on.
@@ -33,11 +32,11 @@ impl Tracker {
         self.inbox.take();
         self.everything = false;
         let polling = self.connect();
-        let mut found = self.walk_all()?;
+        let mut found = self.walk_all(Look::ToRead)?;
         if self.lacks_what_was_known(&found) {
             // Maybe an editor is just about to put it back.
             std::thread::sleep(GRACE);
-            found = self.walk_all()?;
+            found = self.walk_all(Look::ToRead)?;
         }
         if found.files.is_empty() && found.unreadable.is_empty() && self.is_unmounted(device) {
             return Err(self.unmounted());
@@ -48,11 +47,12 @@ impl Tracker {
             self.take_over(path, parsed, Print::default(), None);
             self.keep_below(path);
         }
-        let units: BTreeSet<PathBuf> = found.files.keys().map(|file| self.unit(file)).collect();
+        let units = self.units(found);
         let mut memory = self.settings.shared.lock();
-        memory.keys.retain(|path, _| units.contains(path) || self.catalog.file(path).is_some());
+        let is_there = |path: &PathBuf| units.binary_search(path).is_ok();
+        memory.keys.retain(|path, _| is_there(path) || self.catalog.file(path).is_some());
         drop(memory);
-        self.pending = units.into_iter().collect();
+        self.pending = units.into();
         Ok(())
     }
 
@@ -82,10 +82,10 @@ impl Tracker {
     }
 
     /// Looks at everything, and watches it.
-    pub(super) fn walk_all(&mut self) -> Result<Found, Error> {
+    pub(super) fn walk_all(&mut self, look: Look) -> Result<Found, Error> {
         let before = self.watches.begin();
         self.watches.add_root(self.settings.root());
-        let found = walk(&self.settings, &mut self.watches, "".as_ref());
+        let found = walk(&self.settings, &mut self.watches, "".as_ref(), look);
         self.watches.end(before);
         found.map_err(|error| {
             let reason = format!("{}: {error}", self.settings.root().display());
@@ -98,9 +98,24 @@ impl Tracker {
     }
 
     fn lacks_what_was_known(&self, found: &Found) -> bool {
-        let units: BTreeSet<PathBuf> = found.files.keys().map(|file| self.unit(file)).collect();
         let memory = self.settings.shared.lock();
+        if memory.keys.is_empty() {
+            return false;
+        }
+        let units: BTreeSet<PathBuf> = found.files.keys().map(|file| self.unit(file)).collect();
         memory.keys.keys().any(|path| !units.contains(path))
+    }
+
+    /// The paths under which what was found is read, in their order.
+    fn units(&self, found: Found) -> Vec<PathBuf> {
+        match self.settings.form {
+            // Each is a unit of its own, and they are sorted.
+            Form::Directory | Form::File => found.files.into_keys().collect(),
+            Form::Bundles => {
+                let units: BTreeSet<PathBuf> = found.files.keys().map(|file| self.unit(file)).collect();
+                units.into_iter().collect()
+            }
+        }
     }
 
     /// A directory that cannot be read keeps what was in it.
@@ -165,22 +180,18 @@ impl Tracker {
 
     /// Reads a file after those who write to it, as far as one can wait for them.
     fn read_settled(&mut self, path: &std::path::Path) {
-        let full = self.settings.root().join(path);
         let had_objects = self.settings.shared.lock().keys.get(path).is_some_and(|keys| !keys.is_empty());
         let patience = Instant::now() + QUIET;
         loop {
-            let age = std::fs::metadata(&full).ok().and_then(|metadata| {
-                let signature = Signature::of(&metadata);
+            // Somebody may be about to write more.
+            let wait = match self.read_if(path, false, |signature| {
                 let enough = if had_objects && signature.is_empty() { QUIET } else { SETTLE };
                 enough.checked_sub(signature.age(SystemTime::now())?)
-            });
-            let wait = match age {
-                Some(wait) if !self.is_bundle(path) => wait,
-                _ => match self.read(path, false) {
-                    Outcome::Unstable | Outcome::Superseded | Outcome::Doubtful => SETTLE,
-                    Outcome::Missing => return self.agenda.hint(path.into(), Hint::Created, Instant::now()),
-                    Outcome::Same | Outcome::Changed => return,
-                },
+            }) {
+                Outcome::Young(wait) => wait,
+                Outcome::Unstable | Outcome::Superseded | Outcome::Doubtful => SETTLE,
+                Outcome::Missing => return self.agenda.hint(path.into(), Hint::Created, Instant::now()),
+                Outcome::Same | Outcome::Changed => return,
             };
             if Instant::now() >= patience {
                 self.agenda.hint(path.into(), Hint::Writing, Instant::now());

@@ -54,6 +54,8 @@ pub(super) enum Outcome {
     Unstable,
     /// Somebody began to write to it while it was read, and it will be read again.
     Superseded,
+    /// It was just written: it is to be read again after this time.
+    Young(Duration),
     /// It was just written and has lost objects: maybe it is not written to the end.
     Doubtful,
     Same,
@@ -125,6 +127,16 @@ impl Tracker {
 
     /// Reads a file, takes over what it says and gathers what the reader may have to be told. With `again`, even if it is as it was.
     pub(super) fn read(&mut self, path: &Path, again: bool) -> Outcome {
+        self.read_if(path, again, |_| None)
+    }
+
+    /// The same, unless a file is too young: then nothing is taken over. `young` says for how long it still is. Bundles are never too young.
+    pub(super) fn read_if(
+        &mut self,
+        path: &Path,
+        again: bool,
+        young: impl FnOnce(&Signature) -> Option<Duration>,
+    ) -> Outcome {
         let before = self.catalog.file(path).map(|file| file.content);
         let (parsed, content, looked) = if self.is_bundle(path) {
             let directory = path.parent().unwrap_or(Path::new(""));
@@ -153,6 +165,9 @@ impl Tracker {
                     (self.unreadable(path, Reason::TooLarge, &why), Print::default(), None)
                 }
                 Content::Bytes(content::Bytes { signature, read, bytes }) => {
+                    if let Some(wait) = young(&signature) {
+                        return Outcome::Young(wait);
+                    }
                     let content = Print::of(&bytes);
                     if before == Some(content) && !again {
                         self.catalog.unchanged(path, signature, read);

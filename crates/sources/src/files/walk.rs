@@ -17,7 +17,8 @@ const MAX_DEPTH: usize = 64;
 /// What there is below a directory. All paths are below the root.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    pub(super) files: BTreeMap<PathBuf, Signature>,
+    /// With what tells them apart, if that was asked for; `None` also of files that are to be read anyway.
+    pub(super) files: BTreeMap<PathBuf, Option<Signature>>,
     pub(super) directories: BTreeSet<PathBuf>,
     /// Files and directories that cannot be read, and why.
     pub(super) unreadable: BTreeMap<PathBuf, String>,
@@ -122,8 +123,13 @@ impl Watches {
 }
 
 /// Looks at a directory below the root and at all below it.
-pub(super) fn walk(settings: &Settings, watches: &mut Watches, below: &Path) -> io::Result<Found> {
-    let mut walk = Walk { settings, watches, found: Found::default() };
+pub(super) fn walk(
+    settings: &Settings,
+    watches: &mut Watches,
+    below: &Path,
+    look: Look,
+) -> io::Result<Found> {
+    let mut walk = Walk { settings, watches, look, found: Found::default() };
     let mut ancestors = Vec::new();
     let mut path = settings.root().to_path_buf();
     for name in below.iter() {
@@ -134,9 +140,19 @@ pub(super) fn walk(settings: &Settings, watches: &mut Watches, below: &Path) -> 
     Ok(walk.found)
 }
 
+/// What a walk is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// All files are read then: nothing has to be known of them but that they are there.
+    ToRead,
+    /// Files are compared with what is known of them.
+    ToCompare,
+}
+
 struct Walk<'a> {
     settings: &'a Settings,
     watches: &'a mut Watches,
+    look: Look,
     found: Found,
 }
 
@@ -170,6 +186,12 @@ impl Walk<'_> {
         if !enters && !wants {
             return;
         }
+        if kind.is_file() && self.look == Look::ToRead {
+            if wants {
+                self.found.files.insert(below.into(), None);
+            }
+            return;
+        }
         let path = self.settings.root().join(below);
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
@@ -189,7 +211,7 @@ impl Walk<'_> {
                 self.found.unreadable.insert(below.into(), why(&error, kind));
             }
         } else if metadata.is_file() && wants {
-            self.found.files.insert(below.into(), Signature::of(&metadata));
+            self.found.files.insert(below.into(), Some(Signature::of(&metadata)));
             if kind.is_symlink()
                 && let Some(target) = fs::canonicalize(&path).ok().as_deref().and_then(Path::parent)
             {

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use watchkeeper_core::{Key, Reason, Rejection};
 
-use super::{Settings, StatusPlace};
 use super::connection::{Connection, identifier, literal};
 use super::failure::Failure;
 use super::value::{self, Form};
+use super::{Settings, StatusPlace};
 use crate::database::{Found, Names, keyed, split};
 
 /// What a server is like.

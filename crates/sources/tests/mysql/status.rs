@@ -81,7 +81,8 @@ async fn a_status_can_go_to_a_table_of_its_own() {
          CREATE TABLE page_status (site varchar(20), path varbinary(20), status json, PRIMARY KEY (site, path)); \
          INSERT INTO pages VALUES ('shop', 'a/b', 1)",
     );
-    let source = database.source("pages").namespace("site").status_table(&format!("{}.page_status", database.name));
+    let source =
+        database.source("pages").namespace("site").status_table(&format!("{}.page_status", database.name));
     let informer = Informer::<Value>::builder().start(source.clone());
     informer.synced().await.unwrap();
     let (key, version) = {
@@ -94,10 +95,7 @@ async fn a_status_can_go_to_a_table_of_its_own() {
     let nobody = Key::new(Some("shop"), "bm93aGVyZQ==");
     let error = source.write_status(about(&nobody, &version, &json!({"n": 2}))).await.unwrap_err();
     assert!(matches!(error, Error::Missing(_)), "{error}");
-    assert_eq!(
-        database.sql("SELECT path, JSON_VALUE(status, '$.n') FROM page_status"),
-        ["a/b\t2"],
-    );
+    assert_eq!(database.sql("SELECT path, JSON_VALUE(status, '$.n') FROM page_status"), ["a/b\t2"],);
     let nowhere = database.source("pages").write_status(about(&key, &version, &json!({}))).await.unwrap_err();
     assert!(nowhere.to_string().contains("it was not said where the status of objects goes"), "{nowhere}");
 }
