@@ -147,6 +147,7 @@ fn what_cannot_be_is_one_line_with_code_2_and_writes_nothing() {
         fs::set_permissions(project.at(name), fs::Permissions::from_mode(0o755)).unwrap();
     };
     script("mute", "#!/bin/sh\nexit 0\n");
+    script("hangs", "#!/bin/sh\nexec sleep 600\n");
     script("fails", "#!/bin/sh\nexit 3\n");
     script("other", "#!/bin/sh\necho '{\"apiVersion\": \"describe.watchkeeper.dev/v9\"}'\n");
     fs::write(project.at("text.json"), "Starting the operator").unwrap();
@@ -161,6 +162,9 @@ fn what_cannot_be_is_one_line_with_code_2_and_writes_nothing() {
         (&["--description", "unnamed.json"], "no DNS label"),
         (&["--binary", "nowhere"], "nowhere describe"),
         (&["--binary", "mute"], "this is not the description of an operator"),
+        (&["--binary", "hangs"], "hangs describe: no answer within 10 s: the program has to describe itself"),
+        (&["--description", "description.json", "--namespace", "No_Label"], "\"No_Label\" is no namespace"),
+        (&["--description", "description.json", "--watch-namespaces", "a,b/c"], "\"b/c\" is no namespace"),
         (&["--binary", "fails"], "the program has to describe itself"),
         (&["--binary", "other"], "from the same version of watchkeeper"),
         (&["everything"], "invalid value 'everything'"),

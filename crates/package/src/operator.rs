@@ -11,6 +11,9 @@ pub enum Error {
         "the operator is called {0:?}, which is no DNS label of at most 50 characters: give its package another name"
     )]
     Name(String),
+    /// A namespace that cannot be one.
+    #[error("{0:?} is no namespace: it has to be a DNS label of at most 63 characters")]
+    Namespace(String),
     /// A definition lacks something that every definition has.
     #[error(
         "definition {name}: {field} is missing or no text: this is no CustomResourceDefinition of apiextensions.k8s.io/v1"
@@ -72,14 +75,12 @@ impl<'a> Operator<'a> {
     /// If its name is no DNS label, or a definition is none.
     pub fn new(description: &'a Description, settings: &'a Settings) -> Result<Self, Error> {
         let name = &description.name;
-        let is_part = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
-        let is_label = !name.is_empty()
-            && name.len() <= 50
-            && name.chars().all(is_part)
-            && !name.starts_with('-')
-            && !name.ends_with('-');
-        if !is_label {
+        if !is_label(name, 50) {
             return Err(Error::Name(name.clone()));
+        }
+        let mut namespaces = settings.namespace.iter().chain(&settings.watch_namespaces);
+        if let Some(wrong) = namespaces.find(|namespace| !is_label(namespace, 63)) {
+            return Err(Error::Namespace(wrong.clone()));
         }
         let definitions = description.definitions.iter().enumerate();
         let definitions =
@@ -204,4 +205,14 @@ impl<'a> Operator<'a> {
     pub(crate) fn grace(&self) -> u64 {
         self.description.grace_seconds.saturating_add(10)
     }
+}
+
+/// Whether a name is a DNS label of at most so many characters.
+fn is_label(name: &str, length: usize) -> bool {
+    let is_part = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
+    !name.is_empty()
+        && name.len() <= length
+        && name.chars().all(is_part)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
 }

@@ -1,7 +1,9 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use watchkeeper_description::Description;
 
@@ -31,26 +33,57 @@ impl Described {
             (None, Some(binary)) => {
                 // A name without a slash is a file here, not a program somewhere on the path.
                 let program = std::path::absolute(binary).map_err(Failure::running)?;
-                ask(&mut Command::new(program), &binary.display().to_string())?
+                ask(&mut Command::new(program), &binary.display().to_string(), Some(PATIENCE))?
             }
-            (None, None) => ask(cargo::command().args(["run", "--quiet", "--"]), "cargo run")?,
+            // Cargo may have to build it first.
+            (None, None) => ask(cargo::command().args(["run", "--quiet", "--"]), "cargo run", None)?,
         };
         let description = Description::from_json(&text);
         description.map(Self).map_err(|error| Failure::input(format!("{name}: {error}")))
     }
 }
 
+/// How long a program may take to describe itself, which needs nothing but itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits for the end of a program; `None` if it did not come to one and was killed.
+fn wait(child: &mut Child, patience: Option<Duration>) -> io::Result<Option<ExitStatus>> {
+    let Some(patience) = patience else { return child.wait().map(Some) };
+    let begin = Instant::now();
+    while begin.elapsed() < patience {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    child.kill()?;
+    child.wait().map(|_| None)
+}
+
 /// Runs a program with `describe` and takes what it prints. What it complains about is shown.
-fn ask(command: &mut Command, shown: &str) -> Result<(String, Vec<u8>), Failure> {
+fn ask(command: &mut Command, shown: &str, patience: Option<Duration>) -> Result<(String, Vec<u8>), Failure> {
     let name = format!("{shown} describe");
     command.arg("describe").stdin(Stdio::null()).stderr(Stdio::inherit());
     // Whatever it may reach by mistake: a description needs no cluster.
     command.env("KUBECONFIG", "/dev/null");
-    let output = command.output().map_err(|error| Failure::input(format!("{name}: {error}")))?;
-    match output.status.success() {
-        true => Ok((name, output.stdout)),
+    let failed = |error: io::Error| Failure::input(format!("{name}: {error}"));
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let mut stdout = child.stdout.take();
+    let reader = thread::spawn(move || {
+        let mut text = Vec::new();
+        stdout.as_mut().map_or(Ok(0), |stdout| stdout.read_to_end(&mut text)).map(|_| text)
+    });
+    let Some(status) = wait(&mut child, patience).map_err(failed)? else {
+        let seconds = patience.unwrap_or_default().as_secs();
+        return Err(Failure::input(format!(
+            "{name}: no answer within {seconds} s: the program has to describe itself; does its main begin with Manager::from_args()?"
+        )));
+    };
+    let text = reader.join().unwrap_or_else(|_| Ok(Vec::new())).map_err(failed)?;
+    match status.success() {
+        true => Ok((name, text)),
         false => {
-            let status = terminal::one_line(&output.status.to_string());
+            let status = terminal::one_line(&status.to_string());
             Err(Failure::input(format!(
                 "{name}: {status}: the program has to describe itself; does its main begin with Manager::from_args()?"
             )))

@@ -4,6 +4,10 @@
 mod applies;
 mod commands;
 mod hook;
+#[path = "../../../sources/tests/mysql/server.rs"]
+#[allow(dead_code, reason = "the tests of the source use more of it")]
+mod mysql;
+mod mysql_tables;
 mod once;
 mod place;
 #[path = "../../../sources/tests/postgres/server.rs"]
@@ -15,3 +19,6 @@ mod restarts;
 #[path = "../watch/server.rs"]
 #[allow(dead_code, reason = "the tests of watch use more of it")]
 mod server;
+#[path = "../watch/watcher.rs"]
+#[allow(dead_code, reason = "the tests of watch use more of it")]
+mod watcher;

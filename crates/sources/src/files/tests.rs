@@ -96,3 +96,23 @@ async fn a_feed_that_is_dropped_leaves_nothing_behind() {
     drop(feed);
     assert_eq!(Arc::strong_count(&files.settings), 1);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_no_file_and_nobody_waits_for_its_writer() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe.yaml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(matches!(super::content::read(&pipe, 100), super::content::Content::NoFile));
+    assert!(matches!(super::content::read(directory.path(), 100), super::content::Content::NoFile));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_says_it_is_empty_is_read_to_its_end() {
+    let read = super::content::read(std::path::Path::new("/proc/self/status"), 1 << 20);
+    let super::content::Content::Bytes(read) = read else { panic!("{read:?}") };
+    assert!(read.bytes.starts_with(b"Name:"));
+    let read = super::content::read(std::path::Path::new("/proc/self/status"), 10);
+    assert!(matches!(read, super::content::Content::TooLarge(11)), "{read:?}");
+}
