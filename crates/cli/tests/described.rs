@@ -105,7 +105,9 @@ async fn objects(person: &Client) {
     }]}))
     .unwrap();
     let backend = serde_json::from_value(json!({"endpoints": [{"address": "127.0.0.1:9"}]})).unwrap();
-    let policy = serde_json::from_value(json!({})).unwrap();
+    let policy =
+        json!({"targets": [{"kind": "Route", "name": "hello"}], "addresses": {"allow": ["127.0.0.1"]}});
+    let policy = serde_json::from_value(policy).unwrap();
     let mut listener = GatewayListener::new("web", listener);
     listener.metadata.namespace = Some("default".into());
     person.create(&listener).await.unwrap();

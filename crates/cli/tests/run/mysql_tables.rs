@@ -56,8 +56,8 @@ fn rows_of_mysql_are_reacted_to_and_what_was_delivered_survives_a_restart() {
     database.put("b", 2);
     let (code, _, said) = ended(place.command(&["--once", arguments[0], arguments[1]]));
     assert_eq!(code, Some(0), "{said}");
-    place.has("log", &["added a", "added b", "deleted a", "modified b"]);
+    place.has("log", &["added a", "added b", "gone a", "changed b"]);
     let (code, _, said) = ended(place.command(&["--once", arguments[0], arguments[1]]));
     assert_eq!(code, Some(0), "{said}");
-    place.has("log", &["added a", "added b", "deleted a", "modified b"]);
+    place.has("log", &["added a", "added b", "gone a", "changed b"]);
 }
