@@ -50,11 +50,17 @@ pub enum Error {
         /// What the operating system said, about which file.
         reason: String,
     },
-    /// Making the commit durable failed half-way. After the next opening it is there as a whole or not at all; which,
-    /// cannot be known now. The storage accepts no further commits.
-    #[error("the commit may or may not be durable, and no more are accepted: {reason}")]
+    /// What became of the commit is not known: it has happened or will happen as a whole, or not at all. Read before trying again. (The
+    /// embedded storage knows after the next opening, and accepts no commits until then.)
+    #[error("the commit may or may not have happened: {reason}")]
     Unknown {
-        /// What the operating system said, about which file.
+        /// What the operating system said, about which file, or the cluster.
+        reason: String,
+    },
+    /// The storage cannot be reached, or has not caught up. Nothing was committed: try again.
+    #[error("the storage cannot be reached: {reason}")]
+    Unavailable {
+        /// Who said so, and why.
         reason: String,
     },
     /// An earlier failure made the storage stop accepting commits, so nothing was committed. Reads go on. Open it
