@@ -43,6 +43,7 @@ mod event;
 mod follower;
 mod history;
 mod hub;
+mod leadership;
 mod memory;
 mod options;
 mod range;
@@ -58,6 +59,7 @@ pub use error::Error;
 #[cfg(feature = "etcd")]
 pub use etcd::{Etcd, EtcdOptions};
 pub use event::{Change, Event};
+pub use leadership::Leadership;
 pub use memory::Memory;
 pub use options::{Clock, Durability, Limits, Options, Window};
 pub use range::{Page, Range};

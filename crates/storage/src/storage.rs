@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::{Commit, Committed, Entry, Error, Page, Range, Revision, Stats, Watch};
+use crate::{Commit, Committed, Entry, Error, Leadership, Page, Range, Revision, Stats, Watch};
 
 /// An ordered, versioned map from keys to opaque values, with a past that can be read and a future that can be watched.
 ///
@@ -66,6 +66,16 @@ pub trait Storage: Send + Sync + 'static {
 
     /// What the storage has done so far.
     fn stats(&self) -> Stats;
+
+    /// Whether other processes write to it, too: what is only known in this one is not enough to decide on.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Whether this process does what only one of those that share the storage should do.
+    fn leadership(&self) -> Leadership {
+        Leadership::always()
+    }
 }
 
 /// What a [`Storage`] gives back, in time.
@@ -104,5 +114,13 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn stats(&self) -> Stats {
         (**self).stats()
+    }
+
+    fn is_shared(&self) -> bool {
+        (**self).is_shared()
+    }
+
+    fn leadership(&self) -> Leadership {
+        (**self).leadership()
     }
 }

@@ -8,6 +8,7 @@
 mod compaction;
 mod feed;
 mod head;
+mod leading;
 mod mirror;
 mod transaction;
 
@@ -15,10 +16,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use watchkeeper_etcd::{Client, Error as EtcdError};
 
-use crate::{Answer, Commit, Committed, Error, Found, Options, Page, Range, Revision, Stats, Storage, Watch};
+use crate::{
+    Answer, Commit, Committed, Error, Found, Leadership, Options, Page, Range, Revision, Stats, Storage,
+    Watch,
+};
 use head::Heads;
 use mirror::Mirror;
 use transaction::Transaction;
@@ -64,6 +69,7 @@ pub struct Etcd {
     prefix: Arc<str>,
     timeout: Duration,
     commits: AtomicU64,
+    leading: watch::Receiver<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -86,8 +92,11 @@ impl Etcd {
         }
         let prefix: Arc<str> = options.prefix.trim_end_matches('/').into();
         let mirror = feed::start(&client, &prefix, options.lookback, storage).await?;
-        let mut tasks =
-            vec![tokio::spawn(feed::run(client.clone(), Arc::clone(&prefix), Arc::clone(&mirror)))];
+        let (leader, leading) = watch::channel(false);
+        let mut tasks = vec![
+            tokio::spawn(leading::run(client.clone(), Arc::clone(&prefix), leader)),
+            tokio::spawn(feed::run(client.clone(), Arc::clone(&prefix), Arc::clone(&mirror))),
+        ];
         if let Some(interval) = options.compaction_interval {
             tasks.push(tokio::spawn(compaction::run(client.clone(), interval)));
         }
@@ -98,6 +107,7 @@ impl Etcd {
             prefix,
             timeout: options.timeout,
             commits: AtomicU64::new(0),
+            leading,
             tasks,
         })
     }
@@ -190,6 +200,14 @@ impl Storage for Etcd {
     fn stats(&self) -> Stats {
         let commits = self.commits.load(Relaxed);
         Stats { commits, halted: self.trouble(), ..self.mirror.engine.stats() }
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn leadership(&self) -> Leadership {
+        Leadership::of(self.leading.clone())
     }
 }
 
