@@ -306,6 +306,7 @@ impl From<StorageError> for StatusError {
                 "The provided resource version is too old; the oldest available one is {oldest}. Please list without it."
             )),
             StorageError::Future { current } => Self::version_too_large(0, current),
+            StorageError::TooLarge(reason) => Self::too_large(&reason),
             StorageError::Unknown { .. } => {
                 let message = format!("the storage did not answer in time: {error}");
                 Self::new(504, reason::TIMEOUT, message).retry_after(1)

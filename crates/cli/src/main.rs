@@ -26,6 +26,7 @@ mod new;
 mod run;
 mod serve;
 mod stopping;
+mod storage;
 mod terminal;
 mod up;
 mod usage;

@@ -44,6 +44,9 @@ pub enum Error {
     /// The request makes no sense and never will: fix the caller.
     #[error("invalid: {0}")]
     Invalid(String),
+    /// The commit is larger than what a shared storage takes, and was not made: write less at once.
+    #[error("too large: {0}")]
+    TooLarge(String),
     /// There is no space left. Nothing was committed, and the storage goes on: free some space and try again.
     #[error("no space left, nothing was committed: {reason}")]
     Full {

@@ -34,7 +34,7 @@ use crate::{Commit, Committed, Entry, Error, Leadership, Page, Range, Revision, 
 /// - How far back the past goes: the [`Window`](crate::Window) limits it, and a restart may shorten it. The current
 ///   revision can always be read and watched from.
 /// - How much fits into one commit: [`MAX_COMMIT_BYTES`](crate::MAX_COMMIT_BYTES), or what a shared storage allows, which may be 128 operations and
-///   1.5 MiB. More is [`Error::Invalid`].
+///   1.5 MiB. More is [`Error::Invalid`] or [`Error::TooLarge`].
 /// - That the outcome of a commit is known: after [`Error::Unknown`], it may have happened.
 /// - That compacted revisions stay unreadable: compaction is a permission to forget.
 /// - Fairness between concurrent commits, or that a commit without preconditions is ordered by when it was called

@@ -57,7 +57,7 @@ impl Default for EtcdOptions {
 /// A storage in an etcd cluster. Any number of them share what has the same prefix.
 ///
 /// Revisions are etcd's: strictly increasing, with gaps where somebody wrote something else. A commit may have as many operations and
-/// bytes as etcd allows (`--max-txn-ops` 128, `--max-request-bytes` 1.5 MiB); larger ones are [`Error::Invalid`].
+/// bytes as etcd allows (`--max-txn-ops` 128, `--max-request-bytes` 1.5 MiB); larger ones are [`Error::TooLarge`].
 ///
 /// While etcd cannot be reached, watches are kept, and told what happened when it can be reached again; reads and commits are
 /// [`Error::Unavailable`]. If what happened meanwhile has been compacted, or a backup with older revisions was restored, watches end
@@ -238,6 +238,13 @@ fn unavailable(error: &EtcdError) -> Error {
 fn refused(error: &EtcdError) -> Error {
     match error {
         error if error.is_no_space() => Error::Full { reason: error.to_string() },
+        EtcdError::Refused { message, .. }
+            if ["too large", "larger than max", "too many operations"]
+                .iter()
+                .any(|text| message.contains(text)) =>
+        {
+            Error::TooLarge(message.clone())
+        }
         EtcdError::Refused { code: watchkeeper_etcd::Code::INVALID_ARGUMENT, .. } if !error.is_denied() => {
             Error::Invalid(error.to_string())
         }
