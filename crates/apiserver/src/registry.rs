@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::RwLock;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
 use watchkeeper_storage::Revision;
 
 use crate::documents::Documents;
@@ -158,7 +160,12 @@ pub(crate) struct Registrar {
     current: RwLock<Arc<Registry>>,
     /// The revision up to which all definitions are known here.
     reached: watch::Sender<Revision>,
+    /// Somebody waits for a revision that may have changed no definition.
+    progress_wanted: Notify,
 }
+
+/// How long a definition that has changed takes to be known, at most, nearly always.
+const USUAL: Duration = Duration::from_millis(20);
 
 impl Registrar {
     /// The built-in resources only.
@@ -166,7 +173,7 @@ impl Registrar {
         let builtin: Vec<_> =
             watchkeeper_kinds::all().iter().map(|kind| Arc::new(Resource::builtin(kind))).collect();
         let current = RwLock::new(Arc::new(Registry::new(&builtin, BTreeMap::new(), None)));
-        Self { builtin, current, reached: watch::channel(0).0 }
+        Self { builtin, current, reached: watch::channel(0).0, progress_wanted: Notify::new() }
     }
 
     pub(crate) fn current(&self) -> Arc<Registry> {
@@ -199,8 +206,25 @@ impl Registrar {
 
     /// Waits until every definition up to a revision is known here.
     pub(crate) async fn reach(&self, revision: Revision) {
+        let mut reached = self.reached.subscribe();
         // The sender is not dropped while this is borrowed.
-        let _ = self.reached.subscribe().wait_for(|reached| *reached >= revision).await;
+        while timeout(USUAL, reached.wait_for(|reached| *reached >= revision)).await.is_err() {
+            self.progress_wanted.notify_one();
+        }
+    }
+
+    /// Waits until somebody wants to know how far this is.
+    pub(crate) async fn progress_wanted(&self) {
+        self.progress_wanted.notified().await;
+    }
+
+    /// No definition has changed up to a revision.
+    pub(crate) fn reached(&self, revision: Revision) {
+        self.reached.send_if_modified(|reached| {
+            let is_later = revision > *reached;
+            *reached = revision.max(*reached);
+            is_later
+        });
     }
 
     /// Word of every change from now on.

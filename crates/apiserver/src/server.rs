@@ -210,6 +210,27 @@ impl Server {
         });
     }
 
+    /// The same on one of the servers that share a storage.
+    pub(crate) fn spawn_led<R>(
+        self: &Arc<Self>,
+        name: &'static str,
+        mut task: impl FnMut(Arc<Self>) -> R + Send + 'static,
+    ) where
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let server = Arc::clone(self);
+        self.keep(async move {
+            let mut leadership = server.storage.leadership();
+            loop {
+                leadership.gained().await;
+                tokio::select! {
+                    () = leadership.lost() => {}
+                    () = server.supervisor.run(name, || task(Arc::clone(&server))) => return,
+                }
+            }
+        });
+    }
+
     /// The same for work on one object, which does not make the server unready if it fails.
     pub(crate) fn spawn_for<R>(
         self: &Arc<Self>,

@@ -306,8 +306,13 @@ impl From<StorageError> for StatusError {
                 "The provided resource version is too old; the oldest available one is {oldest}. Please list without it."
             )),
             StorageError::Future { current } => Self::version_too_large(0, current),
+            StorageError::TooLarge(reason) => Self::too_large(&reason),
+            StorageError::Unknown { .. } => {
+                let message = format!("the storage did not answer in time: {error}");
+                Self::new(504, reason::TIMEOUT, message).retry_after(1)
+            }
             StorageError::Full { .. }
-            | StorageError::Unknown { .. }
+            | StorageError::Unavailable { .. }
             | StorageError::Halted { .. }
             | StorageError::Closed => Self::unavailable(format!("the storage is not available: {error}")),
             error => Self::internal(error.to_string()),

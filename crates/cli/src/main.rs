@@ -29,6 +29,7 @@ mod new;
 mod run;
 mod serve;
 mod stopping;
+mod storage;
 mod terminal;
 mod up;
 mod usage;

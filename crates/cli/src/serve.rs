@@ -8,13 +8,13 @@ use clap::{Args, ValueEnum};
 use watchkeeper_apiserver::authentication::{Credentials, Kubeconfig, Tokens};
 use watchkeeper_apiserver::front::{Limits, Listener, private_file, raise_open_files};
 use watchkeeper_apiserver::{AccountTokens, InFlightLimits, Options};
-use watchkeeper_storage::{self as storage, Embedded, Memory, Storage, Window};
 
 use crate::controllers::Controllers;
 use crate::failure::Failure;
 use crate::host::{self, Host, Plan, Socket};
 use crate::monitor::Monitor;
 use crate::stopping::{Signals, Sockets, until_stopped};
+use crate::storage::StorageArgs;
 use crate::{admission_plugins, caution, duration, logging};
 
 /// After the first signal, how long requests may take to end.
@@ -33,12 +33,8 @@ pub(crate) struct Serve {
     /// Address and port for HTTPS; port 0 takes any that is free
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6443")]
     listen: SocketAddr,
-    /// Keep objects, certificates and tokens in this directory
-    #[arg(long, value_name = "DIR", conflicts_with = "in_memory")]
-    data_dir: Option<PathBuf>,
-    /// Keep everything in memory, and forget it at the end
-    #[arg(long)]
-    in_memory: bool,
+    #[command(flatten)]
+    storage: StorageArgs,
     /// Write a kubeconfig for the administrator to this file
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -57,12 +53,6 @@ pub(crate) struct Serve {
     /// Who may do what: what roles and bindings allow, or everything for everybody with credentials
     #[arg(long, value_enum, default_value = "rbac")]
     authorization: Authorization,
-    /// When a write is acknowledged: on the disk, or handed to the operating system
-    #[arg(long, value_enum, default_value = "sync")]
-    durability: Durability,
-    /// How long watches and paged lists can go back
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "5m30s")]
-    history: Duration,
     /// Which controllers run in the server, in the way of kube-controller-manager: '*' is all, -NAME all but that one
     ///
     /// They are namespace-controller (empties namespaces that are deleted), garbage-collector-controller (deletes what has
@@ -117,6 +107,7 @@ Examples:
   watchkeeper serve --in-memory --kubeconfig kubeconfig
   watchkeeper serve --data-dir data --kubeconfig kubeconfig
   watchkeeper serve --data-dir data --listen 0.0.0.0:6443 --tls-san api.example.org
+  watchkeeper serve --data-dir data --storage etcd --etcd-endpoints http://127.0.0.1:2379
   KUBECONFIG=kubeconfig kubectl get namespaces
 
 Exit codes:
@@ -129,12 +120,6 @@ Exit codes:
 enum Authorization {
     Rbac,
     None,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Durability {
-    Sync,
-    Relaxed,
 }
 
 impl Serve {
@@ -152,13 +137,14 @@ impl Serve {
             tokens.add_file(file).map_err(Failure::input)?;
             private_file::check(file).map_err(Failure::input)?;
         }
-        if let Some(directory) = &self.data_dir {
+        if let Some(directory) = &self.storage.data_dir {
             caution::check_data_directory(directory)?;
         }
         let options = self.options()?;
-        let storage = self.storage()?;
+        let runtime = host::runtime()?;
+        let storage = self.storage.open(&runtime)?;
         // After the storage: who holds its lock has the directory to itself.
-        let secrets = self.data_dir.as_ref().map(|directory| directory.join("credentials"));
+        let secrets = self.storage.data_dir.as_ref().map(|directory| directory.join("credentials"));
         let credentials = Credentials::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
         let accounts = AccountTokens::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
         caution::warn_of_openness(https.address(), options.authorization);
@@ -175,7 +161,6 @@ impl Serve {
             advertised: self.advertise_address,
         };
 
-        let runtime = host::runtime()?;
         runtime.block_on(serve(plan, self.kubeconfig.as_deref(), self.metrics_addr, start))?;
         // Tasks first: the storage closes when the last of them lets go of it.
         runtime.shutdown_timeout(Duration::from_secs(1));
@@ -194,22 +179,6 @@ impl Serve {
             ));
         }
         Ok((https, http.or(self.http.map(Socket::Address))))
-    }
-
-    fn storage(&self) -> Result<Arc<dyn Storage>, Failure> {
-        let durability = match self.durability {
-            Durability::Sync => storage::Durability::Sync,
-            Durability::Relaxed => storage::Durability::Relaxed,
-        };
-        let window = Window { age: self.history, ..Window::default() };
-        let options = storage::Options { window, durability, ..storage::Options::default() };
-        match &self.data_dir {
-            Some(directory) => Ok(Arc::new(Embedded::open(directory, options).map_err(Failure::running)?)),
-            None if self.in_memory => Ok(Arc::new(Memory::new(options))),
-            None => Err(Failure::input(
-                "where should the data live? --data-dir DIR keeps it, --in-memory forgets it at the end",
-            )),
-        }
     }
 
     fn limits(&self) -> Limits {

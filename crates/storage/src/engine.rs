@@ -94,6 +94,20 @@ impl Engine {
         drop((replaced, forgotten, stale));
     }
 
+    /// Shows another state, of which it is not known how it came about: whoever watches has missed something, and is told so.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn replace(&self, now: Tree) {
+        let mut wakers = Vec::new();
+        let mut state = self.write();
+        let history = History::since(now.revision());
+        let replaced = std::mem::replace(&mut state.now, now);
+        let forgotten = (std::mem::replace(&mut state.history, history), std::mem::take(&mut state.past));
+        state.hub.lose(&mut wakers);
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+        drop((replaced, forgotten));
+    }
+
     pub(crate) fn get(&self, key: &str, at: Option<Revision>) -> Result<Found, Error> {
         let tree = self.tree(at)?;
         Ok(Found { entry: tree.get(key).cloned(), revision: tree.revision() })

@@ -2,7 +2,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-/// A point in the history of a storage: the number of commits that had changed something by then.
+/// A point in the history of a storage: greater with every commit that changes something.
 pub type Revision = u64;
 
 /// What is stored under a key, as one commit left it. Shared, never changed.

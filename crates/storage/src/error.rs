@@ -44,17 +44,26 @@ pub enum Error {
     /// The request makes no sense and never will: fix the caller.
     #[error("invalid: {0}")]
     Invalid(String),
+    /// The commit is larger than what a shared storage takes, and was not made: write less at once.
+    #[error("too large: {0}")]
+    TooLarge(String),
     /// There is no space left. Nothing was committed, and the storage goes on: free some space and try again.
     #[error("no space left, nothing was committed: {reason}")]
     Full {
         /// What the operating system said, about which file.
         reason: String,
     },
-    /// Making the commit durable failed half-way. After the next opening it is there as a whole or not at all; which,
-    /// cannot be known now. The storage accepts no further commits.
-    #[error("the commit may or may not be durable, and no more are accepted: {reason}")]
+    /// What became of the commit is not known: it has happened or will happen as a whole, or not at all. Read before trying again. (The
+    /// embedded storage knows after the next opening, and accepts no commits until then.)
+    #[error("the commit may or may not have happened: {reason}")]
     Unknown {
-        /// What the operating system said, about which file.
+        /// What the operating system said, about which file, or the cluster.
+        reason: String,
+    },
+    /// The storage cannot be reached, or has not caught up. Nothing was committed: try again.
+    #[error("the storage cannot be reached: {reason}")]
+    Unavailable {
+        /// Who said so, and why.
         reason: String,
     },
     /// An earlier failure made the storage stop accepting commits, so nothing was committed. Reads go on. Open it

@@ -60,8 +60,8 @@ impl Follower {
     /// Reads a stretch of the past. Once it reaches the present, the mailbox is opened: nobody can publish in between.
     fn read_on(&mut self, told: Revision) -> Result<(), Error> {
         let state = self.engine.write();
-        if told < state.history.oldest() {
-            let oldest = state.history.oldest();
+        let oldest = state.history.oldest();
+        if told < oldest || self.mailbox.inner.lock().lost {
             return Err(Error::Lagged { oldest });
         }
         let mut reached = told;
@@ -91,6 +91,11 @@ impl Follower {
                 std::mem::swap(&mut mail.events, &mut self.ready);
                 return None;
             }
+            if mail.lost {
+                drop(mail);
+                let oldest = self.engine.read().history.oldest();
+                return Some(self.fail(Error::Lagged { oldest }));
+            }
             if let Some(missed) = mail.missed {
                 self.phase = Phase::Reading(missed - 1);
                 return None;
@@ -107,7 +112,7 @@ impl Follower {
         // With the state held, what is not in the mailbox has not been published.
         let state = self.engine.read();
         let mail = self.mailbox.inner.lock();
-        if !mail.events.is_empty() || mail.missed.is_some() {
+        if !mail.events.is_empty() || mail.missed.is_some() || mail.lost {
             return None;
         }
         self.progress_wanted = false;

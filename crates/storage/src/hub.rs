@@ -33,6 +33,8 @@ pub(crate) struct Inner {
     /// The first revision that did not fit. Nothing from there on is in `events`.
     pub(crate) missed: Option<Revision>,
     pub(crate) closed: bool,
+    /// What comes next cannot be told any more.
+    pub(crate) lost: bool,
     pub(crate) waker: Option<Waker>,
 }
 
@@ -95,6 +97,16 @@ impl Hub {
             } else {
                 bound = Bound::Included(&key[..common]);
             }
+        }
+    }
+
+    /// Tells everybody that they have missed something.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn lose(&self, wakers: &mut Vec<Waker>) {
+        for mailbox in self.prefixes.values().flat_map(BTreeMap::values) {
+            let mut inner = mailbox.inner.lock();
+            inner.lost = true;
+            wakers.extend(inner.waker.take());
         }
     }
 

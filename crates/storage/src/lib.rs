@@ -1,7 +1,8 @@
 //! The versioned store under the API server: an ordered map with one global revision, snapshots of the recent past,
 //! and watches.
 //!
-//! - [`Storage`] is the contract. Backends: [`Memory`] lives as long as the process, [`Embedded`] in a directory.
+//! - [`Storage`] is the contract. Backends: [`Memory`] lives as long as the process, [`Embedded`] in a directory, `Etcd` (feature `etcd`)
+//!   in a cluster that several processes share.
 //! - [`Commit`] is a change with its preconditions, [`Range`] a stretch of keys, [`Watch`] a stream of [`Event`]s.
 //! - [`Error`] says what went wrong by what can be done about it, [`Options`] what can be chosen.
 //!
@@ -27,7 +28,7 @@
 //!
 //! What the backends in this process share, from the inside out: a `Tree` is the state at a revision, a `History` the
 //! events of the window, a `Hub` knows who watches what, the `Engine` puts them behind one lock. Trees and history are
-//! pure. Nothing here knows a runtime; the embedded backend owns two threads and waits for them.
+//! pure. The embedded backend owns two threads and waits for them; that of etcd needs a runtime, the others know none.
 
 mod commit;
 #[cfg(feature = "contract")]
@@ -36,10 +37,13 @@ mod embedded;
 mod engine;
 mod entry;
 mod error;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod event;
 mod follower;
 mod history;
 mod hub;
+mod leadership;
 mod memory;
 mod options;
 mod range;
@@ -52,7 +56,10 @@ pub use commit::{Commit, Committed, MAX_COMMIT_BYTES};
 pub use embedded::Embedded;
 pub use entry::{Entry, Revision};
 pub use error::Error;
+#[cfg(feature = "etcd")]
+pub use etcd::{Etcd, EtcdOptions};
 pub use event::{Change, Event};
+pub use leadership::Leadership;
 pub use memory::Memory;
 pub use options::{Clock, Durability, Limits, Options, Window};
 pub use range::{Page, Range};

@@ -2,18 +2,18 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::{Commit, Committed, Entry, Error, Page, Range, Revision, Stats, Watch};
+use crate::{Commit, Committed, Entry, Error, Leadership, Page, Range, Revision, Stats, Watch};
 
 /// An ordered, versioned map from keys to opaque values, with a past that can be read and a future that can be watched.
 ///
 /// Keys are paths (`/registry/example.com/widgets/default/a`) ordered by their bytes. Values are bytes that the
-/// storage never looks into. The whole storage has one [`Revision`]: it begins at 0, empty, and every commit that
-/// changes something makes it one more.
+/// storage never looks into. The whole storage has one [`Revision`], and every commit that changes something makes it greater. A storage
+/// of this process alone begins at 0 and counts by one; one that is shared may leave numbers out.
 ///
 /// # What a storage promises
 ///
 /// - **Commits are atomic and in one order.** All operations of a [`Commit`] share one revision and appear together, in
-///   reads, in watches and after a crash. Revisions have no gaps. Preconditions are judged on the state right before
+///   reads, in watches and after a crash. Revisions are strictly increasing. Preconditions are judged on the state right before
 ///   the commit; if one does not hold, nothing happens and the answer holds the entry that was in the way.
 /// - **An acknowledged commit is durable**, as far as the backend and its [`Durability`](crate::Durability) go. Nobody
 ///   sees a commit before it is.
@@ -33,6 +33,9 @@ use crate::{Commit, Committed, Entry, Error, Page, Range, Revision, Stats, Watch
 ///
 /// - How far back the past goes: the [`Window`](crate::Window) limits it, and a restart may shorten it. The current
 ///   revision can always be read and watched from.
+/// - How much fits into one commit: [`MAX_COMMIT_BYTES`](crate::MAX_COMMIT_BYTES), or what a shared storage allows, which may be 128 operations and
+///   1.5 MiB. More is [`Error::Invalid`] or [`Error::TooLarge`].
+/// - That the outcome of a commit is known: after [`Error::Unknown`], it may have happened.
 /// - That compacted revisions stay unreadable: compaction is a permission to forget.
 /// - Fairness between concurrent commits, or that a commit without preconditions is ordered by when it was called
 ///   unless one was acknowledged before the other was begun.
@@ -63,6 +66,16 @@ pub trait Storage: Send + Sync + 'static {
 
     /// What the storage has done so far.
     fn stats(&self) -> Stats;
+
+    /// Whether other processes write to it, too: what is only known in this one is not enough to decide on.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Whether this process does what only one of those that share the storage should do.
+    fn leadership(&self) -> Leadership {
+        Leadership::always()
+    }
 }
 
 /// What a [`Storage`] gives back, in time.
@@ -101,5 +114,13 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn stats(&self) -> Stats {
         (**self).stats()
+    }
+
+    fn is_shared(&self) -> bool {
+        (**self).is_shared()
+    }
+
+    fn leadership(&self) -> Leadership {
+        (**self).leadership()
     }
 }

@@ -69,18 +69,40 @@ impl Tree {
         let mut events = Vec::with_capacity(commit.operations.len());
         let mut previous = Vec::with_capacity(commit.operations.len());
         for operation in &commit.operations {
-            let (before, change) = match operation {
-                Operation::Put { key, value } => self.put(key, value, revision),
-                Operation::Delete { key } => self.delete(key),
-            };
+            let (before, event) = self.change(operation, revision);
             previous.push(before);
-            events.extend(change.map(|change| Arc::new(Event { revision, change })));
+            events.extend(event);
         }
         if !events.is_empty() {
             self.revision = revision;
         }
         let committed = Committed { revision: self.revision, previous };
         Ok((committed, events))
+    }
+
+    /// Does what another storage did at a revision, which must not be older than this one's.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn follow(&mut self, operation: &Operation, revision: Revision) -> Option<Arc<Event>> {
+        self.revision = revision;
+        self.change(operation, revision).1
+    }
+
+    /// Nothing changed up to this revision.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn advance(&mut self, revision: Revision) {
+        self.revision = revision;
+    }
+
+    fn change(
+        &mut self,
+        operation: &Operation,
+        revision: Revision,
+    ) -> (Option<Arc<Entry>>, Option<Arc<Event>>) {
+        let (before, change) = match operation {
+            Operation::Put { key, value } => self.put(key, value, revision),
+            Operation::Delete { key } => self.delete(key),
+        };
+        (before, change.map(|change| Arc::new(Event { revision, change })))
     }
 
     fn judge(&self, commit: &Commit) -> Result<(), Error> {

@@ -128,11 +128,11 @@ fn act(storage: &dyn Storage, clock: &AtomicU64, thread: u64, calls: u64, seed: 
 }
 
 /// Says what is wrong with a history, if anything is.
-fn explain(mut history: Vec<Call>) -> Result<u64, String> {
+fn explain(mut history: Vec<Call>, base: Revision) -> Result<u64, String> {
     // Within a revision the commit comes first, then the reads that saw it.
     history.sort_by_key(|call| (call.what.revision(), !matches!(call.what, What::Committed { .. })));
     let mut state: BTreeMap<String, (Revision, u64)> = BTreeMap::new();
-    let mut current = 0;
+    let mut current = base;
     for call in &history {
         match &call.what {
             What::Committed { writes, expected, revision } => {
@@ -163,7 +163,7 @@ fn explain(mut history: Vec<Call>) -> Result<u64, String> {
         }
     }
     real_time(&history)?;
-    Ok(current)
+    Ok(current - base)
 }
 
 /// Nothing may stand for an earlier revision than something that had returned before it was called, and a commit must be
@@ -190,25 +190,37 @@ fn real_time(history: &[Call]) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs all threads, perhaps as if they were a runtime's, and watchers that come and go; gives the number of revisions.
-fn run(storage: Arc<dyn Storage>, runtime: Option<&Runtime>, calls: u64, seed: u64) -> u64 {
+/// Runs all threads, perhaps as if they were a runtime's, and watchers that come and go; gives the number of revisions. The threads take
+/// turns with storages that share everything.
+fn run(storages: &[Arc<dyn Storage>], runtime: Option<&Runtime>, calls: u64, seed: u64) -> u64 {
+    let base = block_on(storages[0].get("/", None)).unwrap().revision;
+    let turn = |thread: u64| &*storages[thread as usize % storages.len()];
     let clock = AtomicU64::new(0);
     let done = AtomicU64::new(0);
     let (history, told) = thread::scope(|scope| {
         let acting: Vec<_> = (0..THREADS)
             .map(|thread| {
-                let (storage, clock) = (&*storage, &clock);
+                let (storage, clock) = (turn(thread), &clock);
                 scope.spawn(move || {
                     let _inside = runtime.map(Runtime::enter);
                     act(storage, clock, thread, calls, seed)
                 })
             })
             .collect();
-        let watching: Vec<_> = (0..2).map(|_| scope.spawn(|| watch(&*storage, &done))).collect();
+        let watching: Vec<_> = (0..2)
+            .map(|thread| {
+                let (storage, done) = (turn(thread + 1), &done);
+                scope.spawn(move || {
+                    let _inside = runtime.map(Runtime::enter);
+                    watch(storage, base, done)
+                })
+            })
+            .collect();
         let history: Vec<Call> = acting.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
-        done.store(storage.stats().revision, SeqCst);
+        let _inside = runtime.map(Runtime::enter);
+        done.store(block_on(storages[0].get("/", None)).unwrap().revision, SeqCst);
         // Wakes watchers that wait for more than there was.
-        block_on(storage.commit(Commit::new().put("/end", "0"))).unwrap();
+        block_on(storages[0].commit(Commit::new().put("/end", "0"))).unwrap();
         let told: Vec<_> = watching.into_iter().map(|thread| thread.join().unwrap()).collect();
         (history, told)
     });
@@ -222,14 +234,14 @@ fn run(storage: Arc<dyn Storage>, runtime: Option<&Runtime>, calls: u64, seed: u
     for told in told {
         assert_eq!(told, expected);
     }
-    explain(history).unwrap_or_else(|problem| panic!("seed {seed}: {problem}"))
+    explain(history, base).unwrap_or_else(|problem| panic!("seed {seed}: {problem}"))
 }
 
 /// Watches from the beginning, with a new watch every few events, until everything has been told.
-fn watch(storage: &dyn Storage, done: &AtomicU64) -> Vec<(Revision, String, u64)> {
+fn watch(storage: &dyn Storage, base: Revision, done: &AtomicU64) -> Vec<(Revision, String, u64)> {
     let mut told: Vec<(Revision, String, u64)> = Vec::new();
     loop {
-        let after = told.last().map_or(0, |(revision, ..)| *revision);
+        let after = told.last().map_or(base, |(revision, ..)| *revision);
         let mut watch = block_on(storage.watch("/", after)).unwrap();
         let (mut fresh, mut progress) = (0, 0);
         loop {
@@ -266,7 +278,7 @@ fn concurrent_calls_to_memory_have_one_explanation() {
     for seed in 0..10 {
         let options =
             Options { limits: Limits { watch_buffer: 4, ..Limits::default() }, ..Options::default() };
-        assert!(run(Arc::new(Memory::new(options)), None, 400, seed) > 100);
+        assert!(run(&[Arc::new(Memory::new(options)) as Arc<dyn Storage>], None, 400, seed) > 100);
     }
 }
 
@@ -280,7 +292,7 @@ fn concurrent_calls_to_an_embedded_storage_have_one_explanation() {
         let limits = Limits { watch_buffer: 4, segment_bytes: 1_000, log_bytes: 3_000, reserved_bytes: 500 };
         let options = Options { limits, ..Options::default() };
         let storage = Arc::new(Embedded::open(directory.path(), options).unwrap());
-        let commits = run(Arc::clone(&storage) as Arc<dyn Storage>, runtime, 150, seed);
+        let commits = run(&[Arc::clone(&storage) as Arc<dyn Storage>], runtime, 150, seed);
         let stats = storage.stats();
         assert_eq!(stats.commits, commits + 1);
         assert!(stats.syncs < stats.commits, "no commits shared a sync: {stats:?}");
@@ -288,6 +300,33 @@ fn concurrent_calls_to_an_embedded_storage_have_one_explanation() {
         while storage.stats().checkpoints == 0 {
             block_on(storage.commit(Commit::new().put("/more", "1"))).unwrap();
         }
+    }
+}
+
+/// Three servers of a cluster of one, each with a mirror of its own.
+#[cfg(feature = "etcd")]
+#[test]
+fn concurrent_calls_to_three_mirrors_of_etcd_have_one_explanation() {
+    use watchkeeper_etcd::testing::Server;
+    use watchkeeper_storage::{Etcd, EtcdOptions};
+
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let Some(server) = runtime.block_on(Server::start()).unwrap() else { return };
+    for seed in 0..4 {
+        let open = |_| {
+            let limits = Limits { watch_buffer: 4, ..Limits::default() };
+            let client = server.builder().build().unwrap();
+            let options = EtcdOptions {
+                prefix: format!("/{seed}"),
+                timeout: std::time::Duration::from_secs(60),
+                ..EtcdOptions::default()
+            };
+            let storage = Options { limits, ..Options::default() };
+            Arc::new(runtime.block_on(Etcd::open(client, options, storage)).unwrap()) as Arc<dyn Storage>
+        };
+        let storages: Vec<_> = (0..3).map(open).collect();
+        let _inside = runtime.enter();
+        assert!(run(&storages, Some(&runtime), 100, seed) > 50);
     }
 }
 
@@ -304,7 +343,7 @@ fn histories_without_an_explanation_are_noticed() {
         what: What::Read { key: "/0".into(), found, revision },
     };
     let good = || vec![commit(0, 3, "/0", 7, 1), commit(1, 2, "/1", 8, 2), read(4, 5, Some((1, 7)), 2)];
-    assert_eq!(explain(good()), Ok(2));
+    assert_eq!(explain(good(), 0), Ok(2));
     for (bad, problem) in [
         (commit(6, 7, "/1", 9, 4), "revision 4 after 2"),
         (read(6, 7, Some((1, 7)), 1), "was known"),
@@ -312,7 +351,7 @@ fn histories_without_an_explanation_are_noticed() {
         (read(6, 7, Some((1, 7)), 3), "nobody committed"),
     ] {
         let history = good().into_iter().chain([bad]).collect();
-        let explained = explain(history).unwrap_err();
+        let explained = explain(history, 0).unwrap_err();
         assert!(explained.contains(problem), "{explained}");
     }
 }

@@ -50,13 +50,26 @@ pub(super) async fn follow(server: Arc<Server>) {
 async fn follow_once(server: &Server) -> Result<(), Error> {
     let revision = load(server).await?;
     let mut watch = server.storage.watch(&prefix(GROUP, PLURAL), revision).await?;
-    while let Some(update) = watch.next().await {
-        let Update::Event(event) = update? else { continue };
+    loop {
+        let update = tokio::select! {
+            update = watch.next() => update,
+            () = server.registrar.progress_wanted() => {
+                watch.request_progress();
+                continue;
+            }
+        };
+        let Some(update) = update else { return Ok(()) };
+        let event = match update? {
+            Update::Event(event) => event,
+            Update::Progress(revision) => {
+                server.registrar.reached(revision);
+                continue;
+            }
+        };
         let name = event.key().rsplit('/').next().unwrap_or_default().to_owned();
         let installed = event.entry().and_then(|entry| install(server, entry));
         server.registrar.set(&name, installed, event.revision);
     }
-    Ok(())
 }
 
 fn install(server: &Server, entry: &Entry) -> Option<Installed> {

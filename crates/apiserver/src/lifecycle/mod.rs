@@ -1,5 +1,7 @@
 //! What happens by itself: definitions come into force, namespaces and definitions that are deleted are emptied, namespaces
 //! get what every namespace has, and events are forgotten.
+//!
+//! What follows the storage for the sake of requests runs on every server; what writes runs on the one that leads.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -25,29 +27,30 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     crds::load(server).await?;
     server.spawn(crds::FOLLOW, crds::follow);
     let cleaning = crds::Cleaning::default();
-    server.spawn(crds::CLEAN, move |server| crds::clean(server, cleaning.clone()));
+    server.spawn_led(crds::CLEAN, move |server| crds::clean(server, cleaning.clone()));
     let mut allocated = Some(allocation::load(server).await?);
     server.spawn(allocation::TASK, move |server| allocation::follow(server, allocated.take()));
     let mut configured = Some(webhooks::load(server).await?);
     server.spawn(webhooks::TASK, move |server| webhooks::follow(server, configured.take()));
-    server.spawn(api_services::TASK, api_services::run);
+    server.spawn_led(api_services::TASK, api_services::run);
     if server.options.namespace_deletion {
         let cleaning = namespaces::Cleaning::default();
-        server.spawn(namespaces::TASK, move |server| namespaces::run(server, cleaning.clone()));
+        server.spawn_led(namespaces::TASK, move |server| namespaces::run(server, cleaning.clone()));
     }
     if server.options.garbage_collection {
-        server.spawn(garbage_collector::TASK, garbage_collector::run);
+        server.spawn_led(garbage_collector::TASK, garbage_collector::run);
     }
     if server.options.service_accounts {
         let account = Provided::Account;
-        server.spawn(account.task(), move |server| namespace_defaults::run(server, account.clone()));
+        server.spawn_led(account.task(), move |server| namespace_defaults::run(server, account.clone()));
     }
     if let Some(certificates) = server.options.certificate_authority.clone() {
         let certificates = Provided::Certificates(certificates);
-        server
-            .spawn(certificates.task(), move |server| namespace_defaults::run(server, certificates.clone()));
+        server.spawn_led(certificates.task(), move |server| {
+            namespace_defaults::run(server, certificates.clone())
+        });
     }
-    server.spawn(expiry::TASK, |server| {
+    server.spawn_led(expiry::TASK, |server| {
         let lifetime = server.options.event_lifetime;
         expiry::run(server, lifetime)
     });
@@ -62,7 +65,7 @@ pub(crate) async fn start_roles(server: &Arc<Server>) -> Result<(), Error> {
     let mut loaded = Some(roles::load(server).await?);
     server.spawn(roles::TASK, move |server| roles::follow(server, loaded.take()));
     if server.options.role_aggregation {
-        server.spawn(role_aggregation::TASK, role_aggregation::run);
+        server.spawn_led(role_aggregation::TASK, role_aggregation::run);
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! Objects as they are stored: the bytes that will be served.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use watchkeeper_core::json::{Cursor, SyntaxError};
 use watchkeeper_storage::{Entry, Revision};
 
 /// The version of the layout.
@@ -30,6 +33,16 @@ pub(crate) struct Record<'a> {
     after: &'a [u8],
     pub(crate) fingerprint: u64,
     pub(crate) revision: Revision,
+}
+
+/// The labels of an object, borrowed from its bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Labels<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl Labels<'_> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_ref())
+    }
 }
 
 /// Bytes that no record consists of: something else wrote to the storage.
@@ -120,6 +133,40 @@ impl<'a> Record<'a> {
         out
     }
 
+    /// Its labels.
+    ///
+    /// Nothing that comes after them is looked at. They come before the version, which is the last field of the metadata.
+    pub(crate) fn labels(&self) -> Result<Labels<'a>, SyntaxError> {
+        let mut json = Cursor::new(self.before);
+        for field in ["metadata", "labels"] {
+            json.expect(b'{', "an object")?;
+            while json.name()?.raw != field.as_bytes() {
+                // Between these quotes are the digits that are not stored, and nothing follows but the end of the metadata.
+                if json.position() + 1 == self.before.len() {
+                    return Ok(Labels::default());
+                }
+                json.skip()?;
+                json.expect(b',', "a comma")?;
+            }
+        }
+        let mut labels = Labels::default();
+        if json.peek()? != b'{' {
+            return Ok(labels);
+        }
+        json.expect(b'{', "an object")?;
+        if json.closes_at_once(b'}')? {
+            return Ok(labels);
+        }
+        loop {
+            if let (Some(name), Some(value)) = (json.name()?.decode(), json.string()?.decode()) {
+                labels.0.push((name, value));
+            }
+            if !json.more(b'}')? {
+                return Ok(labels);
+            }
+        }
+    }
+
     /// The object.
     pub(crate) fn object(&self) -> Result<Value, serde_json::Error> {
         serde_json::from_slice(&self.json())
@@ -176,14 +223,14 @@ impl Json {
             self.field("kind", &mut first);
             self.value(kind);
         }
+        self.field("metadata", &mut first);
+        self.metadata(fields.get("metadata").and_then(Value::as_object).unwrap_or(&none));
         let others =
             fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
         for (name, value) in others {
             self.field(name, &mut first);
             self.value(value);
         }
-        self.field("metadata", &mut first);
-        self.metadata(fields.get("metadata").and_then(Value::as_object).unwrap_or(&none));
         self.bytes.push(b'}');
     }
 
@@ -235,6 +282,42 @@ mod tests {
             assert_eq!(record.fingerprint, 42);
             assert!(record.json().len() <= record.size());
         }
+    }
+
+    #[test]
+    fn labels_are_found_wherever_they_are() {
+        let labels = json!({"app": "web", "quoted": "a \"b\" \u{1f980}", "empty": ""});
+        for object in [
+            json!({"apiVersion": "v1", "kind": "Widget", "metadata": {
+                "annotations": {"labels": "{\"app\":\"no\"}"}, "labels": labels, "name": "a"}}),
+            json!({"apiVersion": "v1", "data": {"metadata": {"labels": {"app": "no"}}}, "metadata": {
+                "labels": labels, "resourceVersion": "7"}, "spec": {"labels": {"app": "no"}}}),
+        ] {
+            let bytes = encode(&object, 0);
+            let found = Record::parse(&bytes, 3).unwrap().labels().unwrap();
+            for (name, value) in labels.as_object().unwrap() {
+                assert_eq!(found.get(name), value.as_str());
+            }
+            assert_eq!(found.get("nope"), None);
+        }
+        for metadata in
+            [json!({}), json!({"labels": {}}), json!({"labels": null}), json!({"name": "a", "uid": "labels"})]
+        {
+            let bytes = encode(&json!({"metadata": metadata, "spec": {"labels": {"app": "no"}}}), 0);
+            let found = Record::parse(&bytes, 3).unwrap().labels().unwrap();
+            assert_eq!(found.get("app"), None);
+        }
+    }
+
+    #[test]
+    fn labels_are_found_where_the_metadata_was_stored_last() {
+        let (before, after) = (
+            r#"{"apiVersion":"v1","spec":{"labels":{"app":"no"}},"metadata":{"labels":{"app":"web"},"resourceVersion":""#,
+            "\"}}",
+        );
+        let record =
+            Record { before: before.as_bytes(), after: after.as_bytes(), fingerprint: 0, revision: 3 };
+        assert_eq!(record.labels().unwrap().get("app"), Some("web"));
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! Which objects a client wants to see.
 
-use std::collections::BTreeMap;
-
 use memchr::memmem::Finder;
-use serde::Deserialize;
 use serde_json::Value;
 use watchkeeper_storage::Entry;
 use watchkeeper_wire::{FieldSelector, LabelSelector};
@@ -22,18 +19,6 @@ pub(crate) struct Filter {
     traces: Vec<Finder<'static>>,
     /// The name in the path of a watch.
     only: Option<String>,
-}
-
-/// What is read of an object to judge its labels.
-#[derive(Deserialize)]
-struct Head {
-    metadata: Labels,
-}
-
-#[derive(Deserialize)]
-struct Labels {
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
 }
 
 impl Filter {
@@ -90,9 +75,8 @@ impl Filter {
             return Ok(false);
         }
         let record = Record::read(entry).map_err(|error| StatusError::internal(error.to_string()))?;
-        let head: Head = serde_json::from_slice(&record.json())
-            .map_err(|error| StatusError::internal(error.to_string()))?;
-        Ok(self.labels.matches_pairs(|key| head.metadata.labels.get(key).map(String::as_str)))
+        let labels = record.labels().map_err(|error| StatusError::internal(error.to_string()))?;
+        Ok(self.labels.matches_pairs(|key| labels.get(key)))
     }
 
     fn matches_fields(

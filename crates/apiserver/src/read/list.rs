@@ -51,7 +51,11 @@ impl Server {
 
     /// Waits until the storage has come to a revision, but not for long.
     async fn wait_for(&self, revision: Revision) -> Result<(), StatusError> {
-        let current = self.storage.stats().revision;
+        if self.storage.stats().revision >= revision {
+            return Ok(());
+        }
+        // Another server may have it already.
+        let current = self.storage.get(ROOT, None).await?.revision;
         if current >= revision {
             return Ok(());
         }

@@ -38,6 +38,15 @@ impl Holdings {
     }
 }
 
+impl Holdings {
+    /// The keys that stand for these numbers. No resource is stored there.
+    fn claims(&self) -> Vec<String> {
+        let addresses = self.addresses.iter().map(|address| Ipv4Addr::from_bits(*address));
+        let addresses = addresses.map(|address| format!("/claims/addresses/{address}"));
+        addresses.chain(self.ports.iter().map(|port| format!("/claims/ports/{port}"))).collect()
+    }
+}
+
 /// Which Service has which cluster IP and which node ports, in memory.
 ///
 /// It is filled from the storage when the server starts and follows it from then on. What this server itself writes is in
@@ -46,8 +55,8 @@ impl Holdings {
 /// A writer holds what it wants to give to a Service by a [`Reservation`]. Of several that ask for the same address, one gets
 /// it. The lock is held for a few lines, never across an await, and no operation depends on how many Services there are.
 ///
-/// Two servers over one storage do not see each other's reservations: both may give away the same address within the time it
-/// takes to follow the storage.
+/// Servers that share a storage do not see each other's reservations. There, a number that is given away is also claimed: by a key that
+/// comes and goes in the commit that writes the Service, and that two commits cannot both bring.
 #[derive(Clone)]
 pub(crate) struct Allocator(Arc<Mutex<State>>);
 
@@ -273,6 +282,23 @@ fn any(pool: &mut Pool, held: &mut BTreeSet<u32>, dry_run: bool) -> Result<u32, 
     Ok(number)
 }
 
+/// Adds to the commit of a Service what other servers have to know about it: that what is reserved for it was free, and what it gives
+/// back.
+fn claim(
+    commit: Commit,
+    key: &str,
+    reserved: Option<&Reservation>,
+    previous: Option<&Value>,
+    next: &Holdings,
+) -> Commit {
+    let reserved = reserved.map(|reserved| reserved.held.claims()).unwrap_or_default();
+    let commit = reserved
+        .into_iter()
+        .fold(commit, |commit, claim| commit.absent(claim.as_str()).put(claim, key.to_owned()));
+    let (before, kept) = (previous.map(Holdings::of).unwrap_or_default().claims(), next.claims());
+    before.into_iter().filter(|claim| !kept.contains(claim)).fold(commit, Commit::delete)
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.dry_run && !self.is_empty() {
@@ -282,7 +308,7 @@ impl Drop for Reservation {
 }
 
 impl Writer {
-    /// Commits the next state of an object, `None` if it is deleted. Of a Service, what it has from then on is noted before
+    /// Commits the next state of an object, `None` if it is deleted, after a previous one, `None` if it is new. Of a Service, what it has from then on is noted before
     /// this returns, and only then its reservation is released.
     ///
     /// If something is reserved, the commit goes to its end even if the caller does not wait for it. Whether it was made
@@ -292,6 +318,7 @@ impl Writer {
         resource: &Resource,
         key: &str,
         commit: Commit,
+        previous: Option<&Value>,
         object: Option<&Value>,
         reservation: Option<Reservation>,
     ) -> Result<Committed, Error> {
@@ -299,6 +326,10 @@ impl Writer {
             return self.storage.commit(commit).await;
         }
         let holdings = object.map(Holdings::of).unwrap_or_default();
+        let commit = match self.storage.is_shared() {
+            true => claim(commit, key, reservation.as_ref(), previous, &holdings),
+            false => commit,
+        };
         let Some(reservation) = reservation.filter(|reservation| !reservation.is_empty()) else {
             let committed = self.storage.commit(commit).await?;
             self.allocator.note(key, committed.revision, holdings);

@@ -68,19 +68,20 @@ impl Writer {
             None => conditions(&key, &current).delete(key.as_str()),
         };
         let next = Some(&written.object).filter(|_| value.is_some());
-        let revision = match self.store(resource, &key, commit, next, reservation).await {
-            Ok(committed) => committed.revision,
-            Err(Error::Conflict { key: other, revision, .. }) if other != key => {
-                return Ok(Outcome::Superseded(Some(revision)));
-            }
-            Err(Error::Conflict { current, .. }) => {
-                if let Operation::Create(incoming) = operation {
-                    create::exists(incoming, target, current.as_deref(), attempt)?;
+        let revision =
+            match self.store(resource, &key, commit, current.object.as_ref(), next, reservation).await {
+                Ok(committed) => committed.revision,
+                Err(Error::Conflict { key: other, revision, .. }) if other != key => {
+                    return Ok(Outcome::Superseded(Some(revision)));
                 }
-                return Ok(Outcome::Superseded(None));
-            }
-            Err(error) => return Err(error.into()),
-        };
+                Err(Error::Conflict { current, .. }) => {
+                    if let Operation::Create(incoming) = operation {
+                        create::exists(incoming, target, current.as_deref(), attempt)?;
+                    }
+                    return Ok(Outcome::Superseded(None));
+                }
+                Err(error) => return Err(error.into()),
+            };
         self.in_force(resource, revision).await;
         if removed && resource.is_core("services") {
             self.delete_endpoints(target).await;

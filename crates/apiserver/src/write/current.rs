@@ -9,7 +9,7 @@ use super::operation::Operation;
 use super::request::{Current, Guard, Moment, NamespaceState};
 use super::{WriteRequest, Writer};
 use crate::object::meta;
-use crate::resource::ObjectRef;
+use crate::resource::{ObjectRef, ROOT};
 use crate::status_error::StatusError;
 
 impl Writer {
@@ -96,6 +96,8 @@ impl Writer {
         target: &mut ObjectRef,
         revision: Revision,
     ) -> Result<(), StatusError> {
+        // What another server has written is here once this is answered.
+        self.storage.get(ROOT, None).await?;
         self.registrar.reach(revision).await;
         let resource = &target.resource;
         let found = self.registrar.current().find(&resource.group, &resource.version, &resource.plural);

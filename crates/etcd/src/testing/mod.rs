@@ -21,7 +21,7 @@ const VARIABLE: &str = "WATCHKEEPER_ETCD";
 /// How long a server may take to answer, also where the machine is busy.
 const START: Duration = Duration::from_secs(60);
 
-/// An etcd of one member on the loopback address. Ends, with its data, when it is dropped.
+/// A member of etcd, alone or in a cluster, on the loopback address. Ends, with its data, when it is dropped.
 #[derive(Debug)]
 pub struct Server {
     program: PathBuf,
@@ -88,6 +88,46 @@ impl Server {
         Ok(Some(server))
     }
 
+    /// A cluster of so many members; `None` where there is no etcd.
+    ///
+    /// # Errors
+    ///
+    /// If one of them does not start or does not answer.
+    pub async fn cluster(members: usize, flags: &[&str]) -> Result<Option<Vec<Self>>, String> {
+        let mut servers = Vec::new();
+        for _ in 0..members {
+            let Some(server) = Self::prepare(flags, false)? else { return Ok(None) };
+            server.allot()?;
+            servers.push(server);
+        }
+        let peers: Vec<String> = servers
+            .iter()
+            .enumerate()
+            .map(|(at, server)| format!("member-{at}=http://127.0.0.1:{}", server.lock().peer))
+            .collect();
+        let peers = peers.join(",");
+        for (at, server) in servers.iter_mut().enumerate() {
+            let name = format!("member-{at}");
+            // On a busy machine, members that are only late are not to be taken for dead. Of a flag that is given twice, the last one counts.
+            let more = [
+                "--name",
+                &name,
+                "--initial-cluster",
+                &peers,
+                "--heartbeat-interval",
+                "100",
+                "--election-timeout",
+                "1000",
+            ];
+            server.flags.extend(more.map(str::to_owned));
+            server.launch()?;
+        }
+        for server in &servers {
+            server.ready(&server.builder().build().map_err(|error| error.to_string())?).await?;
+        }
+        Ok(Some(servers))
+    }
+
     fn prepare(flags: &[&str], tls: bool) -> Result<Option<Self>, String> {
         let Some(program) = program() else { return Ok(None) };
         let directory = TempDir::new().map_err(|error| error.to_string())?;
@@ -104,8 +144,8 @@ impl Server {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the process, at the ports that it had before.
-    fn launch(&self) -> Result<(), String> {
+    /// Chooses its ports, once.
+    fn allot(&self) -> Result<(), String> {
         let mut running = self.lock();
         if running.client == 0 {
             let [client, peer] = [(), ()].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
@@ -115,6 +155,13 @@ impl Server {
             };
             (running.client, running.peer) = (port(&client)?, port(&peer)?);
         }
+        Ok(())
+    }
+
+    /// Starts the process, at the ports that it had before.
+    fn launch(&self) -> Result<(), String> {
+        self.allot()?;
+        let mut running = self.lock();
         let scheme = if self.tls { "https" } else { "http" };
         let (client, peer) = (
             format!("{scheme}://127.0.0.1:{}", running.client),
@@ -179,6 +226,15 @@ impl Server {
             // It has ended if it cannot be killed.
             let _ = process.kill();
             let _ = process.wait();
+        }
+    }
+
+    /// Stops it where it is (SIGSTOP), or has it go on (SIGCONT): connections stay, and nobody answers.
+    pub fn pause(&self, pause: bool) {
+        if let Some(process) = &self.lock().process {
+            let signal = if pause { "-STOP" } else { "-CONT" };
+            // A process that has ended needs no signal.
+            let _ = Command::new("kill").args([signal, &process.id().to_string()]).status();
         }
     }
 

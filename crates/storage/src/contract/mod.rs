@@ -17,7 +17,7 @@ use crate::{Commit, Error, Event, Range, Revision, Storage, Update, Watch};
 
 /// A backend, in the hands of the suite.
 pub trait World {
-    /// A new and empty storage that forgets nothing of its own accord while the suite runs.
+    /// An empty storage that nobody else writes to, and that forgets nothing of its own accord while the suite runs.
     fn open(&self) -> impl Future<Output = Arc<dyn Storage>>;
 }
 
@@ -41,7 +41,7 @@ pub async fn check<W: World>(world: &W) -> Result<Vec<&'static str>, Violation> 
         })*};
     }
     check!(
-        commits::revisions_have_no_gaps,
+        commits::every_change_takes_a_revision,
         commits::a_commit_is_a_whole,
         commits::preconditions_show_what_is_in_the_way,
         commits::senseless_commits_are_refused,
@@ -81,6 +81,11 @@ impl Promise {
 
     fn works<T>(self, result: Result<T, Error>) -> Result<T, Violation> {
         result.or_else(|error| self.violated(format!("unexpected: {error}")))
+    }
+
+    /// Where a new storage is. What is said below about revisions is counted from there.
+    async fn base(self, storage: &dyn Storage) -> Result<Revision, Violation> {
+        Ok(self.works(storage.get("/", None).await)?.revision)
     }
 
     async fn commit(self, storage: &dyn Storage, commit: Commit) -> Result<Revision, Violation> {

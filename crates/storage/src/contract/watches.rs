@@ -7,6 +7,7 @@ use crate::{Commit, Error, Revision, Storage, Update};
 
 pub(super) async fn a_watch_tells_everything_once_in_order(storage: &dyn Storage) -> Kept {
     let promise = Promise("a watch tells every change after its revision once, in order");
+    let base = promise.base(storage).await?;
     let mut expected: Vec<(Revision, String)> = Vec::new();
     for step in 0..40_u64 {
         let keys: Vec<_> = (0..=step % 3).map(|part| format!("/{}/{step}/{part}", step % 2)).collect();
@@ -14,7 +15,7 @@ pub(super) async fn a_watch_tells_everything_once_in_order(storage: &dyn Storage
         let revision = promise.commit(storage, commit).await?;
         expected.extend(keys.into_iter().map(|key| (revision, key)));
     }
-    for after in 0..=40 {
+    for after in base..=base + 40 {
         for prefix in ["/", "/1/", "/1/3", "/2/"] {
             let mut watch = promise.works(storage.watch(prefix, after).await)?;
             let (events, progress) = promise.told(&mut watch).await?;
@@ -22,7 +23,7 @@ pub(super) async fn a_watch_tells_everything_once_in_order(storage: &dyn Storage
             let wanted =
                 expected.iter().filter(|(revision, key)| *revision > after && key.starts_with(prefix));
             promise.equal(&format!("{prefix} after {after}"), seen, wanted.cloned().collect())?;
-            promise.equal("the progress", progress, 40)?;
+            promise.equal("the progress", progress, base + 40)?;
         }
     }
     Ok(promise.0)
@@ -30,8 +31,9 @@ pub(super) async fn a_watch_tells_everything_once_in_order(storage: &dyn Storage
 
 pub(super) async fn a_watch_follows_what_happens(storage: &dyn Storage) -> Kept {
     let promise = Promise("a watch that was opened before a change tells of it");
-    let mut wide = promise.works(storage.watch("/", 0).await)?;
-    let mut narrow = promise.works(storage.watch("/a/1", 0).await)?;
+    let base = promise.base(storage).await?;
+    let mut wide = promise.works(storage.watch("/", base).await)?;
+    let mut narrow = promise.works(storage.watch("/a/1", base).await)?;
     for step in 0..1000_u64 {
         promise.commit(storage, Commit::new().put(format!("/a/{}", step % 10), "1")).await?;
         // Sometimes waits for a single event, sometimes lets many gather.
@@ -41,19 +43,20 @@ pub(super) async fn a_watch_follows_what_happens(storage: &dyn Storage) -> Kept 
     }
     let (events, _) = promise.told(&mut narrow).await?;
     let seen: Vec<_> = events.iter().map(|event| event.revision).collect();
-    promise.equal("the narrow watch", seen, (0..100).map(|step| step * 10 + 2).collect())?;
+    promise.equal("the narrow watch", seen, (0..100).map(|step| base + step * 10 + 2).collect())?;
     let (events, progress) = promise.told(&mut wide).await?;
-    promise.equal("the progress", progress, 1000)?;
+    promise.equal("the progress", progress, base + 1000)?;
     let polled = 1000 - events.len();
     promise.equal("more was taken than polled for", polled <= 11, true)?;
     let seen: Vec<_> = events.iter().map(|event| event.revision).collect();
-    promise.equal("the wide watch", seen, (polled as u64 + 1..=1000).collect())?;
+    promise.equal("the wide watch", seen, (base + polled as u64 + 1..=base + 1000).collect())?;
     Ok(promise.0)
 }
 
 pub(super) async fn an_event_has_both_sides_and_is_shared(storage: &dyn Storage) -> Kept {
     let promise = Promise("an event has the entry before and after, and all watchers share it");
-    let mut watch = promise.works(storage.watch("/a", 0).await)?;
+    let base = promise.base(storage).await?;
+    let mut watch = promise.works(storage.watch("/a", base).await)?;
     promise.commit(storage, Commit::new().put("/a", "1")).await?;
     promise.commit(storage, Commit::new().put("/a", "2")).await?;
     promise.commit(storage, Commit::new().delete("/a")).await?;
@@ -63,7 +66,8 @@ pub(super) async fn an_event_has_both_sides_and_is_shared(storage: &dyn Storage)
         entry.map(|entry| (entry.created, entry.modified, entry.value.to_vec()))
     };
     let seen: Vec<_> = events.iter().map(|event| (side(event.previous()), side(event.entry()))).collect();
-    let (one, two, three) = ((1, 1, b"1".to_vec()), (1, 2, b"2".to_vec()), (4, 4, b"3".to_vec()));
+    let at = |created, modified, value: &[u8]| (base + created, base + modified, value.to_vec());
+    let (one, two, three) = (at(1, 1, b"1"), at(1, 2, b"2"), at(4, 4, b"3"));
     let expected = vec![
         (None, Some(one.clone())),
         (Some(one), Some(two.clone())),
@@ -71,7 +75,7 @@ pub(super) async fn an_event_has_both_sides_and_is_shared(storage: &dyn Storage)
         (None, Some(three)),
     ];
     promise.equal("the events", seen, expected)?;
-    let mut other = promise.works(storage.watch("/", 0).await)?;
+    let mut other = promise.works(storage.watch("/", base).await)?;
     let (others, _) = promise.told(&mut other).await?;
     let shared = events.len() == others.len()
         && events.iter().zip(&others).all(|(one, other)| Arc::ptr_eq(one, other));
@@ -81,8 +85,9 @@ pub(super) async fn an_event_has_both_sides_and_is_shared(storage: &dyn Storage)
 
 pub(super) async fn compaction_does_not_disturb_who_keeps_up(storage: &dyn Storage) -> Kept {
     let promise = Promise("compaction does not disturb a watcher that keeps up");
-    let mut watch = promise.works(storage.watch("/", 0).await)?;
-    for revision in 1..=50 {
+    let base = promise.base(storage).await?;
+    let mut watch = promise.works(storage.watch("/", base).await)?;
+    for revision in base + 1..=base + 50 {
         promise.commit(storage, Commit::new().put("/a", "1")).await?;
         let (events, _) = promise.told(&mut watch).await?;
         promise.equal("the events", events.iter().map(|event| event.revision).collect(), vec![revision])?;
@@ -94,22 +99,23 @@ pub(super) async fn compaction_does_not_disturb_who_keeps_up(storage: &dyn Stora
 pub(super) async fn a_slow_watcher_is_told_so(storage: &dyn Storage) -> Kept {
     const CHANGES: u64 = 20_000;
     let promise = Promise("a watcher that did not keep up is told so, after what it was told in order");
-    let mut watch = promise.works(storage.watch("/", 0).await)?;
+    let base = promise.base(storage).await?;
+    let mut watch = promise.works(storage.watch("/", base).await)?;
     for _ in 0..CHANGES / 100 {
         let commits = (0..100).map(|_| storage.commit(Commit::new().put("/a", "1")));
         for committed in futures_util::future::join_all(commits).await {
             promise.works(committed)?;
         }
     }
-    promise.works(storage.compact(CHANGES).await)?;
-    let mut told = 0;
+    promise.works(storage.compact(base + CHANGES).await)?;
+    let mut told = base;
     loop {
         match watch.next().await {
             Some(Ok(Update::Event(event))) if event.revision == told + 1 => told += 1,
-            Some(Err(Error::Lagged { oldest: CHANGES })) => break,
+            Some(Err(Error::Lagged { oldest })) if oldest == base + CHANGES => break,
             other => return promise.violated(format!("after revision {told}: {other:?}")),
         }
-        if told == CHANGES {
+        if told == base + CHANGES {
             return promise.violated("everything was kept in memory for it");
         }
     }
@@ -119,15 +125,16 @@ pub(super) async fn a_slow_watcher_is_told_so(storage: &dyn Storage) -> Kept {
 
 pub(super) async fn progress_comes_after_everything_before_it(storage: &dyn Storage) -> Kept {
     let promise = Promise("progress comes after everything before it, once for each request");
-    let mut watch = promise.works(storage.watch("/a/", 0).await)?;
-    promise.equal("the progress of nothing", promise.told(&mut watch).await?.1, 0)?;
+    let base = promise.base(storage).await?;
+    let mut watch = promise.works(storage.watch("/a/", base).await)?;
+    promise.equal("the progress of nothing", promise.told(&mut watch).await?.1, base)?;
     for step in 1..=20 {
         promise.commit(storage, Commit::new().put("/b", "1")).await?;
         promise.commit(storage, Commit::new().put("/a/1", "1").put("/a/2", "1")).await?;
         watch.request_progress();
         let (events, revision) = promise.told(&mut watch).await?;
         promise.equal("the events before it", events.len(), 2)?;
-        promise.equal("the progress", revision, step * 2)?;
+        promise.equal("the progress", revision, base + step * 2)?;
         let more = watch.next().now_or_never();
         promise.equal("whether more is said", more.is_some(), false)?;
     }

@@ -1,4 +1,4 @@
-//! Both backends hold the contract, and the suite notices storages that do not.
+//! All backends hold the contract, and the suite notices storages that do not.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -60,3 +60,35 @@ async fn a_storage_that_syncs_holds_the_contract() {
 }
 
 mod broken;
+
+/// One etcd for the whole suite, with a prefix for each promise.
+#[cfg(feature = "etcd")]
+struct InCluster {
+    server: watchkeeper_etcd::testing::Server,
+    opened: std::sync::atomic::AtomicU64,
+}
+
+#[cfg(feature = "etcd")]
+impl World for InCluster {
+    async fn open(&self) -> Arc<dyn Storage> {
+        let number = self.opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let options = watchkeeper_storage::EtcdOptions {
+            prefix: format!("/world-{number}"),
+            compaction_interval: None,
+            timeout: Duration::from_secs(60),
+            ..watchkeeper_storage::EtcdOptions::default()
+        };
+        let client = self.server.builder().build().unwrap();
+        Arc::new(watchkeeper_storage::Etcd::open(client, options, Options::default()).await.unwrap())
+    }
+}
+
+#[cfg(feature = "etcd")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storage_in_etcd_holds_the_contract() {
+    let Some(server) = watchkeeper_etcd::testing::Server::start().await.unwrap() else { return };
+    let world = InCluster { server, opened: std::sync::atomic::AtomicU64::new(0) };
+    let checked = tokio::time::timeout(Duration::from_secs(300), check(&world)).await;
+    let kept = checked.expect("the suite waits for something that never comes").map(|kept| kept.len());
+    assert_eq!(kept, Ok(16));
+}

@@ -66,12 +66,12 @@ impl Plugin for Recorder {
     }
 }
 
-/// Waits for as long as it is told to, before each write of a CRD.
+/// Waits for as long as it is told to, before each write of a CRD or a ConfigMap that is called slow.
 struct Slow(Arc<Notify>);
 
 impl Plugin for Slow {
     fn handles(&self, scope: &Scope<'_>) -> bool {
-        scope.resource.is_crd()
+        scope.resource.is_crd() || scope.resource.is_core("configmaps")
     }
 
     fn validate<'a>(
@@ -262,6 +262,27 @@ async fn a_slow_plug_in_keeps_nobody_else_from_writing_a_crd() {
     };
     let (slow, quick) = tokio::join!(slow, quick);
     assert!(slow.unwrap().revision > quick.unwrap().revision);
+}
+
+#[tokio::test]
+async fn what_is_created_while_its_namespace_changes_is_made_again_at_once() {
+    let go = Arc::new(Notify::new());
+    let (server, writer) = writer(vec![Box::new(Slow(Arc::clone(&go)))]).await;
+    let slow = writer.create("", "v1", "configmaps", Some("default"), json!({"metadata": {"name": "slow"}}));
+    let change = async {
+        tokio::task::yield_now().await;
+        let key = format!("{}default", crate::resource::prefix("", "namespaces"));
+        let entry = server.storage.get(&key, None).await.unwrap().entry.unwrap();
+        let changed = watchkeeper_storage::Commit::new().put(key, entry.value.clone());
+        server.storage.commit(changed).await.unwrap();
+        // Once for each attempt.
+        go.notify_one();
+        tokio::task::yield_now().await;
+        go.notify_one();
+    };
+    let made =
+        tokio::time::timeout(std::time::Duration::from_secs(30), async { tokio::join!(slow, change).0 });
+    assert!(made.await.expect("it waits for a definition that nobody changes").unwrap().created);
 }
 
 #[test]

@@ -1,0 +1,71 @@
+//! Which of the servers that share a prefix does what only one should do.
+//!
+//! A key that goes with a lease: whoever puts it first leads for as long as the lease is kept alive. Whoever does not renew it in time
+//! steps back before it runs out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout_at};
+use watchkeeper_etcd::{Client, Compare, Error, Put, Txn};
+
+/// How long others wait for a leader that does not answer any more, in seconds.
+const TERM: i64 = 15;
+
+/// How long a leader tries to renew its lease before it steps back. Less than the term, whatever etcd takes to notice.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often the lease is renewed, and how often others try to take the lead.
+const INTERVAL: Duration = Duration::from_secs(3);
+
+/// Leads from time to time, until the storage is closed.
+pub(super) async fn run(client: Client, prefix: Arc<str>, leading: watch::Sender<bool>) {
+    // Beside the prefix, not under it: it is not mirrored.
+    let key = format!("{prefix}:leader");
+    loop {
+        match lead(&client, &key, &leading).await {
+            Ok(()) => {}
+            Err(error) => tracing::debug!(%error, "not leading"),
+        }
+        leading.send_if_modified(|leading| std::mem::take(leading));
+        sleep(INTERVAL.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+    }
+}
+
+/// Takes the lead if nobody has it, and keeps it for as long as that is possible.
+async fn lead(client: &Client, key: &str, leading: &watch::Sender<bool>) -> Result<(), Error> {
+    let begun = Instant::now();
+    let lease = client.lease_grant(TERM).await?;
+    let campaign = Txn::new().when(Compare::absent(key)).then(Put::new(key, "").lease(lease.id));
+    let won = client.txn(&campaign).await.map(|done| done.succeeded);
+    if !matches!(won, Ok(true)) {
+        // If it cannot be revoked, it runs out.
+        let _ = client.lease_revoke(lease.id).await;
+        return won.map(drop);
+    }
+    tracing::info!("this server takes the lead");
+    leading.send_replace(true);
+    let mut renewed = begun;
+    let mut stream = None;
+    loop {
+        sleep(INTERVAL).await;
+        let renewing = async {
+            let open = match stream.take() {
+                Some(open) => open,
+                None => client.keep_alive().await?,
+            };
+            let mut open = open;
+            let asked = Instant::now();
+            open.renew(lease.id).await?;
+            Ok::<_, Error>((open, asked))
+        };
+        match timeout_at(renewed + PATIENCE, renewing).await {
+            Ok(Ok((open, asked))) => (stream, renewed) = (Some(open), asked),
+            Ok(Err(error @ Error::Refused { .. })) => return Err(error),
+            Ok(Err(_)) if Instant::now() < renewed + PATIENCE => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_) => return Err(Error::Unavailable("the lease could not be renewed".into())),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! A storage that several servers share: an etcd cluster, mirrored in memory.
+//!
+//! Everything under one prefix is held in the engine that the other backends have, fed by one watch (`feed.rs`). So reads, lists
+//! and watches cost what they cost with a storage in this process. A commit is a transaction (`transaction.rs`), and is answered when
+//! the mirror shows it. A read without a revision asks etcd for no more than the revision it is at, once for all who ask
+//! meanwhile (`head.rs`), and waits until the mirror has come so far.
+
+mod compaction;
+mod feed;
+mod head;
+mod leading;
+mod mirror;
+mod transaction;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use watchkeeper_etcd::{Client, Error as EtcdError};
+
+use crate::{
+    Answer, Commit, Committed, Error, Found, Leadership, Options, Page, Range, Revision, Stats, Storage,
+    Watch,
+};
+use head::Heads;
+use mirror::Mirror;
+use transaction::Transaction;
+
+/// How an [`Etcd`] uses its cluster.
+#[derive(Clone, Debug)]
+pub struct EtcdOptions {
+    /// What all keys begin with in etcd. Servers that share it share everything.
+    pub prefix: String,
+    /// How often old revisions are compacted, by whichever of the servers is first: what is kept is from one to two of
+    /// these. `None`: somebody else does it.
+    pub compaction_interval: Option<Duration>,
+    /// So many revisions before the newest one can be asked for right after the start, as far as etcd still has them: clients that come
+    /// from another server go on watching here.
+    pub lookback: Revision,
+    /// How long a read waits for the mirror.
+    pub timeout: Duration,
+}
+
+impl Default for EtcdOptions {
+    fn default() -> Self {
+        Self {
+            prefix: "/watchkeeper".to_owned(),
+            compaction_interval: Some(Duration::from_secs(300)),
+            lookback: 10_000,
+            timeout: Duration::from_secs(3),
+        }
+    }
+}
+
+/// A storage in an etcd cluster. Any number of them share what has the same prefix.
+///
+/// Revisions are etcd's: strictly increasing, with gaps where somebody wrote something else. A commit may have as many operations and
+/// bytes as etcd allows (`--max-txn-ops` 128, `--max-request-bytes` 1.5 MiB); larger ones are [`Error::TooLarge`].
+///
+/// While etcd cannot be reached, watches are kept, and told what happened when it can be reached again; reads and commits are
+/// [`Error::Unavailable`]. If what happened meanwhile has been compacted, or a backup with older revisions was restored, watches end
+/// with [`Error::Lagged`].
+pub struct Etcd {
+    client: Client,
+    mirror: Arc<Mirror>,
+    heads: Heads,
+    prefix: Arc<str>,
+    timeout: Duration,
+    commits: AtomicU64,
+    leading: watch::Receiver<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Etcd {
+    /// Reads everything under the prefix, and follows it from there.
+    ///
+    /// Must be called within a tokio runtime, whose tasks then belong to the storage until it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster does not answer, has a version that says wrong things about progress (before 3.4.31 and 3.5.13), or has
+    /// something under the prefix whose key is not a text.
+    pub async fn open(client: Client, options: EtcdOptions, storage: Options) -> Result<Self, Error> {
+        let status = client.status().await.map_err(|error| unavailable(&error))?;
+        if !is_recent(&status.version) {
+            return Err(Error::Invalid(format!(
+                "etcd {} tells watchers of progress they have not made: use 3.5.13 or newer, or 3.4.31",
+                status.version
+            )));
+        }
+        let prefix: Arc<str> = options.prefix.trim_end_matches('/').into();
+        let mirror = feed::start(&client, &prefix, options.lookback, storage).await?;
+        let (leader, leading) = watch::channel(false);
+        let mut tasks = vec![
+            tokio::spawn(leading::run(client.clone(), Arc::clone(&prefix), leader)),
+            tokio::spawn(feed::run(client.clone(), Arc::clone(&prefix), Arc::clone(&mirror))),
+        ];
+        if let Some(interval) = options.compaction_interval {
+            tasks.push(tokio::spawn(compaction::run(client.clone(), interval)));
+        }
+        Ok(Self {
+            heads: Heads::new(client.clone()),
+            client,
+            mirror,
+            prefix,
+            timeout: options.timeout,
+            commits: AtomicU64::new(0),
+            leading,
+            tasks,
+        })
+    }
+
+    /// Why the mirror is not fed at the moment, if so.
+    pub fn trouble(&self) -> Option<String> {
+        self.mirror.trouble()
+    }
+
+    /// Waits until everything that was committed before is in the mirror, by whomever.
+    async fn catch_up(&self) -> Result<(), Error> {
+        let head = self.heads.read().await.map_err(|error| unavailable(&error))?;
+        self.mirror.wait(head, self.timeout).await
+    }
+
+    /// Waits for a revision that the mirror may not have yet; one that etcd does not have either is in the future.
+    async fn reach(&self, at: Option<Revision>) -> Result<(), Error> {
+        match at {
+            None => self.catch_up().await,
+            Some(at) if at > self.mirror.revision() => self.catch_up().await,
+            Some(_) => Ok(()),
+        }
+    }
+
+    async fn commit_now(&self, commit: Commit) -> Result<Committed, Error> {
+        commit.validate()?;
+        let transaction = Transaction::new(&self.prefix, commit, &self.mirror.engine);
+        let client = self.client.clone();
+        // A task of its own: what has been sent is not cut off half-way if the caller goes away.
+        let sent = tokio::spawn(async move {
+            let answer = client.txn(&transaction.txn).await;
+            (transaction, answer)
+        });
+        let (transaction, answer) = sent.await.map_err(|_| Error::Closed)?;
+        let committed = match answer {
+            Ok(done) => transaction.outcome(done)?,
+            Err(error @ (EtcdError::Unknown(_) | EtcdError::Protocol(_) | EtcdError::TooLarge { .. })) => {
+                self.look_up(&transaction, &error).await?
+            }
+            Err(error) => return Err(refused(&error)),
+        };
+        self.commits.fetch_add(1, Relaxed);
+        // It is durable; if the mirror takes longer, reads wait for it, too.
+        let _ = self.mirror.wait(committed.revision, self.timeout).await;
+        Ok(committed)
+    }
+
+    /// Finds out whether a transaction without an answer has happened. That it has not cannot be known: it may still be under way.
+    async fn look_up(&self, transaction: &Transaction, error: &EtcdError) -> Result<Committed, Error> {
+        let unknown = || Error::Unknown { reason: error.to_string() };
+        self.catch_up().await.map_err(|_| unknown())?;
+        transaction.recognise(&self.mirror.engine).ok_or_else(unknown)
+    }
+}
+
+impl Storage for Etcd {
+    fn get<'a>(&'a self, key: &'a str, at: Option<Revision>) -> Answer<'a, Found> {
+        Box::pin(async move {
+            self.reach(at).await?;
+            self.mirror.engine.get(key, at)
+        })
+    }
+
+    fn range(&self, range: Range) -> Answer<'_, Page> {
+        Box::pin(async move {
+            self.reach(range.at).await?;
+            self.mirror.engine.range(&range)
+        })
+    }
+
+    fn commit(&self, commit: Commit) -> Answer<'_, Committed> {
+        Box::pin(self.commit_now(commit))
+    }
+
+    fn watch<'a>(&'a self, prefix: &'a str, after: Revision) -> Answer<'a, Watch> {
+        Box::pin(async move {
+            self.reach(Some(after)).await?;
+            self.mirror.engine.watch(prefix, after)
+        })
+    }
+
+    /// Forgets it here; etcd is compacted by the servers together.
+    fn compact(&self, to: Revision) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.reach(Some(to)).await?;
+            self.mirror.engine.compact(to)
+        })
+    }
+
+    fn stats(&self) -> Stats {
+        let commits = self.commits.load(Relaxed);
+        Stats { commits, halted: self.trouble(), ..self.mirror.engine.stats() }
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn leadership(&self) -> Leadership {
+        Leadership::of(self.leading.clone())
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        self.mirror.engine.close();
+    }
+}
+
+/// Whether the answers to requests for progress can be believed.
+fn is_recent(version: &str) -> bool {
+    let mut numbers = version.split(['.', '-', '+']).map(|part| part.parse::<u64>().ok());
+    let mut next = || numbers.next().flatten().unwrap_or(0);
+    match (next(), next(), next()) {
+        (3, 4, patch) => patch >= 31,
+        (3, 5, patch) => patch >= 13,
+        (major, minor, _) => (major, minor) > (3, 5),
+    }
+}
+
+/// Nothing happened, and trying again may help.
+fn unavailable(error: &EtcdError) -> Error {
+    Error::Unavailable { reason: error.to_string() }
+}
+
+/// Why a transaction did not happen.
+fn refused(error: &EtcdError) -> Error {
+    match error {
+        error if error.is_no_space() => Error::Full { reason: error.to_string() },
+        EtcdError::Refused { message, .. }
+            if ["too large", "larger than max", "too many operations"]
+                .iter()
+                .any(|text| message.contains(text)) =>
+        {
+            Error::TooLarge(message.clone())
+        }
+        EtcdError::Refused { code: watchkeeper_etcd::Code::INVALID_ARGUMENT, .. } if !error.is_denied() => {
+            Error::Invalid(error.to_string())
+        }
+        error => unavailable(error),
+    }
+}
+
+/// Revisions are positive in etcd's messages, too.
+fn revision(number: i64) -> Revision {
+    Revision::try_from(number).unwrap_or_default()
+}
+
+/// A revision as etcd wants it.
+fn number(revision: Revision) -> i64 {
+    i64::try_from(revision).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_with_wrong_progress_are_told() {
+        for (version, recent) in [
+            ("3.4.23", false),
+            ("3.4.31", true),
+            ("3.5.12", false),
+            ("3.5.13", true),
+            ("3.6.0-rc.1", true),
+            ("4.0.0", true),
+            ("nonsense", false),
+        ] {
+            assert_eq!(is_recent(version), recent, "{version}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What becomes of a storage in etcd when etcd misbehaves, and when several processes share it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tokio::time::timeout;
+use watchkeeper_etcd::testing::{Proxy, Server};
+use watchkeeper_etcd::{Client, Keys, Put, Range as EtcdRange};
+use watchkeeper_storage::{Commit, Error, Etcd, EtcdOptions, Options, Range, Storage, Update, Watch};
+
+/// How long anything may take on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+
+fn options() -> EtcdOptions {
+    EtcdOptions { timeout: LONG, compaction_interval: None, ..EtcdOptions::default() }
+}
+
+async fn open(client: Client) -> Etcd {
+    Etcd::open(client, options(), Options::default()).await.unwrap()
+}
+
+async fn put(storage: &Etcd, key: &str, value: &str) -> u64 {
+    storage.commit(Commit::new().put(key, value.to_owned())).await.unwrap().revision
+}
+
+async fn value(storage: &Etcd, key: &str) -> Option<String> {
+    let entry = storage.get(key, None).await.unwrap().entry?;
+    Some(String::from_utf8(entry.value.to_vec()).unwrap())
+}
+
+/// The next change of a watch, as the key and the revision.
+async fn next(watch: &mut Watch) -> Result<(String, u64), Error> {
+    loop {
+        match timeout(LONG, watch.next()).await.expect("nothing was told").expect("the watch is over")? {
+            Update::Event(event) => return Ok((event.key().to_owned(), event.revision)),
+            Update::Progress(_) => {}
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_server_has_written_the_others_read_at_once() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let (one, other) =
+        (open(server.builder().build().unwrap()).await, open(server.builder().build().unwrap()).await);
+    let stranger = server.builder().build().unwrap();
+    let mut watch = other.watch("/a", other.stats().revision).await.unwrap();
+    for round in 0..50 {
+        // Revisions that are nobody's are left out, and waited for no longer than they take.
+        stranger.put(&Put::new("/elsewhere", "x")).await.unwrap();
+        let revision = put(&one, "/a", &round.to_string()).await;
+        assert_eq!(value(&other, "/a").await, Some(round.to_string()));
+        assert_eq!(next(&mut watch).await.unwrap(), ("/a".to_owned(), revision));
+        let seen = other.get("/a", Some(revision)).await.unwrap();
+        assert_eq!(seen.entry.unwrap().modified, revision);
+    }
+    stranger.put(&Put::new("/elsewhere", "y")).await.unwrap();
+    assert_eq!(value(&other, "/a").await, Some("49".to_owned()));
+    let current = one.get("/a", None).await.unwrap().revision;
+    assert!(matches!(one.get("/a", Some(current + 1)).await, Err(Error::Future { .. })));
+    // One that starts now can tell what happened a while ago.
+    let late = open(server.builder().build().unwrap()).await;
+    let mut watch = late.watch("/a", current - 20).await.unwrap();
+    assert!(next(&mut watch).await.unwrap().1 > current - 20);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_outlive_an_etcd_that_is_killed_and_comes_back() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let storage = open(server.builder().timeout(Duration::from_secs(1)).build().unwrap()).await;
+    let first = put(&storage, "/a", "1").await;
+    let mut watch = storage.watch("/", first).await.unwrap();
+    server.kill();
+    let failed = timeout(LONG, storage.commit(Commit::new().put("/a", "2"))).await.unwrap();
+    assert!(matches!(failed, Err(Error::Unavailable { .. } | Error::Unknown { .. })), "{failed:?}");
+    assert!(matches!(storage.get("/a", None).await, Err(Error::Unavailable { .. })));
+    // What is known is known.
+    assert_eq!(storage.get("/a", Some(first)).await.unwrap().entry.unwrap().modified, first);
+    timeout(LONG, async {
+        while storage.trouble().is_none() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .expect("nobody noticed");
+    server.restart().await.unwrap();
+    let second = loop {
+        match storage.commit(Commit::new().put("/a", "3")).await {
+            Ok(committed) => break committed.revision,
+            Err(Error::Unavailable { .. } | Error::Unknown { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let mut told = next(&mut watch).await.unwrap();
+    // Attempts whose outcome was not known may have happened.
+    while told.1 < second {
+        told = next(&mut watch).await.unwrap();
+    }
+    assert_eq!(told, ("/a".to_owned(), second));
+    assert_eq!(value(&storage, "/a").await.as_deref(), Some("3"));
+    assert_eq!(storage.trouble(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_are_told_if_what_they_missed_is_compacted() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let proxy = Proxy::to(server.port()).await.unwrap();
+    let storage = open(Client::builder([proxy.endpoint()]).build().unwrap()).await;
+    let direct = server.builder().build().unwrap();
+    let first = put(&storage, "/a", "1").await;
+    let mut watch = storage.watch("/", first).await.unwrap();
+    proxy.refuse(true);
+    let mut last = 0;
+    for round in 0..10 {
+        last = direct.put(&Put::new("/watchkeeper/b", round.to_string())).await.unwrap().header.revision;
+    }
+    direct.compact(last, true).await.unwrap();
+    proxy.refuse(false);
+    match next(&mut watch).await {
+        Err(Error::Lagged { oldest }) => assert!(oldest >= u64::try_from(last).unwrap()),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(value(&storage, "/b").await.as_deref(), Some("9"));
+    assert!(matches!(storage.watch("/", first).await, Err(Error::Compacted { .. })));
+    let now = storage.stats().revision;
+    let mut watch = storage.watch("/", now).await.unwrap();
+    let again = put(&storage, "/a", "2").await;
+    assert_eq!(next(&mut watch).await.unwrap(), ("/a".to_owned(), again));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restored_backup_is_noticed() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let storage = open(server.builder().build().unwrap()).await;
+    for round in 0..20 {
+        put(&storage, "/a", &round.to_string()).await;
+    }
+    let revision = storage.stats().revision;
+    let mut watch = storage.watch("/", revision).await.unwrap();
+    server.kill();
+    server.begin_anew().await.unwrap();
+    assert!(matches!(next(&mut watch).await, Err(Error::Lagged { .. })));
+    assert_eq!(value(&storage, "/a").await, None);
+    assert!(put(&storage, "/a", "new").await < revision);
+    assert_eq!(value(&storage, "/a").await.as_deref(), Some("new"));
+    assert!(matches!(storage.get("/a", Some(revision)).await, Err(Error::Future { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_without_an_answer_is_recognised_or_its_outcome_is_unknown() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let proxy = Proxy::to(server.port()).await.unwrap();
+    let client = Client::builder([proxy.endpoint()]).timeout(Duration::from_secs(1)).build().unwrap();
+    let storage = open(client).await;
+    let mut known = put(&storage, "/a", "0").await;
+    let (mut recognised, mut unknown) = (0, 0);
+    for round in 1..=4 {
+        proxy.mute(true);
+        let commit = Commit::new().unchanged("/a", known).put("/a", round.to_string());
+        let (answer, ()) = tokio::join!(timeout(LONG, storage.commit(commit)), async {
+            // In every other round etcd can be asked again before all patience is spent.
+            tokio::time::sleep(Duration::from_millis(if round % 2 == 0 { 300 } else { 1500 })).await;
+            proxy.cut();
+            proxy.mute(false);
+        });
+        match answer.unwrap() {
+            Ok(committed) => {
+                recognised += 1;
+                known = committed.revision;
+            }
+            Err(Error::Unknown { .. }) => unknown += 1,
+            Err(error) => panic!("{error}"),
+        }
+        // Whatever was said, what there is is told from now on.
+        let entry = loop {
+            match storage.get("/a", None).await {
+                Ok(found) => break found.entry.unwrap(),
+                Err(Error::Unavailable { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert!(entry.modified >= known);
+        known = entry.modified;
+    }
+    assert_eq!(recognised + unknown, 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_database_is_said_to_be_full_and_still_read() {
+    let Some(server) = Server::with(&["--quota-backend-bytes", "2000000"]).await.unwrap() else { return };
+    let storage = open(server.builder().build().unwrap()).await;
+    put(&storage, "/a", "1").await;
+    let mut refused = None;
+    for round in 0..200 {
+        let large = vec![b'x'; 100_000];
+        match storage.commit(Commit::new().put(format!("/large/{round}"), large)).await {
+            Ok(_) => {}
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
+    assert_eq!(value(&storage, "/a").await.as_deref(), Some("1"));
+    assert!(!storage.range(Range::prefix("/large/")).await.unwrap().entries.is_empty());
+    storage.commit(Commit::new().delete("/a")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_etcd_does_not_allow_is_refused_and_does_no_harm() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let storage = open(server.builder().build().unwrap()).await;
+    let many = (0..200).fold(Commit::new(), |commit, key| commit.put(format!("/{key}"), "1"));
+    assert!(matches!(storage.commit(many).await, Err(Error::TooLarge(_))));
+    let large = Commit::new().put("/large", vec![0; 2 << 20]);
+    let refused = storage.commit(large).await;
+    assert!(matches!(refused, Err(Error::TooLarge(_))), "{refused:?}");
+    put(&storage, "/a", "1").await;
+    assert_eq!(storage.range(Range::prefix("/")).await.unwrap().entries.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_take_turns_to_compact() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let client = server.builder().build().unwrap();
+    let interval = Some(Duration::from_millis(300));
+    let mut storages = Vec::new();
+    for _ in 0..3 {
+        let options = EtcdOptions { compaction_interval: interval, ..options() };
+        storages.push(Etcd::open(client.clone(), options, Options::default()).await.unwrap());
+    }
+    let old = put(&storages[0], "/a", "1").await;
+    let compacted = async {
+        loop {
+            put(&storages[1], "/a", "2").await;
+            let range = EtcdRange::of(Keys::one("/watchkeeper/a")).at(i64::try_from(old).unwrap());
+            match client.range(&range).await {
+                Err(error) if error.is_compacted() => return,
+                Err(error) => panic!("{error}"),
+                Ok(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+    };
+    timeout(LONG, compacted).await.expect("nobody compacted");
+    // The mirrors remember what etcd has forgotten.
+    assert_eq!(storages[2].get("/a", Some(old)).await.unwrap().entry.unwrap().modified, old);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_several_leads_and_another_after_it() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let first = open(server.builder().build().unwrap()).await;
+    timeout(LONG, first.leadership().gained()).await.expect("nobody leads");
+    let second = open(server.builder().build().unwrap()).await;
+    let mut waiting = second.leadership();
+    assert!(timeout(Duration::from_secs(5), waiting.gained()).await.is_err(), "two lead");
+    drop(first);
+    timeout(LONG, waiting.gained()).await.expect("nobody follows");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_that_cannot_be_reached_is_said_to_be() {
+    let client = Client::builder(["http://127.0.0.1:1"]).timeout(Duration::from_secs(1)).build().unwrap();
+    let failed = Etcd::open(client, options(), Options::default()).await.err();
+    assert!(matches!(failed, Some(Error::Unavailable { .. })), "{failed:?}");
+}
