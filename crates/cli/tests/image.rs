@@ -126,3 +126,49 @@ fn a_registry_that_is_not_there_is_named() {
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     assert!(told(&output).contains("127.0.0.1:1"), "{}", told(&output));
 }
+
+/// Whether Rust can build static programs here.
+fn has_static_target() -> bool {
+    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    let output =
+        Command::new("rustc").args(["--print", "target-libdir", "--target", &target]).output().unwrap();
+    Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir()
+}
+
+/// A crate whose program has the paths of its sources in it, generated ones included.
+fn write_crate(folder: &Path) {
+    fs::create_dir_all(folder.join("src")).unwrap();
+    let manifest = "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n";
+    let generator = "fn main() {\n    let folder = std::env::var(\"OUT_DIR\").unwrap();\n    let text = \"fn made() -> &'static str { file!() }\";\n    \
+                     std::fs::write(format!(\"{folder}/made.rs\"), text).unwrap();\n}\n";
+    let program = "include!(concat!(env!(\"OUT_DIR\"), \"/made.rs\"));\nfn main() {\n    println!(\"{} {}\", made(), file!());\n}\n";
+    for (name, text) in [("Cargo.toml", manifest), ("build.rs", generator), ("src/main.rs", program)] {
+        fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+#[test]
+fn the_image_does_not_depend_on_where_a_program_is_built() {
+    if !has_static_target() {
+        eprintln!("not run: rustup target add {}-unknown-linux-musl", std::env::consts::ARCH);
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let digests =
+        [("one", "target-one"), ("another/and/deeper", "targets/another")].map(|(folder, target)| {
+            let folder = place.path().join(folder);
+            write_crate(&folder);
+            let output = Command::new(env!("CARGO_BIN_EXE_watchkeeper"))
+                .args(["image", "--output", "layout:image"])
+                .current_dir(&folder)
+                .env("CARGO_TARGET_DIR", place.path().join(target))
+                .env_remove("RUSTFLAGS")
+                .env_remove("CARGO_ENCODED_RUSTFLAGS")
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{}", told(&output));
+            String::from_utf8(output.stdout).unwrap().lines().last().unwrap().to_owned()
+        });
+    assert!(digests[0].starts_with("sha256:") && digests[0] == digests[1], "{digests:?}");
+}
