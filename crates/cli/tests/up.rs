@@ -97,6 +97,9 @@ async fn a_webapp_comes_to_life_and_is_there_again_next_time() {
     let (gateway, lines): (Vec<&str>, Vec<&str>) =
         lines.into_iter().partition(|line| line.starts_with("  gateway "));
     assert!(gateway[0].starts_with("  gateway      http://127.0.0.1:"), "{}", up.said);
+    let (metrics, lines): (Vec<&str>, Vec<&str>) =
+        lines.into_iter().partition(|line| line.starts_with("  metrics "));
+    assert!(metrics[0].starts_with("  metrics      http://127.0.0.1:"), "{}", up.said);
     let rest = [
         "  operators    webapp: a Deployment and a Service for every WebApp",
         "  workloads    simulated: nothing runs, pods are ready after 210.0ms",
