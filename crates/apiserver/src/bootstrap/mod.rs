@@ -8,7 +8,7 @@ mod roles;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use watchkeeper_storage::{Commit, Error as StorageError};
+use watchkeeper_storage::{Commit, Error as StorageError, Revision};
 
 use change::Change;
 
@@ -28,8 +28,11 @@ const MANAGER: &str = "watchkeeper";
 /// How often this is tried when another server does the same at the same time.
 const ATTEMPTS: usize = 10;
 
-/// Creates the objects that are missing and completes those that lack something, in one commit: a first start waits for the disk
-/// once, and no start finds a part of them.
+/// How many objects fit into a commit of any shared storage.
+const MOST_SHARED: usize = 100;
+
+/// Creates the objects that are missing and completes those that lack something, in one commit, if it is a storage of this server alone: a
+/// first start waits for the disk once, and no start finds a part of them.
 pub(crate) async fn create(server: &Server) -> Result<(), Error> {
     server.create_bootstrap_objects().await
 }
@@ -51,11 +54,10 @@ impl Server {
             if changes.is_empty() {
                 return Ok(());
             }
-            let commit = changes.into_iter().fold(Commit::new(), |commit, change| change.add_to(commit));
-            match self.storage.commit(commit).await {
-                Ok(committed) => {
+            match self.commit_in_parts(changes).await {
+                Ok(revision) => {
                     if let Some((key, holdings, _reservation)) = given {
-                        self.writer.allocator.note(&key, committed.revision, holdings);
+                        self.writer.allocator.note(&key, revision, holdings);
                     }
                     return Ok(());
                 }
@@ -65,6 +67,20 @@ impl Server {
         }
         let why = "another server keeps writing it".to_owned();
         Err(Error::Bootstrap { what: "bootstrap objects".into(), why })
+    }
+
+    /// Commits all changes; to a storage that takes no large commits, some at a time. Gives the revision of the last one.
+    async fn commit_in_parts(&self, mut changes: Vec<Change>) -> Result<Revision, StorageError> {
+        let most = if self.storage.is_shared() { MOST_SHARED } else { usize::MAX };
+        loop {
+            let rest = changes.split_off(changes.len().min(most));
+            let commit = changes.into_iter().fold(Commit::new(), |commit, change| change.add_to(commit));
+            let committed = self.storage.commit(commit).await?;
+            if rest.is_empty() {
+                return Ok(committed.revision);
+            }
+            changes = rest;
+        }
     }
 
     async fn missing_namespaces(&self) -> Result<Vec<Change>, Error> {

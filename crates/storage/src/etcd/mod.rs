@@ -41,6 +41,8 @@ pub struct EtcdOptions {
     pub lookback: Revision,
     /// How long a read waits for the mirror.
     pub timeout: Duration,
+    /// Whether this process may become the one that does what only one should do.
+    pub may_lead: bool,
 }
 
 impl Default for EtcdOptions {
@@ -50,6 +52,7 @@ impl Default for EtcdOptions {
             compaction_interval: Some(Duration::from_secs(300)),
             lookback: 10_000,
             timeout: Duration::from_secs(3),
+            may_lead: true,
         }
     }
 }
@@ -93,10 +96,11 @@ impl Etcd {
         let prefix: Arc<str> = options.prefix.trim_end_matches('/').into();
         let mirror = feed::start(&client, &prefix, options.lookback, storage).await?;
         let (leader, leading) = watch::channel(false);
-        let mut tasks = vec![
-            tokio::spawn(leading::run(client.clone(), Arc::clone(&prefix), leader)),
-            tokio::spawn(feed::run(client.clone(), Arc::clone(&prefix), Arc::clone(&mirror))),
-        ];
+        let mut tasks =
+            vec![tokio::spawn(feed::run(client.clone(), Arc::clone(&prefix), Arc::clone(&mirror)))];
+        if options.may_lead {
+            tasks.push(tokio::spawn(leading::run(client.clone(), Arc::clone(&prefix), leader)));
+        }
         if let Some(interval) = options.compaction_interval {
             tasks.push(tokio::spawn(compaction::run(client.clone(), interval)));
         }

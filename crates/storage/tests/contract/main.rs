@@ -76,6 +76,8 @@ impl World for InCluster {
             prefix: format!("/world-{number}"),
             compaction_interval: None,
             timeout: Duration::from_secs(60),
+            // A leader would take a revision.
+            may_lead: false,
             ..watchkeeper_storage::EtcdOptions::default()
         };
         let client = self.server.builder().build().unwrap();
