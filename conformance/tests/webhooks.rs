@@ -1,4 +1,5 @@
-//! Admission webhooks are asked what kube-apiserver asks them, and their answers have the same effect: `webhooks/cases.py` against its record.
+//! Webhooks are asked what kube-apiserver asks them, and their answers have the same effect: `webhooks/cases.py` (admission) and
+//! `webhooks/conversion.py` against their records.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
 use std::path::{Path, PathBuf};
@@ -8,13 +9,24 @@ use watchkeeper_conformance::{Server, choice};
 
 #[test]
 fn webhooks_are_asked_and_obeyed_as_by_the_real_server() {
+    compare("cases");
+}
+
+#[test]
+fn custom_resources_are_converted_as_by_the_real_server() {
+    compare("conversion");
+}
+
+/// Has a script compare what our server does with its record.
+fn compare(script: &str) {
     let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let installed = temporary.join("../conformance/python/bin/python");
     let python = choice("PYTHON").map_or(installed, PathBuf::from);
     assert!(python.exists(), "{} is not there; scripts/setup installs it", python.display());
-    let server = Server::start(&temporary.join("webhooks")).unwrap();
+    let server = Server::start(&temporary.join("webhooks").join(script)).unwrap();
+    let path = format!("{}/webhooks/{script}.py", env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(&python)
-        .args(["-B", concat!(env!("CARGO_MANIFEST_DIR"), "/webhooks/cases.py"), "compare"])
+        .args(["-B", &path, "compare"])
         .env("KUBECONFIG", server.kubeconfig())
         .output()
         .unwrap();

@@ -4,6 +4,7 @@
 
 mod bare;
 mod crowd;
+mod hook;
 mod rows;
 mod side;
 mod size;
@@ -52,6 +53,7 @@ fn note(size: Size) -> String {
          The limit is what a thread of the client delivers to the same watchers that has the bytes of the events at hand and only sends them, over TLS too, in pieces of 64 KiB; it is \
          put beside what the peer delivers, so that the ratio is the one that no server could exceed here. The client's own CPU time is \
          in the table to tell how much of the machine it took.\n\n\
+         Creates with a webhook are asked about at one that allows everything, on a thread of the client.\n\n\
          Growth is measured on servers that hold nothing else. Memory is without that of an empty server. One watcher stands for a hundred objects.",
         size.rounds, size.requests
     )

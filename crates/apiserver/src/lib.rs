@@ -24,6 +24,7 @@ mod aside;
 pub mod authentication;
 mod bootstrap;
 mod budget;
+mod conversion;
 mod crd;
 mod documents;
 mod following;
@@ -42,6 +43,7 @@ mod service_accounts;
 mod startup;
 mod status_error;
 mod stopping;
+mod webhook_client;
 mod write;
 
 pub use access::Authorization;

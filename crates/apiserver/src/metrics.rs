@@ -48,7 +48,70 @@ pub(crate) struct Metrics {
     durations: Family<Verb, Histogram, fn() -> Histogram>,
     watches: Gauge,
     rejected: Family<Refusal, Counter>,
+    webhooks: WebhookMetrics,
     storage: Storage,
+}
+
+/// What is counted about webhooks, named as kube-apiserver names it.
+#[derive(Clone, Default)]
+pub(crate) struct WebhookMetrics {
+    rejections: Family<Rejection, Gauge>,
+    failed_open: Family<FailedOpen, Gauge>,
+    conversions: Family<ConversionOutcome, Counter>,
+}
+
+/// Which writes are counted together that did not come about because of a webhook.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Rejection {
+    pub(crate) name: String,
+    /// `admit` or `validating`.
+    pub(crate) r#type: &'static str,
+    pub(crate) operation: &'static str,
+    /// `no_error` if the webhook refused, `calling_webhook_error` if it could not be asked.
+    pub(crate) error_type: &'static str,
+    pub(crate) rejection_code: u16,
+}
+
+/// Which failures of webhooks are counted together that are ignored.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FailedOpen {
+    name: String,
+    r#type: &'static str,
+}
+
+/// Which calls of conversion webhooks are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ConversionOutcome {
+    result: &'static str,
+    failure_type: &'static str,
+}
+
+impl WebhookMetrics {
+    fn register(&self, registry: &mut Registry) {
+        let help = "Writes that did not come about because of an admission webhook";
+        registry.register("apiserver_admission_webhook_rejection_count", help, self.rejections.clone());
+        let help = "Failures of admission webhooks that were ignored";
+        registry.register("apiserver_admission_webhook_fail_open_count", help, self.failed_open.clone());
+        let help = "Calls of conversion webhooks";
+        registry.register("apiserver_conversion_webhook_request", help, self.conversions.clone());
+    }
+
+    /// Counts a write that did not come about.
+    pub(crate) fn rejected(&self, rejection: &Rejection) {
+        self.rejections.get_or_create(rejection).inc();
+    }
+
+    /// Counts a failure that is ignored.
+    pub(crate) fn failed_open(&self, name: &str, r#type: &'static str) {
+        self.failed_open.get_or_create(&FailedOpen { name: name.to_owned(), r#type }).inc();
+    }
+
+    /// Counts a call of a conversion webhook, and in which way it failed if it did.
+    pub(crate) fn converted(&self, failure: Option<&'static str>) {
+        let result = if failure.is_none() { "success" } else { "failure" };
+        let failure_type = failure.unwrap_or_default();
+        self.conversions.get_or_create(&ConversionOutcome { result, failure_type }).inc();
+    }
 }
 
 /// Which requests are counted together.
@@ -100,6 +163,7 @@ impl Default for Metrics {
             durations: Family::new_with_constructor(histogram),
             watches: Gauge::default(),
             rejected: Family::default(),
+            webhooks: WebhookMetrics::default(),
             storage: Storage::default(),
         };
         metrics.register();
@@ -119,6 +183,7 @@ impl Metrics {
         registry.register("apiserver_longrunning_requests", "Watches that are open", self.watches.clone());
         let help = "Requests refused because too many ran, of their user or in all";
         registry.register("watchkeeper_rejected_requests", help, self.rejected.clone());
+        self.webhooks.register(&mut registry);
         for (name, help, gauge) in [
             ("watchkeeper_storage_revision", "The newest revision", &self.storage.revision),
             ("watchkeeper_storage_objects", "Objects stored", &self.storage.objects),
@@ -146,6 +211,11 @@ impl Metrics {
         ] {
             registry.register(name, help, gauge.clone());
         }
+    }
+
+    /// What is counted about webhooks.
+    pub(crate) fn webhooks(&self) -> WebhookMetrics {
+        self.webhooks.clone()
     }
 
     /// A supervisor whose counts are shown with all others.

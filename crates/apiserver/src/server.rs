@@ -14,12 +14,14 @@ use watchkeeper_supervision::Supervisor;
 use crate::access::{Access, Authorization};
 use crate::authentication::Tokens;
 use crate::budget::Budget;
+use crate::conversion::Converter;
 use crate::in_flight::{InFlight, InFlightLimits};
 use crate::metrics::Metrics;
 use crate::object::time::Clock;
 use crate::registry::{Registrar, Registry};
 use crate::service_accounts::{AccountTokens, Accounts};
 use crate::stopping::Stopping;
+use crate::webhook_client::WebhookClient;
 use crate::write::{Handles, Writer};
 
 /// What can be chosen about an [`ApiServer`](crate::ApiServer).
@@ -102,6 +104,8 @@ pub enum Error {
 pub(crate) struct Server {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) registrar: Arc<Registrar>,
+    /// Converts objects from version to version.
+    pub(crate) converter: Arc<Converter>,
     pub(crate) options: Options,
     pub(crate) metrics: Metrics,
     pub(crate) access: Arc<Access>,
@@ -134,6 +138,12 @@ impl Server {
         let (registrar, budget) = (Arc::new(Registrar::new()), Arc::new(Budget::default()));
         let access = Arc::new(Access::new(options.authorization));
         let stopping = watch::channel(false).0;
+        let webhook_client = Arc::new(WebhookClient::new(
+            Arc::clone(&storage),
+            Arc::clone(&registrar),
+            options.service_addresses.clone(),
+        ));
+        let converter = Arc::new(Converter::new(Arc::clone(&webhook_client), metrics.webhooks()));
         let handles = Handles {
             storage: Arc::clone(&storage),
             registrar: Arc::clone(&registrar),
@@ -141,6 +151,9 @@ impl Server {
             budget: Arc::clone(&budget),
             clock: options.clock.clone(),
             stopping: Stopping::new(stopping.subscribe()),
+            webhook_client,
+            converter: Arc::clone(&converter),
+            webhook_metrics: metrics.webhooks(),
         };
         let accounts = Accounts {
             tokens,
@@ -148,11 +161,11 @@ impl Server {
             registrar: Arc::clone(&registrar),
             clock: options.clock.clone(),
         };
-        let writer =
-            Writer::new(handles, &options.disabled_admission_plugins, options.service_addresses.clone());
+        let writer = Writer::new(handles, &options.disabled_admission_plugins);
         Ok(Arc::new(Self {
             storage,
             registrar,
+            converter,
             in_flight: InFlight::new(options.in_flight),
             options,
             access,

@@ -24,7 +24,11 @@ mod image;
 mod kube_apiserver;
 mod kubeconfig;
 mod logging;
+<<<<<<< HEAD
 mod monitor;
+=======
+mod migrate;
+>>>>>>> convert
 mod new;
 mod run;
 mod serve;
@@ -35,6 +39,7 @@ mod up;
 mod usage;
 mod version;
 mod watch;
+mod webhook;
 
 use std::env;
 use std::io::{self, Write};
@@ -71,8 +76,13 @@ enum Command {
     Watch(Box<watch::Watch>),
     Run(Box<run::Run>),
     Gateway(Box<gateway::Gateway>),
+<<<<<<< HEAD
     Describe(describe::Describe),
     Kubeconfig(kubeconfig::Kubeconfig),
+=======
+    Webhook(Box<webhook::Webhook>),
+    Migrate(migrate::Migrate),
+>>>>>>> convert
     Envtest(envtest::Envtest),
     Completion(completion::Completion),
     Version(version::Version),
@@ -109,8 +119,13 @@ fn run(start: Instant) -> Result<(), Failure> {
         Command::Watch(watch) => watch.run(),
         Command::Run(run) => run.run(),
         Command::Gateway(gateway) => gateway.run(),
+<<<<<<< HEAD
         Command::Describe(describe) => describe.run(),
         Command::Kubeconfig(kubeconfig) => kubeconfig.run(),
+=======
+        Command::Webhook(webhook) => webhook.run(),
+        Command::Migrate(migrate) => migrate.run(),
+>>>>>>> convert
         Command::Envtest(envtest) => envtest.run(),
         Command::Completion(completion) => completion.run(&mut Arguments::command()),
         Command::Version(version) => version.run(),

@@ -62,6 +62,13 @@ impl Config {
         self
     }
 
+    /// Believes any server, whatever certificate it has. For servers on this machine.
+    #[must_use]
+    pub fn unverified(mut self) -> Self {
+        self.tls.trust = Trust::Everyone;
+        self
+    }
+
     /// The name that the certificate of the server has to have, if it is not that of the host in the URL.
     #[must_use]
     pub fn server_name(mut self, name: &str) -> Self {

@@ -8,6 +8,7 @@ mod lists;
 mod reads;
 mod restart;
 mod start;
+mod webhooks;
 mod writes;
 
 use std::future::Future;
@@ -22,8 +23,8 @@ use crate::size::Size;
 use crate::wanted::Wanted;
 
 /// The rows that are measured together.
-pub(crate) const GROUPS: [&str; 8] =
-    ["start", "writes", "reads", "fan-out", "lists", "large", "collecting", "growth"];
+pub(crate) const GROUPS: [&str; 9] =
+    ["start", "writes", "webhooks", "reads", "fan-out", "lists", "large", "collecting", "growth"];
 
 /// Longer than this, a round is not a measurement but a hang.
 const ROUND: Duration = Duration::from_secs(120);
@@ -65,6 +66,7 @@ impl Bench {
         let done = match group {
             "start" => bench.start().await,
             "writes" => bench.writes().await,
+            "webhooks" => bench.webhooks().await,
             "reads" => bench.reads().await,
             "fan-out" => bench.fan_out().await,
             "lists" => bench.lists().await,

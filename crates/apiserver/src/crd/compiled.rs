@@ -139,21 +139,14 @@ impl Definition {
 
     /// What somebody who writes the definition should know: parts of it that have no effect here.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if let Conversion::Webhook(_) = self.conversion {
-            warnings.push(
-                "spec.conversion: webhooks are not called, objects are converted by their apiVersion alone"
-                    .into(),
-            );
-        }
         let with_rules = self.versions.iter().filter(|version| !version.schema.rules().is_empty());
-        warnings.extend(with_rules.map(|version| {
+        let warning = |version: &Version| {
             format!(
                 "spec.versions[{}]: the rules of x-kubernetes-validations are kept, but not evaluated",
                 version.name
             )
-        }));
-        warnings
+        };
+        with_rules.map(warning).collect()
     }
 
     /// What discovery says can be done with the objects: nothing new once the definition is being deleted.

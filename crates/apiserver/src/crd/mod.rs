@@ -34,7 +34,7 @@ mod serving;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use compiled::{Definition, ScalePaths, Version};
+pub(crate) use compiled::{Conversion, Definition, ScalePaths, Version};
 pub(crate) use conditions::conditions;
 pub(crate) use names::Names;
 pub(crate) use prepare::{prepare_create, prepare_status_update, prepare_update};

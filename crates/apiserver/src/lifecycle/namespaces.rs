@@ -119,7 +119,7 @@ impl Remains {
         let page = server.storage.range(Range::prefix(&resource.prefix_in(Some(namespace)))).await?;
         for entry in page.entries {
             count(&mut self.resources, resource.subject().to_string());
-            for finalizer in meta::finalizers(&resource.read(&entry)?) {
+            for finalizer in meta::finalizers(&resource.read_stored_metadata(&entry)?) {
                 count(&mut self.finalizers, finalizer.to_owned());
             }
         }

@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 use watchkeeper_core::json::{Cursor, SyntaxError};
 use watchkeeper_storage::{Entry, Revision};
 
+/// The fingerprint of an object that is not what it would be read as, whatever the schema is.
+pub(crate) const UNKNOWN: u64 = 0;
+
 /// The version of the layout.
 const FORMAT: u8 = 1;
 
@@ -66,6 +69,11 @@ impl<'a> Record<'a> {
         let (before, after) = json.split_at_checked(u32::from_le_bytes(*hole) as usize)?;
         let fingerprint = u64::from_le_bytes(*fingerprint);
         (*format == FORMAT).then_some(Self { before, after, fingerprint, revision })
+    }
+
+    /// Whether two states say the same, whatever their revisions and the schemas they were written under.
+    pub(crate) fn says_the_same_as(&self, other: &Self) -> bool {
+        self.before == other.before && self.after == other.after
     }
 
     /// The same object, as of another revision: how a deletion tells of it.

@@ -46,7 +46,8 @@ impl Server {
             self.wait_for(revision).await?;
         }
         let found = self.storage.get(&resource.key(namespace, name), None).await?;
-        found.entry.ok_or_else(|| StatusError::not_found(resource.subject(), name))
+        let entry = found.entry.ok_or_else(|| StatusError::not_found(resource.subject(), name))?;
+        self.converter.entry(resource, entry).await
     }
 
     /// Waits until the storage has come to a revision, but not for long.
@@ -125,8 +126,9 @@ impl Server {
         // Where only one object can match, the others need not be looked at.
         if let Some(key) = filter.name().and_then(|name| resource.only_key(prefix, name)) {
             let found = self.storage.get(&key, range.revision()).await?;
+            let found_entries = self.converter.entries(resource, found.entry.into_iter().collect()).await?;
             let matching =
-                found.entry.into_iter().map(|entry| Ok((filter.matches(resource, &entry)?, entry)));
+                found_entries.into_iter().map(|entry| Ok((filter.matches(resource, &entry)?, entry)));
             let matching = matching.collect::<Result<Vec<_>, StatusError>>()?;
             let entries =
                 matching.into_iter().filter(|(matches, _)| *matches).map(|(_, entry)| entry).collect();
@@ -140,7 +142,7 @@ impl Server {
             let page = self.storage.range(range).await?;
             let token = page.more.then(|| token(prefix, page.entries.last(), page.revision));
             return Ok(Listed {
-                entries: page.entries,
+                entries: self.converter.entries(resource, page.entries).await?,
                 revision: page.revision,
                 token,
                 remaining: page.remaining,
@@ -150,7 +152,7 @@ impl Server {
         loop {
             let page = self.storage.range(next.clone()).await?;
             let last = page.entries.last().cloned();
-            for entry in page.entries {
+            for entry in self.converter.entries(resource, page.entries).await? {
                 if !filter.matches(resource, &entry)? {
                     continue;
                 }
@@ -218,7 +220,7 @@ impl Server {
             bookmarks: options.allow_watch_bookmarks,
             lasting,
         };
-        Watcher::start(&*self.storage, asked, from, self.stopping()).await
+        Watcher::start(&*self.storage, &self.converter, asked, from, self.stopping()).await
     }
 }
 

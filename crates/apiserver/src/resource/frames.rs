@@ -79,10 +79,6 @@ impl Frame {
     /// How many encodings of a change are kept.
     pub(crate) const ENCODINGS: usize = 12;
 
-    pub(crate) fn event(&self) -> &Event {
-        &self.event
-    }
-
     fn size(&self) -> usize {
         let entry = self.event.entry().or(self.event.previous());
         entry.map_or(0, |entry| entry.value.len()) + 128

@@ -1,20 +1,19 @@
 //! From stored bytes to what clients see.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 use watchkeeper_storage::{Entry, Revision};
 use watchkeeper_table::Partial;
 
 use super::{Nature, Resource};
-use crate::crd;
+use crate::crd::{self, Conversion};
 use crate::object::record::{self, Record};
 use crate::status_error::StatusError;
 
 /// The fingerprint of every built-in object: their schemas change only with the program.
 const BUILTIN: u64 = 1;
-
-/// The fingerprint of an object that was written as another version than the one it is stored as.
-const UNKNOWN: u64 = 0;
 
 /// An object of which all else is passed over.
 #[derive(serde::Deserialize)]
@@ -47,7 +46,7 @@ impl From<Unreadable> for StatusError {
 }
 
 impl Resource {
-    /// The stored form of an object of this version.
+    /// The stored form of an object, in this version.
     pub(crate) fn encode(&self, object: &Value) -> bytes::Bytes {
         match &self.nature {
             Nature::Builtin(kind) if kind.stored_as.is_some() => {
@@ -55,16 +54,7 @@ impl Resource {
             }
             Nature::Builtin(_) => record::encode(object, BUILTIN),
             Nature::Custom(installed, index) => {
-                let definition = &installed.definition;
-                let version = &definition.versions[*index];
-                if version.storage {
-                    return record::encode(object, version.fingerprint);
-                }
-                let mut stored = object.clone();
-                if let Some(storage) = definition.storage() {
-                    stored["apiVersion"] = definition.api_version(storage).into();
-                }
-                record::encode(&stored, UNKNOWN)
+                record::encode(object, installed.definition.versions[*index].fingerprint)
             }
         }
     }
@@ -75,8 +65,43 @@ impl Resource {
             Nature::Builtin(kind) => kind.stored_as.is_none(),
             Nature::Custom(installed, index) => {
                 record.fingerprint == installed.definition.versions[*index].fingerprint
+                    && (!self.converts_by_webhook() || self.is_stored_in(record))
             }
         }
+    }
+
+    /// Whether a webhook converts its objects from version to version.
+    pub(crate) fn converts_by_webhook(&self) -> bool {
+        let Nature::Custom(installed, _) = &self.nature else { return false };
+        matches!(installed.definition.conversion, Conversion::Webhook(_))
+    }
+
+    /// Whether a webhook has to convert a stored object before it can be read as this version.
+    pub(crate) fn needs_webhook(&self, entry: &Entry) -> bool {
+        self.converts_by_webhook() && Record::read(entry).is_ok_and(|record| !self.is_stored_in(&record))
+    }
+
+    fn is_stored_in(&self, record: &Record<'_>) -> bool {
+        record.api_version() == Some(self.api_version.as_str())
+    }
+
+    /// Whether a stored object may not be what its definition would store now: of another version, or under another schema.
+    pub(crate) fn is_outdated(&self, entry: &Entry) -> bool {
+        let Nature::Custom(installed, _) = &self.nature else { return false };
+        let definition = &installed.definition;
+        let (Ok(record), Some(storage)) = (Record::read(entry), definition.storage()) else { return false };
+        record.fingerprint != storage.fingerprint
+            || record.api_version() != Some(definition.api_version(storage).as_str())
+    }
+
+    /// The resource in the version in which an object is stored; `None` if that version is not known any more.
+    pub(crate) fn as_stored(&self, entry: &Entry) -> Option<Arc<Self>> {
+        let Nature::Custom(installed, _) = &self.nature else { return None };
+        let definition = &installed.definition;
+        let record = Record::read(entry).ok()?;
+        let stored = record.api_version()?;
+        let index = definition.versions.iter().position(|known| definition.api_version(known) == stored)?;
+        Some(Arc::new(Self::custom(installed, index)))
     }
 
     /// Writes a stored object as this version serves it, as of a revision.
@@ -171,6 +196,14 @@ impl Resource {
         Ok(Value::Object([("metadata".to_owned(), only.metadata)].into_iter().collect()))
     }
 
+    /// A stored object of which only the metadata is wanted, as it is stored: it needs not be converted for that.
+    pub(crate) fn read_stored_metadata(&self, entry: &Entry) -> Result<Value, Unreadable> {
+        let record = self.record(entry)?;
+        let only: OnlyMetadata<Value> =
+            serde_json::from_slice(&record.json()).map_err(|error| unreadable(&entry.key, error))?;
+        Ok(Value::Object([("metadata".to_owned(), only.metadata)].into_iter().collect()))
+    }
+
     fn record<'a>(&self, entry: &'a Entry) -> Result<Record<'a>, Unreadable> {
         Record::read(entry).map_err(|error| unreadable(&entry.key, error))
     }
@@ -181,6 +214,10 @@ impl Resource {
         match &self.nature {
             Nature::Builtin(kind) => object = kind.from_stored(object),
             Nature::Custom(installed, index) => {
+                if self.converts_by_webhook() && !self.is_stored_in(record) {
+                    let stored = record.api_version().unwrap_or_default();
+                    return Err(unreadable(key, format!("it is stored as {stored} and was not converted")));
+                }
                 let known = &installed.definition.versions;
                 let stored =
                     record.api_version().and_then(|text| text.rsplit('/').next()).unwrap_or_default();
@@ -190,9 +227,9 @@ impl Resource {
                 }
                 crd::object::convert(&mut object, &self.api_version);
                 let version = &known[*index];
+                // Its defaults are for those who write it.
                 if version.name != stored {
                     version.schema.prune(&mut object);
-                    version.schema.default(&mut object);
                 }
             }
         }

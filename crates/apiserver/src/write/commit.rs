@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::MutexGuard;
 use watchkeeper_schema::{Weight, managed};
-use watchkeeper_storage::{Commit, Error, Revision};
+use watchkeeper_storage::{Commit, Entry, Error, Revision};
 
 use super::admission::webhooks;
 use super::operation::{Operation, create};
@@ -12,8 +12,10 @@ use super::request::{Current, Intent, Moment, Outcome, Planned};
 use super::{WriteRequest, Writer, Written, ownership};
 use crate::access::{self, Authorization};
 use crate::budget::LARGE;
+use crate::conversion::Encoded;
 use crate::crd::{self, Names};
 use crate::object::meta;
+use crate::object::record::Record;
 use crate::request::MAX_REQUEST_BYTES;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::{ObjectRef, Resource};
@@ -46,15 +48,20 @@ impl Writer {
         if let Some(old) = current.object.as_ref().filter(|_| !operation.is_deletion()) {
             if managed::same_but_times(&object, old) {
                 object = old.clone();
-                intent = Intent::Keep;
+                intent = if self.migrates(request, &current) { Intent::Put } else { Intent::Keep };
             } else if is_finished(resource, &object) {
                 intent = Intent::Remove;
             }
         }
-        let value = match intent {
-            Intent::Put => Some(encode(resource, &object)?),
-            Intent::Remove | Intent::Keep => None,
-        };
+        let mut encoded = None;
+        if intent == Intent::Put {
+            let mut next = self.encode(request, object).await?;
+            object = std::mem::take(&mut next.object);
+            if current.entry.as_ref().is_some_and(|entry| is_stored(entry, &next.value)) {
+                intent = Intent::Keep;
+            }
+            encoded = Some(next);
+        }
         let removed = intent == Intent::Remove && operation.is_deletion();
         let mut written = Written { object, revision: None, created, removed, warnings };
         if context.dry_run && created {
@@ -63,11 +70,11 @@ impl Writer {
         if context.dry_run || intent == Intent::Keep {
             return Ok(Outcome::Written(written));
         }
-        let commit = match &value {
-            Some(value) => conditions(&key, &current).put(key.as_str(), value.clone()),
+        let commit = match &encoded {
+            Some(encoded) => conditions(&key, &current).put(key.as_str(), encoded.value.clone()),
             None => conditions(&key, &current).delete(key.as_str()),
         };
-        let next = Some(&written.object).filter(|_| value.is_some());
+        let next = Some(&written.object).filter(|_| encoded.is_some());
         let revision =
             match self.store(resource, &key, commit, current.object.as_ref(), next, reservation).await {
                 Ok(committed) => committed.revision,
@@ -82,16 +89,37 @@ impl Writer {
                 }
                 Err(error) => return Err(error.into()),
             };
+        if let Some(encoded) = &encoded {
+            let since = current.entry.as_ref().map_or(revision, |entry| entry.created);
+            self.converter.keep(resource, &key, [since, revision], encoded);
+        }
         self.in_force(resource, revision).await;
         if removed && resource.is_core("services") {
             self.delete_endpoints(target).await;
         }
         // Of an object that went with its last finalizer, the answer is what was last said about it.
-        if value.is_some() || removed {
+        if encoded.is_some() || removed {
             meta::set(&mut written.object, "resourceVersion", revision.to_string());
         }
         written.revision = Some(revision);
         Ok(Outcome::Written(written))
+    }
+
+    /// Whether a write that changes nothing may change what is stored: it brings the object to the version that is stored now.
+    fn migrates(&self, request: &WriteRequest<'_>, current: &Current) -> bool {
+        let is_outdated = |entry| request.target.resource.is_outdated(entry);
+        request.context.author.client().is_some() && current.entry.as_deref().is_some_and(is_outdated)
+    }
+
+    /// The stored form of an object. The server's own writes leave it in the version in which it is stored.
+    async fn encode(&self, request: &WriteRequest<'_>, object: Value) -> Result<Encoded, StatusError> {
+        let resource = &request.target.resource;
+        let encoded = match request.context.author.client() {
+            None if resource.converts_by_webhook() => Encoded::unconverted(resource, object),
+            _ => self.converter.encode(resource, object).await?,
+        };
+        check_size(&encoded.value, &encoded.object)?;
+        Ok(encoded)
     }
 
     /// The right to write CRDs, no two of which may have the same names; `None` for other resources.
@@ -149,9 +177,8 @@ fn conditions(key: &str, current: &Current) -> Commit {
     current.guards.iter().fold(commit, |commit, guard| commit.unchanged(guard.key.as_str(), guard.modified))
 }
 
-/// The stored form of an object. One that is too large for any request to bring it back is refused.
-fn encode(resource: &Resource, object: &Value) -> Result<Bytes, StatusError> {
-    let bytes = resource.encode(object);
+/// Refuses an object that is too large for any request to bring it back.
+fn check_size(bytes: &Bytes, object: &Value) -> Result<(), StatusError> {
     if bytes.len() > 2 * MAX_REQUEST_BYTES {
         return Err(StatusError::too_large(&format!("limit is {MAX_REQUEST_BYTES}")));
     }
@@ -159,7 +186,13 @@ fn encode(resource: &Resource, object: &Value) -> Result<Bytes, StatusError> {
     if bytes.len() >= LARGE {
         Weight::default().value(object).map_err(|error| StatusError::too_large(&error.to_string()))?;
     }
-    Ok(bytes)
+    Ok(())
+}
+
+/// Whether this is what an entry has.
+fn is_stored(entry: &Entry, value: &Bytes) -> bool {
+    let (stored, next) = (Record::read(entry).ok(), Record::parse(value, entry.modified));
+    stored.zip(next).is_some_and(|(stored, next)| stored.says_the_same_as(&next))
 }
 
 /// Whether an object is marked for deletion and nothing holds it any more.

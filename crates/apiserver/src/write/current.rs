@@ -8,6 +8,7 @@ use watchkeeper_storage::{Entry, Revision};
 use super::operation::Operation;
 use super::request::{Current, Guard, Moment, NamespaceState};
 use super::{WriteRequest, Writer};
+use crate::conversion::Conversions;
 use crate::object::meta;
 use crate::resource::{ObjectRef, ROOT};
 use crate::status_error::StatusError;
@@ -16,7 +17,12 @@ impl Writer {
     /// The time and the registry of one attempt.
     pub(super) fn moment(&self) -> Moment {
         let now = self.clock.now();
-        Moment { registry: self.registrar.current(), now, stamp: crate::object::time::stamp(now) }
+        Moment {
+            registry: self.registrar.current(),
+            now,
+            stamp: crate::object::time::stamp(now),
+            conversions: Conversions::default(),
+        }
     }
 
     /// The entry of the object, if the operation is based on it.
@@ -28,6 +34,17 @@ impl Writer {
         Ok(self.storage.get(&request.target.key(), None).await?.entry)
     }
 
+    /// Has the server's own writes be made in the version in which the object is stored: what the server does about owners,
+    /// finalizers and namespaces depends on no webhook.
+    pub(super) fn use_stored_version(&self, request: &mut WriteRequest<'_>, entry: Option<&Entry>) {
+        let Some(entry) = entry.filter(|_| request.context.author.client().is_none()) else { return };
+        if request.target.resource.needs_webhook(entry)
+            && let Some(resource) = request.target.resource.as_stored(entry)
+        {
+            request.target.resource = resource;
+        }
+    }
+
     /// Reads the object, or what a new one depends on. Refuses an operation that needs an object if there is none.
     pub(super) async fn read_current(
         &self,
@@ -36,8 +53,10 @@ impl Writer {
     ) -> Result<Current, StatusError> {
         let target = &request.target;
         if let Some(entry) = entry {
-            let object = Some(target.resource.read(&entry)?);
-            return Ok(Current { object, entry: Some(entry), ..Current::default() });
+            let shown = self.converter.entry(&target.resource, Arc::clone(&entry)).await?;
+            let object = Some(target.resource.read(&shown)?);
+            let guards = definition_guard(request).into_iter().collect();
+            return Ok(Current { object, entry: Some(entry), guards, ..Current::default() });
         }
         request.operation.check_missing(request)?;
         self.check_may_create(request)?;
@@ -104,4 +123,13 @@ impl Writer {
         target.resource = found.ok_or_else(|| target.not_found())?;
         Ok(())
     }
+}
+
+/// The condition that the definition of an object that a client changes stays as it is, if it has several versions: none is to be
+/// stored in a version that is not stored any more.
+fn definition_guard(request: &WriteRequest<'_>) -> Option<Guard> {
+    request.context.author.client()?;
+    let (installed, _) = request.target.resource.custom_version()?;
+    let has_versions = installed.definition.versions.len() > 1;
+    has_versions.then(|| Guard { key: installed.key.clone(), modified: installed.revision })
 }

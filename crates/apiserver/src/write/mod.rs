@@ -52,7 +52,7 @@ pub(crate) use writer::{Handles, Writer};
 
 use crate::budget;
 use crate::status_error::StatusError;
-use request::Outcome;
+use request::{Current, Moment, Outcome};
 
 /// How often a write is tried when others are faster. Each time, another writer made progress.
 const ATTEMPTS: usize = 100;
@@ -66,6 +66,7 @@ impl Writer {
                 request.target.name = name;
             }
             let entry = self.stored(&request).await?;
+            self.use_stored_version(&mut request, entry.as_deref());
             let claim = match &entry {
                 Some(entry) => self.budget.stored(entry).await,
                 None => None,
@@ -92,12 +93,29 @@ impl Writer {
     ) -> Result<Outcome, StatusError> {
         let moment = self.moment();
         let current = self.read_current(request, entry).await?;
-        let mut draft = request.operation.next(request, &current, &moment)?;
-        ownership::record(request, &current, &moment, &mut draft);
+        let mut draft = self.draft(request, &current, &moment).await?;
         self.admission.mutate(request, &current, &mut draft).await?;
         let mut planned = self.strategy(request, &current, &moment, draft)?;
         self.admission.validate(request, &current, &mut planned).await?;
         self.commit(request, current, planned, attempt).await
+    }
+}
+
+impl Writer {
+    /// What the request wants, with its author recorded as the owner of what it changes.
+    async fn draft(
+        &self,
+        request: &WriteRequest<'_>,
+        current: &Current,
+        moment: &Moment,
+    ) -> Result<Draft, StatusError> {
+        let step = || {
+            let mut draft = request.operation.next(request, current, moment)?;
+            ownership::record(request, current, moment, &mut draft);
+            Ok(draft)
+        };
+        // Fields that are owned in other versions are looked at in those.
+        self.converter.supply(&request.target.resource, &moment.conversions, step).await
     }
 }
 

@@ -9,6 +9,7 @@ use watchkeeper_storage::{Entry, Revision};
 use super::operation::Operation;
 use super::{Reservation, Subresource};
 use crate::authentication::Identity;
+use crate::conversion::Conversions;
 use crate::registry::Registry;
 use crate::request::write_options::FieldValidation;
 use crate::resource::ObjectRef;
@@ -162,4 +163,6 @@ pub(super) struct Moment {
     pub(super) now: SystemTime,
     /// The time as objects carry it.
     pub(super) stamp: String,
+    /// Objects in other versions.
+    pub(super) conversions: Conversions,
 }

@@ -1,7 +1,5 @@
 //! What the write pipeline works with.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use watchkeeper_storage::Storage;
@@ -11,9 +9,12 @@ use super::admission::Chain;
 use super::admission::webhooks::Webhooks;
 use crate::access::Access;
 use crate::budget::Budget;
+use crate::conversion::Converter;
+use crate::metrics::WebhookMetrics;
 use crate::object::time::Clock;
 use crate::registry::Registrar;
 use crate::stopping::Stopping;
+use crate::webhook_client::WebhookClient;
 
 /// The handles that a [`Writer`] is made of.
 pub(crate) struct Handles {
@@ -23,6 +24,9 @@ pub(crate) struct Handles {
     pub(crate) budget: Arc<Budget>,
     pub(crate) clock: Clock,
     pub(crate) stopping: Stopping,
+    pub(crate) webhook_client: Arc<WebhookClient>,
+    pub(crate) converter: Arc<Converter>,
+    pub(crate) webhook_metrics: WebhookMetrics,
 }
 
 /// Writes objects. See the [module](super) for the way of a write.
@@ -33,6 +37,7 @@ pub(crate) struct Writer {
     pub(super) budget: Arc<Budget>,
     pub(super) clock: Clock,
     pub(super) stopping: Stopping,
+    pub(super) converter: Arc<Converter>,
     pub(super) admission: Chain,
     /// Which Service has which cluster IP and node ports.
     pub(crate) allocator: Allocator,
@@ -41,25 +46,26 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// A writer whose admission chain lacks the plug-ins with these names, and finds Services at these addresses.
-    pub(crate) fn new(
-        handles: Handles,
-        disabled_plugins: &[String],
-        service_addresses: BTreeMap<String, SocketAddr>,
-    ) -> Self {
-        let Handles { storage, registrar, access, budget, clock, stopping } = handles;
+    /// A writer whose admission chain lacks the plug-ins with these names.
+    pub(crate) fn new(handles: Handles, disabled_plugins: &[String]) -> Self {
+        let Handles { storage, registrar, access, budget, clock, stopping, .. } = handles;
+        let Handles { webhook_client, converter, webhook_metrics, .. } = handles;
+        let webhooks = Webhooks::new(
+            Arc::clone(&storage),
+            Arc::clone(&registrar),
+            webhook_client,
+            Arc::clone(&converter),
+            webhook_metrics,
+        );
         Self {
-            admission: Chain::new(
-                &access,
-                Webhooks::new(Arc::clone(&storage), Arc::clone(&registrar), service_addresses),
-                disabled_plugins,
-            ),
+            admission: Chain::new(&access, webhooks, disabled_plugins),
             storage,
             registrar,
             access,
             budget,
             clock,
             stopping,
+            converter,
             allocator: super::service::allocator(),
             crd_names: tokio::sync::Mutex::new(()),
         }

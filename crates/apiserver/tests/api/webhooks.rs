@@ -1,116 +1,19 @@
 //! Admission webhooks, asked over HTTPS: what they are asked, and what becomes of their answers.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
-use watchkeeper_apiserver::front::{
-    Authority, Body, ClientAuth, Front, Key, Listener, Purpose, Request, Response, ServerCertificate, Tls,
-    pem,
-};
-
 use watchkeeper_apiserver::Options;
 use watchkeeper_storage::{Commit, Memory, Storage};
 
 use crate::harness::{Answer, Api};
+use crate::hooks::Hooks;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// What a path of the server answers to a request for admission: a code and a body.
-type Script = Arc<dyn Fn(&Value) -> (u16, String) + Send + Sync>;
-
-/// A server of webhooks that answers by scripts and remembers what it was asked.
-struct Hooks {
-    _front: Front,
-    url: String,
-    bundle: String,
-    scripts: Arc<Mutex<BTreeMap<String, Script>>>,
-    asked: Arc<Mutex<Vec<(String, Value)>>>,
-}
-
-impl Hooks {
-    async fn start() -> Self {
-        let authority = Authority::with_key("hooks", Key::generate().unwrap(), SystemTime::now()).unwrap();
-        let key = Key::generate().unwrap();
-        let names = ["127.0.0.1".to_owned(), "hooks.default.svc".to_owned()];
-        let certificate =
-            authority.issue(&key, ("hooks", &[]), &Purpose::Server(&names), SystemTime::now()).unwrap();
-        let key = key.pkcs8().clone_key().into();
-        let certificate = ServerCertificate::new(vec![certificate], key).unwrap();
-        let tls = Tls::new(certificate, &ClientAuth::Off).unwrap();
-        let scripts: Arc<Mutex<BTreeMap<String, Script>>> = Arc::default();
-        let asked: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
-        let (known, log) = (Arc::clone(&scripts), Arc::clone(&asked));
-        let service = move |request: Request| {
-            let (known, log) = (Arc::clone(&known), Arc::clone(&log));
-            async move {
-                let path = request.uri().path().to_owned();
-                let body = request.into_body().read(8 << 20).await.unwrap();
-                let review: Value = serde_json::from_slice(&body).unwrap();
-                log.lock().push((path.clone(), review["request"].clone()));
-                if path == "/hang" {
-                    std::future::pending::<()>().await;
-                }
-                let script = known.lock().get(&path).cloned();
-                let (code, text) = script.map_or((404, String::new()), |script| script(&review["request"]));
-                let mut response = Response::new(Body::whole(text));
-                *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
-                response
-            }
-        };
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let url = format!("https://{}", listener.address());
-        let front = Front::builder(service).https(listener, tls).start().unwrap();
-        let bundle = pem::certificate(authority.certificate());
-        Self { _front: front, url, bundle: watchkeeper_go::base64::encode(bundle), scripts, asked }
-    }
-
-    fn script(&self, path: &str, script: impl Fn(&Value) -> (u16, String) + Send + Sync + 'static) {
-        self.scripts.lock().insert(path.to_owned(), Arc::new(script));
-    }
-
-    /// Answers with fields of a response.
-    fn answer(&self, path: &str, answer: impl Fn(&Value) -> Value + Send + Sync + 'static) {
-        self.script(path, move |request| {
-            let mut response = answer(request);
-            response["uid"] = request["uid"].clone();
-            let review =
-                json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
-            (200, review.to_string())
-        });
-    }
-
-    /// Allows with a patch.
-    fn patch(&self, path: &str, patch: impl Fn(&Value) -> Value + Send + Sync + 'static) {
-        self.answer(path, move |request| {
-            let patch = watchkeeper_go::base64::encode(patch(request).to_string());
-            json!({"allowed": true, "patchType": "JSONPatch", "patch": patch})
-        });
-    }
-
-    fn hook(&self, name: &str, path: &str) -> Value {
-        json!({
-            "name": name,
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "clientConfig": {"url": format!("{}{path}", self.url), "caBundle": self.bundle},
-            "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
-        })
-    }
-
-    fn asked(&self) -> Vec<(String, Value)> {
-        std::mem::take(&mut *self.asked.lock())
-    }
-
-    fn paths(&self) -> Vec<String> {
-        self.asked().into_iter().map(|(path, _)| path).collect()
-    }
-}
-
-async fn install(api: &Api, phase: &str, name: &str, hooks: Value) {
+pub(crate) async fn install(api: &Api, phase: &str, name: &str, hooks: Value) {
     let kind = match phase {
         "mutating" => "MutatingWebhookConfiguration",
         _ => "ValidatingWebhookConfiguration",
@@ -279,7 +182,12 @@ async fn a_hook_that_cannot_be_asked_fails_the_write_or_is_ignored() {
         ("/patchless", json!({}), format!("{invalid}webhook returned response.patchType but not response.patch")),
         ("/strange", json!({}), format!("{invalid}webhook returned invalid response.patchType of \"\"")),
         ("/broken", json!({}), "received undecodable patch in webhook response: ".to_owned()),
-        ("/text", json!({}), "couldn't get version/kind; json parse error: ".to_owned()),
+        (
+            "/text",
+            json!({}),
+            "failed to call webhook: couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value"
+                .to_owned(),
+        ),
     ] {
         let mut hook = hooks.hook("hook.m.io", path);
         for (field, value) in change.as_object().unwrap() {

@@ -43,13 +43,14 @@ fn kept(form: Form, event_type: EventType) -> Option<usize> {
 /// A change as watchers see it that asked for this form, encoded once for all of them.
 pub(crate) fn encode_frame(
     frame: &Frame,
+    event: &Event,
     resource: &Resource,
     form: Form,
     event_type: EventType,
     first: bool,
 ) -> Result<Bytes, Unreadable> {
-    frame.bytes(kept(form, event_type), || match shown(frame.event(), event_type) {
-        Some(entry) => encode(resource, form, event_type, entry, frame.event().revision, first),
+    frame.bytes(kept(form, event_type), || match shown(event, event_type) {
+        Some(entry) => encode(resource, form, event_type, entry, event.revision, first),
         None => Ok(Bytes::new()),
     })
 }

@@ -10,9 +10,11 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use serde_json::json;
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
-use watchkeeper_storage::{Entry, Error, Event, Revision, Storage, Update, Watch};
+use watchkeeper_storage::{Entry, Error, Revision, Storage, Update, Watch};
 
 use super::encode::{self, EventType};
+use super::feed::{Changed, Failed, Feed, Told};
+use crate::conversion::Converter;
 use crate::read::filter::Filter;
 use crate::read::render::Form;
 use crate::resource::Resource;
@@ -79,7 +81,7 @@ pub(crate) struct Asked {
 pub(crate) struct Watcher {
     asked: Asked,
     from: From,
-    watch: Watch,
+    feed: Feed,
     /// The line the stream ends with, once that is decided.
     last: Option<Bytes>,
     /// What was gathered and is not sent yet.
@@ -103,6 +105,7 @@ impl Watcher {
     /// Starts to watch. What is too old to be watched from is told in the stream, as kube-apiserver does it.
     pub(crate) async fn start(
         storage: &dyn Storage,
+        converter: &Arc<Converter>,
         asked: Asked,
         from: From,
         stopping: Stopping,
@@ -135,10 +138,11 @@ impl Watcher {
         let ended = false;
         let has_told = AtomicBool::new(false);
         asked.resource.frames.enter();
+        let feed = Feed::new(watch, converter, &asked.resource, !asked.filter.is_empty());
         Ok(Self {
             asked,
             from,
-            watch,
+            feed,
             last,
             gathered: VecDeque::new(),
             revision: after,
@@ -243,14 +247,14 @@ impl Watcher {
             () = &mut self.deadline => None,
             () = farewell(&mut self.farewell) => {
                 self.farewell = None;
-                self.watch.request_progress();
+                self.feed.request_progress();
                 Some(None)
             }
             () = tick(&mut self.bookmarks) => {
-                self.watch.request_progress();
+                self.feed.request_progress();
                 Some(None)
             }
-            update = self.watch.next() => self.tell(update),
+            update = self.feed.next() => self.tell(update),
         }
     }
 
@@ -259,7 +263,7 @@ impl Watcher {
         let (mut gathered, mut batch, mut count) = (first.len(), BytesMut::new(), 1);
         let mut line = Some(first);
         while !self.ended && gathered < BATCH {
-            let Some(update) = self.watch.next().now_or_never() else { break };
+            let Some(update) = self.feed.next().now_or_never() else { break };
             self.ended = update.is_none();
             let Some(Some(next)) = self.tell(update) else { continue };
             gathered += next.len();
@@ -287,26 +291,27 @@ impl Watcher {
         self.gathered.extend([before, line].into_iter().filter(|bytes| !bytes.is_empty()));
     }
 
-    fn tell(&mut self, update: Option<Result<Update, Error>>) -> Option<Option<Bytes>> {
+    fn tell(&mut self, update: Option<Result<Told, Failed>>) -> Option<Option<Bytes>> {
         match update {
             None => None,
-            Some(Ok(Update::Progress(revision))) => {
+            Some(Ok(Told::Progress(revision))) => {
                 self.revision = revision;
                 Some(Some(self.bookmark(revision, false)))
             }
-            Some(Ok(Update::Event(event))) => {
-                self.revision = event.revision;
-                match self.event(&event) {
+            Some(Ok(Told::Change(change))) => {
+                self.revision = change.event.revision;
+                match self.event(&change) {
                     Ok(line) => Some(line),
                     Err(failure) => Some(Some(self.end(&failure))),
                 }
             }
-            Some(Err(Error::Closed)) => None,
-            Some(Err(Error::Lagged { oldest })) => {
+            Some(Err(Failed::Storage(Error::Closed))) => None,
+            Some(Err(Failed::Storage(Error::Lagged { oldest }))) => {
                 let message = format!("too old resource version: {} ({oldest})", self.revision);
                 Some(Some(self.end(&StatusError::expired(message))))
             }
-            Some(Err(error)) => Some(Some(self.end(&error.into()))),
+            Some(Err(Failed::Storage(error))) => Some(Some(self.end(&error.into()))),
+            Some(Err(Failed::Conversion(failure))) => Some(Some(self.end(&failure))),
         }
     }
 
@@ -317,7 +322,8 @@ impl Watcher {
     }
 
     /// What a change is to this watcher: objects that begin or cease to match appear and go away.
-    fn event(&self, event: &Arc<Event>) -> Result<Option<Bytes>, StatusError> {
+    fn event(&self, change: &Changed) -> Result<Option<Bytes>, StatusError> {
+        let event = change.shown();
         let resource = &self.asked.resource;
         let matches = |entry: Option<&Arc<Entry>>| match entry {
             Some(entry) => self.asked.filter.matches(resource, entry),
@@ -335,8 +341,8 @@ impl Watcher {
             (true, false) => EventType::Deleted,
         };
         let first = self.is_first();
-        let frame = resource.frames.of(event);
-        Ok(Some(encode::encode_frame(&frame, resource, self.asked.form, event_type, first)?))
+        let frame = resource.frames.of(&change.event);
+        Ok(Some(encode::encode_frame(&frame, event, resource, self.asked.form, event_type, first)?))
     }
 
     /// Whether nothing has been told so far. From now on, something has.

@@ -5,13 +5,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use watchkeeper_storage::Memory;
+use watchkeeper_storage::{Memory, Storage};
 
 use super::*;
+use crate::conversion::Converter;
+use crate::metrics::WebhookMetrics;
+use crate::registry::Registrar;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::media::PatchFormat;
 use crate::request::write_options::FieldValidation;
 use crate::server::{Options, Server};
+use crate::webhook_client::WebhookClient;
 use crate::write::{
     Applying, Author, Eviction, Handles, Incoming, Patch, ScaleChange, Subresource, Writer, Written,
 };
@@ -103,10 +107,18 @@ async fn writer(plugins: Vec<Box<dyn Plugin>>) -> (Arc<Server>, Writer) {
         budget: Arc::clone(&server.budget),
         clock: server.options.clock.clone(),
         stopping: server.stopping(),
+        webhook_client: client(Arc::clone(&server.storage), &server.registrar),
+        converter: Arc::clone(&server.converter),
+        webhook_metrics: WebhookMetrics::default(),
     };
-    let mut writer = Writer::new(handles, &[], std::collections::BTreeMap::new());
+    let mut writer = Writer::new(handles, &[]);
     writer.admission = writer.admission.with(plugins);
     (server, writer)
+}
+
+/// What calls webhooks.
+fn client(storage: Arc<dyn Storage>, registrar: &Arc<Registrar>) -> Arc<WebhookClient> {
+    Arc::new(WebhookClient::new(storage, Arc::clone(registrar), std::collections::BTreeMap::new()))
 }
 
 struct World {
@@ -288,10 +300,17 @@ async fn what_is_created_while_its_namespace_changes_is_made_again_at_once() {
 #[test]
 fn nobody_is_asked_about_what_no_plug_in_handles() {
     let access = Arc::new(Access::new(crate::Authorization::Rbac));
-    let registrar = Arc::new(crate::registry::Registrar::new());
-    let storage = Arc::new(Memory::new(watchkeeper_storage::Options::default()));
-    let webhooks =
-        webhooks::Webhooks::new(storage, Arc::clone(&registrar), std::collections::BTreeMap::new());
+    let registrar = Arc::new(Registrar::new());
+    let storage: Arc<dyn Storage> = Arc::new(Memory::new(watchkeeper_storage::Options::default()));
+    let client = client(Arc::clone(&storage), &registrar);
+    let converter = Arc::new(Converter::new(Arc::clone(&client), WebhookMetrics::default()));
+    let webhooks = webhooks::Webhooks::new(
+        storage,
+        Arc::clone(&registrar),
+        client,
+        converter,
+        WebhookMetrics::default(),
+    );
     let chain = Chain::new(&access, webhooks, &[]);
     let registry = registrar.current();
     let handled = |plural: &str, verb| {

@@ -74,8 +74,9 @@ pub(in crate::write) fn exists(
 /// The answer to the creation of an object that exists.
 pub(in crate::write) fn already_exists(target: &ObjectRef, current: Option<&Entry>) -> StatusError {
     let resource = &target.resource;
-    let is_deleting =
-        current.and_then(|entry| resource.read(entry).ok()).is_some_and(|object| meta::is_deleting(&object));
+    let is_deleting = current
+        .and_then(|entry| resource.read_stored_metadata(entry).ok())
+        .is_some_and(|object| meta::is_deleting(&object));
     if is_deleting {
         StatusError::still_exists(resource.subject(), &target.name)
     } else {

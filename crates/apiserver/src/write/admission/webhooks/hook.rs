@@ -3,6 +3,8 @@ use std::time::Duration;
 use serde_json::Value;
 use watchkeeper_wire::LabelSelector;
 
+use crate::webhook_client::ClientConfig;
+
 /// How long a hook may take unless it says otherwise.
 const TIMEOUT: u64 = 10;
 
@@ -27,7 +29,7 @@ pub(super) struct Hook {
     pub(super) timeout: Duration,
     /// `v1` or `v1beta1`: the first that it names and we know.
     pub(super) review: Option<ReviewVersion>,
-    pub(super) client: Client,
+    pub(super) client: ClientConfig,
 }
 
 /// The form of the reviews that a hook understands.
@@ -44,20 +46,6 @@ pub(super) struct Rule {
     pub(super) versions: Vec<String>,
     pub(super) resources: Vec<String>,
     pub(super) scope: String,
-}
-
-/// Where a hook is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Client {
-    pub(super) place: Place,
-    /// The authorities that its server has a certificate of, in PEM; empty for those of the system.
-    pub(super) authorities: Vec<u8>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
-    Url(String),
-    Service { namespace: String, name: String, port: u16, path: String },
 }
 
 impl Hook {
@@ -88,7 +76,7 @@ impl Hook {
                     _ => None,
                 }
             }),
-            client: Client::read(&hook["clientConfig"]),
+            client: ClientConfig::read(&hook["clientConfig"]),
         }
     }
 }
@@ -114,49 +102,6 @@ impl Rule {
     }
 }
 
-impl Client {
-    fn read(config: &Value) -> Self {
-        let authorities =
-            config["caBundle"].as_str().and_then(|text| watchkeeper_go::base64::decode(text).ok());
-        let service = &config["service"];
-        let text = |field: &str| service[field].as_str().unwrap_or_default().to_owned();
-        let place = match config["url"].as_str() {
-            Some(url) => Place::Url(url.to_owned()),
-            None => Place::Service {
-                namespace: text("namespace"),
-                name: text("name"),
-                port: service["port"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or(443),
-                path: text("path"),
-            },
-        };
-        Self { place, authorities: authorities.unwrap_or_default() }
-    }
-
-    /// The URL, as messages have it, with the time that the server has.
-    pub(super) fn url(&self, timeout: Duration) -> String {
-        let seconds = timeout.as_secs();
-        match &self.place {
-            Place::Url(url) => {
-                let (url, query) = url.split_once('?').unwrap_or((url, ""));
-                let begin = url.find("://").map_or(0, |at| at.saturating_add(3));
-                let (host, path) =
-                    url.split_at(url[begin..].find('/').map_or(url.len(), |at| begin.saturating_add(at)));
-                let joint = if query.is_empty() { "" } else { "&" };
-                format!("{host}{}?{query}{joint}timeout={seconds}s", cleaned(path))
-            }
-            Place::Service { namespace, name, port, path } => {
-                format!("https://{name}.{namespace}.svc:{port}{}?timeout={seconds}s", cleaned(path))
-            }
-        }
-    }
-}
-
-/// A path as Go's client sends it: without empty segments, of which envtest makes one.
-fn cleaned(path: &str) -> String {
-    let segments: Vec<&str> = path.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
-    format!("/{}", segments.join("/"))
-}
-
 /// A selector that selects everything is none.
 fn selector(value: &Value) -> Option<LabelSelector> {
     let is_empty = value.as_object().is_none_or(|fields| fields.values().all(is_nothing));
@@ -174,20 +119,4 @@ fn is_nothing(value: &Value) -> bool {
 
 fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn urls_are_what_go_makes_of_them() {
-        let url = |url: &str| {
-            let client = Client { place: Place::Url(url.to_owned()), authorities: Vec::new() };
-            client.url(Duration::from_secs(10))
-        };
-        assert_eq!(url("https://127.0.0.1:9443//mutate"), "https://127.0.0.1:9443/mutate?timeout=10s");
-        assert_eq!(url("https://127.0.0.1:9443"), "https://127.0.0.1:9443/?timeout=10s");
-        assert_eq!(url("https://h/a/./b/?x=1"), "https://h/a/b?x=1&timeout=10s");
-    }
 }

@@ -147,25 +147,38 @@ pub(super) fn operation(verb: Verb) -> &'static str {
     }
 }
 
-/// An object in another version.
-pub(super) fn converted(from: &Resource, to: &Resource, object: &Value) -> Value {
-    if object.is_null() || from.api_version == to.api_version || object["apiVersion"] != *from.api_version {
-        return object.clone();
+impl Webhooks {
+    /// An object in another version.
+    pub(super) async fn converted(
+        &self,
+        from: &Resource,
+        to: &Resource,
+        object: &Value,
+    ) -> Result<Value, StatusError> {
+        if object.is_null() || from.api_version == to.api_version || object["apiVersion"] != *from.api_version
+        {
+            return Ok(object.clone());
+        }
+        if let (Some(from), Some(kind)) = (from.builtin_kind(), to.builtin_kind()) {
+            let mut object = kind.from_stored(from.to_stored(object.clone()));
+            object["apiVersion"] = to.api_version.as_str().into();
+            return Ok(object);
+        }
+        let converted = self.converter.object(from, object, to).await;
+        converted.map_err(|failure| StatusError::internal(failure.message))
     }
-    let mut object = object.clone();
-    if let (Some(from), Some(to)) = (from.builtin_kind(), to.builtin_kind()) {
-        object = to.from_stored(from.to_stored(object));
-    }
-    object["apiVersion"] = to.api_version.as_str().into();
-    object
-}
 
-/// What is there before a write, in the version of a hook: of a Scale, the Scale.
-pub(super) fn old(attributes: &Attributes<'_>, resource: &Resource) -> Result<Value, StatusError> {
-    let from = &attributes.target.resource;
-    match (attributes.old, attributes.subresource) {
-        (None, _) => Ok(Value::Null),
-        (Some(old), "scale") => from.written_scale(old),
-        (Some(old), _) => Ok(converted(from, resource, old)),
+    /// What is there before a write, in the version of a hook: of a Scale, the Scale.
+    pub(super) async fn old(
+        &self,
+        attributes: &Attributes<'_>,
+        resource: &Resource,
+    ) -> Result<Value, StatusError> {
+        let from = &attributes.target.resource;
+        match (attributes.old, attributes.subresource) {
+            (None, _) => Ok(Value::Null),
+            (Some(old), "scale") => from.written_scale(old),
+            (Some(old), _) => self.converted(from, resource, old).await,
+        }
     }
 }

@@ -6,8 +6,7 @@
 //!
 //! Nothing is locked while a hook is asked: one that hangs holds up the writes that it is asked about, and nobody else.
 
-mod call;
-mod endpoints;
+mod ask;
 mod hook;
 mod matching;
 mod mutate;
@@ -15,7 +14,6 @@ mod review;
 mod validate;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -23,8 +21,10 @@ use serde_json::Value;
 use tokio::sync::watch;
 use watchkeeper_storage::{Revision, Storage};
 
+use crate::conversion::Converter;
+use crate::metrics::WebhookMetrics;
 use crate::registry::Registrar;
-use call::Callers;
+use crate::webhook_client::WebhookClient;
 use hook::Hook;
 
 pub(crate) use mutate::Reinvocation;
@@ -39,6 +39,16 @@ pub(crate) enum Phase {
     Validating,
 }
 
+impl Phase {
+    /// What upstream's metrics call it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Mutating => "admit",
+            Self::Validating => "validating",
+        }
+    }
+}
+
 /// All webhooks, and what it takes to call them.
 pub(crate) struct Webhooks {
     storage: Arc<dyn Storage>,
@@ -47,9 +57,9 @@ pub(crate) struct Webhooks {
     validating: RwLock<Table>,
     /// The revision up to which all configurations are known here.
     reached: watch::Sender<Revision>,
-    callers: Callers,
-    /// Where Services are, as `namespace/name`, that are not looked up.
-    service_addresses: BTreeMap<String, SocketAddr>,
+    client: Arc<WebhookClient>,
+    converter: Arc<Converter>,
+    metrics: WebhookMetrics,
 }
 
 /// The hooks of one phase.
@@ -65,7 +75,9 @@ impl Webhooks {
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         registrar: Arc<Registrar>,
-        service_addresses: BTreeMap<String, SocketAddr>,
+        client: Arc<WebhookClient>,
+        converter: Arc<Converter>,
+        metrics: WebhookMetrics,
     ) -> Self {
         Self {
             storage,
@@ -73,8 +85,9 @@ impl Webhooks {
             mutating: RwLock::default(),
             validating: RwLock::default(),
             reached: watch::channel(0).0,
-            callers: Callers::default(),
-            service_addresses,
+            client,
+            converter,
+            metrics,
         }
     }
 

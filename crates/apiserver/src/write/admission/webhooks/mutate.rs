@@ -7,7 +7,7 @@ use serde_json::Value;
 use watchkeeper_schema::patch::JsonPatch;
 
 use super::hook::Hook;
-use super::matching::{NamespaceLabels, converted, is_exempt, old};
+use super::matching::{NamespaceLabels, is_exempt};
 use super::review::{self, Question};
 use super::{Phase, Webhooks};
 use crate::object::meta;
@@ -85,17 +85,20 @@ impl Webhooks {
         draft: &mut Draft,
     ) -> Result<bool, StatusError> {
         let from = &attributes.target.resource;
-        let mut object = converted(from, resource, &draft.object);
+        let mut object = self.converted(from, resource, &draft.object).await?;
         let system = take_system_fields(attributes, &mut object);
-        let old = old(attributes, resource)?;
+        let old = self.old(attributes, resource).await?;
         let question = Question { attributes, resource, object: &object, old: &old };
+        let failed = |why: &str| self.failed(hook, Phase::Mutating, attributes, why).map(|()| false);
         let verdict = match self.ask(hook, Phase::Mutating, &question).await {
             Ok(verdict) => verdict,
-            Err(why) => return self.failed(hook, &why).map(|()| false),
+            Err(why) => return failed(&why),
         };
         draft.warnings.extend(verdict.warnings);
         if !verdict.allowed {
-            return Err(review::denied(hook, &verdict.status).with_warnings(draft.warnings.clone()));
+            let denied = review::denied(hook, &verdict.status).with_warnings(draft.warnings.clone());
+            self.count(hook, Phase::Mutating, attributes, denied.code, false);
+            return Err(denied);
         }
         let Some(patch) = verdict.patch else { return Ok(false) };
         let patch = match JsonPatch::decode(&patch) {
@@ -103,16 +106,14 @@ impl Webhooks {
             Err(error) => {
                 let error = error.to_string().replace("[]handlers.jsonPatchOp", "jsonpatch.Patch");
                 let why = format!("received undecodable patch in webhook response: {error}");
-                return self.failed(hook, &why).map(|()| false);
+                return failed(&why);
             }
         };
         if patch.is_empty() {
             return Ok(false);
         }
         if verdict.patch_type != "JSONPatch" {
-            return self
-                .failed(hook, &format!("unsupported patch type {:?}", verdict.patch_type))
-                .map(|()| false);
+            return failed(&format!("unsupported patch type {:?}", verdict.patch_type));
         }
         if draft.object.is_null() {
             let why = "attempted to modify the object, which is not supported for this operation";
@@ -128,7 +129,7 @@ impl Webhooks {
         }
         resource.coerce(&mut patched).map_err(unusable)?;
         resource.default(&mut patched);
-        let mut patched = converted(resource, from, &patched);
+        let mut patched = self.converted(resource, from, &patched).await?;
         // Owners of fields are recorded by the server.
         let owners =
             meta::get(&draft.object, "managedFields").map(|owners| ("managedFields", owners.clone()));

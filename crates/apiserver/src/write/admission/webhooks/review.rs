@@ -7,6 +7,7 @@ use super::hook::{Hook, ReviewVersion};
 use super::matching::operation;
 use crate::resource::Resource;
 use crate::status_error::StatusError;
+use crate::webhook_client::decode_answer;
 use crate::write::admission::{Attributes, Verb};
 
 /// What is asked about one write.
@@ -116,8 +117,7 @@ pub(super) fn read(
     phase: Phase,
 ) -> Result<Verdict, String> {
     let invalid = |why: String| format!("received invalid webhook response: {why}");
-    let review: Value = serde_json::from_slice(answer)
-        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let review = decode_answer(answer).map_err(|why| format!("failed to call webhook: {why}"))?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     // Both are read, and neither is made of the other.
     let other = match version {

@@ -7,9 +7,10 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
 use super::hook::Hook;
-use super::matching::{NamespaceLabels, converted, is_exempt, old};
+use super::matching::{NamespaceLabels, is_exempt, operation};
 use super::review::{self, Question, Verdict};
 use super::{Phase, Webhooks};
+use crate::metrics::Rejection;
 use crate::resource::Resource;
 use crate::status_error::StatusError;
 use crate::write::admission::Attributes;
@@ -61,13 +62,17 @@ impl Webhooks {
         object: &Value,
     ) -> Result<Vec<String>, StatusError> {
         let from = &attributes.target.resource;
-        let object = converted(from, resource, object);
-        let old = old(attributes, resource)?;
+        let object = self.converted(from, resource, object).await?;
+        let old = self.old(attributes, resource).await?;
         let question = Question { attributes, resource, object: &object, old: &old };
         match self.ask(hook, Phase::Validating, &question).await {
             Ok(Verdict { allowed: true, warnings, .. }) => Ok(warnings),
-            Ok(verdict) => Err(review::denied(hook, &verdict.status).with_warnings(verdict.warnings)),
-            Err(why) => self.failed(hook, &why).map(|()| Vec::new()),
+            Ok(verdict) => {
+                let denied = review::denied(hook, &verdict.status).with_warnings(verdict.warnings);
+                self.count(hook, Phase::Validating, attributes, denied.code, false);
+                Err(denied)
+            }
+            Err(why) => self.failed(hook, Phase::Validating, attributes, &why).map(|()| Vec::new()),
         }
     }
 
@@ -91,11 +96,38 @@ impl Webhooks {
     }
 
     /// What becomes of a write whose hook could not be asked.
-    pub(super) fn failed(&self, hook: &Hook, why: &str) -> Result<(), StatusError> {
+    pub(super) fn failed(
+        &self,
+        hook: &Hook,
+        phase: Phase,
+        attributes: &Attributes<'_>,
+        why: &str,
+    ) -> Result<(), StatusError> {
         if hook.ignores_failure {
+            self.metrics.failed_open(&hook.name, phase.name());
             tracing::warn!(webhook = %hook.name, configuration = %hook.configuration, %why, "a webhook failed and is ignored");
             return Ok(());
         }
-        Err(review::unanswered(hook, why))
+        let failure = review::unanswered(hook, why);
+        self.count(hook, phase, attributes, failure.code, true);
+        Err(failure)
+    }
+
+    /// Counts a write that did not come about because of a hook.
+    pub(super) fn count(
+        &self,
+        hook: &Hook,
+        phase: Phase,
+        attributes: &Attributes<'_>,
+        code: u16,
+        is_failure: bool,
+    ) {
+        self.metrics.rejected(&Rejection {
+            name: hook.name.clone(),
+            r#type: phase.name(),
+            operation: operation(attributes.verb),
+            error_type: if is_failure { "calling_webhook_error" } else { "no_error" },
+            rejection_code: if is_failure { 0 } else { code },
+        });
     }
 }

@@ -1,14 +1,14 @@
-//! Where the Service of a hook is served.
+//! Where the Service of a webhook is served.
 
 use serde_json::Value;
 use watchkeeper_storage::Range;
 
-use super::Webhooks;
+use super::WebhookClient;
 use crate::object::meta;
 
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-impl Webhooks {
+impl WebhookClient {
     /// The host and the port of one that serves a port of a Service: a ready endpoint, any of several. The error is as upstream
     /// words it.
     pub(super) async fn endpoint(

@@ -1,6 +1,12 @@
-//! Asking a hook.
+//! Calling the webhooks of others, for admission and for conversion: where they are, and what a call that fails is called.
 
-use std::collections::HashMap;
+mod answer;
+mod config;
+mod endpoints;
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,19 +15,39 @@ use http::{Request, Uri};
 use http_body_util::{BodyExt as _, Limited};
 use parking_lot::Mutex;
 use watchkeeper_connection::{Config, Connection, Error};
+use watchkeeper_storage::Storage;
 
-use super::hook::{Client, Hook, Place};
-use super::review::{self, Question, Verdict};
-use super::{Phase, Webhooks};
+use crate::registry::Registrar;
+pub(crate) use answer::decode_answer;
+pub(crate) use config::ClientConfig;
+use config::Place;
 
-/// How large an answer may be: a patch is text in text, and may replace a whole object.
-const MOST_BYTES: usize = 8 << 20;
 /// How many servers connections are kept to.
 const MOST_CALLERS: usize = 200;
 
-/// Connections to the servers of hooks, by address, name and authorities.
+/// Calls webhooks: finds their Services, and keeps connections.
+pub(crate) struct WebhookClient {
+    storage: Arc<dyn Storage>,
+    registrar: Arc<Registrar>,
+    /// Where Services are, as `namespace/name`, that are not looked up.
+    service_addresses: BTreeMap<String, SocketAddr>,
+    callers: Callers,
+}
+
+/// What a call may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallLimits {
+    /// How long, from the first byte sent to the last one received.
+    pub(crate) timeout: Duration,
+    /// Whether the webhook is told how long it has.
+    pub(crate) tells_timeout: bool,
+    /// How many bytes its answer may have.
+    pub(crate) answer_bytes: usize,
+}
+
+/// Connections to the servers of webhooks, by address, name and authorities.
 #[derive(Default)]
-pub(super) struct Callers(Mutex<HashMap<Caller, Connection>>);
+struct Callers(Mutex<HashMap<Caller, Connection>>);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Caller {
@@ -31,66 +57,96 @@ struct Caller {
     authorities: Vec<u8>,
 }
 
-impl Webhooks {
-    /// Asks a hook. The error is what there is to say about a hook that could not be asked, without its name.
-    pub(super) async fn ask(
-        &self,
-        hook: &Hook,
-        phase: Phase,
-        question: &Question<'_>,
-    ) -> Result<Verdict, String> {
-        let Some(version) = hook.review else {
-            return Err("webhook does not accept known AdmissionReview versions (v1, v1beta1)".to_owned());
-        };
-        let uid = crate::object::random::uid();
-        let body = Bytes::from(question.review(version, phase, &uid).to_string());
-        let answer = tokio::time::timeout(hook.timeout, self.post(&hook.client, hook.timeout, body)).await;
-        let answer =
-            answer.unwrap_or_else(|_| Err(posting(&hook.client, hook.timeout, "context deadline exceeded")));
-        let answer = answer.map_err(|why| format!("failed to call webhook: {why}"))?;
-        review::read(&answer, version, &uid, phase)
+impl WebhookClient {
+    /// A client that finds these Services at these addresses.
+    pub(crate) fn new(
+        storage: Arc<dyn Storage>,
+        registrar: Arc<Registrar>,
+        service_addresses: BTreeMap<String, SocketAddr>,
+    ) -> Self {
+        Self { storage, registrar, service_addresses, callers: Callers::default() }
     }
 
-    async fn post(&self, client: &Client, timeout: Duration, body: Bytes) -> Result<Bytes, String> {
-        let failed = |why: &str| posting(client, timeout, why);
-        let url: Uri =
-            client.url(timeout).parse().map_err(|error: http::uri::InvalidUri| failed(&error.to_string()))?;
-        let caller = match &client.place {
+    /// Sends a review to a webhook, and gives its answer. The error is what there is to say about a call that failed, in upstream's
+    /// words.
+    pub(crate) async fn post(
+        &self,
+        config: &ClientConfig,
+        limits: CallLimits,
+        body: Bytes,
+    ) -> Result<Bytes, String> {
+        let url = config.url(limits.tells_timeout.then_some(limits.timeout));
+        let failed = |why: &str| format!("Post {url:?}: {why}");
+        let answer = self.sent(config, &url, limits.answer_bytes, body);
+        match tokio::time::timeout(limits.timeout, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(Failed::Refused(why))) => Err(why),
+            Ok(Err(Failed::Request(why))) => Err(failed(&why)),
+            Err(_) => Err(failed("context deadline exceeded")),
+        }
+    }
+
+    async fn sent(
+        &self,
+        config: &ClientConfig,
+        url: &str,
+        answer_bytes: usize,
+        body: Bytes,
+    ) -> Result<Bytes, Failed> {
+        let failed = |why: String| Failed::Request(why);
+        let url: Uri = url.parse().map_err(|error: http::uri::InvalidUri| failed(error.to_string()))?;
+        let caller = match &config.place {
             Place::Url(_) => {
                 let (scheme, authority) = (url.scheme_str().unwrap_or("https"), url.authority());
                 let base = format!("{scheme}://{}", authority.map_or("", |authority| authority.as_str()));
-                Caller { base, server_name: None, authorities: client.authorities.clone() }
+                Caller { base, server_name: None, authorities: config.authorities.clone() }
             }
             Place::Service { namespace, name, port, .. } => {
-                let (host, port) = self.endpoint(namespace, name, *port).await.map_err(|why| failed(&why))?;
+                let (host, port) = self.endpoint(namespace, name, *port).await.map_err(failed)?;
                 let host = if host.contains(':') { format!("[{host}]") } else { host };
                 Caller {
                     base: format!("https://{host}:{port}"),
                     server_name: Some(format!("{name}.{namespace}.svc")),
-                    authorities: client.authorities.clone(),
+                    authorities: config.authorities.clone(),
                 }
             }
         };
-        let connection = self.callers.connection(&caller).map_err(|why| failed(&why))?;
+        let connection = self.callers.connection(&caller).map_err(failed)?;
         let request = Request::post(url.path_and_query().map_or("/", |path| path.as_str()))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, */*")
             .header(USER_AGENT, "kube-apiserver-admission")
             .body(body)
-            .map_err(|error| failed(&error.to_string()))?;
-        let response = connection.send(request).await.map_err(|error| failed(&in_words_of_go(&error)))?;
+            .map_err(|error| failed(error.to_string()))?;
+        let response = connection.send(request).await.map_err(|error| failed(in_words_of_go(&error)))?;
         let code = response.status().as_u16();
         let kind =
             response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_text = kind.is_empty() || kind.starts_with("text/");
-        let read = Limited::new(response.into_body(), MOST_BYTES).collect().await;
-        let answer = read.map_err(|error| failed(&error.to_string()))?.to_bytes();
+        let read = Limited::new(response.into_body(), answer_bytes).collect().await;
+        let answer = read.map_err(|error| {
+            let is_long = error.is::<http_body_util::LengthLimitError>();
+            failed(if is_long {
+                format!("the answer has more than {answer_bytes} bytes")
+            } else {
+                error.to_string()
+            })
+        })?;
+        let answer = answer.to_bytes();
         if (200..=206).contains(&code) {
             Ok(answer)
         } else {
-            Err(refused(code, if is_text { &answer } else { b"unknown" }))
+            Err(Failed::Refused(refused(code, if is_text { &answer } else { b"unknown" })))
         }
     }
+}
+
+/// Why there is no answer.
+enum Failed {
+    /// The request itself failed.
+    Request(String),
+    /// The webhook answered with a code that says so.
+    Refused(String),
 }
 
 impl Callers {
@@ -113,11 +169,6 @@ impl Callers {
         callers.insert(caller.clone(), connection.clone());
         Ok(connection)
     }
-}
-
-/// A failure of the request itself, as Go's client words it.
-fn posting(client: &Client, timeout: Duration, why: &str) -> String {
-    format!("Post {:?}: {why}", client.url(timeout))
 }
 
 fn in_words_of_go(error: &Error) -> String {

@@ -1,0 +1,174 @@
+//! Webhooks that answer with what nobody should: each is refused and counted, and the server goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use watchkeeper_apiserver::front::{Body, Front, Listener, Request, Response};
+
+use crate::conversion::{V1, V2, at, define, thing};
+use crate::harness::{Answer, Api};
+use crate::hooks::{Hooks, converted};
+use crate::webhooks::install;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn deep(depth: usize) -> String {
+    format!("{}1{}", "[".repeat(depth), "]".repeat(depth))
+}
+
+fn review(request: &Value, response: Value) -> String {
+    let mut response = response;
+    response["uid"] = request["uid"].clone();
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).to_string()
+}
+
+/// A server that speaks no TLS.
+fn plain() -> (Front, String) {
+    let service = |_: Request| async { Response::new(Body::whole("{}")) };
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("https://{}", listener.address());
+    (Front::builder(service).http(listener).start().unwrap(), url)
+}
+
+fn message(answer: &Answer) -> String {
+    answer.json()["message"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_answers_to_admission_reviews_are_refused_and_counted() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    let (_plain, plain) = plain();
+    hooks.answer("/good", |_| json!({"allowed": true}));
+    hooks.answer("/large", |_| {
+        let patch = json!([{"op": "add", "path": "/data/a", "value": "x".repeat(10 << 20)}]).to_string();
+        json!({"allowed": true, "patchType": "JSONPatch", "patch": watchkeeper_go::base64::encode(patch)})
+    });
+    hooks.script("/deep", |request| {
+        let answer = review(request, json!({"allowed": true}));
+        (200, answer.replace("true", &deep(20_000)))
+    });
+    hooks.script("/deep-patch", |request| {
+        let patch = format!(r#"[{{"op":"add","path":"/data/a","value":{}}}]"#, deep(20_000));
+        let patch = watchkeeper_go::base64::encode(patch);
+        (200, review(request, json!({"allowed": true, "patchType": "JSONPatch", "patch": patch})))
+    });
+    hooks.script("/many", |request| {
+        let operation = r#"{"op":"add","path":"/data/a","value":"1"},"#.repeat(20_000);
+        let patch = watchkeeper_go::base64::encode(format!("[{}]", operation.trim_end_matches(',')));
+        (200, review(request, json!({"allowed": true, "patchType": "JSONPatch", "patch": patch})))
+    });
+    hooks.script("/types", |request| {
+        let response =
+            json!({"allowed": {"a": 1}, "status": [1], "warnings": "w", "patch": 7, "uid": request["uid"]});
+        let review =
+            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+        (200, review.to_string())
+    });
+    hooks.script("/number", |_| (200, "17".to_owned()));
+    hooks.script("/redirect", |_| (302, String::new()));
+    for path in
+        ["/large", "/deep", "/deep-patch", "/many", "/types", "/number", "/drip", "/redirect", "/plain"]
+    {
+        let mut hook = hooks.hook(&format!("{}.m.io", &path[1..]), path);
+        hook["timeoutSeconds"] = json!(5);
+        if path == "/plain" {
+            hook["clientConfig"] = json!({"url": format!("{plain}/plain"), "caBundle": hooks.bundle});
+        }
+        install(&api, "mutating", "m", json!([hook])).await;
+        let failed = api.post(MAPS, json!({"metadata": {"name": "m"}, "data": {"b": "2"}})).await;
+        assert!(failed.code >= 400, "{path}: {}", failed.text);
+        assert!(failed.text.len() < 64 << 10, "{path}: {} bytes of error", failed.text.len());
+        api.get(&format!("{MAPS}/m")).await.failed(404);
+        api.delete("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/m").await.ok();
+        let metrics = api.get("/metrics").await.text;
+        let counted = format!("apiserver_admission_webhook_rejection_count{{name=\"{}.m.io\"", &path[1..]);
+        assert!(metrics.contains(&counted), "{path} is not counted: {}", message(&failed));
+    }
+    let asked = hooks.paths();
+    assert!(!asked.contains(&"/good".to_owned()), "nobody follows a redirection");
+    api.post(MAPS, json!({"metadata": {"name": "m"}})).await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_answers_to_conversion_reviews_are_refused_and_counted() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    let (_plain, plain) = plain();
+    hooks.convert("/good", |_| ());
+    hooks.convert("/large", |object| object["spec"]["note"] = "x".repeat(10 << 20).into());
+    hooks.script("/deep", |request| {
+        let answer = converted(request, &json!([17])).to_string();
+        (200, answer.replace("17", &deep(20_000)))
+    });
+    hooks.script("/types", |request| (200, converted(request, &json!({"a": 1})).to_string()));
+    hooks.script("/objects", |request| (200, converted(request, &json!([[1, 2, 3]])).to_string()));
+    hooks.script("/many", |request| (200, converted(request, &json!(vec![1; 100_000])).to_string()));
+    hooks.convert("/metadata", |object| object["metadata"] = json!([1]));
+    hooks.convert("/owner", |object| object["metadata"]["uid"] = "another".into());
+    hooks.script("/redirect", |_| (302, String::new()));
+    define(&api, at(&hooks, "/good")).await;
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com";
+    api.post(V1, thing("v1", "a", json!({"size": 1}))).await.ok();
+    let hostile =
+        ["/large", "/deep", "/types", "/objects", "/many", "/metadata", "/owner", "/redirect", "/plain"];
+    for (count, hook) in hostile.into_iter().enumerate() {
+        let mut client = at(&hooks, hook);
+        if hook == "/plain" {
+            client["url"] = json!(format!("{plain}/plain"));
+        }
+        api.merge(path, json!({"spec": {"conversion": {"webhook": {"clientConfig": client}}}})).await.ok();
+        let failed = api.get(&format!("{V2}/a")).await;
+        failed.failed(500);
+        assert!(failed.text.len() < 64 << 10, "{hook}: {} bytes of error", failed.text.len());
+        api.post(V2, thing("v2", "b", json!({"amount": 1}))).await.failed(500);
+        api.get(&format!("{V1}/b")).await.failed(404);
+        let metrics = api.get("/metrics").await.text;
+        let line =
+            |line: &&str| line.starts_with("apiserver_conversion_webhook_request_total{result=\"failure\"");
+        let number = |line: &str| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap();
+        let failures: usize = metrics.lines().filter(line).map(number).sum();
+        assert_eq!(failures, 2 * (count + 1), "{hook}: {}", message(&failed));
+    }
+    assert!(!hooks.paths().contains(&"/good".to_owned()), "nobody follows a redirection");
+    // One that never ends costs the request its time and no more.
+    let client = at(&hooks, "/drip");
+    api.merge(path, json!({"spec": {"conversion": {"webhook": {"clientConfig": client}}}})).await.ok();
+    api.get(&format!("{V2}/a?timeout=1s")).await.failed(504);
+    let client = at(&hooks, "/good");
+    api.merge(path, json!({"spec": {"conversion": {"webhook": {"clientConfig": client}}}})).await.ok();
+    assert_eq!(api.get(&format!("{V2}/a")).await.ok()["spec"]["amount"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_writes_that_wait_for_a_hook_slow_nobody_else() {
+    let (api, hooks) = (Arc::new(Api::start().await), Hooks::start().await);
+    let mut hook = hooks.hook("hang.v.io", "/hang");
+    hook["timeoutSeconds"] = json!(30);
+    install(&api, "validating", "v", json!([hook])).await;
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let create = async |prefix: &str| {
+        let begin = std::time::Instant::now();
+        for number in 0..200 {
+            api.post(secrets, json!({"metadata": {"name": format!("{prefix}{number}")}})).await.ok();
+        }
+        begin.elapsed()
+    };
+    let before = create("before").await;
+    let waiting: Vec<_> = (0..100)
+        .map(|number| {
+            let api = Arc::clone(&api);
+            tokio::spawn(async move {
+                api.post(MAPS, json!({"metadata": {"name": format!("m{number}")}})).await.code
+            })
+        })
+        .collect();
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while hooks.asked.lock().len() < 100 {
+        assert!(std::time::Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let during = create("during").await;
+    assert!(waiting.iter().all(|write| !write.is_finished()), "they still wait");
+    assert!(during < before * 10 + Duration::from_secs(2), "{during:?} instead of {before:?}");
+    waiting.iter().for_each(tokio::task::JoinHandle::abort);
+}
