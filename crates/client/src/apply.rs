@@ -88,8 +88,8 @@ impl Client {
             return Ok((object, Outcome::Unchanged));
         }
         let path = match part {
-            Part::Main => known.kind.place.object(key),
-            Part::Status => known.kind.place.subresource(key, "status"),
+            Part::Main => known.kind.path.object(key),
+            Part::Status => known.kind.path.subresource(key, "status"),
         };
         let mut uri = Uri::new(path);
         uri.pair("force", if force { "true" } else { "false" });

@@ -106,7 +106,7 @@ impl Doomed {
         }
         let ask = Ask {
             method: Method::DELETE,
-            uri: Uri::new(known.kind.place.object(&key)),
+            uri: Uri::new(known.kind.path.object(&key)),
             content_type: "application/json",
             body: options.to_string().into_bytes(),
             object: known.kind.describe(&key),
@@ -221,7 +221,7 @@ impl<K: Kind> DeleteAll<'_, K> {
 
     async fn send(self) -> Result<(), Error> {
         let known = self.client.known::<K>();
-        let mut uri = Uri::new(known.kind.place.collection(self.namespace.as_deref()));
+        let mut uri = Uri::new(known.kind.path.collection(self.namespace.as_deref()));
         for (name, value) in [("labelSelector", &self.labels), ("fieldSelector", &self.fields)] {
             if let Some(value) = value {
                 uri.pair(name, value);

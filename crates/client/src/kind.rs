@@ -12,7 +12,7 @@ use watchkeeper_informer::AnyValue;
 
 use crate::dynamic::{DynamicKind, DynamicObject};
 use crate::error::Error;
-use crate::place::Place;
+use crate::path::ScopedPath;
 
 /// A kind of object: the types of k8s-openapi, custom resources, and [`DynamicObject`] for those that have no Rust type.
 ///
@@ -61,7 +61,7 @@ pub(crate) struct KindInfo {
     /// What it is called, for messages.
     pub(crate) kind: String,
     pub(crate) api_version: String,
-    pub(crate) place: Place,
+    pub(crate) path: ScopedPath,
     pub(crate) scope: Scope,
     /// `pods`, `deployments.apps`.
     pub(crate) resource: String,
@@ -97,7 +97,7 @@ impl KindInfo {
             kind: api.kind.clone(),
             api_version: api.api_version.clone(),
             scope,
-            place: Place::new(group, &api.version, plural, scope),
+            path: ScopedPath::new(group, &api.version, plural, scope),
             resource: if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") },
             decode: |json| Ok(Arc::new(watchkeeper_informer::decode::<K>(json)?)),
             encode: |value| serde_json::to_value(of_its_kind::<K>(value)),

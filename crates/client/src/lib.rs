@@ -63,7 +63,7 @@ mod named;
 mod overlay;
 mod owner;
 mod patch;
-mod place;
+mod path;
 mod recent;
 mod selector;
 mod status;

@@ -55,7 +55,7 @@ impl Client {
     pub(crate) async fn fetch(&self, known: &Known, key: &Key) -> Result<Option<AnyValue>, Error> {
         known.kind.check()?;
         let object = known.kind.describe(key);
-        match self.ask(Ask::get(Uri::new(known.kind.place.object(key)), object.clone())).await {
+        match self.ask(Ask::get(Uri::new(known.kind.path.object(key)), object.clone())).await {
             Ok(answer) => known.kind.decode(&answer.body, &object).map(Some),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -71,7 +71,7 @@ impl Client {
         known.kind.check()?;
         let (mut items, mut token) = (Vec::new(), None::<String>);
         loop {
-            let mut uri = Uri::new(known.kind.place.collection(selection.namespace));
+            let mut uri = Uri::new(known.kind.path.collection(selection.namespace));
             uri.pair("limit", PAGE);
             let parameters = [
                 ("labelSelector", selection.labels),

@@ -82,7 +82,7 @@ impl<K: Kind> Subresource<'_, K> {
     }
 
     fn uri(&self, known: &Known) -> Uri {
-        Uri::new(known.kind.place.subresource(&self.key, &self.name))
+        Uri::new(known.kind.path.subresource(&self.key, &self.name))
     }
 
     fn what(&self, known: &Known) -> String {

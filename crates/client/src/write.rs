@@ -166,7 +166,7 @@ impl Client {
         }
         let ask = Ask {
             method: Method::POST,
-            uri: Uri::new(known.kind.place.collection(key.namespace())),
+            uri: Uri::new(known.kind.path.collection(key.namespace())),
             content_type: "application/json",
             body: known.kind.encode(object)?.to_string().into_bytes(),
             object: what.clone(),
@@ -234,8 +234,9 @@ impl Client {
         content_type: &'static str,
         body: Vec<u8>,
     ) -> Result<AnyValue, Error> {
-        let (what, place) = (known.kind.describe(key), &known.kind.place);
-        let path = subresource.map_or_else(|| place.object(key), |name| place.subresource(key, name));
+        let what = known.kind.describe(key);
+        let paths = &known.kind.path;
+        let path = subresource.map_or_else(|| paths.object(key), |name| paths.subresource(key, name));
         let ask = Ask { method, uri: Uri::new(path), content_type, body, object: what.clone() };
         let answer = self.send(known, Some(key), ask, Answers::Object).await?;
         known.kind.decode(&answer.body, &what)

@@ -1,18 +1,18 @@
-//! Where objects of a kind are in the API, as URIs.
+//! Paths of the objects of a kind in the API.
 
 use watchkeeper_core::Key;
 use watchkeeper_wire::ResourcePath;
 
 use crate::kind::Scope;
 
-/// Where a kind is.
+/// The path of a kind. Drops the namespace of keys if the kind is cluster-scoped.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ScopedPath {
     path: ResourcePath,
     cluster_scoped: bool,
 }
 
-impl Place {
+impl ScopedPath {
     pub(crate) fn new(group: &str, version: &str, plural: &str, scope: Scope) -> Self {
         Self { path: ResourcePath::new(group, version, plural), cluster_scoped: scope == Scope::Cluster }
     }
@@ -45,20 +45,20 @@ mod tests {
     use k8s_openapi::api::apps::v1::Deployment;
     use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 
-    fn place<K: Kind>() -> Place {
-        KindInfo::of::<K>().place
+    fn path<K: Kind>() -> ScopedPath {
+        KindInfo::of::<K>().path
     }
 
     #[test]
     fn paths_are_those_of_the_api() {
         let key = Key::new(Some("shop"), "cart");
-        assert_eq!(place::<ConfigMap>().object(&key), "/api/v1/namespaces/shop/configmaps/cart");
-        let deployments = place::<Deployment>();
+        assert_eq!(path::<ConfigMap>().object(&key), "/api/v1/namespaces/shop/configmaps/cart");
+        let deployments = path::<Deployment>();
         assert_eq!(deployments.collection(None), "/apis/apps/v1/deployments");
         assert_eq!(
             deployments.subresource(&key, "scale"),
             "/apis/apps/v1/namespaces/shop/deployments/cart/scale"
         );
-        assert_eq!(place::<Namespace>().object(&Key::new(None, "a")), "/api/v1/namespaces/a");
+        assert_eq!(path::<Namespace>().object(&Key::new(None, "a")), "/api/v1/namespaces/a");
     }
 }
