@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::exchange::Ask;
 use crate::fields::is_applied;
 use crate::kind::{Kind, KindInfo, Scope, version_in};
-use crate::known::Known;
+use crate::kind_state::KindState;
 use crate::view::{Look, Sight};
 use crate::write::{Answers, Outcome, Written};
 
@@ -59,37 +59,37 @@ impl<K: Kind> Apply<'_, K> {
 
     async fn send(self) -> Result<Written<K>, Error> {
         let Self { client, object, part, force } = self;
-        let known = client.known::<K>();
-        let (key, value) = (known.kind.key(object), known.kind.encode(object)?);
-        client.apply_any(&known, &key, value, part, force).await.map(Written::of)
+        let kind = client.kind_state::<K>();
+        let (key, value) = (kind.info.key(object), kind.info.encode(object)?);
+        client.apply_any(&kind, &key, value, part, force).await.map(Written::of)
     }
 }
 
 impl Client {
     pub(crate) async fn apply_any(
         &self,
-        known: &Known,
+        kind: &KindState,
         key: &Key,
         value: Value,
         part: Part,
         force: bool,
     ) -> Result<(AnyValue, Outcome), Error> {
-        let what = known.kind.describe(key);
-        check_name(known.kind.scope, key, &what)?;
-        let document = document(&known.kind, value, part);
-        let wanted = Fingerprinted::new(document, known.applied.lock().hasher());
-        let seen = match known.look(key) {
+        let what = kind.info.describe(key);
+        check_name(kind.info.scope, key, &what)?;
+        let document = document(&kind.info, value, part);
+        let wanted = Fingerprinted::new(document, kind.applied.lock().hasher());
+        let seen = match kind.look(key) {
             Ok(Look::Found(sight)) => Some(sight),
             _ => None,
         };
         if let Some(sight) = seen.as_ref().filter(|_| !self.options.dry_run)
-            && let Some(object) = self.unchanged(known, key, part, &wanted, sight)?
+            && let Some(object) = self.unchanged(kind, key, part, &wanted, sight)?
         {
             return Ok((object, Outcome::Unchanged));
         }
         let path = match part {
-            Part::Main => known.kind.path.object(key),
-            Part::Status => known.kind.path.subresource(key, "status"),
+            Part::Main => kind.info.path.object(key),
+            Part::Status => kind.info.path.subresource(key, "status"),
         };
         let mut uri = Uri::new(path);
         uri.pair("force", if force { "true" } else { "false" });
@@ -100,16 +100,16 @@ impl Client {
             body: wanted.document.to_string().into_bytes(),
             object: what.clone(),
         };
-        let answer = self.send(known, Some(key), ask, Answers::Object).await?;
-        let object = known.kind.decode(&answer.body, &what)?;
+        let answer = self.send(kind, Some(key), ask, Answers::Object).await?;
+        let object = kind.info.decode(&answer.body, &what)?;
         let before = seen.as_ref().map(Sight::version);
         let outcome = match answer.code {
             201 => Outcome::Created,
-            _ if before == Some(&version_in(known.kind.meta(&*object))) => Outcome::Unchanged,
+            _ if before == Some(&version_in(kind.info.meta(&*object))) => Outcome::Unchanged,
             _ => Outcome::Changed,
         };
         if !self.options.dry_run {
-            self.remember(known, key, part, &wanted, &object)?;
+            self.remember(kind, key, part, &wanted, &object)?;
         }
         Ok((object, outcome))
     }
@@ -117,25 +117,25 @@ impl Client {
     /// The object as it is, if applying this would change nothing.
     fn unchanged(
         &self,
-        known: &Known,
+        kind: &KindState,
         key: &Key,
         part: Part,
         wanted: &Fingerprinted,
         sight: &Sight,
     ) -> Result<Option<AnyValue>, Error> {
-        let remembered = known.applied.lock().recall(key, &self.options.manager, part);
+        let remembered = kind.applied.lock().recall(key, &self.options.manager, part);
         let same =
             |applied: &Applied| applied.document == wanted.fingerprint && applied.uid.as_ref() == sight.uid();
-        let object = sight.value(&known.kind)?;
+        let object = sight.value(&kind.info)?;
         if remembered.as_ref().is_some_and(|applied| same(applied) && applied.version == *sight.version()) {
             return Ok(Some(object));
         }
         let still = match &remembered {
-            Some(applied) => same(applied) && wanted.shown_by(&known.kind.encode(&*object)?) == applied.shown,
-            None => self.is_owned_as(&known.kind, part, wanted, &object)?,
+            Some(applied) => same(applied) && wanted.shown_by(&kind.info.encode(&*object)?) == applied.shown,
+            None => self.is_owned_as(&kind.info, part, wanted, &object)?,
         };
         if still {
-            self.remember(known, key, part, wanted, &object)?;
+            self.remember(kind, key, part, wanted, &object)?;
         }
         Ok(still.then_some(object))
     }
@@ -164,27 +164,27 @@ impl Client {
 
     fn remember(
         &self,
-        known: &Known,
+        kind: &KindState,
         key: &Key,
         part: Part,
         wanted: &Fingerprinted,
         object: &AnyValue,
     ) -> Result<(), Error> {
-        if known.declared.get().is_none() {
+        if kind.declared.get().is_none() {
             return Ok(());
         }
-        let meta = known.kind.meta(&**object);
+        let meta = kind.info.meta(&**object);
         let applied = Applied {
             manager: Arc::clone(&self.options.manager),
             part,
             document: wanted.fingerprint,
-            shown: wanted.shown_by(&known.kind.encode(&**object)?),
+            shown: wanted.shown_by(&kind.info.encode(&**object)?),
             uid: meta.uid.as_deref().map(Uid::from),
             version: version_in(meta),
         };
-        let mut memory = known.applied.lock();
+        let mut memory = kind.applied.lock();
         if memory.remember(key, applied) {
-            memory.sweep(|other| other == key || !matches!(known.look(other), Ok(Look::Absent)));
+            memory.sweep(|other| other == key || !matches!(kind.look(other), Ok(Look::Absent)));
         }
         Ok(())
     }

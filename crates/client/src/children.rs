@@ -12,7 +12,7 @@ use crate::child::{self, Wanted};
 use crate::client::Client;
 use crate::error::Error;
 use crate::kind::{Kind, Scope, key_of};
-use crate::known::Known;
+use crate::kind_state::KindState;
 use crate::owner::controller_reference;
 use crate::write::Outcome;
 
@@ -35,7 +35,7 @@ pub struct Children<'a> {
     owner: Result<Parent, Error>,
     wanted: Vec<Wanted>,
     /// The kinds of which everything goes that is not wanted.
-    pruned: Vec<Arc<Known>>,
+    pruned: Vec<Arc<KindState>>,
     /// What is wrong before anything was sent.
     failed: Option<Error>,
     keys: BTreeSet<(String, Key)>,
@@ -152,26 +152,26 @@ impl Children<'_> {
     /// Adds objects to the set. Objects of their kind that are not in the set at the end will go.
     #[must_use]
     pub fn apply<S: ChildSet>(mut self, set: S) -> Self {
-        let known = self.client.known::<S::Kind>();
+        let kind = self.client.kind_state::<S::Kind>();
         for object in set.objects() {
-            match self.child(&known, &object) {
+            match self.child(&kind, &object) {
                 Ok(child) => self.wanted.push(child),
                 Err(error) => drop(self.failed.get_or_insert(error)),
             }
         }
-        self.prunes_any(known)
+        self.prunes_any(kind)
     }
 
     /// Objects of this kind that are not in the set will go, also if none of this kind is wanted.
     #[must_use]
     pub fn prunes<K: Kind>(self) -> Self {
-        let known = self.client.known::<K>();
-        self.prunes_any(known)
+        let kind = self.client.kind_state::<K>();
+        self.prunes_any(kind)
     }
 
-    fn prunes_any(mut self, known: Arc<Known>) -> Self {
-        if !self.pruned.iter().any(|pruned| Arc::ptr_eq(pruned, &known)) {
-            self.pruned.push(known);
+    fn prunes_any(mut self, kind: Arc<KindState>) -> Self {
+        if !self.pruned.iter().any(|pruned| Arc::ptr_eq(pruned, &kind)) {
+            self.pruned.push(kind);
         }
         self
     }
@@ -182,24 +182,24 @@ impl Children<'_> {
     }
 
     /// The object with its namespace and its controller, if the owner may own it.
-    fn child(&mut self, known: &Arc<Known>, object: &dyn Any) -> Result<Wanted, Error> {
+    fn child(&mut self, kind: &Arc<KindState>, object: &dyn Any) -> Result<Wanted, Error> {
         let parent = self.owner.as_ref().map_err(Error::clone)?;
-        let meta = known.kind.meta(object);
+        let meta = kind.info.meta(object);
         let own = meta.namespace.as_deref().filter(|namespace| !namespace.is_empty());
-        let namespace = match known.kind.scope {
+        let namespace = match kind.info.scope {
             Scope::Namespaced => own.or(parent.namespace.as_deref()),
             Scope::Cluster | Scope::Unknown => own,
         };
         let key = Key::new(namespace, meta.name.as_deref().unwrap_or_default());
         if parent.namespace.is_some() && namespace != parent.namespace.as_deref() {
-            let child = known.kind.describe(&key);
+            let child = kind.info.describe(&key);
             return Err(Error::CannotOwn { owner: parent.what.clone(), child });
         }
-        if !self.keys.insert((known.kind.full_name(), key.clone())) {
-            let child = known.kind.describe(&key);
+        if !self.keys.insert((kind.info.full_name(), key.clone())) {
+            let child = kind.info.describe(&key);
             return Err(Error::Twice { owner: parent.what.clone(), child });
         }
-        let mut value = known.kind.encode(object)?;
+        let mut value = kind.info.encode(object)?;
         let metadata = &mut value["metadata"];
         metadata["namespace"] = namespace.into();
         let mut owners = match metadata["ownerReferences"].take() {
@@ -210,7 +210,7 @@ impl Children<'_> {
         owners.push(json!(parent.reference));
         metadata["ownerReferences"] = owners.into();
         let owner = parent.reference.uid.clone();
-        Ok(Wanted { known: Arc::clone(known), key, value, owner })
+        Ok(Wanted { kind: Arc::clone(kind), key, value, owner })
     }
 
     async fn make_so(self) -> Result<Outcomes, Error> {

@@ -14,7 +14,7 @@ use crate::dynamic::{DynamicKind, DynamicObject};
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::kind::{Kind, KindInfo, Scope, typed};
-use crate::known::{Declared, Known};
+use crate::kind_state::{Declared, KindState};
 use crate::live::Live;
 use crate::view::Look;
 use crate::{Informer, List};
@@ -55,9 +55,9 @@ pub(crate) struct Shared {
     metrics: InformerMetrics,
     /// Caches that name no namespaces are limited to these; empty means all.
     namespaces: Vec<String>,
-    kinds: Mutex<HashMap<KindId, Arc<Known>>>,
+    kinds: Mutex<HashMap<KindId, Arc<KindState>>>,
     /// The kinds that are cached.
-    caches: Mutex<Vec<Arc<Known>>>,
+    caches: Mutex<Vec<Arc<KindState>>>,
 }
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
@@ -205,27 +205,27 @@ impl Client {
     ///
     /// Outside a tokio runtime.
     pub fn declare<K: Kind>(&self, cache: Cache<K>) -> Result<Informer<K>, Error> {
-        let known = self.known::<K>();
-        known.kind.check()?;
-        let is_limited = known.kind.scope == Scope::Namespaced && cache.namespace_list().is_none();
+        let kind = self.kind_state::<K>();
+        kind.info.check()?;
+        let is_limited = kind.info.scope == Scope::Namespaced && cache.namespace_list().is_none();
         let cache = if is_limited { cache.namespaces(self.shared.namespaces.iter().cloned()) } else { cache };
         let identity = cache.identity();
         let selector = cache.selector()?;
         let mut caches = self.shared.caches.lock();
-        if let Some(declared) = known.declared.get() {
+        if let Some(declared) = kind.declared.get() {
             return if declared.identity == identity {
                 Ok(declared.informer.typed())
             } else {
-                let (kind, declared) = (known.kind.kind.clone(), declared.identity.clone());
+                let (kind, declared) = (kind.info.kind.clone(), declared.identity.clone());
                 Err(Error::DeclaredDifferently { kind, declared, wanted: identity })
             };
         }
-        let informer = cache.start(&known.kind, &self.shared.connection, &self.shared.metrics);
+        let informer = cache.start(&kind.info, &self.shared.connection, &self.shared.metrics);
         let declared = Declared {
             identity,
             store: informer.store(),
             informer: informer.clone(),
-            projection: cache.projection(&known.kind),
+            projection: cache.projection(&kind.info),
             typed: cache.held() == Policy::Typed,
             partial: cache.is_partial(),
             selector,
@@ -234,21 +234,21 @@ impl Client {
             indexes: Mutex::default(),
         };
         // Nobody else can have set it: the lock on the caches is held.
-        let _ = known.declared.set(declared);
-        caches.push(Arc::clone(&known));
+        let _ = kind.declared.set(declared);
+        caches.push(Arc::clone(&kind));
         Ok(informer.typed())
     }
 
     /// The informer of a declared kind.
     pub fn informer<K: Kind>(&self) -> Result<Informer<K>, Error> {
-        Ok(self.known::<K>().declared()?.informer.typed())
+        Ok(self.kind_state::<K>().declared()?.informer.typed())
     }
 
     /// Waits until all caches declared so far are complete.
     pub async fn synced(&self) -> Result<(), Error> {
         let caches = self.shared.caches.lock().clone();
-        for known in caches {
-            known.synced().await?;
+        for kind in caches {
+            kind.synced().await?;
         }
         Ok(())
     }
@@ -257,16 +257,16 @@ impl Client {
     ///
     /// Goes to the API only if a write left a doubt about this very object.
     pub async fn get<K: Kind>(&self, key: &Key) -> Result<Option<Arc<K>>, Error> {
-        Ok(self.get_any(&self.known::<K>(), key).await?.map(typed))
+        Ok(self.get_any(&self.kind_state::<K>(), key).await?.map(typed))
     }
 
-    pub(crate) async fn get_any(&self, known: &Known, key: &Key) -> Result<Option<AnyValue>, Error> {
-        let sight = match known.look(key)? {
+    pub(crate) async fn get_any(&self, kind: &KindState, key: &Key) -> Result<Option<AnyValue>, Error> {
+        let sight = match kind.look(key)? {
             Look::Found(sight) => Some(sight),
             Look::Absent => None,
-            Look::Live => self.resolve(known, key).await?,
+            Look::Live => self.resolve(kind, key).await?,
         };
-        sight.map(|sight| sight.value(&known.kind)).transpose()
+        sight.map(|sight| sight.value(&kind.info)).transpose()
     }
 
     /// Objects of a kind, from the cache and what was written through this client. Narrow it down, then await it.
@@ -282,54 +282,54 @@ impl Client {
     /// Whether this state of an object was written through this client lately: its own echo, not news. The memory is
     /// bounded; the answer for what it no longer knows is `false`.
     pub fn wrote<K: Kind>(&self, key: &Key, version: &Version) -> bool {
-        self.known::<K>().recent.lock().contains(key, version)
+        self.kind_state::<K>().recent.lock().contains(key, version)
     }
 
     /// Waits until the cache itself shows everything that was written of the kind through this client so far, so that
     /// informers and indexes have it, too. Writes that the cache's field selector hides are waited for until the watch has
     /// passed them, which on a quiet kind takes until the server's next bookmark.
     pub async fn barrier<K: Kind>(&self) -> Result<(), Error> {
-        self.caught_up(&self.known::<K>()).await
+        self.caught_up(&self.kind_state::<K>()).await
     }
 
-    async fn caught_up(&self, known: &Known) -> Result<(), Error> {
-        let declared = known.declared()?;
-        known.synced().await?;
-        let (notes, floor) = known.all_notes(declared);
+    async fn caught_up(&self, kind: &KindState) -> Result<(), Error> {
+        let declared = kind.declared()?;
+        kind.synced().await?;
+        let (notes, floor) = kind.all_notes(declared);
         for (key, _) in &notes {
             // A doubt has no version to wait for; asking the API gives it one.
-            if matches!(known.look(key)?, Look::Live) {
-                self.resolve(known, key).await?;
+            if matches!(kind.look(key)?, Look::Live) {
+                self.resolve(kind, key).await?;
             }
         }
         let keys: Vec<Key> = notes.into_iter().map(|(key, _)| key).collect();
         let notes: Vec<_> =
-            known.all_notes(declared).0.into_iter().filter(|(key, _)| keys.contains(key)).collect();
+            kind.all_notes(declared).0.into_iter().filter(|(key, _)| keys.contains(key)).collect();
         let reached = declared.store.until(|_| {
-            notes.iter().all(|(key, note)| known.is_obsolete(declared, key, note))
-                && floor.as_ref().is_none_or(|_| known.all_notes(declared).1.is_none())
+            notes.iter().all(|(key, note)| kind.is_obsolete(declared, key, note))
+                && floor.as_ref().is_none_or(|_| kind.all_notes(declared).1.is_none())
         });
         if reached.await {
             Ok(())
         } else {
-            Err(Error::NotSynced { kind: known.kind.kind.clone(), reason: None })
+            Err(Error::NotSynced { kind: kind.info.kind.clone(), reason: None })
         }
     }
 
-    /// What is known about a kind.
-    pub(crate) fn known<K: Kind>(&self) -> Arc<Known> {
-        self.known_as(TypeId::of::<K>(), KindInfo::of::<K>)
+    /// The state of a kind: its cache and what was written of it.
+    pub(crate) fn kind_state<K: Kind>(&self) -> Arc<KindState> {
+        self.kind_state_as(TypeId::of::<K>(), KindInfo::of::<K>)
     }
 
-    fn known_as(&self, id: TypeId, kind: fn() -> KindInfo) -> Arc<Known> {
+    fn kind_state_as(&self, id: TypeId, info: fn() -> KindInfo) -> Arc<KindState> {
         let dynamic = self.options.dynamic.as_ref().filter(|_| id == TypeId::of::<DynamicObject>());
         let id = match dynamic {
             Some(dynamic) => KindId::Dynamic(dynamic.clone()),
             None => KindId::Type(id),
         };
-        let info = || dynamic.map_or_else(kind, KindInfo::dynamic);
+        let info = || dynamic.map_or_else(info, KindInfo::dynamic);
         let mut kinds = self.shared.kinds.lock();
-        Arc::clone(kinds.entry(id).or_insert_with(|| Arc::new(Known::new(info()))))
+        Arc::clone(kinds.entry(id).or_insert_with(|| Arc::new(KindState::new(info()))))
     }
 }
 

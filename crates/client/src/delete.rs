@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::exchange::Ask;
 use crate::kind::{Kind, key_of, version_in};
-use crate::known::{Known, is_gone};
+use crate::kind_state::{KindState, is_gone};
 use crate::live::Selection;
 use crate::view::Look;
 use crate::write::Answers;
@@ -95,7 +95,7 @@ impl<K: Kind> Delete<'_, K> {
 
 impl Doomed {
     /// Deletes it; says whether it is gone at once.
-    pub(crate) async fn send(self, client: &Client, known: &Known) -> Result<bool, Error> {
+    pub(crate) async fn send(self, client: &Client, kind: &KindState) -> Result<bool, Error> {
         let Self { key, uid, propagation, grace } = self;
         let mut options = options(propagation);
         if let Some((uid, _)) = &uid {
@@ -106,13 +106,13 @@ impl Doomed {
         }
         let ask = Ask {
             method: Method::DELETE,
-            uri: Uri::new(known.kind.path.object(&key)),
+            uri: Uri::new(kind.info.path.object(&key)),
             content_type: "application/json",
             body: options.to_string().into_bytes(),
-            object: known.kind.describe(&key),
+            object: kind.info.describe(&key),
         };
-        let seen = last_seen(known, &key);
-        let answer = client.send(known, Some(&key), ask, Answers::Other).await?;
+        let seen = last_seen(kind, &key);
+        let answer = client.send(kind, Some(&key), ask, Answers::Other).await?;
         let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let pending = said["kind"] != "Status"
             && !said["metadata"]["deletionTimestamp"].is_null()
@@ -121,7 +121,7 @@ impl Doomed {
             return Ok(!pending);
         }
         if pending {
-            known.note_object(&answer.body);
+            kind.note_object(&answer.body);
             return Ok(false);
         }
         let told = said["details"]["uid"].as_str().or_else(|| said["metadata"]["uid"].as_str());
@@ -132,14 +132,14 @@ impl Doomed {
             (_, Some((seen, version)), _) if gone.as_ref() == Some(seen) => Some(version.clone()),
             _ => None,
         };
-        known.note_gone(&key, gone, known_at);
+        kind.note_gone(&key, gone, known_at);
         Ok(true)
     }
 }
 
 /// What the cache, or what was written, shows under a key.
-fn last_seen(known: &Known, key: &Key) -> Option<(Uid, Version)> {
-    match known.look(key) {
+fn last_seen(kind: &KindState, key: &Key) -> Option<(Uid, Version)> {
+    match kind.look(key) {
         Ok(Look::Found(sight)) => Some((sight.uid()?.clone(), sight.version().clone())),
         _ => None,
     }
@@ -147,18 +147,18 @@ fn last_seen(known: &Known, key: &Key) -> Option<(Uid, Version)> {
 
 impl Client {
     /// From now on reads of a kind go to the API until the cache shows what there is now.
-    async fn doubt_all(&self, known: &Known) {
-        if known.declared.get().is_none() {
+    async fn doubt_all(&self, kind: &KindState) {
+        if kind.declared.get().is_none() {
             return;
         }
         // A list of what cannot be there is cheap, and says how far the cache has to come.
         let none = Selection { fields: Some("metadata.name=-"), ..Selection::default() };
-        let version = match self.pages(known, &none).await {
+        let version = match self.pages(kind, &none).await {
             Ok((_, version)) => version,
             // Nothing can be compared with this: reads go to the API until the program is started again.
             Err(_) => Version::from("unknown"),
         };
-        known.doubt_before(version);
+        kind.doubt_before(version);
     }
 }
 
@@ -175,8 +175,8 @@ impl<'a, K: Kind> IntoFuture for Delete<'a, K> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let known = self.client.known::<K>();
-        Box::pin(async move { self.doomed.send(self.client, &known).await })
+        let kind = self.client.kind_state::<K>();
+        Box::pin(async move { self.doomed.send(self.client, &kind).await })
     }
 }
 
@@ -220,8 +220,8 @@ impl<K: Kind> DeleteAll<'_, K> {
     }
 
     async fn send(self) -> Result<(), Error> {
-        let known = self.client.known::<K>();
-        let mut uri = Uri::new(known.kind.path.collection(self.namespace.as_deref()));
+        let kind = self.client.kind_state::<K>();
+        let mut uri = Uri::new(kind.info.path.collection(self.namespace.as_deref()));
         for (name, value) in [("labelSelector", &self.labels), ("fieldSelector", &self.fields)] {
             if let Some(value) = value {
                 uri.pair(name, value);
@@ -232,11 +232,11 @@ impl<K: Kind> DeleteAll<'_, K> {
             uri,
             content_type: "application/json",
             body: options(self.propagation).to_string().into_bytes(),
-            object: format!("all of {}", known.kind.kind),
+            object: format!("all of {}", kind.info.kind),
         };
-        let sent = self.client.send(&known, None, ask, Answers::Other).await.map(drop);
+        let sent = self.client.send(&kind, None, ask, Answers::Other).await.map(drop);
         if matches!(sent, Ok(()) | Err(Error::Lost { .. })) && !self.client.options.dry_run {
-            self.client.doubt_all(&known).await;
+            self.client.doubt_all(&kind).await;
         }
         sent
     }

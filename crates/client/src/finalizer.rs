@@ -7,7 +7,7 @@ use watchkeeper_informer::AnyValue;
 use crate::client::Client;
 use crate::error::Error;
 use crate::kind::{Kind, key_of};
-use crate::known::Known;
+use crate::kind_state::KindState;
 use crate::patch::Patch;
 use crate::write::{Outcome, Written};
 
@@ -57,25 +57,25 @@ impl Client {
         object: &K,
         edit: impl Fn(&[String], &str) -> Option<Vec<Value>> + Send + Sync,
     ) -> Result<Written<K>, Error> {
-        let known = self.known::<K>();
+        let kind = self.kind_state::<K>();
         let (meta, key) = (object.meta(), key_of(object));
-        let newer = self.newer_than(&known, meta, &key).await?;
+        let newer = self.newer_than(&kind, meta, &key).await?;
         let first = newer.unwrap_or_else(|| Arc::new(object.clone()));
-        self.edit_finalizers_of(&known, &key, meta.uid.as_deref(), first, &edit).await.map(Written::of)
+        self.edit_finalizers_of(&kind, &key, meta.uid.as_deref(), first, &edit).await.map(Written::of)
     }
 
     async fn edit_finalizers_of(
         &self,
-        known: &Known,
+        kind: &KindState,
         key: &Key,
         uid: Option<&str>,
         first: AnyValue,
         edit: &Edit<'_>,
     ) -> Result<(AnyValue, Outcome), Error> {
         let change = &mut |current: &AnyValue| {
-            let meta = known.kind.meta(&**current);
+            let meta = kind.info.meta(&**current);
             if meta.uid.as_deref() != uid {
-                return Err(Error::NotFound { object: known.kind.describe(key) });
+                return Err(Error::NotFound { object: kind.info.describe(key) });
             }
             let finalizers = meta.finalizers.as_deref().unwrap_or_default();
             let version = meta.resource_version.as_deref().unwrap_or_default();
@@ -83,6 +83,6 @@ impl Client {
             operations.insert(0, json!({"op": "test", "path": "/metadata/uid", "value": uid}));
             Ok(Some(Patch::Json(operations.into())))
         };
-        self.insist(known, key, first, None, change).await
+        self.insist(kind, key, first, None, change).await
     }
 }

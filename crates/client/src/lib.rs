@@ -34,7 +34,7 @@
 //! # The way of a write
 //!
 //! `write` builds it, asks the [`Guard`], sends it (`exchange`) and notes the answer in the `overlay` of its kind
-//! (`known`), which `view` lays over the informer's store for every read.
+//! (`kind_state`), which `view` lays over the informer's store for every read.
 
 mod applied;
 mod apply;
@@ -54,7 +54,7 @@ mod fields;
 mod finalizer;
 mod guard;
 mod kind;
-mod known;
+mod kind_state;
 mod list;
 mod live;
 mod lookup;

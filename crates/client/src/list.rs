@@ -10,7 +10,7 @@ use watchkeeper_informer::{AnyValue, Object};
 use crate::client::Client;
 use crate::error::Error;
 use crate::kind::{Kind, KindInfo, typed};
-use crate::known::{Declared, Known};
+use crate::kind_state::{Declared, KindState};
 use crate::live::Selection;
 use crate::overlay::{Note, Verdict};
 use crate::selector::Selector;
@@ -74,7 +74,8 @@ impl<'a, K: Kind> List<'a, K> {
     }
 
     async fn send(self) -> Result<Vec<Arc<K>>, Error> {
-        let found = self.asked.list(self.client, &self.client.known::<K>()).await?.into_iter().map(typed);
+        let found =
+            self.asked.list(self.client, &self.client.kind_state::<K>()).await?.into_iter().map(typed);
         let Some(fits) = self.fits else { return Ok(found.collect()) };
         Ok(found.filter(|object: &Arc<K>| fits(object)).collect())
     }
@@ -90,26 +91,26 @@ impl<'a, K: Kind> IntoFuture for List<'a, K> {
 }
 
 /// The objects of a kind that an owner owns, as the cache has them.
-pub(crate) async fn owned(client: &Client, known: &Known, owner: &Uid) -> Result<Vec<AnyValue>, Error> {
+pub(crate) async fn owned(client: &Client, kind: &KindState, owner: &Uid) -> Result<Vec<AnyValue>, Error> {
     let asked = Asked { live: false, namespace: None, labels: None, owner: Some(owner.clone()) };
-    asked.cached(client, known).await
+    asked.cached(client, kind).await
 }
 
 impl Asked {
-    async fn list(&self, client: &Client, known: &Known) -> Result<Vec<AnyValue>, Error> {
+    async fn list(&self, client: &Client, kind: &KindState) -> Result<Vec<AnyValue>, Error> {
         if self.live {
             let labels = self.labels.as_deref();
             let selection = Selection { namespace: self.namespace.as_deref(), labels, fields: None };
-            return self.select(&known.kind, client.pages(known, &selection).await?.0);
+            return self.select(&kind.info, client.pages(kind, &selection).await?.0);
         }
-        self.cached(client, known).await
+        self.cached(client, kind).await
     }
 
-    async fn cached(&self, client: &Client, known: &Known) -> Result<Vec<AnyValue>, Error> {
-        let declared = known.ready()?;
+    async fn cached(&self, client: &Client, kind: &KindState) -> Result<Vec<AnyValue>, Error> {
+        let declared = kind.ready()?;
         if let Some(namespace) = self.namespace.as_deref().filter(|namespace| !declared.watches(namespace)) {
-            let kind = known.kind.kind.clone();
-            return Err(Error::OutsideCache { kind, namespace: namespace.to_owned() });
+            let (kind, namespace) = (kind.info.kind.clone(), namespace.to_owned());
+            return Err(Error::OutsideCache { kind, namespace });
         }
         let selector = self.labels.as_deref().map(Selector::parse).transpose()?;
         let stored = || match (&self.owner, &self.namespace) {
@@ -117,13 +118,13 @@ impl Asked {
             (None, Some(namespace)) => declared.store.in_namespace(namespace),
             (None, None) => declared.store.list(),
         };
-        let Some(sights) = gather(client, known, declared, stored).await? else {
-            return self.past_the_cache(client, known, declared).await;
+        let Some(sights) = gather(client, kind, declared, stored).await? else {
+            return self.past_the_cache(client, kind, declared).await;
         };
         let mut found = Vec::with_capacity(sights.len());
         for sight in sights {
-            if self.concerns(&sight) && has_labels(known, declared, &sight, selector.as_ref()) {
-                found.push(sight.value(&known.kind)?);
+            if self.concerns(&sight) && has_labels(kind, declared, &sight, selector.as_ref()) {
+                found.push(sight.value(&kind.info)?);
             }
         }
         Ok(found)
@@ -143,7 +144,7 @@ impl Asked {
     async fn past_the_cache(
         &self,
         client: &Client,
-        known: &Known,
+        kind: &KindState,
         declared: &Declared,
     ) -> Result<Vec<AnyValue>, Error> {
         let (labels, fields) = &declared.selectors;
@@ -157,9 +158,9 @@ impl Asked {
         let mut items = Vec::new();
         for namespace in namespaces {
             let selection = Selection { namespace, labels: labels.as_deref(), fields: fields.as_deref() };
-            items.extend(client.pages(known, &selection).await?.0);
+            items.extend(client.pages(kind, &selection).await?.0);
         }
-        self.select(&known.kind, items)
+        self.select(&kind.info, items)
     }
 
     fn select(&self, kind: &KindInfo, items: Vec<Value>) -> Result<Vec<AnyValue>, Error> {
@@ -181,7 +182,7 @@ impl Asked {
     }
 }
 
-fn has_labels(known: &Known, declared: &Declared, sight: &Sight, selector: Option<&Selector>) -> bool {
+fn has_labels(kind: &KindState, declared: &Declared, sight: &Sight, selector: Option<&Selector>) -> bool {
     let Some(selector) = selector else { return true };
     match sight {
         Sight::Stored(object) if !declared.typed => {
@@ -189,8 +190,8 @@ fn has_labels(known: &Known, declared: &Declared, sight: &Sight, selector: Optio
             object.metadata().map_or(true, |metadata| selector.matches(Some(&metadata.labels)))
         }
         sight => {
-            let kind = &known.kind;
-            sight.value(kind).map_or(true, |value| selector.matches(kind.meta(&*value).labels.as_ref()))
+            let info = &kind.info;
+            sight.value(info).map_or(true, |value| selector.matches(info.meta(&*value).labels.as_ref()))
         }
     }
 }
@@ -199,12 +200,12 @@ fn has_labels(known: &Known, declared: &Declared, sight: &Sight, selector: Optio
 /// was asked for. `None` if only the API can tell.
 pub(crate) async fn gather(
     client: &Client,
-    known: &Known,
+    kind: &KindState,
     declared: &Declared,
     stored: impl FnOnce() -> Vec<Object>,
 ) -> Result<Option<Vec<Sight>>, Error> {
-    // Notes before positions before objects: see `Known::look`.
-    let (notes, floor) = known.all_notes(declared);
+    // Notes before positions before objects: see `KindState::look`.
+    let (notes, floor) = kind.all_notes(declared);
     let doubts = notes.iter().filter(|(_, note)| matches!(note, Note::Doubt { .. })).count();
     if floor.is_some() || doubts > MAX_DOUBTS {
         return Ok(None);
@@ -214,9 +215,9 @@ pub(crate) async fn gather(
         let position = declared.position(&key);
         let seen = declared.store.get(&key);
         match note.judge(shown(position.as_ref(), seen.as_ref())) {
-            Verdict::Cache => known.forget(&key, &note),
+            Verdict::Cache => kind.forget(&key, &note),
             Verdict::Live => {
-                let sight = client.resolve(known, &key).await?;
+                let sight = client.resolve(kind, &key).await?;
                 over.insert(key, sight);
             }
             Verdict::Note => {

@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::exchange::{Answer, Ask, Failure, decode};
 use crate::kind::{Kind, typed};
-use crate::known::Known;
+use crate::kind_state::KindState;
 use crate::list::List;
 use crate::overlay::{Held, Note};
 use crate::view::{Look, Sight};
@@ -25,7 +25,7 @@ pub struct Live<'a> {
 impl<'a> Live<'a> {
     /// The object under a key; `None` if there is none.
     pub async fn get<K: Kind>(&self, key: &Key) -> Result<Option<Arc<K>>, Error> {
-        Ok(self.client.fetch(&self.client.known::<K>(), key).await?.map(typed))
+        Ok(self.client.fetch(&self.client.kind_state::<K>(), key).await?.map(typed))
     }
 
     /// Objects of a kind. Narrow it down, then await it. Fetched in pages.
@@ -52,11 +52,11 @@ impl Client {
         })
     }
 
-    pub(crate) async fn fetch(&self, known: &Known, key: &Key) -> Result<Option<AnyValue>, Error> {
-        known.kind.check()?;
-        let object = known.kind.describe(key);
-        match self.ask(Ask::get(Uri::new(known.kind.path.object(key)), object.clone())).await {
-            Ok(answer) => known.kind.decode(&answer.body, &object).map(Some),
+    pub(crate) async fn fetch(&self, kind: &KindState, key: &Key) -> Result<Option<AnyValue>, Error> {
+        kind.info.check()?;
+        let object = kind.info.describe(key);
+        match self.ask(Ask::get(Uri::new(kind.info.path.object(key)), object.clone())).await {
+            Ok(answer) => kind.info.decode(&answer.body, &object).map(Some),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -65,13 +65,13 @@ impl Client {
     /// All pages of a list: the items, and the version of the whole.
     pub(crate) async fn pages(
         &self,
-        known: &Known,
+        kind: &KindState,
         selection: &Selection<'_>,
     ) -> Result<(Vec<Value>, Version), Error> {
-        known.kind.check()?;
+        kind.info.check()?;
         let (mut items, mut token) = (Vec::new(), None::<String>);
         loop {
-            let mut uri = Uri::new(known.kind.path.collection(selection.namespace));
+            let mut uri = Uri::new(kind.info.path.collection(selection.namespace));
             uri.pair("limit", PAGE);
             let parameters = [
                 ("labelSelector", selection.labels),
@@ -83,7 +83,7 @@ impl Client {
                     uri.pair(name, value);
                 }
             }
-            let object = format!("list of {}", known.kind.kind);
+            let object = format!("list of {}", kind.info.kind);
             let answer = match self.ask(Ask::get(uri, object.clone())).await {
                 // The pages have expired under our hands: from the start, which is always served.
                 Err(Error::Refused { code: 410, .. }) if token.is_some() => {
@@ -105,37 +105,37 @@ impl Client {
     }
 
     /// Asks the API about one key and takes note of the answer with its version, so that the next read need not ask.
-    pub(crate) async fn resolve(&self, known: &Known, key: &Key) -> Result<Option<Sight>, Error> {
+    pub(crate) async fn resolve(&self, kind: &KindState, key: &Key) -> Result<Option<Sight>, Error> {
         // A list of one says at which version there is none; a 404 would not.
         let fields = format!("metadata.name={}", key.name());
         let selection =
             Selection { namespace: key.namespace(), fields: Some(&fields), ..Selection::default() };
-        let (items, version) = self.pages(known, &selection).await?;
-        let declared = known.declared()?;
+        let (items, version) = self.pages(kind, &selection).await?;
+        let declared = kind.declared()?;
         let held = match items.into_iter().next() {
             None => None,
             Some(item) => {
                 let document =
                     Document::read(item.to_string().as_bytes(), &declared.projection).map_err(|error| {
-                        Error::Decode { object: known.kind.describe(key), detail: error.to_string() }
+                        Error::Decode { object: kind.info.describe(key), detail: error.to_string() }
                     })?;
-                let value = known.kind.decode(&document.body, &known.kind.describe(key))?;
+                let value = kind.info.decode(&document.body, &kind.info.describe(key))?;
                 Some(Held { header: document.header, value })
             }
         };
         let version = held.as_ref().map_or(version, |held| held.header.version.clone());
-        let object = held.filter(|held| known.is_selected(declared, &held.value));
+        let object = held.filter(|held| kind.is_selected(declared, &held.value));
         if version.number().is_some() {
-            known.note(key.clone(), Note::At { version, object: object.clone() });
+            kind.note(key.clone(), Note::At { version, object: object.clone() });
         } else if let (Some(held), Some(stored), Some(note)) =
-            (&object, declared.store.get(key), known.notes_for(key).0)
+            (&object, declared.store.get(key), kind.notes_for(key).0)
             && (stored.version(), stored.uid()) == (&version, held.header.uid.as_ref())
         {
             // Versions that cannot be compared can still be equal: then the cache has caught up.
-            known.forget(key, &note);
+            kind.forget(key, &note);
         }
         // What was written meanwhile is newer than what was just read.
-        Ok(match known.look(key)? {
+        Ok(match kind.look(key)? {
             Look::Found(sight) => Some(sight),
             Look::Absent => None,
             Look::Live => object.map(Sight::Noted),

@@ -47,13 +47,13 @@ impl Client {
         V: Hash + Eq + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
     {
-        let known = self.known::<K>();
-        let declared = known.declared()?;
+        let kind = self.kind_state::<K>();
+        let declared = kind.declared()?;
         let mut indexes = declared.indexes.lock();
         if let Some(any) = indexes.get(name) {
             let inner =
                 Arc::clone(any).downcast::<Inner<K, V>>().map_err(|_| Error::DeclaredDifferently {
-                    kind: format!("index {name:?} of {}", known.kind.kind),
+                    kind: format!("index {name:?} of {}", kind.info.kind),
                     declared: "values of another type".to_owned(),
                     wanted: std::any::type_name::<V>().to_owned(),
                 })?;
@@ -74,15 +74,15 @@ impl Client {
 impl<K: Kind, V: Hash + Eq + Clone + Send + Sync + 'static> Lookup<K, V> {
     /// The objects under a value, ordered by key.
     pub async fn get(&self, value: &V) -> Result<Vec<Arc<K>>, Error> {
-        let known = self.client.known::<K>();
-        let declared = known.ready()?;
+        let kind = self.client.kind_state::<K>();
+        let declared = kind.ready()?;
         let Inner { index, values } = &*self.inner;
-        let Some(sights) = gather(&self.client, &known, declared, || index.get(value)).await? else {
+        let Some(sights) = gather(&self.client, &kind, declared, || index.get(value)).await? else {
             return self.client.list::<K>().matching(|object| values(object).contains(value)).await;
         };
         let mut found = Vec::with_capacity(sights.len());
         for sight in sights {
-            let object = typed::<K>(sight.value(&known.kind)?);
+            let object = typed::<K>(sight.value(&kind.info)?);
             // What comes from the index stands under the value, but what was written may stand anywhere.
             if values(&object).contains(value) {
                 found.push(object);

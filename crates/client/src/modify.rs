@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::difference::merge_patch;
 use crate::error::Error;
 use crate::kind::{Kind, typed, version_in};
-use crate::known::Known;
+use crate::kind_state::KindState;
 use crate::patch::Patch;
 use crate::view::Look;
 use crate::write::{ATTEMPTS, Outcome, Written};
@@ -44,34 +44,34 @@ impl Client {
         key: &Key,
         mut change: impl FnMut(&mut K) + Send,
     ) -> Result<Written<K>, Error> {
-        let known = self.known::<K>();
-        let Some(first) = self.newest(&known, key).await? else {
-            return Err(Error::NotFound { object: known.kind.describe(key) });
+        let kind = self.kind_state::<K>();
+        let Some(first) = self.newest(&kind, key).await? else {
+            return Err(Error::NotFound { object: kind.info.describe(key) });
         };
-        let kind = &known.kind;
+        let info = &kind.info;
         let send = &mut |current: &AnyValue| {
             let mut changed = K::clone(&typed(Arc::clone(current)));
             change(&mut changed);
-            let Some(mut patch) = merge_patch(&kind.encode(&**current)?, &kind.encode(&changed)?) else {
+            let Some(mut patch) = merge_patch(&info.encode(&**current)?, &info.encode(&changed)?) else {
                 return Ok(None);
             };
-            patch["metadata"]["resourceVersion"] = json!(kind.meta(&**current).resource_version);
+            patch["metadata"]["resourceVersion"] = json!(info.meta(&**current).resource_version);
             Ok(Some(Patch::Merge(patch)))
         };
-        self.insist(&known, key, first, None, send).await.map(Written::of)
+        self.insist(&kind, key, first, None, send).await.map(Written::of)
     }
 
     /// The newest state that is known: the cache with what was written, or where there is none, the API.
-    async fn newest(&self, known: &Known, key: &Key) -> Result<Option<AnyValue>, Error> {
-        if known.declared.get().is_some_and(|declared| declared.partial) {
-            return self.fetch(known, key).await;
+    async fn newest(&self, kind: &KindState, key: &Key) -> Result<Option<AnyValue>, Error> {
+        if kind.declared.get().is_some_and(|declared| declared.partial) {
+            return self.fetch(kind, key).await;
         }
-        match known.look(key) {
-            Ok(Look::Found(sight)) => sight.value(&known.kind).map(Some),
+        match kind.look(key) {
+            Ok(Look::Found(sight)) => sight.value(&kind.info).map(Some),
             Ok(Look::Absent) => Ok(None),
             Ok(Look::Live)
             | Err(Error::NotDeclared { .. } | Error::NotSynced { .. } | Error::OutsideCache { .. }) => {
-                self.fetch(known, key).await
+                self.fetch(kind, key).await
             }
             Err(error) => Err(error),
         }
@@ -81,18 +81,18 @@ impl Client {
     /// then.
     pub(crate) async fn newer_than(
         &self,
-        known: &Known,
+        kind: &KindState,
         meta: &ObjectMeta,
         key: &Key,
     ) -> Result<Option<AnyValue>, Error> {
-        if known.declared.get().is_some_and(|declared| declared.partial) {
-            let whole = self.fetch(known, key).await?;
-            return whole.map(Some).ok_or_else(|| Error::NotFound { object: known.kind.describe(key) });
+        if kind.declared.get().is_some_and(|declared| declared.partial) {
+            let whole = self.fetch(kind, key).await?;
+            return whole.map(Some).ok_or_else(|| Error::NotFound { object: kind.info.describe(key) });
         }
-        if let Ok(Look::Found(sight)) = known.look(key)
+        if let Ok(Look::Found(sight)) = kind.look(key)
             && Order::Total.compare(sight.version(), &version_in(meta)).is_some_and(Ordering::is_ge)
-            && let Ok(value) = sight.value(&known.kind)
-            && known.kind.meta(&*value).uid == meta.uid
+            && let Ok(value) = sight.value(&kind.info)
+            && kind.info.meta(&*value).uid == meta.uid
         {
             return Ok(Some(value));
         }
@@ -102,7 +102,7 @@ impl Client {
     /// Sends what `change` makes of an object; if the object turns out to be another by now, makes it of that.
     pub(crate) async fn insist(
         &self,
-        known: &Known,
+        kind: &KindState,
         key: &Key,
         first: AnyValue,
         subresource: Option<&str>,
@@ -113,9 +113,9 @@ impl Client {
         loop {
             let Some(patch) = change(&object)? else { return Ok((object, Outcome::Unchanged)) };
             let may_retry = attempt < ATTEMPTS;
-            match self.patch_at(known, key, subresource, &patch).await {
+            match self.patch_at(kind, key, subresource, &patch).await {
                 Ok(now) => {
-                    let version = |object: &AnyValue| version_in(known.kind.meta(&**object));
+                    let version = |object: &AnyValue| version_in(kind.info.meta(&**object));
                     let same = version(&now) == version(&object);
                     return Ok((now, if same { Outcome::Unchanged } else { Outcome::Changed }));
                 }
@@ -125,9 +125,9 @@ impl Client {
                 Err(error) => return Err(error),
             }
             attempt += 1;
-            match self.fetch(known, key).await? {
+            match self.fetch(kind, key).await? {
                 Some(newer) => object = newer,
-                None => return Err(Error::NotFound { object: known.kind.describe(key) }),
+                None => return Err(Error::NotFound { object: kind.info.describe(key) }),
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::condition::ConditionUpdate;
 use crate::difference::merge_patch;
 use crate::error::Error;
 use crate::kind::{Kind, KindInfo, key_of, typed};
-use crate::known::Known;
+use crate::kind_state::KindState;
 use crate::patch::Patch;
 use crate::write::{Outcome, Written};
 
@@ -84,21 +84,21 @@ impl<'a, K: Kind> StatusWriter<'a, K> {
 
     async fn send(self) -> Result<Written<K>, Error> {
         let Self { client, object, findings, mut changes, observed } = self;
-        let known = client.known::<K>();
+        let kind = client.kind_state::<K>();
         let (meta, key) = (object.meta(), key_of(object));
-        let newer = client.newer_than(&known, meta, &key).await?;
+        let newer = client.newer_than(&kind, meta, &key).await?;
         let first = newer.unwrap_or_else(|| Arc::new(object.clone()));
         let about = About { uid: meta.uid.as_deref(), generation: meta.generation, now: now(client) };
         let wanted = Wanted { about, findings: &findings, observed };
         let changed = &mut |current: &AnyValue| {
             if changes.is_empty() {
-                return known.kind.encode(&**current);
+                return kind.info.encode(&**current);
             }
             let mut changed = K::clone(&typed(Arc::clone(current)));
             changes.iter_mut().for_each(|change| change(&mut changed));
-            known.kind.encode(&changed)
+            kind.info.encode(&changed)
         };
-        client.write_status(&known, &key, first, &wanted, changed).await.map(Written::of)
+        client.write_status(&kind, &key, first, &wanted, changed).await.map(Written::of)
     }
 }
 
@@ -120,7 +120,7 @@ impl Client {
     /// Writes a status; `changed` gives an object as JSON, changed by hand.
     async fn write_status(
         &self,
-        known: &Known,
+        kind: &KindState,
         key: &Key,
         first: AnyValue,
         wanted: &Wanted<'_>,
@@ -128,9 +128,9 @@ impl Client {
     ) -> Result<(AnyValue, Outcome), Error> {
         let Wanted { about, findings, observed } = wanted;
         let change = &mut |current: &AnyValue| {
-            let meta = known.kind.meta(&**current);
+            let meta = kind.info.meta(&**current);
             if meta.uid.as_deref() != about.uid {
-                return Err(Error::NotFound { object: known.kind.describe(key) });
+                return Err(Error::NotFound { object: kind.info.describe(key) });
             }
             let mut value = changed(current)?;
             set_conditions(&mut value, findings, about.generation, &about.now);
@@ -138,18 +138,18 @@ impl Client {
                 value["status"]["observedGeneration"] = generation.into();
             }
             let status = as_the_type_has_it(
-                &known.kind,
-                known.kind.describe(key),
+                &kind.info,
+                kind.info.describe(key),
                 &value,
                 *observed,
                 !findings.is_empty(),
             )?;
-            let before = known.kind.encode(&**current)?["status"].take();
+            let before = kind.info.encode(&**current)?["status"].take();
             let Some(change) = difference(&before, &status) else { return Ok(None) };
             let version = json!({"resourceVersion": meta.resource_version});
             Ok(Some(Patch::Merge(json!({"metadata": version, "status": change}))))
         };
-        self.insist(known, key, first, Some("status"), change).await
+        self.insist(kind, key, first, Some("status"), change).await
     }
 }
 

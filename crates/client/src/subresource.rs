@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::exchange::{Ask, decode};
 use crate::kind::Kind;
-use crate::known::Known;
+use crate::kind_state::KindState;
 use crate::patch::Patch;
 use crate::write::Answers;
 
@@ -45,9 +45,9 @@ impl Client {
 impl<K: Kind> Subresource<'_, K> {
     /// What it is now.
     pub async fn get(&self) -> Result<Value, Error> {
-        let known = self.client.known::<K>();
-        let answer = self.client.ask(Ask::get(self.uri(&known), self.what(&known))).await?;
-        decode(&answer.body, &self.what(&known))
+        let kind = self.client.kind_state::<K>();
+        let answer = self.client.ask(Ask::get(self.uri(&kind), self.what(&kind))).await?;
+        decode(&answer.body, &self.what(&kind))
     }
 
     /// Changes it as a patch says.
@@ -66,26 +66,26 @@ impl<K: Kind> Subresource<'_, K> {
     }
 
     async fn write(&self, method: Method, content_type: &'static str, body: Vec<u8>) -> Result<Value, Error> {
-        let known = self.client.known::<K>();
-        let ask = Ask { method, uri: self.uri(&known), content_type, body, object: self.what(&known) };
-        let answer = self.client.send(&known, Some(&self.key), ask, Answers::Other).await?;
-        let said: Value = decode(&answer.body, &self.what(&known))?;
+        let kind = self.client.kind_state::<K>();
+        let ask = Ask { method, uri: self.uri(&kind), content_type, body, object: self.what(&kind) };
+        let answer = self.client.send(&kind, Some(&self.key), ask, Answers::Other).await?;
+        let said: Value = decode(&answer.body, &self.what(&kind))?;
         if !self.client.options.dry_run {
-            if said["kind"] == *known.kind.kind {
-                known.note_object(&answer.body);
+            if said["kind"] == *kind.info.kind {
+                kind.note_object(&answer.body);
             } else {
                 let version = said["metadata"]["resourceVersion"].as_str().filter(|text| !text.is_empty());
-                known.note_doubt(&self.key, version.map(Version::from));
+                kind.note_doubt(&self.key, version.map(Version::from));
             }
         }
         Ok(said)
     }
 
-    fn uri(&self, known: &Known) -> Uri {
-        Uri::new(known.kind.path.subresource(&self.key, &self.name))
+    fn uri(&self, kind: &KindState) -> Uri {
+        Uri::new(kind.info.path.subresource(&self.key, &self.name))
     }
 
-    fn what(&self, known: &Known) -> String {
-        format!("{}/{}", known.kind.describe(&self.key), self.name)
+    fn what(&self, kind: &KindState) -> String {
+        format!("{}/{}", kind.info.describe(&self.key), self.name)
     }
 }

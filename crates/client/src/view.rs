@@ -9,7 +9,7 @@ use watchkeeper_informer::{AnyValue, Object};
 
 use crate::error::Error;
 use crate::kind::KindInfo;
-use crate::known::{Declared, Known};
+use crate::kind_state::{Declared, KindState};
 use crate::overlay::{Held, Note, Overlay, Shown, Verdict};
 
 /// One object, from the cache or from the answer to a write.
@@ -59,10 +59,10 @@ impl Sight {
     }
 }
 
-impl Known {
+impl KindState {
     /// The cache, if there is one.
     pub(crate) fn declared(&self) -> Result<&Declared, Error> {
-        self.declared.get().ok_or_else(|| Error::NotDeclared { kind: self.kind.kind.clone() })
+        self.declared.get().ok_or_else(|| Error::NotDeclared { kind: self.info.kind.clone() })
     }
 
     /// The cache, if it is there and complete.
@@ -72,13 +72,13 @@ impl Known {
             return Ok(declared);
         }
         let reason = declared.informer.status().into_iter().find_map(|source| source.error);
-        Err(Error::NotSynced { kind: self.kind.kind.clone(), reason })
+        Err(Error::NotSynced { kind: self.info.kind.clone(), reason })
     }
 
     /// Waits until the cache is complete.
     pub(crate) async fn synced(&self) -> Result<(), Error> {
         let synced = self.declared()?.informer.synced();
-        let failed = |error| Error::NotSynced { kind: self.kind.kind.clone(), reason: Some(error) };
+        let failed = |error| Error::NotSynced { kind: self.info.kind.clone(), reason: Some(error) };
         synced.await.map_err(failed)
     }
 
@@ -87,7 +87,7 @@ impl Known {
         let declared = self.ready()?;
         if !declared.is_responsible(key) {
             let namespace = key.namespace().unwrap_or_default().to_owned();
-            return Err(Error::OutsideCache { kind: self.kind.kind.clone(), namespace });
+            return Err(Error::OutsideCache { kind: self.info.kind.clone(), namespace });
         }
         // The order matters. A note that is gone by now went because the cache had caught up, so the cache is asked after
         // the notes; and it shows at least what its position says, so it is asked after its position.

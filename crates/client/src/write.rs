@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::exchange::{Answer, Ask, Failure};
 use crate::kind::{Kind, Scope, typed, version_in};
-use crate::known::Known;
+use crate::kind_state::KindState;
 use crate::patch::Patch;
 use crate::view::Look;
 
@@ -102,7 +102,7 @@ pub(crate) enum Answers {
 
 /// A write under way. If it is dropped before it is settled, nobody knows what has become of it.
 struct Underway<'a> {
-    known: &'a Known,
+    kind: &'a KindState,
     key: Option<&'a Key>,
     settled: bool,
 }
@@ -110,7 +110,7 @@ struct Underway<'a> {
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
         if let Some(key) = self.key.filter(|_| !self.settled) {
-            self.known.note_doubt(key, None);
+            self.kind.note_doubt(key, None);
         }
     }
 }
@@ -119,12 +119,12 @@ impl Client {
     /// Sends a write and takes note of what came of it. `key` is what reads have to doubt if that cannot be known.
     pub(crate) async fn send(
         &self,
-        known: &Known,
+        kind: &KindState,
         key: Option<&Key>,
         mut ask: Ask,
         answers: Answers,
     ) -> Result<Answer, Error> {
-        known.kind.check()?;
+        kind.info.check()?;
         if self.options.dry_run {
             ask.uri.pair("dryRun", "All");
         }
@@ -135,12 +135,12 @@ impl Client {
         if self.options.guard.as_ref().is_some_and(|guard| !guard.may_write()) {
             return Err(Error::NotLeading { object });
         }
-        let mut underway = Underway { known, key, settled: self.options.dry_run };
+        let mut underway = Underway { kind, key, settled: self.options.dry_run };
         match ask.send(self.connection(), self.shared.user_agent.as_ref()).await {
             Ok(answer) => {
                 underway.settled = true;
                 if answers == Answers::Object && !self.options.dry_run {
-                    known.note_object(&answer.body);
+                    kind.note_object(&answer.body);
                 }
                 Ok(answer)
             }
@@ -154,27 +154,27 @@ impl Client {
 
     /// Creates an object. It must have a name or `generateName`, and a namespace if its kind lives in namespaces.
     pub async fn create<K: Kind>(&self, object: &K) -> Result<Written<K>, Error> {
-        let created = self.create_any(&self.known::<K>(), object).await?;
+        let created = self.create_any(&self.kind_state::<K>(), object).await?;
         Ok(Written::of((created, Outcome::Created)))
     }
 
-    async fn create_any(&self, known: &Known, object: &(dyn Any + Sync)) -> Result<AnyValue, Error> {
-        let key = known.kind.key(object);
-        let what = known.kind.describe(&key);
-        if known.kind.scope == Scope::Namespaced && key.namespace().is_none() {
+    async fn create_any(&self, kind: &KindState, object: &(dyn Any + Sync)) -> Result<AnyValue, Error> {
+        let key = kind.info.key(object);
+        let what = kind.info.describe(&key);
+        if kind.info.scope == Scope::Namespaced && key.namespace().is_none() {
             return Err(Error::Incomplete { object: what, missing: NO_NAMESPACE });
         }
         let ask = Ask {
             method: Method::POST,
-            uri: Uri::new(known.kind.path.collection(key.namespace())),
+            uri: Uri::new(kind.info.path.collection(key.namespace())),
             content_type: "application/json",
-            body: known.kind.encode(object)?.to_string().into_bytes(),
+            body: kind.info.encode(object)?.to_string().into_bytes(),
             object: what.clone(),
         };
         // Without a name there is no key to doubt: nobody can ask for the object before it is known.
         let doubted = (!key.name().is_empty()).then_some(&key);
-        let answer = self.send(known, doubted, ask, Answers::Object).await?;
-        known.kind.decode(&answer.body, &what)
+        let answer = self.send(kind, doubted, ask, Answers::Object).await?;
+        kind.info.decode(&answer.body, &what)
     }
 
     /// Replaces an object by another state of it. The state must carry the `resourceVersion` it is based on, so that what
@@ -190,69 +190,69 @@ impl Client {
 
     /// Changes an object as a patch says.
     pub async fn patch<K: Kind>(&self, key: &Key, patch: Patch) -> Result<Written<K>, Error> {
-        self.patch_any(&self.known::<K>(), key, None, &patch).await.map(Written::of)
+        self.patch_any(&self.kind_state::<K>(), key, None, &patch).await.map(Written::of)
     }
 
     /// Changes the status of an object as a patch says.
     pub async fn patch_status<K: Kind>(&self, key: &Key, patch: Patch) -> Result<Written<K>, Error> {
-        self.patch_any(&self.known::<K>(), key, Some("status"), &patch).await.map(Written::of)
+        self.patch_any(&self.kind_state::<K>(), key, Some("status"), &patch).await.map(Written::of)
     }
 
     /// Sends a patch, and compares the answer with what was known before.
     async fn patch_any(
         &self,
-        known: &Known,
+        kind: &KindState,
         key: &Key,
         subresource: Option<&str>,
         patch: &Patch,
     ) -> Result<(AnyValue, Outcome), Error> {
-        let before = match known.look(key) {
+        let before = match kind.look(key) {
             Ok(Look::Found(sight)) => Some(sight.version().clone()),
             _ => None,
         };
-        let object = self.patch_at(known, key, subresource, patch).await?;
-        let same = before.is_some_and(|before| before == version_in(known.kind.meta(&*object)));
+        let object = self.patch_at(kind, key, subresource, patch).await?;
+        let same = before.is_some_and(|before| before == version_in(kind.info.meta(&*object)));
         Ok((object, if same { Outcome::Unchanged } else { Outcome::Changed }))
     }
 
     pub(crate) async fn patch_at(
         &self,
-        known: &Known,
+        kind: &KindState,
         key: &Key,
         subresource: Option<&str>,
         patch: &Patch,
     ) -> Result<AnyValue, Error> {
-        self.write_at(known, key, subresource, Method::PATCH, patch.content_type(), patch.body()).await
+        self.write_at(kind, key, subresource, Method::PATCH, patch.content_type(), patch.body()).await
     }
 
     async fn write_at(
         &self,
-        known: &Known,
+        kind: &KindState,
         key: &Key,
         subresource: Option<&str>,
         method: Method,
         content_type: &'static str,
         body: Vec<u8>,
     ) -> Result<AnyValue, Error> {
-        let what = known.kind.describe(key);
-        let paths = &known.kind.path;
+        let what = kind.info.describe(key);
+        let paths = &kind.info.path;
         let path = subresource.map_or_else(|| paths.object(key), |name| paths.subresource(key, name));
         let ask = Ask { method, uri: Uri::new(path), content_type, body, object: what.clone() };
-        let answer = self.send(known, Some(key), ask, Answers::Object).await?;
-        known.kind.decode(&answer.body, &what)
+        let answer = self.send(kind, Some(key), ask, Answers::Object).await?;
+        kind.info.decode(&answer.body, &what)
     }
 
     /// Replaces an object by a state that says which version it is based on.
     async fn replace(
         &self,
-        known: &Known,
+        kind: &KindState,
         key: &Key,
         state: &Value,
         subresource: Option<&str>,
     ) -> Result<(AnyValue, Outcome), Error> {
         let body = state.to_string().into_bytes();
-        let object = self.write_at(known, key, subresource, Method::PUT, "application/json", body).await?;
-        let version = known.kind.meta(&*object).resource_version.as_deref();
+        let object = self.write_at(kind, key, subresource, Method::PUT, "application/json", body).await?;
+        let version = kind.info.meta(&*object).resource_version.as_deref();
         let same = version.is_some() && version == state["metadata"]["resourceVersion"].as_str();
         Ok((object, if same { Outcome::Unchanged } else { Outcome::Changed }))
     }
@@ -260,20 +260,20 @@ impl Client {
     /// Replaces whatever is there. Not every kind may be replaced without a version, so it is the newest one.
     async fn replace_newest(
         &self,
-        known: &Known,
+        kind: &KindState,
         key: &Key,
         mut state: Value,
         subresource: Option<&str>,
     ) -> Result<(AnyValue, Outcome), Error> {
         let mut attempt = 1;
         loop {
-            let Some(newest) = self.fetch(known, key).await? else {
-                return Err(Error::NotFound { object: known.kind.describe(key) });
+            let Some(newest) = self.fetch(kind, key).await? else {
+                return Err(Error::NotFound { object: kind.info.describe(key) });
             };
-            let meta = known.kind.meta(&*newest);
+            let meta = kind.info.meta(&*newest);
             state["metadata"]["resourceVersion"] = meta.resource_version.clone().into();
             state["metadata"]["uid"] = meta.uid.clone().into();
-            match self.replace(known, key, &state, subresource).await {
+            match self.replace(kind, key, &state, subresource).await {
                 Err(Error::Conflict { .. }) if attempt < ATTEMPTS => attempt += 1,
                 done => return done,
             }
@@ -303,15 +303,15 @@ impl<K: Kind> Update<'_, K> {
 
     async fn send(self) -> Result<Written<K>, Error> {
         let Self { client, object, unconditional, subresource } = self;
-        let known = client.known::<K>();
-        let (key, state) = (known.kind.key(object), known.kind.encode(object)?);
+        let kind = client.kind_state::<K>();
+        let (key, state) = (kind.info.key(object), kind.info.encode(object)?);
         if unconditional {
-            return client.replace_newest(&known, &key, state, subresource).await.map(Written::of);
+            return client.replace_newest(&kind, &key, state, subresource).await.map(Written::of);
         }
         if object.meta().resource_version.as_deref().is_none_or(str::is_empty) {
-            return Err(Error::Incomplete { object: known.kind.describe(&key), missing: NO_VERSION });
+            return Err(Error::Incomplete { object: kind.info.describe(&key), missing: NO_VERSION });
         }
-        client.replace(&known, &key, &state, subresource).await.map(Written::of)
+        client.replace(&kind, &key, &state, subresource).await.map(Written::of)
     }
 }
 

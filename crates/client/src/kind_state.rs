@@ -1,4 +1,4 @@
-//! Everything that a client knows about one kind.
+//! The state of one kind in a client: its cache, and what was written through the client.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -17,9 +17,9 @@ use crate::overlay::{Held, Note, Overlay};
 use crate::recent::Recent;
 use crate::selector::Selector;
 
-/// One kind: what it is, how it is cached if it is, and what was written of it.
-pub(crate) struct Known {
-    pub(crate) kind: KindInfo,
+/// The state of one kind: what it is, how it is cached if it is, and what was written of it.
+pub(crate) struct KindState {
+    pub(crate) info: KindInfo,
     pub(crate) declared: OnceLock<Declared>,
     pub(crate) overlay: Mutex<Overlay>,
     /// Whether there may be something in the overlay; spares most reads its lock.
@@ -47,10 +47,10 @@ pub(crate) struct Declared {
     pub(crate) indexes: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
 }
 
-impl Known {
-    pub(crate) fn new(kind: KindInfo) -> Self {
+impl KindState {
+    pub(crate) fn new(info: KindInfo) -> Self {
         Self {
-            kind,
+            info,
             declared: OnceLock::new(),
             overlay: Mutex::default(),
             overlaid: AtomicBool::new(false),
@@ -78,7 +78,7 @@ impl Known {
             return self.note(header.key, Note::Gone { uid, known: header.version });
         }
         let (key, version) = (header.key.clone(), header.version.clone());
-        let note = match self.kind.decode(&document.body, &self.kind.describe(&key)) {
+        let note = match self.info.decode(&document.body, &self.info.describe(&key)) {
             Ok(value) => {
                 let object = self.is_selected(declared, &value).then_some(Held { header, value });
                 Note::At { version, object }
@@ -92,7 +92,7 @@ impl Known {
     /// Whether the cache's label selector lets an object be in it.
     pub(crate) fn is_selected(&self, declared: &Declared, value: &AnyValue) -> bool {
         let Some(selector) = &declared.selector else { return true };
-        selector.matches(self.kind.meta(&**value).labels.as_ref())
+        selector.matches(self.info.meta(&**value).labels.as_ref())
     }
 
     /// Takes note of an answer that says at which version something was written, but not what.
