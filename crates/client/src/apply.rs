@@ -16,7 +16,7 @@ use crate::exchange::Ask;
 use crate::fields::is_applied;
 use crate::kind::{Kind, KindInfo, Scope, version_in};
 use crate::kind_state::KindState;
-use crate::view::{Look, Sight};
+use crate::view::{ReadState, Seen};
 use crate::write::{Answers, Outcome, Written};
 
 /// An apply that is about to be done. Awaiting it sends what is needed, if anything, and says what came of it.
@@ -78,12 +78,12 @@ impl Client {
         check_name(kind.info.scope, key, &what)?;
         let document = document(&kind.info, value, part);
         let wanted = Fingerprinted::new(document, kind.applied.lock().hasher());
-        let seen = match kind.look(key) {
-            Ok(Look::Found(sight)) => Some(sight),
+        let seen = match kind.read(key) {
+            Ok(ReadState::Found(seen)) => Some(seen),
             _ => None,
         };
-        if let Some(sight) = seen.as_ref().filter(|_| !self.options.dry_run)
-            && let Some(object) = self.unchanged(kind, key, part, &wanted, sight)?
+        if let Some(seen) = seen.as_ref().filter(|_| !self.options.dry_run)
+            && let Some(object) = self.unchanged(kind, key, part, &wanted, seen)?
         {
             return Ok((object, Outcome::Unchanged));
         }
@@ -102,7 +102,7 @@ impl Client {
         };
         let answer = self.send(kind, Some(key), ask, Answers::Object).await?;
         let object = kind.info.decode(&answer.body, &what)?;
-        let before = seen.as_ref().map(Sight::version);
+        let before = seen.as_ref().map(Seen::version);
         let outcome = match answer.code {
             201 => Outcome::Created,
             _ if before == Some(&version_in(kind.info.meta(&*object))) => Outcome::Unchanged,
@@ -121,13 +121,13 @@ impl Client {
         key: &Key,
         part: Part,
         wanted: &Fingerprinted,
-        sight: &Sight,
+        seen: &Seen,
     ) -> Result<Option<AnyValue>, Error> {
         let remembered = kind.applied.lock().recall(key, &self.options.manager, part);
         let same =
-            |applied: &Applied| applied.document == wanted.fingerprint && applied.uid.as_ref() == sight.uid();
-        let object = sight.value(&kind.info)?;
-        if remembered.as_ref().is_some_and(|applied| same(applied) && applied.version == *sight.version()) {
+            |applied: &Applied| applied.document == wanted.fingerprint && applied.uid.as_ref() == seen.uid();
+        let object = seen.value(&kind.info)?;
+        if remembered.as_ref().is_some_and(|applied| same(applied) && applied.version == *seen.version()) {
             return Ok(Some(object));
         }
         let still = match &remembered {
@@ -184,7 +184,7 @@ impl Client {
         };
         let mut memory = kind.applied.lock();
         if memory.remember(key, applied) {
-            memory.sweep(|other| other == key || !matches!(kind.look(other), Ok(Look::Absent)));
+            memory.sweep(|other| other == key || !matches!(kind.read(other), Ok(ReadState::Absent)));
         }
         Ok(())
     }

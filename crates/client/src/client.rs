@@ -16,7 +16,7 @@ use crate::guard::Guard;
 use crate::kind::{Kind, KindInfo, Scope, typed};
 use crate::kind_state::{Declared, KindState};
 use crate::live::Live;
-use crate::view::Look;
+use crate::view::ReadState;
 use crate::{Informer, List};
 
 /// Reads kinds from local caches, writes to the API, and sees its own writes.
@@ -261,12 +261,12 @@ impl Client {
     }
 
     pub(crate) async fn get_any(&self, kind: &KindState, key: &Key) -> Result<Option<AnyValue>, Error> {
-        let sight = match kind.look(key)? {
-            Look::Found(sight) => Some(sight),
-            Look::Absent => None,
-            Look::Live => self.resolve(kind, key).await?,
+        let seen = match kind.read(key)? {
+            ReadState::Found(seen) => Some(seen),
+            ReadState::Absent => None,
+            ReadState::Live => self.resolve(kind, key).await?,
         };
-        sight.map(|sight| sight.value(&kind.info)).transpose()
+        seen.map(|seen| seen.value(&kind.info)).transpose()
     }
 
     /// Objects of a kind, from the cache and what was written through this client. Narrow it down, then await it.
@@ -298,7 +298,7 @@ impl Client {
         let (notes, floor) = kind.all_notes(declared);
         for (key, _) in &notes {
             // A doubt has no version to wait for; asking the API gives it one.
-            if matches!(kind.look(key)?, Look::Live) {
+            if matches!(kind.read(key)?, ReadState::Live) {
                 self.resolve(kind, key).await?;
             }
         }

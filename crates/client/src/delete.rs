@@ -13,7 +13,7 @@ use crate::exchange::Ask;
 use crate::kind::{Kind, key_of, version_in};
 use crate::kind_state::{KindState, is_gone};
 use crate::live::Selection;
-use crate::view::Look;
+use crate::view::ReadState;
 use crate::write::Answers;
 
 /// What becomes of the objects that the deleted one owns.
@@ -139,8 +139,8 @@ impl Doomed {
 
 /// What the cache, or what was written, shows under a key.
 fn last_seen(kind: &KindState, key: &Key) -> Option<(Uid, Version)> {
-    match kind.look(key) {
-        Ok(Look::Found(sight)) => Some((sight.uid()?.clone(), sight.version().clone())),
+    match kind.read(key) {
+        Ok(ReadState::Found(seen)) => Some((seen.uid()?.clone(), seen.version().clone())),
         _ => None,
     }
 }

@@ -14,7 +14,7 @@ use crate::kind_state::{Declared, KindState};
 use crate::live::Selection;
 use crate::overlay::{Note, Verdict};
 use crate::selector::Selector;
-use crate::view::{Sight, shown};
+use crate::view::{Seen, shown};
 
 /// So many objects are asked for one by one; for more, the whole list is.
 const MAX_DOUBTS: usize = 16;
@@ -118,25 +118,25 @@ impl Asked {
             (None, Some(namespace)) => declared.store.in_namespace(namespace),
             (None, None) => declared.store.list(),
         };
-        let Some(sights) = gather(client, kind, declared, stored).await? else {
+        let Some(objects) = gather(client, kind, declared, stored).await? else {
             return self.past_the_cache(client, kind, declared).await;
         };
-        let mut found = Vec::with_capacity(sights.len());
-        for sight in sights {
-            if self.concerns(&sight) && has_labels(kind, declared, &sight, selector.as_ref()) {
-                found.push(sight.value(&kind.info)?);
+        let mut found = Vec::with_capacity(objects.len());
+        for seen in objects {
+            if self.concerns(&seen) && has_labels(kind, declared, &seen, selector.as_ref()) {
+                found.push(seen.value(&kind.info)?);
             }
         }
         Ok(found)
     }
 
     /// Whether what identifies an object lets it be in the list.
-    fn concerns(&self, sight: &Sight) -> bool {
-        let owners = match sight {
-            Sight::Stored(object) => object.owners(),
-            Sight::Noted(held) => &held.header.owners,
+    fn concerns(&self, seen: &Seen) -> bool {
+        let owners = match seen {
+            Seen::Stored(object) => object.owners(),
+            Seen::Noted(held) => &held.header.owners,
         };
-        self.namespace.as_deref().is_none_or(|namespace| sight.key().namespace() == Some(namespace))
+        self.namespace.as_deref().is_none_or(|namespace| seen.key().namespace() == Some(namespace))
             && self.owner.as_ref().is_none_or(|owner| owners.contains(owner))
     }
 
@@ -182,16 +182,16 @@ impl Asked {
     }
 }
 
-fn has_labels(kind: &KindState, declared: &Declared, sight: &Sight, selector: Option<&Selector>) -> bool {
+fn has_labels(kind: &KindState, declared: &Declared, seen: &Seen, selector: Option<&Selector>) -> bool {
     let Some(selector) = selector else { return true };
-    match sight {
-        Sight::Stored(object) if !declared.typed => {
+    match seen {
+        Seen::Stored(object) if !declared.typed => {
             // Without decoding the rest. What cannot be decoded passes, so that the reader is told.
             object.metadata().map_or(true, |metadata| selector.matches(Some(&metadata.labels)))
         }
-        sight => {
+        seen => {
             let info = &kind.info;
-            sight.value(info).map_or(true, |value| selector.matches(info.meta(&*value).labels.as_ref()))
+            seen.value(info).map_or(true, |value| selector.matches(info.meta(&*value).labels.as_ref()))
         }
     }
 }
@@ -203,38 +203,37 @@ pub(crate) async fn gather(
     kind: &KindState,
     declared: &Declared,
     stored: impl FnOnce() -> Vec<Object>,
-) -> Result<Option<Vec<Sight>>, Error> {
-    // Notes before positions before objects: see `KindState::look`.
+) -> Result<Option<Vec<Seen>>, Error> {
+    // Notes before positions before objects: see `KindState::read`.
     let (notes, floor) = kind.all_notes(declared);
     let doubts = notes.iter().filter(|(_, note)| matches!(note, Note::Doubt { .. })).count();
     if floor.is_some() || doubts > MAX_DOUBTS {
         return Ok(None);
     }
-    let mut over: BTreeMap<Key, Option<Sight>> = BTreeMap::new();
+    let mut over: BTreeMap<Key, Option<Seen>> = BTreeMap::new();
     for (key, note) in notes {
         let position = declared.position(&key);
         let seen = declared.store.get(&key);
         match note.judge(shown(position.as_ref(), seen.as_ref())) {
             Verdict::Cache => kind.forget(&key, &note),
             Verdict::Live => {
-                let sight = client.resolve(kind, &key).await?;
-                over.insert(key, sight);
+                let seen = client.resolve(kind, &key).await?;
+                over.insert(key, seen);
             }
             Verdict::Note => {
                 let held = match note {
                     Note::At { object, .. } => object,
                     Note::Gone { .. } | Note::Doubt { .. } => None,
                 };
-                over.insert(key, held.map(Sight::Noted));
+                over.insert(key, held.map(Seen::Noted));
             }
         }
     }
-    let objects = stored();
-    let mut sights: Vec<Sight> = objects.into_iter().map(Sight::Stored).collect();
+    let mut objects: Vec<Seen> = stored().into_iter().map(Seen::Stored).collect();
     if !over.is_empty() {
-        sights.retain(|sight| !over.contains_key(sight.key()));
-        sights.extend(over.into_values().flatten());
+        objects.retain(|seen| !over.contains_key(seen.key()));
+        objects.extend(over.into_values().flatten());
     }
-    sights.sort_unstable_by(|left, right| left.key().cmp(right.key()));
-    Ok(Some(sights))
+    objects.sort_unstable_by(|left, right| left.key().cmp(right.key()));
+    Ok(Some(objects))
 }

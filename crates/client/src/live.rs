@@ -12,7 +12,7 @@ use crate::kind::{Kind, typed};
 use crate::kind_state::KindState;
 use crate::list::List;
 use crate::overlay::{Held, Note};
-use crate::view::{Look, Sight};
+use crate::view::{ReadState, Seen};
 
 /// How many objects a page of a list has.
 const PAGE: &str = "500";
@@ -105,7 +105,7 @@ impl Client {
     }
 
     /// Asks the API about one key and takes note of the answer with its version, so that the next read need not ask.
-    pub(crate) async fn resolve(&self, kind: &KindState, key: &Key) -> Result<Option<Sight>, Error> {
+    pub(crate) async fn resolve(&self, kind: &KindState, key: &Key) -> Result<Option<Seen>, Error> {
         // A list of one says at which version there is none; a 404 would not.
         let fields = format!("metadata.name={}", key.name());
         let selection =
@@ -135,10 +135,10 @@ impl Client {
             kind.forget(key, &note);
         }
         // What was written meanwhile is newer than what was just read.
-        Ok(match kind.look(key)? {
-            Look::Found(sight) => Some(sight),
-            Look::Absent => None,
-            Look::Live => object.map(Sight::Noted),
+        Ok(match kind.read(key)? {
+            ReadState::Found(seen) => Some(seen),
+            ReadState::Absent => None,
+            ReadState::Live => object.map(Seen::Noted),
         })
     }
 }

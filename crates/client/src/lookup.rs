@@ -77,12 +77,12 @@ impl<K: Kind, V: Hash + Eq + Clone + Send + Sync + 'static> Lookup<K, V> {
         let kind = self.client.kind_state::<K>();
         let declared = kind.ready()?;
         let Inner { index, values } = &*self.inner;
-        let Some(sights) = gather(&self.client, &kind, declared, || index.get(value)).await? else {
+        let Some(objects) = gather(&self.client, &kind, declared, || index.get(value)).await? else {
             return self.client.list::<K>().matching(|object| values(object).contains(value)).await;
         };
-        let mut found = Vec::with_capacity(sights.len());
-        for sight in sights {
-            let object = typed::<K>(sight.value(&kind.info)?);
+        let mut found = Vec::with_capacity(objects.len());
+        for seen in objects {
+            let object = typed::<K>(seen.value(&kind.info)?);
             // What comes from the index stands under the value, but what was written may stand anywhere.
             if values(&object).contains(value) {
                 found.push(object);

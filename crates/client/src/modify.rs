@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::kind::{Kind, typed, version_in};
 use crate::kind_state::KindState;
 use crate::patch::Patch;
-use crate::view::Look;
+use crate::view::ReadState;
 use crate::write::{ATTEMPTS, Outcome, Written};
 
 impl Client {
@@ -66,10 +66,10 @@ impl Client {
         if kind.declared.get().is_some_and(|declared| declared.partial) {
             return self.fetch(kind, key).await;
         }
-        match kind.look(key) {
-            Ok(Look::Found(sight)) => sight.value(&kind.info).map(Some),
-            Ok(Look::Absent) => Ok(None),
-            Ok(Look::Live)
+        match kind.read(key) {
+            Ok(ReadState::Found(seen)) => seen.value(&kind.info).map(Some),
+            Ok(ReadState::Absent) => Ok(None),
+            Ok(ReadState::Live)
             | Err(Error::NotDeclared { .. } | Error::NotSynced { .. } | Error::OutsideCache { .. }) => {
                 self.fetch(kind, key).await
             }
@@ -89,9 +89,9 @@ impl Client {
             let whole = self.fetch(kind, key).await?;
             return whole.map(Some).ok_or_else(|| Error::NotFound { object: kind.info.describe(key) });
         }
-        if let Ok(Look::Found(sight)) = kind.look(key)
-            && Order::Total.compare(sight.version(), &version_in(meta)).is_some_and(Ordering::is_ge)
-            && let Ok(value) = sight.value(&kind.info)
+        if let Ok(ReadState::Found(seen)) = kind.read(key)
+            && Order::Total.compare(seen.version(), &version_in(meta)).is_some_and(Ordering::is_ge)
+            && let Ok(value) = seen.value(&kind.info)
             && kind.info.meta(&*value).uid == meta.uid
         {
             return Ok(Some(value));

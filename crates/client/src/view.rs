@@ -13,20 +13,20 @@ use crate::kind_state::{Declared, KindState};
 use crate::overlay::{Held, Note, Overlay, Shown, Verdict};
 
 /// One object, from the cache or from the answer to a write.
-pub(crate) enum Sight {
+pub(crate) enum Seen {
     Stored(Object),
     Noted(Held),
 }
 
-/// What is known about a key.
-pub(crate) enum Look {
-    Found(Sight),
+/// What a read finds under a key.
+pub(crate) enum ReadState {
+    Found(Seen),
     Absent,
     /// Only the API knows.
     Live,
 }
 
-impl Sight {
+impl Seen {
     pub(crate) fn key(&self) -> &Key {
         match self {
             Self::Stored(object) => object.key(),
@@ -83,7 +83,7 @@ impl KindState {
     }
 
     /// What is under a key.
-    pub(crate) fn look(&self, key: &Key) -> Result<Look, Error> {
+    pub(crate) fn read(&self, key: &Key) -> Result<ReadState, Error> {
         let declared = self.ready()?;
         if !declared.is_responsible(key) {
             let namespace = key.namespace().unwrap_or_default().to_owned();
@@ -96,24 +96,24 @@ impl KindState {
             if let Some(floor) = floor
                 && !self.is_past(declared, key, &floor)
             {
-                return Ok(Look::Live);
+                return Ok(ReadState::Live);
             }
             return Ok(declared
                 .store
                 .get(key)
-                .map_or(Look::Absent, |object| Look::Found(Sight::Stored(object))));
+                .map_or(ReadState::Absent, |object| ReadState::Found(Seen::Stored(object))));
         };
         let position = declared.position(key);
         let stored = declared.store.get(key);
         Ok(match note.judge(shown(position.as_ref(), stored.as_ref())) {
             Verdict::Cache => {
                 self.forget(key, &note);
-                stored.map_or(Look::Absent, |object| Look::Found(Sight::Stored(object)))
+                stored.map_or(ReadState::Absent, |object| ReadState::Found(Seen::Stored(object)))
             }
-            Verdict::Live => Look::Live,
+            Verdict::Live => ReadState::Live,
             Verdict::Note => match note {
-                Note::At { object: Some(held), .. } => Look::Found(Sight::Noted(held)),
-                _ => Look::Absent,
+                Note::At { object: Some(held), .. } => ReadState::Found(Seen::Noted(held)),
+                _ => ReadState::Absent,
             },
         })
     }

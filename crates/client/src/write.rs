@@ -16,7 +16,7 @@ use crate::exchange::{Answer, Ask, Failure};
 use crate::kind::{Kind, Scope, typed, version_in};
 use crate::kind_state::KindState;
 use crate::patch::Patch;
-use crate::view::Look;
+use crate::view::ReadState;
 
 /// How often a change is tried on newer and newer states before the conflict is the caller's.
 pub(crate) const ATTEMPTS: usize = 5;
@@ -206,8 +206,8 @@ impl Client {
         subresource: Option<&str>,
         patch: &Patch,
     ) -> Result<(AnyValue, Outcome), Error> {
-        let before = match kind.look(key) {
-            Ok(Look::Found(sight)) => Some(sight.version().clone()),
+        let before = match kind.read(key) {
+            Ok(ReadState::Found(seen)) => Some(seen.version().clone()),
             _ => None,
         };
         let object = self.patch_at(kind, key, subresource, patch).await?;
