@@ -16,6 +16,7 @@ use watchkeeper_queue::{Add, Priority, Queue};
 use watchkeeper_supervision::Supervisor;
 
 use crate::cause::{Cause, Causes};
+use crate::clusters::Cluster;
 use crate::hot_loop::HotLoops;
 use crate::request::WorkKey;
 use crate::watch::{AnyWatch, Origin, Rules, Wrote};
@@ -56,47 +57,40 @@ impl Feed {
     }
 }
 
-/// A cluster as a feed sees it.
-#[derive(Clone)]
-pub(crate) struct Place {
-    pub(crate) name: Option<Arc<str>>,
-    pub(crate) client: Client,
-}
-
 impl<R: WorkKey> AnyWatch<R> {
     pub(crate) fn start(
         self,
-        places: &[Place],
+        clusters: &[Cluster],
         informers: &InformerSet,
         sink: &Arc<Sink<R>>,
     ) -> Result<Vec<Feed>, watchkeeper_client::Error> {
         let rules = Arc::new(self.rules);
-        let opened = self.origin.open(places, informers)?;
+        let opened = self.origin.open(clusters, informers)?;
         Ok(opened.into_iter().map(|opened| opened.feed(&rules, sink, Box::new(|_, _| {}))).collect())
     }
 }
 
-/// What is watched, in one place.
+/// An informer that is watched for a controller, in one cluster.
 pub(crate) struct Opened {
     pub(crate) informer: Informer,
     /// `None` for a source that is in no cluster.
-    pub(crate) place: Option<(Place, Wrote)>,
+    pub(crate) cluster: Option<(Cluster, Wrote)>,
 }
 
 impl Origin {
-    /// Starts watching, in every place, what is not watched already.
+    /// Starts watching, in every cluster, what is not watched already.
     pub(crate) fn open(
         self,
-        places: &[Place],
+        clusters: &[Cluster],
         informers: &InformerSet,
     ) -> Result<Vec<Opened>, watchkeeper_client::Error> {
         match self {
-            Self::Source(open) => Ok(vec![Opened { informer: open(informers), place: None }]),
-            Self::Cluster { open, wrote, .. } => places
+            Self::Source(open) => Ok(vec![Opened { informer: open(informers), cluster: None }]),
+            Self::Cluster { open, wrote, .. } => clusters
                 .iter()
-                .map(|place| {
-                    let informer = open(&place.client)?;
-                    Ok(Opened { informer, place: Some((place.clone(), Arc::clone(&wrote))) })
+                .map(|cluster| {
+                    let informer = open(&cluster.client)?;
+                    Ok(Opened { informer, cluster: Some((cluster.clone(), Arc::clone(&wrote))) })
                 })
                 .collect(),
         }
@@ -104,14 +98,14 @@ impl Origin {
 }
 
 impl Opened {
-    pub(crate) fn cluster(&self) -> Option<&Arc<str>> {
-        self.place.as_ref().and_then(|(place, _)| place.name.as_ref())
+    pub(crate) fn cluster_name(&self) -> Option<&Arc<str>> {
+        self.cluster.as_ref().and_then(|(cluster, _)| cluster.name.as_ref())
     }
 
     /// Makes work of every change. `each` hears of every change that makes work, before the work is queued.
     pub(crate) fn feed<R: WorkKey>(self, rules: &Arc<Rules<R>>, sink: &Arc<Sink<R>>, each: Each) -> Feed {
-        let cluster = self.cluster().cloned();
-        let wrote = self.place.map(|(place, wrote)| (wrote, place.client));
+        let cluster = self.cluster_name().cloned();
+        let wrote = self.cluster.map(|(cluster, wrote)| (wrote, cluster.client));
         let (rules, sink, informer) = (Arc::clone(rules), Arc::clone(sink), self.informer);
         Pump { rules, sink, cluster, wrote, each, informer }.start()
     }
@@ -212,10 +206,10 @@ pub(crate) struct Gone {
 impl Gone {
     /// Takes note of a change: of a deletion its last state, of anything else that there is nothing to be told.
     pub(crate) fn note(&self, change: &Change<Object>, cluster: Option<&Arc<str>>) {
-        let place = (cluster.cloned(), change.key.clone());
+        let name = (cluster.cloned(), change.key.clone());
         match (&change.old, &change.new) {
-            (Some(last), None) => drop(self.last.lock().insert(place, last.clone())),
-            _ => drop(self.last.lock().remove(&place)),
+            (Some(last), None) => drop(self.last.lock().insert(name, last.clone())),
+            _ => drop(self.last.lock().remove(&name)),
         }
     }
 
@@ -226,9 +220,9 @@ impl Gone {
     /// This state has been told. A newer one stays.
     pub(crate) fn forget(&self, cluster: Option<&Arc<str>>, key: &Key, told: &Object) {
         let mut last = self.last.lock();
-        let place = (cluster.cloned(), key.clone());
-        if last.get(&place).is_some_and(|last| last.is_same_state(told)) {
-            last.remove(&place);
+        let name = (cluster.cloned(), key.clone());
+        if last.get(&name).is_some_and(|last| last.is_same_state(told)) {
+            last.remove(&name);
         }
     }
 }

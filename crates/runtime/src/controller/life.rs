@@ -108,14 +108,14 @@ pub(crate) struct LifeOf {
 }
 
 impl LifeOf {
-    /// A timer or a kind of task, for the objects of all these places.
+    /// A timer or a kind of task, for the objects of all these clusters.
     pub(crate) fn of(self: &Arc<Self>, live: Live, opened: &[Opened]) -> Life {
         let live = Arc::new(live);
         let parts: Vec<_> = opened
             .iter()
             .map(|opened| {
                 let (shared, live) = (Arc::clone(self), Arc::clone(&live));
-                let part = Part { shared, cluster: opened.cluster().cloned(), live };
+                let part = Part { shared, cluster: opened.cluster_name().cloned(), live };
                 (Arc::new(part), opened.informer.clone())
             })
             .collect();

@@ -122,7 +122,7 @@ pub(crate) struct Stopped {
 pub(crate) struct Prepared<R> {
     pub(crate) sink: Arc<Sink<R>>,
     pub(crate) feeds: Vec<Feed>,
-    pub(crate) places: Vec<crate::feed::Place>,
+    pub(crate) clusters: Vec<crate::clusters::Cluster>,
     kept: Vec<Kept>,
 }
 
@@ -134,9 +134,9 @@ impl<R: WorkKey> Settings<R> {
         alarm: crate::hot_loop::Alarm<R>,
     ) -> Result<Prepared<R>, StartError> {
         let controller = self.name.clone();
-        let places = environment
+        let clusters = environment
             .clusters
-            .places(self.clusters.as_deref())
+            .selected(self.clusters.as_deref())
             .map_err(|cluster| StartError::UnknownCluster { controller: controller.clone(), cluster })?;
         let failed = |error| StartError::Watch { controller: controller.clone(), error };
         let sink = Arc::new(Sink {
@@ -149,17 +149,17 @@ impl<R: WorkKey> Settings<R> {
         });
         let mut kept = Vec::new();
         for declare in &self.reads {
-            for place in &places {
-                kept.push(declare(&place.client).map_err(failed)?);
+            for cluster in &clusters {
+                kept.push(declare(&cluster.client).map_err(failed)?);
             }
         }
         let mut feeds = Vec::new();
         for watch in self.watches.drain(..) {
-            feeds.extend(watch.start(&places, &environment.informers, &sink).map_err(failed)?);
+            feeds.extend(watch.start(&clusters, &environment.informers, &sink).map_err(failed)?);
         }
-        self.run_time.connect(&places, &environment.informers, &sink).map_err(failed)?;
+        self.run_time.connect(&clusters, &environment.informers, &sink).map_err(failed)?;
         self.trigger.connect(&sink.queue);
-        Ok(Prepared { sink, feeds, places, kept })
+        Ok(Prepared { sink, feeds, clusters, kept })
     }
 
     /// Starts the workers, as soon as all watches are synced, and what else lives as long as they do.

@@ -193,9 +193,9 @@ impl AnyPrimary {
         let mut prepared = settings.prepare(environment, alarm)?;
         let opened = primary
             .origin
-            .open(&prepared.places, &environment.informers)
+            .open(&prepared.clusters, &environment.informers)
             .map_err(|error| StartError::Watch { controller: settings.name.clone(), error })?;
-        if let [Opened { informer, place: None }] = opened.as_slice() {
+        if let [Opened { informer, cluster: None }] = opened.as_slice() {
             *primary.store.write() = Some(informer.store());
         }
         let lives = Arc::new(LifeOf {

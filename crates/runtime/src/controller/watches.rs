@@ -4,7 +4,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use watchkeeper_informer::{InformerSet, Readable};
 
-use crate::feed::{Feed, Place, Sink};
+use crate::clusters::Cluster;
+use crate::feed::{Feed, Sink};
 use crate::request::{Request, WorkKey};
 use crate::watch::{AnyWatch, Watch};
 
@@ -29,7 +30,7 @@ struct State<R> {
 
 /// What a watch needs to be started.
 struct Running<R> {
-    places: Vec<Place>,
+    clusters: Vec<Cluster>,
     informers: InformerSet,
     sink: Arc<Sink<R>>,
 }
@@ -52,7 +53,7 @@ impl<R: WorkKey> DynamicWatches<R> {
         state.next += 1;
         match &state.running {
             Some(running) => {
-                let feeds = watch.start(&running.places, &running.informers, &running.sink)?;
+                let feeds = watch.start(&running.clusters, &running.informers, &running.sink)?;
                 state.feeds.insert(id, feeds);
             }
             None => drop(state.early.insert(id, watch)),
@@ -75,16 +76,16 @@ impl<R: WorkKey> DynamicWatches<R> {
 
     pub(crate) fn connect(
         &self,
-        places: &[Place],
+        clusters: &[Cluster],
         informers: &InformerSet,
         sink: &Arc<Sink<R>>,
     ) -> Result<(), watchkeeper_client::Error> {
         let state = &mut *self.state.lock();
         for (id, watch) in std::mem::take(&mut state.early) {
-            state.feeds.insert(id, watch.start(places, informers, sink)?);
+            state.feeds.insert(id, watch.start(clusters, informers, sink)?);
         }
-        let (places, informers, sink) = (places.to_vec(), informers.clone(), Arc::clone(sink));
-        state.running = Some(Running { places, informers, sink });
+        let (clusters, informers, sink) = (clusters.to_vec(), informers.clone(), Arc::clone(sink));
+        state.running = Some(Running { clusters, informers, sink });
         Ok(())
     }
 
