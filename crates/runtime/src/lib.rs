@@ -27,7 +27,7 @@
 //!
 //! # The way of a change
 //!
-//! `feed` takes changes from an informer's subscription, asks the rules of the `watch` what work they are, and queues it.
+//! `watch_task` takes changes from an informer's subscription, asks the rules of the `watch` what work they are, and queues it.
 //! `controller/worker` takes a key from the queue and runs what `controller/object` makes of it. `manager` owns it all.
 
 mod action;
@@ -39,7 +39,6 @@ mod controller;
 mod declared;
 mod degradation;
 mod error;
-mod feed;
 #[cfg_attr(not(all(feature = "server", unix)), allow(dead_code, reason = "asked by the server of probes"))]
 mod health;
 mod hot_loop;
@@ -59,6 +58,7 @@ mod server;
 mod signals;
 mod trigger;
 mod watch;
+mod watch_task;
 
 pub use action::Action;
 pub use cause::Cause;

@@ -21,9 +21,9 @@ use crate::clusters::Clusters;
 use crate::context::{Context, Inner};
 use crate::controller::access::{Access, Read};
 use crate::controller::object::AnyReconciler;
-use crate::feed::Opened;
 use crate::lead::Lead;
 use crate::metrics::ControllerMetrics;
+use crate::watch_task::Opened;
 
 /// How often something is done for an object.
 ///

@@ -27,11 +27,11 @@ pub use watches::{DynamicWatches, WatchId};
 
 use crate::declared::Declared;
 use crate::degradation::Kept;
-use crate::feed::{Feed, Sink};
 use crate::hot_loop::HotLoops;
 use crate::lead::Lead;
 use crate::manager::{Environment, StartError};
 use crate::request::WorkKey;
+use crate::watch_task::{WatchTask, WorkSink};
 use settings::Settings;
 use watchkeeper_client::{DynamicKind, DynamicObject, Kind};
 use worker::{Run, Workers};
@@ -120,8 +120,8 @@ pub(crate) struct Stopped {
 
 /// Everything of a controller that has been started before its workers.
 pub(crate) struct Prepared<R> {
-    pub(crate) sink: Arc<Sink<R>>,
-    pub(crate) feeds: Vec<Feed>,
+    pub(crate) sink: Arc<WorkSink<R>>,
+    pub(crate) watch_tasks: Vec<WatchTask>,
     pub(crate) clusters: Vec<crate::clusters::Cluster>,
     kept: Vec<Kept>,
 }
@@ -139,7 +139,7 @@ impl<R: WorkKey> Settings<R> {
             .selected(self.clusters.as_deref())
             .map_err(|cluster| StartError::UnknownCluster { controller: controller.clone(), cluster })?;
         let failed = |error| StartError::Watch { controller: controller.clone(), error };
-        let sink = Arc::new(Sink {
+        let sink = Arc::new(WorkSink {
             controller: controller.as_str().into(),
             queue: self.queue(environment),
             causes: crate::cause::Causes::default(),
@@ -153,13 +153,13 @@ impl<R: WorkKey> Settings<R> {
                 kept.push(declare(&cluster.client).map_err(failed)?);
             }
         }
-        let mut feeds = Vec::new();
+        let mut watch_tasks = Vec::new();
         for watch in self.watches.drain(..) {
-            feeds.extend(watch.start(&clusters, &environment.informers, &sink).map_err(failed)?);
+            watch_tasks.extend(watch.start(&clusters, &environment.informers, &sink).map_err(failed)?);
         }
         self.run_time.connect(&clusters, &environment.informers, &sink).map_err(failed)?;
         self.trigger.connect(&sink.queue);
-        Ok(Prepared { sink, feeds, clusters, kept })
+        Ok(Prepared { sink, watch_tasks, clusters, kept })
     }
 
     /// Starts the workers, as soon as all watches are synced, and what else lives as long as they do.
@@ -171,7 +171,7 @@ impl<R: WorkKey> Settings<R> {
         cluster: fn(&R) -> Option<&str>,
         lives: Vec<life::Life>,
     ) -> Running {
-        let Prepared { sink, feeds, kept, .. } = prepared;
+        let Prepared { sink, watch_tasks, kept, .. } = prepared;
         let (abort, stopping) = (CancellationToken::new(), CancellationToken::new());
         let lead = if self.needs_lead { &environment.lead } else { &environment.always }.clone();
         let clusters = self.clusters_of(environment);
@@ -189,10 +189,10 @@ impl<R: WorkKey> Settings<R> {
             abort: abort.clone(),
             stopping: stopping.clone(),
         });
-        let watched = feeds.iter().map(|feed| (Arc::clone(&feed.name), feed.status.clone()));
+        let watched = watch_tasks.iter().map(|task| (Arc::clone(&task.name), task.status.clone()));
         let read = kept.iter().map(|kept| (Arc::clone(&kept.name), kept.status.clone()));
         let sources = watched.chain(read).collect();
-        let synced = synced(&feeds, &kept);
+        let synced = synced(&watch_tasks, &kept);
         let supervisor =
             tokio::spawn(supervise(workers, synced, self.concurrency, lives, lead, stopping.clone()));
         let (queue, run_time) = (sink.queue.clone(), self.run_time);
@@ -200,7 +200,7 @@ impl<R: WorkKey> Settings<R> {
             Box::pin(async move {
                 stopping.cancel();
                 run_time.disconnect();
-                drop((feeds, kept));
+                drop((watch_tasks, kept));
                 let deadline = Instant::now().checked_add(grace.saturating_add(LEFT_BEHIND));
                 let left = drain(&queue, grace, &abort).await;
                 // It ends with its workers, which end with the queue, and with the timers and tasks of objects; unless one
@@ -219,11 +219,11 @@ impl<R: WorkKey> Settings<R> {
 }
 
 /// Resolves when everything that is watched has become work, and everything that is read is there.
-fn synced(feeds: &[Feed], kept: &[Kept]) -> BoxFuture<'static, ()> {
-    let feeds = futures_util::future::join_all(feeds.iter().map(Feed::synced));
+fn synced(watch_tasks: &[WatchTask], kept: &[Kept]) -> BoxFuture<'static, ()> {
+    let watch_tasks = futures_util::future::join_all(watch_tasks.iter().map(WatchTask::synced));
     let kept = futures_util::future::join_all(kept.iter().map(Kept::synced));
     Box::pin(async move {
-        feeds.await;
+        watch_tasks.await;
         kept.await;
     })
 }

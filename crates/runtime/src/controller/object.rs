@@ -18,13 +18,13 @@ use crate::controller::worker::Run;
 use crate::controller::{Controller, ControllerBuilder, Running};
 use crate::declared::resource;
 use crate::error::Result;
-use crate::feed::{Each, Gone, Opened};
 use crate::hot_loop::Loop;
 use crate::manager::{Environment, StartError};
 use crate::predicate::Predicate;
 use crate::reconciler::Reconciler;
 use crate::request::Request;
 use crate::watch::{Origin, Rules, Watch};
+use crate::watch_task::{Each, Gone, Opened};
 
 /// The objects that a controller works on: those of a kind, or those of a source.
 pub struct Primary<T: Readable> {
@@ -219,7 +219,7 @@ impl AnyPrimary {
                     queue.forget(&Request::at(cluster, change.key.clone()));
                 }
             });
-            prepared.feeds.push(opened.feed(&rules, &prepared.sink, each));
+            prepared.watch_tasks.push(opened.map_changes(&rules, &prepared.sink, each));
         }
         let run = ObjectRun {
             access: primary.access,

@@ -15,17 +15,17 @@ use crate::action::Action;
 use crate::clusters::Clusters;
 use crate::context::{Context, Inner};
 use crate::error::{Error, Result, Retry};
-use crate::feed::Sink;
 use crate::lead::Lead;
 use crate::metrics::ControllerMetrics;
 use crate::request::WorkKey;
+use crate::watch_task::WorkSink;
 
 /// What is done for a key.
 pub(crate) type Run<R> = Arc<dyn Fn(R, Context) -> BoxFuture<'static, Result<Action>> + Send + Sync>;
 
 /// What all workers of a controller share.
 pub(crate) struct Workers<R> {
-    pub(crate) sink: Arc<Sink<R>>,
+    pub(crate) sink: Arc<WorkSink<R>>,
     pub(crate) run: Run<R>,
     /// The cluster that a key is in.
     pub(crate) cluster: fn(&R) -> Option<&str>,

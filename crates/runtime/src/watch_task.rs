@@ -25,7 +25,7 @@ use crate::watch::{AnyWatch, Origin, Rules, Wrote};
 const TURN: u32 = 128;
 
 /// Where the work of a controller goes.
-pub(crate) struct Sink<R> {
+pub(crate) struct WorkSink<R> {
     pub(crate) controller: Arc<str>,
     pub(crate) queue: Queue<R>,
     pub(crate) causes: Causes<R>,
@@ -35,15 +35,15 @@ pub(crate) struct Sink<R> {
     pub(crate) priority: Priority,
 }
 
-/// A watch that runs. Dropping it stops it.
-pub(crate) struct Feed {
+/// The task of a watch that runs. Dropping it stops it.
+pub(crate) struct WatchTask {
     pub(crate) name: Arc<str>,
     pub(crate) status: watch::Receiver<Vec<SourceStatus>>,
     synced: Shared<BoxFuture<'static, bool>>,
     task: AbortOnDropHandle<()>,
 }
 
-impl Feed {
+impl WatchTask {
     /// Resolves when all that was there has become work; `false` if that will never be.
     pub(crate) fn synced(&self) -> impl Future<Output = bool> + Send + 'static {
         self.synced.clone()
@@ -62,11 +62,11 @@ impl<R: WorkKey> AnyWatch<R> {
         self,
         clusters: &[Cluster],
         informers: &InformerSet,
-        sink: &Arc<Sink<R>>,
-    ) -> Result<Vec<Feed>, watchkeeper_client::Error> {
+        sink: &Arc<WorkSink<R>>,
+    ) -> Result<Vec<WatchTask>, watchkeeper_client::Error> {
         let rules = Arc::new(self.rules);
         let opened = self.origin.open(clusters, informers)?;
-        Ok(opened.into_iter().map(|opened| opened.feed(&rules, sink, Box::new(|_, _| {}))).collect())
+        Ok(opened.into_iter().map(|opened| opened.map_changes(&rules, sink, Box::new(|_, _| {}))).collect())
     }
 }
 
@@ -103,28 +103,33 @@ impl Opened {
     }
 
     /// Makes work of every change. `each` hears of every change that makes work, before the work is queued.
-    pub(crate) fn feed<R: WorkKey>(self, rules: &Arc<Rules<R>>, sink: &Arc<Sink<R>>, each: Each) -> Feed {
+    pub(crate) fn map_changes<R: WorkKey>(
+        self,
+        rules: &Arc<Rules<R>>,
+        sink: &Arc<WorkSink<R>>,
+        each: Each,
+    ) -> WatchTask {
         let cluster = self.cluster_name().cloned();
         let wrote = self.cluster.map(|(cluster, wrote)| (wrote, cluster.client));
         let (rules, sink, informer) = (Arc::clone(rules), Arc::clone(sink), self.informer);
-        Pump { rules, sink, cluster, wrote, each, informer }.start()
+        Mapper { rules, sink, cluster, wrote, each, informer }.start()
     }
 }
 
 /// What hears of every change that makes work.
 pub(crate) type Each = Box<dyn Fn(&Change<Object>, Option<&Arc<str>>) + Send>;
 
-struct Pump<R> {
+struct Mapper<R> {
     rules: Arc<Rules<R>>,
-    sink: Arc<Sink<R>>,
+    sink: Arc<WorkSink<R>>,
     cluster: Option<Arc<str>>,
     wrote: Option<(Wrote, Client)>,
     each: Each,
     informer: Informer,
 }
 
-impl<R: WorkKey> Pump<R> {
-    fn start(self) -> Feed {
+impl<R: WorkKey> Mapper<R> {
+    fn start(self) -> WatchTask {
         let informer = &self.informer;
         let status = informer.watch_status();
         let source = status.borrow().first().map_or("source", |status| &status.name).to_owned();
@@ -137,11 +142,11 @@ impl<R: WorkKey> Pump<R> {
         let supervisor = self.sink.supervisor.clone();
         let (task, state) = (format!("feed {name}"), (self, subscription, Arc::clone(&name)));
         let task = tokio::spawn(async move {
-            let fed = supervisor
-                .run_with(&task, state, |(pump, changes, source)| Box::pin(pump.run(changes, source)));
-            fed.await;
+            let mapped = supervisor
+                .run_with(&task, state, |(mapper, changes, source)| Box::pin(mapper.run(changes, source)));
+            mapped.await;
         });
-        Feed { name, status, synced, task: AbortOnDropHandle::new(task) }
+        WatchTask { name, status, synced, task: AbortOnDropHandle::new(task) }
     }
 
     async fn run(&mut self, subscription: &mut Subscription, source: &Arc<str>) {
