@@ -2,8 +2,8 @@
 
 mod access;
 mod keyed;
-mod life;
 mod object;
+mod object_task;
 mod settings;
 mod watches;
 pub(crate) mod worker;
@@ -20,8 +20,8 @@ use watchkeeper_informer::{Readable, SourceStatus};
 use watchkeeper_queue::Queue;
 
 pub use keyed::Keyed;
-pub use life::Every;
 pub use object::Primary;
+pub use object_task::Every;
 pub use settings::ControllerBuilder;
 pub use watches::{DynamicWatches, WatchId};
 
@@ -169,7 +169,7 @@ impl<R: WorkKey> Settings<R> {
         environment: &Environment,
         run: Run<R>,
         cluster: fn(&R) -> Option<&str>,
-        lives: Vec<life::Life>,
+        object_tasks: Vec<object_task::ObjectTaskRunner>,
     ) -> Running {
         let Prepared { sink, watch_tasks, kept, .. } = prepared;
         let (abort, stopping) = (CancellationToken::new(), CancellationToken::new());
@@ -194,7 +194,7 @@ impl<R: WorkKey> Settings<R> {
         let sources = watched.chain(read).collect();
         let synced = synced(&watch_tasks, &kept);
         let supervisor =
-            tokio::spawn(supervise(workers, synced, self.concurrency, lives, lead, stopping.clone()));
+            tokio::spawn(supervise(workers, synced, self.concurrency, object_tasks, lead, stopping.clone()));
         let (queue, run_time) = (sink.queue.clone(), self.run_time);
         let stop = move |grace: Duration| -> BoxFuture<'static, Stopped> {
             Box::pin(async move {
@@ -239,7 +239,7 @@ async fn supervise<R: WorkKey>(
     workers: Arc<Workers<R>>,
     synced: BoxFuture<'static, ()>,
     concurrency: usize,
-    lives: Vec<life::Life>,
+    object_tasks: Vec<object_task::ObjectTaskRunner>,
     lead: Lead,
     stopping: CancellationToken,
 ) {
@@ -256,10 +256,10 @@ async fn supervise<R: WorkKey>(
         // What it has in hand when it panics is tried again.
         tasks.spawn(async move { supervisor.run(&name, || Arc::clone(&workers).work()).await });
     }
-    for life in lives {
+    for run in object_tasks {
         let (lead, stopping, supervisor) = (lead.clone(), stopping.clone(), supervisor.clone());
         let name = format!("{name} tasks");
-        tasks.spawn(async move { supervisor.run(&name, || life(lead.clone(), stopping.clone())).await });
+        tasks.spawn(async move { supervisor.run(&name, || run(lead.clone(), stopping.clone())).await });
     }
     // Panics are caught inside.
     while tasks.join_next().await.is_some() {}

@@ -12,7 +12,7 @@ use watchkeeper_informer::{AnyValue, Readable, Store};
 use crate::action::Action;
 use crate::context::Context;
 use crate::controller::access::{Access, OfKind, OfSource, Read, typed};
-use crate::controller::life::{Every, LifeOf, Live};
+use crate::controller::object_task::{Every, ObjectTask, ObjectTasks};
 use crate::controller::settings::Settings;
 use crate::controller::worker::Run;
 use crate::controller::{Controller, ControllerBuilder, Running};
@@ -43,7 +43,7 @@ struct AnyPrimary {
     cleanup: Option<Arc<dyn AnyReconciler>>,
     deleted: Option<Arc<dyn AnyReconciler>>,
     reconcile_deleting: bool,
-    lives: Vec<Live>,
+    object_tasks: Vec<ObjectTask>,
 }
 
 impl<T: Readable> Primary<T> {
@@ -57,7 +57,7 @@ impl<T: Readable> Primary<T> {
             cleanup: None,
             deleted: None,
             reconcile_deleting: false,
-            lives: Vec::new(),
+            object_tasks: Vec::new(),
         };
         Self { inner, kind: PhantomData }
     }
@@ -148,7 +148,7 @@ impl<T: Readable> ControllerBuilder<Primary<T>> {
     /// time as one.
     #[must_use]
     pub fn every(mut self, every: Every, call: impl Reconciler<T>) -> Self {
-        self.primary.inner.lives.push(Live::timer(every, erased(call)));
+        self.primary.inner.object_tasks.push(ObjectTask::timer(every, erased(call)));
         self
     }
 
@@ -157,7 +157,7 @@ impl<T: Readable> ControllerBuilder<Primary<T>> {
     /// returns is not started again; one that fails or panics is, after the controller's back-off.
     #[must_use]
     pub fn task(mut self, grace: std::time::Duration, task: impl Reconciler<T>) -> Self {
-        self.primary.inner.lives.push(Live::task(grace, erased(task)));
+        self.primary.inner.object_tasks.push(ObjectTask::task(grace, erased(task)));
         self
     }
 
@@ -198,7 +198,7 @@ impl AnyPrimary {
         if let [Opened { informer, cluster: None }] = opened.as_slice() {
             *primary.store.write() = Some(informer.store());
         }
-        let lives = Arc::new(LifeOf {
+        let shared = Arc::new(ObjectTasks {
             access: Arc::clone(&primary.access),
             controller: Arc::clone(&prepared.sink.controller),
             clusters: settings.clusters_of(environment),
@@ -207,7 +207,8 @@ impl AnyPrimary {
             metrics: environment.metrics.controller(&settings.name),
             supervisor: environment.metrics.supervisor.clone(),
         });
-        let lives = primary.lives.into_iter().map(|live| lives.of(live, &opened)).collect();
+        let object_tasks =
+            primary.object_tasks.into_iter().map(|task| shared.runner(task, &opened)).collect();
         let gone = Arc::new(Gone::default());
         let rules = Arc::new(primary.rules);
         for opened in opened {
@@ -235,7 +236,7 @@ impl AnyPrimary {
             let run = Arc::clone(&run);
             Box::pin(async move { run.run(&request, cx).await })
         });
-        Ok(settings.run(prepared, environment, run, Request::cluster, lives))
+        Ok(settings.run(prepared, environment, run, Request::cluster, object_tasks))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What runs for an object as long as it is there: timers and tasks.
+//! Timers and tasks that run for an object for as long as it exists.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -69,7 +69,7 @@ impl Every {
 }
 
 /// One timer or one kind of task of a controller.
-pub(crate) struct Live {
+pub(crate) struct ObjectTask {
     how: How,
     call: Arc<dyn AnyReconciler>,
 }
@@ -83,7 +83,7 @@ enum How {
 /// How long a timer's call is waited for when its object goes.
 const TIMER_GRACE: Duration = Duration::from_secs(10);
 
-impl Live {
+impl ObjectTask {
     pub(crate) fn timer(every: Every, call: Arc<dyn AnyReconciler>) -> Self {
         Self { how: How::Timer(every), call }
     }
@@ -94,10 +94,11 @@ impl Live {
 }
 
 /// Runs while this process leads, until it stops.
-pub(crate) type Life = Box<dyn Fn(Lead, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
+pub(crate) type ObjectTaskRunner =
+    Box<dyn Fn(Lead, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// What all timers and tasks of a controller share.
-pub(crate) struct LifeOf {
+pub(crate) struct ObjectTasks {
     pub(crate) access: Arc<dyn Access>,
     pub(crate) controller: Arc<str>,
     pub(crate) clusters: Clusters,
@@ -107,45 +108,45 @@ pub(crate) struct LifeOf {
     pub(crate) supervisor: Supervisor,
 }
 
-impl LifeOf {
+impl ObjectTasks {
     /// A timer or a kind of task, for the objects of all these clusters.
-    pub(crate) fn of(self: &Arc<Self>, live: Live, opened: &[Opened]) -> Life {
-        let live = Arc::new(live);
-        let parts: Vec<_> = opened
+    pub(crate) fn runner(self: &Arc<Self>, task: ObjectTask, opened: &[Opened]) -> ObjectTaskRunner {
+        let task = Arc::new(task);
+        let clusters: Vec<_> = opened
             .iter()
             .map(|opened| {
-                let (shared, live) = (Arc::clone(self), Arc::clone(&live));
-                let part = Part { shared, cluster: opened.cluster_name().cloned(), live };
-                (Arc::new(part), opened.informer.clone())
+                let (shared, task) = (Arc::clone(self), Arc::clone(&task));
+                let in_cluster = InCluster { shared, cluster: opened.cluster_name().cloned(), task };
+                (Arc::new(in_cluster), opened.informer.clone())
             })
             .collect();
         Box::new(move |lead, stopping| {
-            let parts = parts.iter().map(|(part, informer)| {
-                Arc::clone(part).run(informer.clone(), lead.clone(), stopping.clone())
+            let clusters = clusters.iter().map(|(in_cluster, informer)| {
+                Arc::clone(in_cluster).run(informer.clone(), lead.clone(), stopping.clone())
             });
-            Box::pin(futures_util::future::join_all(parts).map(drop))
+            Box::pin(futures_util::future::join_all(clusters).map(drop))
         })
     }
 }
 
 /// A timer or a kind of task, in one cluster.
-struct Part {
-    shared: Arc<LifeOf>,
+struct InCluster {
+    shared: Arc<ObjectTasks>,
     cluster: Option<Arc<str>>,
-    live: Arc<Live>,
+    task: Arc<ObjectTask>,
 }
 
 /// One object's timer or task.
-struct Alive {
+struct RunningTask {
     stop: CancellationToken,
     changed: watch::Sender<Instant>,
     task: JoinHandle<()>,
 }
 
-/// The timers or tasks of one part.
+/// The timers or tasks in one cluster.
 #[derive(Default)]
 struct Tasks {
-    alive: HashMap<Key, Alive>,
+    running: HashMap<Key, RunningTask>,
     /// Those of objects that are gone or going, until they have ended. Nobody of the same name begins before.
     ending: HashMap<Key, JoinHandle<()>>,
 }
@@ -153,7 +154,7 @@ struct Tasks {
 impl Tasks {
     /// The object goes: its task is told, and ends within its grace.
     fn end(&mut self, key: &Key) {
-        let Some(Alive { stop, task, .. }) = self.alive.remove(key) else { return };
+        let Some(RunningTask { stop, task, .. }) = self.running.remove(key) else { return };
         stop.cancel();
         if self.ending.len() >= 64 && self.ending.len().is_power_of_two() {
             self.ending.retain(|_, task| !task.is_finished());
@@ -163,26 +164,26 @@ impl Tasks {
 
     /// Ends all of them and waits for it.
     async fn end_all(mut self) {
-        for one in self.alive.values() {
+        for one in self.running.values() {
             one.stop.cancel();
         }
-        let alive = self.alive.drain().map(|(_, one)| one.task);
-        for task in alive.chain(self.ending.drain().map(|(_, task)| task)) {
+        let running = self.running.drain().map(|(_, one)| one.task);
+        for task in running.chain(self.ending.drain().map(|(_, task)| task)) {
             // Panics are caught inside.
             let _ = task.await;
         }
     }
 }
 
-/// Whoever panics leaves nobody behind who would run a second time.
+/// A panic leaves no task behind that would run a second time.
 impl Drop for Tasks {
     fn drop(&mut self) {
-        self.alive.values().for_each(|one| one.task.abort());
+        self.running.values().for_each(|one| one.task.abort());
         self.ending.values().for_each(JoinHandle::abort);
     }
 }
 
-impl Part {
+impl InCluster {
     async fn run(self: Arc<Self>, informer: Informer, mut lead: Lead, stopping: CancellationToken) {
         loop {
             let won = tokio::select! {
@@ -215,36 +216,36 @@ impl Part {
         let key = &change.key;
         if change.new.as_ref().is_none_or(Object::is_deleting) {
             tasks.end(key);
-        } else if let Some(one) = tasks.alive.get(key) {
+        } else if let Some(one) = tasks.running.get(key) {
             one.changed.send_replace(Instant::now());
         } else {
             let before = tasks.ending.remove(key);
-            tasks.alive.insert(key.clone(), self.begin(key, before));
+            tasks.running.insert(key.clone(), self.begin(key, before));
         }
     }
 
-    fn begin(self: &Arc<Self>, key: &Key, before: Option<JoinHandle<()>>) -> Alive {
+    fn begin(self: &Arc<Self>, key: &Key, before: Option<JoinHandle<()>>) -> RunningTask {
         let (stop, (changed, changes)) = (CancellationToken::new(), watch::channel(Instant::now()));
-        let (part, key, token) = (Arc::clone(self), key.clone(), stop.clone());
+        let (this, key, token) = (Arc::clone(self), key.clone(), stop.clone());
         let task = tokio::spawn(async move {
             if let Some(before) = before {
                 let _ = before.await;
             }
-            let grace = match part.live.how {
+            let grace = match this.task.how {
                 How::Timer(_) => TIMER_GRACE,
                 How::Task { grace } => grace,
             };
             let run = || async {
-                match part.live.how {
-                    How::Timer(every) => part.tick(every, &key, &token, changes.clone()).await,
-                    How::Task { .. } => part.keep_up(&key, &token).await,
+                match this.task.how {
+                    How::Timer(every) => this.tick(every, &key, &token, changes.clone()).await,
+                    How::Task { .. } => this.keep_up(&key, &token).await,
                 }
             };
             let object = key.to_string();
-            let run = part.shared.supervisor.run_for("object-task", &object, run);
+            let run = this.shared.supervisor.run_for("object-task", &object, run);
             end_within(run, &token, grace).await;
         });
-        Alive { stop, changed, task }
+        RunningTask { stop, changed, task }
     }
 
     /// A timer: waits, calls, and again.
@@ -291,7 +292,7 @@ impl Part {
 
     /// Calls it with the newest state; says whether it went well. An object that is gone is no failure.
     async fn call(&self, key: &Key, stop: &CancellationToken, attempt: u32) -> bool {
-        let LifeOf { access, controller, clusters, recorder, metrics, .. } = &*self.shared;
+        let ObjectTasks { access, controller, clusters, recorder, metrics, .. } = &*self.shared;
         let Some(client) = clusters.get(self.cluster.as_deref()) else { return true };
         let cx = Context::new(Inner {
             controller: Arc::clone(controller),
@@ -306,7 +307,7 @@ impl Part {
         let call = async {
             match access.read(client, key).await? {
                 Some(Read { object, origin }) => {
-                    self.live.call.reconcile(object, cx.under(key).with_origin(origin)).await.map(drop)
+                    self.task.call.reconcile(object, cx.under(key).with_origin(origin)).await.map(drop)
                 }
                 None => Ok(()),
             }
