@@ -42,7 +42,7 @@ mod error;
 #[cfg_attr(not(all(feature = "server", unix)), allow(dead_code, reason = "asked by the server of probes"))]
 mod health;
 mod hot_loop;
-mod lead;
+mod leadership;
 #[cfg(feature = "log")]
 pub mod log;
 mod manager;

@@ -28,7 +28,7 @@ pub use watches::{DynamicWatches, WatchId};
 use crate::declared::Declared;
 use crate::degradation::Kept;
 use crate::hot_loop::HotLoops;
-use crate::lead::Lead;
+use crate::leadership::LeadershipWatch;
 use crate::manager::{Environment, StartError};
 use crate::request::WorkKey;
 use crate::watch_task::{WatchTask, WorkSink};
@@ -173,7 +173,7 @@ impl<R: WorkKey> Settings<R> {
     ) -> Running {
         let Prepared { sink, watch_tasks, kept, .. } = prepared;
         let (abort, stopping) = (CancellationToken::new(), CancellationToken::new());
-        let lead = if self.needs_lead { &environment.lead } else { &environment.always }.clone();
+        let leadership = if self.needs_lead { &environment.leadership } else { &environment.always }.clone();
         let clusters = self.clusters_of(environment);
         let metrics = environment.metrics.controller(&self.name);
         metrics.workers.set(self.concurrency as i64);
@@ -185,7 +185,7 @@ impl<R: WorkKey> Settings<R> {
             recorder: environment.recorder.clone(),
             timeout: self.timeout,
             metrics,
-            lead: lead.clone(),
+            leadership: leadership.clone(),
             abort: abort.clone(),
             stopping: stopping.clone(),
         });
@@ -193,8 +193,14 @@ impl<R: WorkKey> Settings<R> {
         let read = kept.iter().map(|kept| (Arc::clone(&kept.name), kept.status.clone()));
         let sources = watched.chain(read).collect();
         let synced = synced(&watch_tasks, &kept);
-        let supervisor =
-            tokio::spawn(supervise(workers, synced, self.concurrency, object_tasks, lead, stopping.clone()));
+        let supervisor = tokio::spawn(supervise(
+            workers,
+            synced,
+            self.concurrency,
+            object_tasks,
+            leadership,
+            stopping.clone(),
+        ));
         let (queue, run_time) = (sink.queue.clone(), self.run_time);
         let stop = move |grace: Duration| -> BoxFuture<'static, Stopped> {
             Box::pin(async move {
@@ -240,7 +246,7 @@ async fn supervise<R: WorkKey>(
     synced: BoxFuture<'static, ()>,
     concurrency: usize,
     object_tasks: Vec<object_task::ObjectTaskRunner>,
-    lead: Lead,
+    leadership: LeadershipWatch,
     stopping: CancellationToken,
 ) {
     tokio::select! {
@@ -257,9 +263,9 @@ async fn supervise<R: WorkKey>(
         tasks.spawn(async move { supervisor.run(&name, || Arc::clone(&workers).work()).await });
     }
     for run in object_tasks {
-        let (lead, stopping, supervisor) = (lead.clone(), stopping.clone(), supervisor.clone());
+        let (leadership, stopping, supervisor) = (leadership.clone(), stopping.clone(), supervisor.clone());
         let name = format!("{name} tasks");
-        tasks.spawn(async move { supervisor.run(&name, || run(lead.clone(), stopping.clone())).await });
+        tasks.spawn(async move { supervisor.run(&name, || run(leadership.clone(), stopping.clone())).await });
     }
     // Panics are caught inside.
     while tasks.join_next().await.is_some() {}

@@ -21,7 +21,7 @@ use crate::clusters::Clusters;
 use crate::context::{Context, Inner};
 use crate::controller::access::{Access, Read};
 use crate::controller::object::AnyReconciler;
-use crate::lead::Lead;
+use crate::leadership::LeadershipWatch;
 use crate::metrics::ControllerMetrics;
 use crate::watch_task::Opened;
 
@@ -95,7 +95,7 @@ impl ObjectTask {
 
 /// Runs while this process leads, until it stops.
 pub(crate) type ObjectTaskRunner =
-    Box<dyn Fn(Lead, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
+    Box<dyn Fn(LeadershipWatch, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// What all timers and tasks of a controller share.
 pub(crate) struct ObjectTasks {
@@ -120,9 +120,9 @@ impl ObjectTasks {
                 (Arc::new(in_cluster), opened.informer.clone())
             })
             .collect();
-        Box::new(move |lead, stopping| {
+        Box::new(move |leadership, stopping| {
             let clusters = clusters.iter().map(|(in_cluster, informer)| {
-                Arc::clone(in_cluster).run(informer.clone(), lead.clone(), stopping.clone())
+                Arc::clone(in_cluster).run(informer.clone(), leadership.clone(), stopping.clone())
             });
             Box::pin(futures_util::future::join_all(clusters).map(drop))
         })
@@ -184,11 +184,16 @@ impl Drop for Tasks {
 }
 
 impl InCluster {
-    async fn run(self: Arc<Self>, informer: Informer, mut lead: Lead, stopping: CancellationToken) {
+    async fn run(
+        self: Arc<Self>,
+        informer: Informer,
+        mut leadership: LeadershipWatch,
+        stopping: CancellationToken,
+    ) {
         loop {
             let won = tokio::select! {
                 () = stopping.cancelled() => return,
-                won = lead.won() => won,
+                won = leadership.won() => won,
             };
             let Some(term) = won else { return };
             let mut tasks = Tasks::default();
@@ -197,7 +202,7 @@ impl InCluster {
                 tokio::select! {
                     biased;
                     () = stopping.cancelled() => break true,
-                    () = lead.lost(term) => break false,
+                    () = leadership.lost(term) => break false,
                     change = changes.next() => match change {
                         Some(change) => self.follow(&mut tasks, &change),
                         None => break true,

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_election::{Election, ElectionEvent, Leadership};
 
-use crate::lead::Leads;
+use crate::leadership::LeadershipSender;
 use crate::metrics::{Lease, Metrics};
 
 /// The guard of the clients: may write while the lease is held, as far as the local clock can tell.
@@ -25,7 +25,7 @@ impl Term {
 
 /// What is known of the election.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ElectionState {
     /// Nothing yet.
     Unknown,
     Standby {
@@ -42,8 +42,8 @@ pub(crate) struct Follower {
     pub(crate) election: Election,
     pub(crate) name: Arc<str>,
     pub(crate) term: Term,
-    pub(crate) lead: Leads,
-    pub(crate) standing: watch::Sender<Standing>,
+    pub(crate) leadership: LeadershipSender,
+    pub(crate) state: watch::Sender<ElectionState>,
     pub(crate) metrics: Metrics,
 }
 
@@ -60,7 +60,7 @@ impl Follower {
         let slow_renewals = self.metrics.slow_renewals.get_or_create_owned(&lease);
         let mut look = tokio::time::interval(POLL_INTERVAL);
         self.catch_up();
-        self.show(self.lead.borrow().is_some());
+        self.show(self.leadership.borrow().is_some());
         loop {
             let slow = self.election.metrics().slow_renewals;
             slow_renewals.inc_by(slow.saturating_sub(slow_renewals.get()));
@@ -102,7 +102,7 @@ impl Follower {
             ElectionEvent::Leading(leadership) => self.win(leadership),
             ElectionEvent::Standby { leader } => {
                 tracing::info!(lease = %self.name, leader = leader.as_deref().unwrap_or("nobody"), "standing by");
-                self.standing.send_replace(Standing::Standby { leader });
+                self.state.send_replace(ElectionState::Standby { leader });
             }
             ElectionEvent::Lost(loss) => {
                 tracing::warn!(lease = %self.name, reason = %loss, "leadership lost");
@@ -115,15 +115,15 @@ impl Follower {
         let number = leadership.term();
         tracing::info!(lease = %self.name, term = number, "leading");
         *self.term.current.write() = Some(leadership);
-        self.standing.send_replace(Standing::Leading);
+        self.state.send_replace(ElectionState::Leading);
         self.show(true);
-        self.lead.send_replace(Some(number));
+        self.leadership.send_replace(Some(number));
     }
 
     fn lose(&mut self) {
         *self.term.current.write() = None;
-        self.standing.send_replace(Standing::Standby { leader: None });
-        self.lead.send_replace(None);
+        self.state.send_replace(ElectionState::Standby { leader: None });
+        self.leadership.send_replace(None);
         self.show(false);
     }
 

@@ -1,18 +1,20 @@
+//! Whether this process leads: what workers and tasks wait for.
+
 use tokio::sync::watch;
 
-/// Whether this process leads, and since when: the number of its term.
+/// The present term of this process as leader, if it leads.
 ///
 /// Without election there is one term, which lasts as long as the manager.
 #[derive(Clone)]
-pub(crate) struct Lead {
+pub(crate) struct LeadershipWatch {
     term: watch::Receiver<Option<u64>>,
 }
 
-/// Says who leads. The manager is gone when this is.
-pub(crate) type Leads = watch::Sender<Option<u64>>;
+/// Sets the term. Receivers take its end for the end of the manager.
+pub(crate) type LeadershipSender = watch::Sender<Option<u64>>;
 
-impl Lead {
-    pub(crate) fn channel(term: Option<u64>) -> (Leads, Self) {
+impl LeadershipWatch {
+    pub(crate) fn channel(term: Option<u64>) -> (LeadershipSender, Self) {
         let (sender, term) = watch::channel(term);
         (sender, Self { term })
     }
