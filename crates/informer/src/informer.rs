@@ -70,7 +70,7 @@ struct Reflectors {
 
 struct Running {
     id: SourceId,
-    part: u16,
+    partition: u16,
     source: Arc<dyn Source>,
     task: JoinHandle<()>,
 }
@@ -169,10 +169,10 @@ impl<K> Informer<K> {
             let at = reflectors.running.iter().position(|running| running.id == id);
             at.map(|at| reflectors.running.remove(at))
         };
-        if let Some(Running { part, task, .. }) = removed {
+        if let Some(Running { partition, task, .. }) = removed {
             end(task).await;
             self.inner.status.send_modify(|sources| sources.retain(|source| source.id != id));
-            self.inner.shared.remove_part(part);
+            self.inner.shared.remove_partition(partition);
             if let Some(journal) = &self.inner.shared.journal {
                 journal.write().await;
             }
@@ -222,7 +222,7 @@ impl Inner {
             let name = source.name().to_owned();
             sources.push(SourceStatus { id, name, phase: Phase::Snapshot, synced: false, error: None });
         });
-        let part = self.shared.add_part();
+        let partition = self.shared.add_partition();
         let status = Arc::clone(&self.status);
         let capabilities = source.capabilities();
         let seed = self.random.lock().u64(..);
@@ -232,7 +232,7 @@ impl Inner {
             capabilities,
             drift: source.drift(),
             shared: Arc::clone(&self.shared),
-            part,
+            partition,
             begun: false,
             report: Box::new(move |report| {
                 status.send_if_modified(|sources| {
@@ -244,7 +244,7 @@ impl Inner {
             }),
         };
         let task = self.runtime.spawn(reflector.supervised());
-        reflectors.running.push(Running { id, part, source, task });
+        reflectors.running.push(Running { id, partition, source, task });
         id
     }
 
