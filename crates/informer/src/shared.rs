@@ -61,7 +61,7 @@ impl Write {
     }
 }
 
-/// Who writes, and how far it is to be believed.
+/// The source of a write; whether it may overwrite newer versions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub(crate) partition: u16,
@@ -257,12 +257,12 @@ impl Shared {
             (Write::Keep(_), known) => known.map(|(slot, _)| Step::Listed { slot }),
             (Write::Gone(_), known) => known.map(|(slot, _)| Step::Delete { slot, last: None }),
             (Write::Delete(document), known) => self.prepare_delete(origin, document, known?),
-            (Write::List(document), Some((slot, old))) if !news(origin, &document.header, &old) => {
+            (Write::List(document), Some((slot, old))) if !supersedes(origin, &document.header, &old) => {
                 self.metrics.unchanged.inc();
                 drop(document);
                 Some(Step::Listed { slot })
             }
-            (Write::Put(document), Some((_, old))) if !news(origin, &document.header, &old) => {
+            (Write::Put(document), Some((_, old))) if !supersedes(origin, &document.header, &old) => {
                 self.metrics.unchanged.inc();
                 drop(document);
                 None
@@ -433,8 +433,8 @@ fn is_synced(state: &State) -> bool {
     live.peek().is_some() && live.all(|partition| partition.synced)
 }
 
-/// Whether what a source says of an object is new to the store.
-fn news(origin: Origin, said: &Header, known: &Object) -> bool {
+/// Whether the state that a source reports supersedes the one that the store holds.
+fn supersedes(origin: Origin, said: &Header, known: &Object) -> bool {
     let held = &known.record().header;
     if same_state(said, held) {
         return false;
