@@ -24,13 +24,13 @@ const QUICK: Duration = Duration::from_micros(500);
 /// After two commits met, so many are made in groups.
 const COMPANY: usize = 64;
 
-/// Where commits are handed in. There is one writer, and two ways to it.
+/// Hands commits to the one writer, in groups. There are two ways to it.
 ///
 /// - Usually, a thread takes all commits that wait as one group. While it syncs, the next group gathers.
 /// - A commit that comes alone is made by whoever brings it, on the spot: waking a thread and being woken by it takes as long as the
 ///   disk does. That blocks a thread of the caller's runtime, so it is done only if the runtime has others, the disk is quick,
 ///   and commits have been coming one by one.
-pub(crate) struct Desk {
+pub(crate) struct GroupCommit {
     shared: Arc<Shared>,
     /// Taken away to stop the thread.
     requests: Option<mpsc::Sender<Request>>,
@@ -51,17 +51,17 @@ struct Request {
     reply: oneshot::Sender<Result<Committed, Error>>,
 }
 
-impl Desk {
+impl GroupCommit {
     /// Starts the thread.
     pub(crate) fn open(writer: Writer) -> Result<Self, Error> {
         let counters = Arc::clone(&writer.counters);
         let (writer, company) = (Mutex::new(Some(writer)), AtomicUsize::new(0));
         let shared = Arc::new(Shared { counters, writer, company });
         let (requests, waiting) = mpsc::channel(WAITING);
-        let desk = Arc::clone(&shared);
+        let thread_shared = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("storage-writer".into())
-            .spawn(move || desk.run(waiting))
+            .spawn(move || thread_shared.run(waiting))
             .map_err(|error| Error::Io { doing: "starting a thread".into(), reason: error.to_string() })?;
         Ok(Self { shared, requests: Some(requests), thread: Some(thread) })
     }
