@@ -1,4 +1,4 @@
-//! A list on its way to a client, one object at a time: what a client has not taken yet lies in the storage only.
+//! The body of a list, encoded one object at a time: objects that the client has not read yet are held by the storage only.
 
 use std::sync::Arc;
 use std::time::SystemTime;
