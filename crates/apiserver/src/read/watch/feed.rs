@@ -176,7 +176,7 @@ async fn converted(
     };
     let several = updates.len() > 1;
     match converter.entries(resource, entries(&updates)).await {
-        Ok(entries) => return converted(updates, entries, needs_previous),
+        Ok(entries) => return with_entries(updates, entries, needs_previous),
         Err(failure) if !several => return VecDeque::from([Err(Failed::Conversion(failure))]),
         Err(_) => {}
     }
@@ -184,7 +184,7 @@ async fn converted(
     let mut outcomes = VecDeque::new();
     for update in updates {
         match converter.entries(resource, shown(&update, needs_previous).collect()).await {
-            Ok(entries) => outcomes.extend(converted(vec![update], entries, needs_previous)),
+            Ok(entries) => outcomes.extend(with_entries(vec![update], entries, needs_previous)),
             Err(failure) => {
                 outcomes.push_back(Err(Failed::Conversion(failure)));
                 break;
@@ -208,7 +208,7 @@ fn shown(update: &Update, needs_previous: bool) -> impl Iterator<Item = Arc<Entr
 }
 
 /// Updates with these entries in them, as [`shown`] lists them.
-fn converted(updates: Vec<Update>, entries: Vec<Arc<Entry>>, needs_previous: bool) -> VecDeque<Outcome> {
+fn with_entries(updates: Vec<Update>, entries: Vec<Arc<Entry>>, needs_previous: bool) -> VecDeque<Outcome> {
     let mut entries = entries.into_iter();
     let mut convert = |update: Update| match update {
         Update::Progress(revision) => WatchUpdate::Progress(revision),
