@@ -1,3 +1,14 @@
+//! Writes: built, sent under the guard, and noted in the state of their kind.
+
+pub(crate) mod condition;
+pub(crate) mod delete;
+mod difference;
+mod finalizer;
+mod modify;
+pub(crate) mod patch;
+pub(crate) mod status;
+pub(crate) mod subresource;
+
 use std::any::Any;
 use std::future::IntoFuture;
 use std::ops::Deref;
@@ -14,9 +25,9 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::exchange::{Answer, Ask, Failure};
 use crate::kind::{Kind, Scope, typed, version_in};
-use crate::kind_state::KindState;
-use crate::patch::Patch;
-use crate::view::ReadState;
+use crate::state::KindState;
+use crate::state::view::ReadState;
+use crate::write::patch::Patch;
 
 /// How often a change is tried on newer and newer states before the conflict is the caller's.
 pub(crate) const ATTEMPTS: usize = 5;

@@ -9,9 +9,9 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::exchange::{Ask, decode};
 use crate::kind::Kind;
-use crate::kind_state::KindState;
-use crate::patch::Patch;
+use crate::state::KindState;
 use crate::write::Answers;
+use crate::write::patch::Patch;
 
 /// A part of an object that has a path of its own: `scale`, `eviction`, `token`. As JSON, since each has a type of its own.
 ///

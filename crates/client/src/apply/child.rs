@@ -6,16 +6,16 @@ use std::sync::Arc;
 use serde_json::Value;
 use watchkeeper_core::{Key, Uid};
 
-use crate::children::Child;
+use crate::apply::children::Child;
 use crate::client::Client;
-use crate::delete::{Doomed, Propagation};
-use crate::desired::Part;
 use crate::error::Error;
+use crate::kind::owner::controller_in;
 use crate::kind::version_in;
-use crate::kind_state::KindState;
-use crate::list::owned;
-use crate::owner::controller_in;
+use crate::read::list::owned;
+use crate::state::KindState;
+use crate::state::desired::Part;
 use crate::write::Outcome;
+use crate::write::delete::{Doomed, Propagation};
 
 /// A child that is wanted.
 pub(crate) struct Wanted {

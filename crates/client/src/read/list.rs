@@ -10,11 +10,11 @@ use watchkeeper_informer::{AnyValue, Object};
 use crate::client::Client;
 use crate::error::Error;
 use crate::kind::{Kind, KindInfo, typed};
-use crate::kind_state::{Declared, KindState};
-use crate::live::Selection;
-use crate::overlay::{Note, Verdict};
+use crate::read::live::Selection;
 use crate::selector::Selector;
-use crate::view::{Seen, shown};
+use crate::state::overlay::{Note, Verdict};
+use crate::state::view::{Seen, shown};
+use crate::state::{Declared, KindState};
 
 /// So many objects are asked for one by one; for more, the whole list is.
 const MAX_DOUBTS: usize = 16;

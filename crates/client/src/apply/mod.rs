@@ -1,3 +1,9 @@
+//! Server-side apply, spared where it would change nothing, and sets of children.
+
+mod child;
+pub(crate) mod children;
+mod fields;
+
 use std::future::IntoFuture;
 use std::sync::Arc;
 
@@ -8,15 +14,15 @@ use watchkeeper_core::{Key, Uid};
 use watchkeeper_informer::AnyValue;
 use watchkeeper_wire::Uri;
 
-use crate::applied::{Applied, Fingerprinted};
+use crate::apply::fields::is_applied;
 use crate::client::Client;
-use crate::desired::{Part, document};
 use crate::error::Error;
 use crate::exchange::Ask;
-use crate::fields::is_applied;
 use crate::kind::{Kind, KindInfo, Scope, version_in};
-use crate::kind_state::KindState;
-use crate::view::{ReadState, Seen};
+use crate::state::KindState;
+use crate::state::applied::{Applied, Fingerprinted};
+use crate::state::desired::{Part, document};
+use crate::state::view::{ReadState, Seen};
 use crate::write::{Answers, Outcome, Written};
 
 /// An apply that is about to be done. Awaiting it sends what is needed, if anything, and says what came of it.

@@ -9,10 +9,10 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::exchange::{Answer, Ask, Failure, decode};
 use crate::kind::{Kind, typed};
-use crate::kind_state::KindState;
-use crate::list::List;
-use crate::overlay::{Held, Note};
-use crate::view::{ReadState, Seen};
+use crate::read::list::List;
+use crate::state::KindState;
+use crate::state::overlay::{Held, Note};
+use crate::state::view::{ReadState, Seen};
 
 /// How many objects a page of a list has.
 const PAGE: &str = "500";

@@ -7,8 +7,8 @@ use watchkeeper_informer::AnyValue;
 use crate::client::Client;
 use crate::error::Error;
 use crate::kind::{Kind, key_of};
-use crate::kind_state::KindState;
-use crate::patch::Patch;
+use crate::state::KindState;
+use crate::write::patch::Patch;
 use crate::write::{Outcome, Written};
 
 /// Gives the operations that change a list of finalizers, of an object of a version; `None` if there are none.

@@ -6,7 +6,7 @@ use watchkeeper_informer::{Index, Untyped};
 use crate::client::Client;
 use crate::error::Error;
 use crate::kind::{Kind, typed};
-use crate::list::gather;
+use crate::read::list::gather;
 
 /// A way into a cache by a value of the user's choice, which sees what was written through the client, too.
 ///

@@ -9,8 +9,8 @@ use watchkeeper_informer::{AnyValue, Object};
 
 use crate::error::Error;
 use crate::kind::KindInfo;
-use crate::kind_state::{Declared, KindState};
-use crate::overlay::{Held, Note, Overlay, Shown, Verdict};
+use crate::state::overlay::{Held, Note, Overlay, Shown, Verdict};
+use crate::state::{Declared, KindState};
 
 /// One object, from the cache or from the answer to a write.
 pub(crate) enum Seen {

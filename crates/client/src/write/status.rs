@@ -9,12 +9,12 @@ use watchkeeper_core::Key;
 use watchkeeper_informer::AnyValue;
 
 use crate::client::Client;
-use crate::condition::ConditionUpdate;
-use crate::difference::merge_patch;
 use crate::error::Error;
 use crate::kind::{Kind, KindInfo, key_of, typed};
-use crate::kind_state::KindState;
-use crate::patch::Patch;
+use crate::state::KindState;
+use crate::write::condition::ConditionUpdate;
+use crate::write::difference::merge_patch;
+use crate::write::patch::Patch;
 use crate::write::{Outcome, Written};
 
 /// A status that is being written. Awaiting it sends what has moved, and nothing if nothing has.

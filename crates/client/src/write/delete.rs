@@ -11,9 +11,9 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::exchange::Ask;
 use crate::kind::{Kind, key_of, version_in};
-use crate::kind_state::{KindState, is_gone};
-use crate::live::Selection;
-use crate::view::ReadState;
+use crate::read::live::Selection;
+use crate::state::view::ReadState;
+use crate::state::{KindState, is_gone};
 use crate::write::Answers;
 
 /// What becomes of the objects that the deleted one owns.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use watchkeeper_core::{Key, Uid, Version};
 
-use crate::desired::{Part, fingerprint, fingerprint_of_shown};
+use crate::state::desired::{Part, fingerprint, fingerprint_of_shown};
 
 /// So few entries are not worth sweeping.
 const FEW: usize = 1024;

@@ -7,12 +7,12 @@ use watchkeeper_core::{Key, Order};
 use watchkeeper_informer::AnyValue;
 
 use crate::client::Client;
-use crate::difference::merge_patch;
 use crate::error::Error;
 use crate::kind::{Kind, typed, version_in};
-use crate::kind_state::KindState;
-use crate::patch::Patch;
-use crate::view::ReadState;
+use crate::state::KindState;
+use crate::state::view::ReadState;
+use crate::write::difference::merge_patch;
+use crate::write::patch::Patch;
 use crate::write::{ATTEMPTS, Outcome, Written};
 
 impl Client {

@@ -8,12 +8,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
 use watchkeeper_core::{Key, Uid};
 
-use crate::child::{self, Wanted};
+use crate::apply::child::{self, Wanted};
 use crate::client::Client;
 use crate::error::Error;
+use crate::kind::owner::controller_reference;
 use crate::kind::{Kind, Scope, key_of};
-use crate::kind_state::KindState;
-use crate::owner::controller_reference;
+use crate::state::KindState;
 use crate::write::Outcome;
 
 /// The set of objects that an owner wants to have, of any number of kinds. Awaiting it makes it so.

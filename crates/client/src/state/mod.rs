@@ -1,5 +1,11 @@
 //! The state of one kind in a client: its cache, and what was written through the client.
 
+pub(crate) mod applied;
+pub(crate) mod desired;
+pub(crate) mod overlay;
+mod recent;
+pub(crate) mod view;
+
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +17,11 @@ use watchkeeper_core::{Document, Key, Projection, Uid, Version};
 use watchkeeper_informer::{AnyValue, Store};
 
 use crate::Informer;
-use crate::applied::Memory;
 use crate::kind::KindInfo;
-use crate::overlay::{Held, Note, Overlay};
-use crate::recent::Recent;
 use crate::selector::Selector;
+use crate::state::applied::Memory;
+use crate::state::overlay::{Held, Note, Overlay};
+use crate::state::recent::Recent;
 
 /// The state of one kind: what it is, how it is cached if it is, and what was written of it.
 pub(crate) struct KindState {

@@ -7,7 +7,6 @@ use kube_core::{ApiResource, DynamicResourceScope, Resource};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::client::Client;
 use crate::kind::Scope;
 
 /// A kind that is known at run time only: from a flag, from the discovery of a server, from another object.
@@ -164,29 +163,5 @@ impl Resource for DynamicObject {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.metadata
-    }
-}
-
-impl Client {
-    /// A handle for which [`DynamicObject`] means objects of this kind, in everything that it reads and writes. Caches and
-    /// what was written are shared with the other handles, kind by kind.
-    ///
-    /// ```no_run
-    /// # use watchkeeper_client::{Cache, Client, DynamicKind, DynamicObject, Error};
-    /// # use watchkeeper_core::Key;
-    /// # async fn example(client: &Client) -> Result<(), Error> {
-    /// let certificates = DynamicKind::namespaced("cert-manager.io", "v1", "Certificate", "certificates");
-    /// let client = client.dynamic(&certificates);
-    /// client.declare(Cache::of::<DynamicObject>())?;
-    /// client.synced().await?;
-    /// if let Some(found) = client.get::<DynamicObject>(&Key::new(Some("shop"), "web")).await? {
-    ///     println!("{:?}", found.get("/spec/secretName"));
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn dynamic(&self, kind: &DynamicKind) -> Self {
-        self.with(|options| options.dynamic = Some(kind.clone()))
     }
 }

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::desired::owned_members;
+use crate::state::desired::owned_members;
 
 /// Whether applying `document` again would change neither the object nor what the manager owns of it. No schema is needed;
 /// where the set does not tell, the answer is no.

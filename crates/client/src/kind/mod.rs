@@ -1,3 +1,10 @@
+//! Kinds of objects: what is known of their types, their paths, names and owners.
+
+pub(crate) mod dynamic;
+pub(crate) mod named;
+pub(crate) mod owner;
+mod path;
+
 use std::any::{Any, TypeId};
 use std::sync::Arc;
 
@@ -10,9 +17,9 @@ use serde_json::Value;
 use watchkeeper_core::{Key, Version};
 use watchkeeper_informer::AnyValue;
 
-use crate::dynamic::{DynamicKind, DynamicObject};
 use crate::error::Error;
-use crate::path::ScopedPath;
+use crate::kind::dynamic::{DynamicKind, DynamicObject};
+use crate::kind::path::ScopedPath;
 
 /// A kind of object: the types of k8s-openapi, custom resources, and [`DynamicObject`] for those that have no Rust type.
 ///

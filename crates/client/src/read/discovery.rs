@@ -4,9 +4,9 @@ use serde::Deserialize;
 use watchkeeper_wire::Uri;
 
 use crate::client::Client;
-use crate::dynamic::DynamicKind;
 use crate::error::Error;
 use crate::exchange::{Ask, decode};
+use crate::kind::dynamic::DynamicKind;
 
 #[derive(Deserialize)]
 struct Resources {
