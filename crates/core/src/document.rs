@@ -8,6 +8,7 @@ use crate::{Key, Uid, Version};
 
 /// One object as a source delivers it: what identifies it is read, its body is still encoded.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Document {
     /// What is known without decoding the body.
     pub header: Header,
@@ -19,6 +20,7 @@ pub struct Document {
 
 /// What identifies an object and what most filters ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Header {
     /// Which object.
     pub key: Key,
@@ -75,6 +77,13 @@ pub struct Known {
     pub version: Option<Version>,
 }
 
+impl Header {
+    /// A header that says nothing but which object and which state of it.
+    pub fn new(key: Key, version: Version) -> Self {
+        Self { key, uid: None, version, generation: 0, deleting: false, owners: Box::default() }
+    }
+}
+
 impl Document {
     /// Reads one object from exactly these bytes.
     pub fn read(bytes: &[u8], projection: &Projection) -> Result<Self, Unreadable> {
@@ -108,8 +117,7 @@ impl Document {
 
     /// An object whose name is not in its bytes but elsewhere: a row, a file without `metadata`. The body has to be JSON.
     pub fn named(key: Key, version: Version, body: Vec<u8>) -> Self {
-        let header =
-            Header { key, uid: None, version, generation: 0, deleting: false, owners: Box::default() };
+        let header = Header::new(key, version);
         Self { header, body: body.into_boxed_slice(), metadata: 0..0 }
     }
 

@@ -229,6 +229,9 @@ impl Reflector {
                     (_, false) => self.plan.doubt(Instant::now()),
                 }
             }
+            // An event that this version does not know may have been a change: another snapshot is due.
+            _ if progress.in_snapshot => progress.lossy = true,
+            _ => self.plan.doubt(Instant::now()),
         }
         ControlFlow::Continue(())
     }

@@ -244,12 +244,7 @@ impl Shared {
             && owner != origin.partition
         {
             let detail = format!("source {owner} of this store has an object of this name");
-            reject(Rejection {
-                key: Some(write.key().clone()),
-                position: None,
-                reason: Reason::Conflict,
-                detail,
-            });
+            reject(Rejection::new(Some(write.key().clone()), Reason::Conflict, detail));
             return None;
         }
         let known = known.map(|(slot, object, _)| (slot, object));
@@ -276,7 +271,7 @@ impl Shared {
                     Ok(object) => object,
                     Err(error) => {
                         let (key, detail) = (Some(error.key), error.detail);
-                        reject(Rejection { key, position: None, reason: Reason::Undecodable, detail });
+                        reject(Rejection::new(key, Reason::Undecodable, detail));
                         return known.map(|(slot, _)| Step::Listed { slot });
                     }
                 };

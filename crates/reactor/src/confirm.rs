@@ -34,7 +34,7 @@ pub(crate) async fn keys(source: &dyn Source) -> Result<HashSet<Key>, Error> {
                 }
             },
             Event::Complete(_) => return Ok(keys),
-            Event::Position(_) => {}
+            _ => {}
         }
     }
     Err(Error::Unavailable {

@@ -70,7 +70,7 @@ impl Audit {
                     self.excuse(key);
                 }
             }
-            Event::Position(_) => {}
+            _ => {}
         }
     }
 

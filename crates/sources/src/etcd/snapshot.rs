@@ -102,8 +102,7 @@ fn too_large(settings: &Settings, pair: &KeyValue, bytes: usize) -> Option<Event
     match settings.named(&pair.key) {
         Named::Object(key) | Named::Unreadable(key) => {
             let detail = format!("an answer of {bytes} bytes, more than max_message_bytes");
-            let rejection = documents::rejection(key, detail);
-            Some(Event::Rejected(Rejection { reason: Reason::TooLarge, ..rejection }))
+            Some(Event::Rejected(Rejection::new(Some(key), Reason::TooLarge, detail)))
         }
         Named::Status => None,
     }

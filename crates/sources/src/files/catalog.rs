@@ -209,5 +209,5 @@ impl FileState {
 
 pub(super) fn rejected(fault: Fault) -> Event {
     let Fault { key, reason, detail } = fault;
-    Event::Rejected(Rejection { key: Some(key), position: None, reason, detail })
+    Event::Rejected(Rejection::new(Some(key), reason, detail))
 }

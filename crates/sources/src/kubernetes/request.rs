@@ -119,7 +119,7 @@ fn resource_version(freshness: &Freshness) -> Option<String> {
         Freshness::Any => Some("0".into()),
         Freshness::NotOlderThan(version) if !version.is_empty() => Some(version.to_string()),
         // Not older than an unknown version: only the newest is sure to be that.
-        Freshness::NotOlderThan(_) | Freshness::Newest => None,
+        _ => None,
     }
 }
 

@@ -260,7 +260,7 @@ fn stored(column: &Column, value: &str) -> String {
 }
 
 fn reject(key: Option<Key>, reason: Reason, detail: String) -> Rejection {
-    Rejection { key, position: None, reason, detail }
+    Rejection::new(key, reason, detail)
 }
 
 fn column(row: Vec<Option<String>>, table: &str) -> Result<Column, Failure> {

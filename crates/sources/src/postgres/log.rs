@@ -194,7 +194,7 @@ impl Log {
         events.extend(match held {
             Some(Event::Put { document, .. }) => Some(Event::Put { document, position }),
             Some(Event::Gone { key, .. }) => Some(Event::Gone { key, position }),
-            Some(Event::Rejected(rejection)) => Some(Event::Rejected(Rejection { position, ..rejection })),
+            Some(Event::Rejected(rejection)) => Some(Event::Rejected(rejection.at(position))),
             Some(other) => Some(other),
             None if told => position.map(Event::Position),
             None => None,

@@ -46,12 +46,11 @@ impl<S: Source> Source for Hooked<S> {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let capabilities = self.source.capabilities();
-        let follow = match capabilities.follow {
-            Follow::Log => Follow::Log,
-            Follow::Poll(_) | Follow::Hints => Follow::Hints,
-        };
-        Capabilities { follow, ..capabilities }
+        let mut capabilities = self.source.capabilities();
+        if capabilities.follow != Follow::Log {
+            capabilities.follow = Follow::Hints;
+        }
+        capabilities
     }
 
     fn open(&self, start: Start) -> Feed {

@@ -7,14 +7,8 @@ fn version(number: u64) -> Version {
 }
 
 fn held(uid: &str, number: u64) -> Held {
-    let header = Header {
-        key: Key::new(None, "a"),
-        uid: Some(Uid::from(uid)),
-        version: version(number),
-        generation: 0,
-        deleting: false,
-        owners: Box::default(),
-    };
+    let mut header = Header::new(Key::new(None, "a"), version(number));
+    header.uid = Some(Uid::from(uid));
     Held { header, value: Arc::new(()) }
 }
 
