@@ -36,6 +36,8 @@
 //! `write` builds it, asks the [`Guard`], sends it (`exchange`) and notes the answer in the overlay of its kind
 //! (`state`), which `state::view` lays over the informer's store for every read. `apply` is built on both.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod apply;
 mod client;
 mod error;

@@ -8,6 +8,17 @@ use crate::{Clock, identity};
 pub(crate) const JITTER: f64 = 1.2;
 
 /// What can be chosen about an [`Election`](crate::Election). The times are those of client-go.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use watchkeeper_election::ElectionOptions;
+/// // A leader that dies is replaced within six seconds.
+/// let mut options = ElectionOptions::default();
+/// options.lease_duration = Duration::from_secs(6);
+/// options.renew_deadline = Duration::from_secs(4);
+/// options.retry_period = Duration::from_secs(1);
+/// assert!(options.validate().is_ok());
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ElectionOptions {

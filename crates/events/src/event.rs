@@ -103,6 +103,12 @@ impl Event {
     }
 
     /// The same with another object that has to do with it.
+    ///
+    /// ```
+    /// # use watchkeeper_events::{Event, ObjectRef};
+    /// let pod = ObjectRef::new("v1", "Pod", "web-0").in_namespace("shop");
+    /// let failed = Event::warning("PodFailed", "Restart", "web-0 ended with code 1").related_to(pod);
+    /// ```
     #[must_use]
     pub fn related_to(mut self, related: ObjectRef) -> Self {
         self.related = Some(related);

@@ -25,6 +25,14 @@ pub struct Recorder {
 impl Recorder {
     /// Records an event. Does not wait and does not fail: if too many are waiting already, or too many were recorded about
     /// this object, it is dropped and [counted](Events::counts).
+    ///
+    /// ```no_run
+    /// # use watchkeeper_events::{Event, ObjectRef, Recorder};
+    /// # fn example(recorder: &Recorder) {
+    /// let widget = ObjectRef::new("example.com/v1", "Widget", "w").in_namespace("shop").with_uid("6f1c");
+    /// recorder.event(&widget, Event::normal("Resized", "Resize", "from 1 to 3"));
+    /// # }
+    /// ```
     pub fn event(&self, regarding: &ObjectRef, event: Event) {
         count(&self.counters.recorded);
         if self.queue.try_send((regarding.clone(), event)).is_err() {

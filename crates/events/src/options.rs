@@ -3,6 +3,12 @@ use std::time::{Duration, SystemTime};
 use watchkeeper_supervision::Supervisor;
 
 /// What can be chosen about [`Events`](crate::Events). The numbers are those of client-go.
+///
+/// ```
+/// # use watchkeeper_events::EventOptions;
+/// let mut options = EventOptions::new("example.com/operator");
+/// options.queue = 10_000; // It reports about many objects at once.
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EventOptions {

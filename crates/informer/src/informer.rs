@@ -356,6 +356,15 @@ impl<K: Readable> InformerBuilder<K> {
     ///
     /// A packed store has to decode and encode for this; to leave out fields,
     /// [`Projection::drop`](watchkeeper_core::Projection::drop) in the source is far cheaper.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_informer::Informer;
+    /// # use watchkeeper_core::Source;
+    /// # #[derive(serde::Deserialize, serde::Serialize)] struct Login { user: String, password: String }
+    /// # async fn example(source: impl Source) {
+    /// let logins = Informer::<Login>::builder().transform(|login| login.password.clear()).start(source);
+    /// # }
+    /// ```
     #[must_use]
     pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self
     where
@@ -396,6 +405,24 @@ impl<K: Readable> InformerBuilder<K> {
 
     /// Writes down everything that the informer sees, for readers who want every change rather than the newest state: see
     /// [`Entry`]. The informer goes no faster than the journal is read. If its receiver is dropped, it is no longer written.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_informer::{Entry, Informer};
+    /// # use watchkeeper_core::Source;
+    /// # #[derive(serde::Deserialize)] struct Route {}
+    /// # async fn example(source: impl Source) {
+    /// let (journal, mut entries) = tokio::sync::mpsc::channel(100);
+    /// let routes = Informer::<Route>::builder().journal(journal).start(source);
+    /// while let Some(entry) = entries.recv().await {
+    ///     match entry {
+    ///         Entry::Changed(change) => println!("{} {}", change.kind(), change.key),
+    ///         Entry::Complete(version) => println!("complete at {version}"),
+    ///         Entry::Interrupted { wait, .. } => println!("interrupted, asked again in {wait:?}"),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # }
+    /// ```
     #[must_use]
     pub fn journal(mut self, journal: mpsc::Sender<Entry<K>>) -> Self {
         self.options.journal = Some(Journal::new(journal));

@@ -99,6 +99,17 @@ impl<K> Store<K> {
     ///
     /// Indexing by what is in the header ([`Object::owners`], [`Object::generation`], ...) or by
     /// [`Object::metadata`] is cheap; [`Object::get`] decodes every object as it arrives.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_informer::{Informer, Object};
+    /// # #[derive(serde::Deserialize)] struct Route { backends: Vec<String> }
+    /// # fn example(routes: Informer<Route>) {
+    /// let by_backend = routes.store().index("backend", |route: &Object<Route>| Ok(route.get()?.backends.clone()));
+    /// for route in by_backend.get("cart") {
+    ///     println!("{} sends to cart", route.key());
+    /// }
+    /// # }
+    /// ```
     pub fn index<V, I, F>(&self, name: &str, function: F) -> Index<K, V>
     where
         V: Hash + Eq + Clone + Send + Sync + 'static,
@@ -128,6 +139,15 @@ impl<K> Store<K> {
 
     /// Waits until something is true of this store: asked now, and again after every step of the writer (a batch, a new
     /// position). The answer is `false` if the informer was stopped first. Cancel-safe.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_core::Key;
+    /// # use watchkeeper_informer::Informer;
+    /// # async fn example(routes: Informer) {
+    /// let key = Key::new(Some("shop"), "cart");
+    /// routes.store().until(|store| store.contains(&key)).await;
+    /// # }
+    /// ```
     pub async fn until(&self, mut is_so: impl FnMut(&Self) -> bool) -> bool {
         let shared = &self.inner.shared;
         loop {

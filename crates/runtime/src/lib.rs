@@ -30,6 +30,8 @@
 //! `watch_task` takes changes from an informer's subscription, asks the rules of the `watch` what work they are, and queues it.
 //! `controller/worker` takes a key from the queue and runs what `controller/object` makes of it. `manager` owns it all.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod action;
 mod cause;
 mod closed_world;
