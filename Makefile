@@ -25,6 +25,7 @@ test-real: ## the tests of the framework against the real kube-apiserver and etc
 test-packaging: ## programs of others judge what `generate` and `image` make of the operators, the API server and the gateway; builds them first, needs Go
 	scripts/packaging-tools
 	scripts/test-packaging
+	scripts/test-types
 
 demo-monitoring: ## Debian's Prometheus scrapes `up` with the generated alerts; a fault is provoked, one fires, and ends; kubectl is needed
 	scripts/demo-monitoring

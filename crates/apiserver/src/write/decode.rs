@@ -159,7 +159,7 @@ pub(crate) fn decode(body: &[u8], format: BodyFormat) -> Result<Value, StatusErr
     }
 }
 
-/// Reads a body of this kind, in one of these versions; the body needs not say so.
+/// Reads a body of this kind, in one of these versions. The body may leave out `kind` and `apiVersion`.
 pub(crate) fn decode_as(
     body: &[u8],
     format: BodyFormat,

@@ -35,8 +35,8 @@ use crate::server::{Pages, Server};
 /// How long to wait for definitions to be in force before what they define is watched.
 const DEFINITIONS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a manager does not start. All of these are mistakes that waiting would not mend; what may mend itself, such as a
-/// server that does not answer yet, is waited for.
+/// Why a manager does not start. All of these are permanent; what may pass, such as a server that does not
+/// answer yet, is waited for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
