@@ -139,7 +139,7 @@ impl Reflector {
         self.drift = drift;
         if new > 0 {
             self.shared.metrics.drift.inc_by(new);
-            tracing::warn!(informer = %self.shared.name, source = self.source.name(), new, "changes that nobody had told of");
+            tracing::warn!(informer = %self.shared.name, source = self.source.name(), new, "a rescan found changes that the source had not reported");
         }
     }
 
@@ -273,7 +273,7 @@ impl Reflector {
             tracing::warn!(
                 informer = %self.shared.name,
                 source = self.source.name(),
-                "the snapshot lacks most of what was known; nothing is deleted before a second one says the same"
+                "the snapshot lacks most objects; nothing is deleted until a second one confirms it"
             );
         }
         self.shared.complete(self.partition, version.clone(), progress.lossy || !accepted);

@@ -140,7 +140,11 @@ impl Tracker {
                 if self.suspects.remove(path) {
                     self.settings.shared.lock().status.drift += 1;
                     let file = self.settings.shown(path);
-                    tracing::warn!(source = self.settings.name, file, "changed, and nobody told of it");
+                    tracing::warn!(
+                        source = self.settings.name,
+                        file,
+                        "drift: file changed without a notification"
+                    );
                 }
             }
         }

@@ -68,7 +68,7 @@ impl Subscription {
                     Ok(None) => self.state = State::Over,
                     Err(error) => {
                         let events = shown(&self.url);
-                        tracing::warn!(source = self.settings.name, events, %error, "no events; polling goes on");
+                        tracing::warn!(source = self.settings.name, events, %error, "event stream failed; the list is polled");
                         self.wait();
                     }
                 },

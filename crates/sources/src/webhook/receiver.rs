@@ -138,7 +138,7 @@ impl Receiver {
         match verify(self.inner.scheme, &secrets, &head.headers, &body, now, tolerance) {
             Err(refusal) => {
                 self.inner.refused.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%refusal, "a webhook is not believed");
+                tracing::warn!(%refusal, "webhook delivery rejected");
                 StatusCode::UNAUTHORIZED
             }
             Ok(signed) => {
