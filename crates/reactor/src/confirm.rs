@@ -1,4 +1,4 @@
-//! A second look at a source, before what it lacks is taken for gone.
+//! Reads a source a second time before missing objects count as deleted.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The keys themselves, read now and then beside their log.
+//! The periodic read of all keys that is compared with the log.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Values as documents.
+//! Values of keys as documents.
 
 use watchkeeper_core::json::Cursor;
 use watchkeeper_core::{Document, Key, Projection, Reason, Rejection, Version};

@@ -1,4 +1,4 @@
-//! What a watch says, as entries of a log. Without I/O.
+//! Responses of a watch as entries of a log. Without I/O.
 
 use watchkeeper_core::{Event, Rejection, Version};
 use watchkeeper_etcd::{Change, ChangeKind};

@@ -1,4 +1,4 @@
-//! The keys in pages, all of one revision.
+//! A snapshot of the keys, in pages of one revision.
 
 use watchkeeper_core::{Error, Event, Freshness, Reason, Rejection};
 use watchkeeper_etcd::{Client, Error as EtcdError, Found, KeyValue, Keys, Range};

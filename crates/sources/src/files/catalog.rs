@@ -1,4 +1,4 @@
-//! Which file has which objects, which of several wins, and what the reader of the feed was told. Without I/O.
+//! The objects of each file, precedence among files with the same object, and the events of the feed. Without I/O.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The objects in the bytes of a file.
+//! Reads the objects in the content of a file.
 
 use std::collections::HashSet;
 use std::fmt::Display;

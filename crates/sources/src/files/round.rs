@@ -1,4 +1,4 @@
-//! What changed since the last look, told as differences.
+//! One scan after the snapshot, reported as differences.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

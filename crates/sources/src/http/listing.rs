@@ -1,4 +1,4 @@
-//! One look at the whole list: requests, pages, validators.
+//! Reads the whole list once: requests, pages, validators.
 
 use std::sync::Arc;
 use std::time::Duration;

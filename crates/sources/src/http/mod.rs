@@ -1,4 +1,4 @@
-//! A list of items that an HTTP service has, as a source.
+//! A list of items behind a URL, as a source.
 
 mod answer;
 mod credentials;

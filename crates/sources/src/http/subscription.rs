@@ -1,4 +1,4 @@
-//! A stream of events, connected again and again, each event of which is a reason to look.
+//! A stream of server-sent events, reconnected; each event triggers a read of the list.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A streamed list: the part of a watch in which the server tells what is there already.
+//! A streamed list (WatchList): the initial events of a watch.
 
 use std::time::Duration;
 

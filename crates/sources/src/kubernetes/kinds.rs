@@ -1,4 +1,4 @@
-//! Reads objects of the kind that was asked for, and tells what is wrong with the others.
+//! Reads objects of the kind that was asked for; others become rejections.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Takes the items out of a list while its bytes arrive.
+//! Reads the items of a list while its bytes arrive.
 
 use watchkeeper_core::json::{Cursor, SyntaxError};
 use watchkeeper_core::text::bounded;

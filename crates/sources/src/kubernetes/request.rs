@@ -1,4 +1,4 @@
-//! What is asked of the server, as URIs. Nothing is sent from here.
+//! Builds the URIs of requests. Sends nothing.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING};

@@ -1,4 +1,4 @@
-//! What is watched and how, and what the server has shown of itself.
+//! The settings of a Kubernetes source, and what was learned about the server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

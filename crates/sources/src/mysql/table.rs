@@ -1,4 +1,4 @@
-//! What a table has: its columns, its key, and the statement that reads it.
+//! The columns and the key of a table, and the statement that reads it.
 
 use bytes::Bytes;
 use watchkeeper_core::{Key, Reason, Rejection};

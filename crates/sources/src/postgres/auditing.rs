@@ -1,4 +1,4 @@
-//! The table itself, read now and then beside its log.
+//! The periodic read of the table that is compared with the log.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the entries of the log are to the reader of a feed. Without I/O.
+//! Entries of the replication log as events of a feed. Without I/O.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

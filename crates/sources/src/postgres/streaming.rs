@@ -1,4 +1,4 @@
-//! The log as it is written: entries in, confirmations out.
+//! Streams the log: entries in, confirmations out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the members have, who of them is told, and what the reader has to hear. Without I/O.
+//! The objects of each member, which member wins for each key, and the events of the union. Without I/O.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Webhooks: what others send when something has changed.
+//! Webhooks as triggers of another source.
 //!
 //! A webhook may be lost, doubled, late, out of order, or forged. So a [`Receiver`] verifies it, and what it says is at most a reason to look: it
 //! makes a [`Hooked`] source read again what another source has. Only if the payload carries a version that can be compared is it taken

@@ -1,4 +1,4 @@
-//! What answers those who send webhooks.
+//! The HTTP service that receives deliveries.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
