@@ -63,8 +63,6 @@ soak: ## the random tests, a hundred times as many, and an hour of requests that
 	$(CARGO) test --release -p watchkeeper-sources --all-features -- --ignored
 	$(CARGO) test --release -p watchkeeper-reactor --test bounded -- --ignored --nocapture
 	$(CARGO) test --release -p watchkeeper-gateway -- --ignored --nocapture
-	$(CARGO) test -p watchkeeper-macros --test compile -- --ignored
-	$(CARGO) test -p watchkeeper --test book -- --ignored
 	$(CARGO) test -p watchkeeper-cli --test new -- --ignored
 	CARGO="$(CARGO)" scripts/fuzz 3600
 

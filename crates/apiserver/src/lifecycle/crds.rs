@@ -1,4 +1,4 @@
-//! Definitions of custom resources: following them, and emptying those that are deleted.
+//! CustomResourceDefinitions: follows them, and deletes the objects of those that are deleted.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::write::Subresource;
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
 
-/// What the task is called that follows definitions.
+/// The name of the task that follows CRDs.
 pub(super) const FOLLOW: &str = "definitions";
 
-/// What the tasks are called that empty definitions.
+/// The name of the tasks that delete the objects of deleted CRDs.
 pub(super) const CLEAN: &str = "definition-deletion";
 
 /// The uids of the definitions that are being emptied.
