@@ -107,7 +107,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Who asks, as the server's logs show it. What cannot stand in a header is ignored.
+    /// The User-Agent, as the server's logs show it. A text that is no header value is ignored.
     #[must_use]
     pub fn user_agent(mut self, name: &str) -> Self {
         self.user_agent = HeaderValue::from_str(name).ok();

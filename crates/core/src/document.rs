@@ -10,7 +10,7 @@ use crate::{Key, Uid, Version};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Document {
-    /// What is known without decoding the body.
+    /// Identity and metadata, readable without decoding the body.
     pub header: Header,
     /// The object as JSON, reduced by the [`Projection`] it was read with.
     pub body: Box<[u8]>,
@@ -18,7 +18,7 @@ pub struct Document {
     pub metadata: Range<u32>,
 }
 
-/// What identifies an object and what most filters ask for.
+/// The identity of an object, and the metadata that most filters need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
@@ -61,14 +61,14 @@ pub enum ReadError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct Unreadable {
-    /// What is wrong.
+    /// The error.
     #[source]
     pub error: ReadError,
-    /// What was read before that was found.
+    /// The part that was read before the error.
     pub known: Known,
 }
 
-/// What could be made out of an object that cannot be read.
+/// The identity of an object that cannot be read, as far as it was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     /// Which object.
@@ -121,7 +121,7 @@ impl Document {
         Self { header, body: body.into_boxed_slice(), metadata: 0..0 }
     }
 
-    /// What can be made out of the beginning of an object that is cut off.
+    /// Reads the identity of an object from its first bytes.
     pub fn peek(prefix: &[u8], projection: &Projection) -> Known {
         match Self::read(prefix, projection) {
             Ok(Self { header, .. }) => Known { key: Some(header.key), version: Some(header.version) },

@@ -127,7 +127,7 @@ impl<S: Source + ?Sized> Source for Arc<S> {
     }
 }
 
-/// What a [`Source`] delivers: lazy, owned, ends after its first error.
+/// The events of a [`Source`]: a lazy, owned stream that ends after its first error.
 pub type Feed = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
 
 /// Where a feed begins.
@@ -199,7 +199,7 @@ pub struct Rejection {
     pub key: Option<Key>,
     /// The log's position after the rejected entry, if it could be read.
     pub position: Option<Version>,
-    /// What was wrong.
+    /// The class of the error.
     pub reason: Reason,
     /// More about it, for a person: where in the bytes, what was expected. Never the object's content.
     pub detail: String,
@@ -282,7 +282,7 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// What a [`Source`] can do.
+/// The abilities of a [`Source`].
 ///
 /// ```
 /// # use std::time::Duration;
@@ -293,7 +293,7 @@ impl fmt::Display for Rejection {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// What its versions mean.
+    /// How its versions compare.
     pub order: Order,
     /// How it goes on after a snapshot.
     pub follow: Follow,

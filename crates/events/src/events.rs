@@ -72,12 +72,12 @@ impl Events {
         Self { recorder: Recorder { queue, counters }, ending, task }
     }
 
-    /// Something to record events with.
+    /// A recorder of this writer.
     pub fn recorder(&self) -> Recorder {
         self.recorder.clone()
     }
 
-    /// What became of the events so far.
+    /// Counts of the events so far: written, dropped, failed.
     pub fn counts(&self) -> EventCounts {
         self.recorder.counters.read()
     }

@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime};
 
 use watchkeeper_supervision::Supervisor;
 
-/// What can be chosen about [`Events`](crate::Events). The numbers are those of client-go.
+/// Options of [`Events`](crate::Events). The default numbers are those of client-go.
 ///
 /// ```
 /// # use watchkeeper_events::EventOptions;
@@ -30,9 +30,9 @@ pub struct EventOptions {
     pub tries: u32,
     /// How long to wait before trying again: 10 s.
     pub retry: Duration,
-    /// What time it is, as events say.
+    /// The clock of the times in events.
     pub wall_clock: fn() -> SystemTime,
-    /// What watches over the task that writes.
+    /// The supervisor of the task that writes.
     pub supervisor: Supervisor,
 }
 

@@ -321,7 +321,7 @@ impl<K: Readable> InformerBuilder<K> {
         Self { options, kind: PhantomData }
     }
 
-    /// What the informer is called in logs and metrics. Default: the name of its first source.
+    /// The name of the informer in logs and metrics. Default: the name of its first source.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.options.name = Some(name.into());

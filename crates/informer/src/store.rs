@@ -13,7 +13,7 @@ use crate::informer::Inner;
 use crate::object::{Object, Untyped};
 use crate::outbox::Outbox;
 
-/// What a store can hold: anything that can be decoded and shared.
+/// A type that a store can hold: anything that can be decoded and shared.
 pub trait Readable: DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: DeserializeOwned + Send + Sync + 'static> Readable for T {}

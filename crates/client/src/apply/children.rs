@@ -57,7 +57,7 @@ pub struct Child {
     pub key: Key,
 }
 
-/// What came of a set of children.
+/// The result of applying a set of children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcomes {

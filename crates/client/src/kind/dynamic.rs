@@ -57,12 +57,12 @@ impl DynamicKind {
         &self.version
     }
 
-    /// What paths call it.
+    /// The plural, as in paths.
     pub fn plural(&self) -> &str {
         &self.plural
     }
 
-    /// What it is called.
+    /// The kind.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -113,7 +113,7 @@ pub struct DynamicObject {
     /// `v1`, `apps/v1`.
     #[serde(default)]
     pub api_version: String,
-    /// What it is.
+    /// The kind.
     #[serde(default)]
     pub kind: String,
     /// Its name, labels and so on.

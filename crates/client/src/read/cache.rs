@@ -9,7 +9,7 @@ use crate::Informer;
 use crate::kind::{Kind, KindInfo};
 use crate::selector::{Selector, SelectorError};
 
-/// What is watched of a kind, and how it is held.
+/// The cache of a kind: which objects are watched, and how they are held.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Secret;

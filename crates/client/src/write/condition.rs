@@ -34,7 +34,7 @@ pub struct Condition {
     pub reason: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// What it says something about: `Ready`.
+    /// The type: `Ready`.
     #[serde(rename = "type")]
     pub type_: String,
 }
@@ -92,7 +92,7 @@ impl JsonSchema for Condition {
 /// A word, perhaps with a domain in front: `Ready`, `example.org/Ready`.
 const TYPE_PATTERN: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
 
-/// What a controller has found out about an object: one condition of its status, without what is filled in for it.
+/// A condition as a controller reports it. The transition time and the generation are filled in.
 ///
 /// ```
 /// use watchkeeper_client::{condition, not_ready, ready};

@@ -16,7 +16,7 @@ use crate::state::view::ReadState;
 use crate::state::{KindState, is_gone};
 use crate::write::Answers;
 
-/// What becomes of the objects that the deleted one owns.
+/// Deletion propagation: how objects are treated that the deleted one owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Propagation {

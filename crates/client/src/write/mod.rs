@@ -32,7 +32,7 @@ use crate::write::patch::Patch;
 /// How often a change is tried on newer and newer states before the conflict is the caller's.
 pub(crate) const ATTEMPTS: usize = 5;
 
-/// What came of a write.
+/// The effect of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -63,7 +63,7 @@ pub enum Outcome {
 pub struct Written<K> {
     /// The object. If nothing was sent, as the cache has it.
     pub object: Arc<K>,
-    /// What came of it.
+    /// The effect.
     pub outcome: Outcome,
 }
 

@@ -43,7 +43,7 @@ impl Client {
 }
 
 impl<K: Kind> Subresource<'_, K> {
-    /// What it is now.
+    /// Reads the subresource.
     pub async fn get(&self) -> Result<Value, Error> {
         let kind = self.client.kind_state::<K>();
         let answer = self.client.ask(Ask::get(self.uri(&kind), self.what(&kind))).await?;

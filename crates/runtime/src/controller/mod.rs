@@ -36,7 +36,7 @@ use settings::Settings;
 use watchkeeper_client::{DynamicKind, DynamicObject, Kind};
 use worker::{Run, Workers};
 
-/// Something that keeps the world as objects declare it: what wakes it, and what it does then.
+/// A controller: what wakes it, and how it reconciles.
 ///
 /// Described by a [`ControllerBuilder`], run by a [`Manager`](crate::Manager).
 ///

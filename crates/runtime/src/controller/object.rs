@@ -137,7 +137,7 @@ impl<T: Readable> ControllerBuilder<Primary<T>> {
         self
     }
 
-    /// What is done when an object is gone; see [`Reconciler::deleted`].
+    /// Sets the function that is called when an object is gone; see [`Reconciler::deleted`].
     #[must_use]
     pub fn deleted(mut self, deleted: impl Reconciler<T>) -> Self {
         self.primary.inner.deleted = Some(erased(deleted));
@@ -161,7 +161,7 @@ impl<T: Readable> ControllerBuilder<Primary<T>> {
         self
     }
 
-    /// What is done for an object. The last word: the controller is complete.
+    /// Sets the reconciler of an object. Completes the controller.
     pub fn reconcile(self, reconciler: impl Reconciler<T>) -> Controller {
         let Self { settings, primary } = self;
         primary.inner.controller(settings, erased(reconciler))
