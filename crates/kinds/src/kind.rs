@@ -240,7 +240,7 @@ impl Kind {
 
     /// The fields, as paths, that writers of a part of an object do not come to own; `None` if they are those that are usual
     /// for the part.
-    pub fn reset_fields(&self, part: crate::Write) -> Option<&'static [&'static [&'static str]]> {
+    pub fn reset_fields(&self, part: crate::Subresource) -> Option<&'static [&'static [&'static str]]> {
         self.strategy.resets.iter().find(|(of, _)| *of == part).map(|(_, fields)| *fields)
     }
 

@@ -37,7 +37,7 @@ mod view;
 
 pub use error::Error;
 pub use kind::{Kind, MetadataChecks, NameRule, ScalePaths, SelectableField, Speaks, Subresource, Verbs};
-pub use prepare::Write;
+pub use prepare::Subresource;
 
 /// Every built-in kind, in the order of discovery: the core group, then the others by name.
 pub fn all() -> &'static [Kind] {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use watchkeeper_kinds::{Verbs, Write as Subresource};
+use watchkeeper_kinds::{Subresource, Verbs};
 use watchkeeper_schema::{Error, FieldError, Path, Reason, Shape, metadata, patch};
 use watchkeeper_table::FieldPath;
 

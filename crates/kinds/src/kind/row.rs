@@ -4,7 +4,7 @@ use super::strategy::{
     Conversion, Fields, Fill, GracePeriod, Prepare, Strategy, Validate, ValidateUpdate, Warn,
 };
 use super::{Kind, MetadataChecks, NameRule, ScalePaths, SelectableField, Speaks, Subresource, Verbs};
-use crate::prepare::Write;
+use crate::prepare::Subresource;
 use crate::validate::field::{Errors, Field};
 use serde_json::Value;
 use watchkeeper_table::layout::Layout;
@@ -215,7 +215,10 @@ impl Kind {
         self.validate_update(validate)
     }
 
-    pub(crate) const fn validate_subresources(mut self, rules: &'static [(Write, ValidateUpdate)]) -> Self {
+    pub(crate) const fn validate_subresources(
+        mut self,
+        rules: &'static [(Subresource, ValidateUpdate)],
+    ) -> Self {
         self.strategy.validate_subresources = rules;
         self
     }
@@ -242,7 +245,7 @@ impl Kind {
 
     pub(crate) const fn resets(
         mut self,
-        fields: &'static [(Write, &'static [&'static [&'static str]])],
+        fields: &'static [(Subresource, &'static [&'static [&'static str]])],
     ) -> Self {
         self.strategy.resets = fields;
         self

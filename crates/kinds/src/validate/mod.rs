@@ -70,7 +70,7 @@ impl Kind {
 
     /// What is wrong with an object whose part other than the main one replaces that of `old`: its status, what holds a
     /// namespace, or a decision. Under the same conditions as [`validate`](Self::validate).
-    pub fn validate_part(&self, part: crate::Write, new: &Value, old: &Value) -> Vec<FieldError> {
+    pub fn validate_part(&self, part: crate::Subresource, new: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let rules = self.strategy.validate_subresources.iter().find(|(of, _)| *of == part);
         if let Some((_, validate)) = rules {
