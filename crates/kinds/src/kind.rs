@@ -34,7 +34,7 @@ pub struct Kind {
     /// What can be done with objects.
     pub verbs: Verbs,
     /// The subresources, by name.
-    pub subresources: &'static [Subresource],
+    pub subresources: &'static [SubresourceInfo],
     /// What names objects may have.
     pub name_rule: NameRule,
     /// Whether `metadata.generation` is kept. The prepare functions set it; setting `deletionTimestamp` counts it up
@@ -109,7 +109,7 @@ impl Verbs {
 
 /// A subresource of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Subresource {
+pub struct SubresourceInfo {
     /// The last part of the path, `status`.
     pub name: &'static str,
     /// What is read and written there, if not objects of the kind itself. Discovery then names its group and version.
@@ -201,7 +201,7 @@ impl Kind {
     }
 
     /// The subresource with this name.
-    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+    pub fn subresource(&self, name: &str) -> Option<&'static SubresourceInfo> {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 

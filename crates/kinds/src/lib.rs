@@ -36,7 +36,7 @@ mod validate;
 mod view;
 
 pub use error::Error;
-pub use kind::{Kind, MetadataChecks, NameRule, ScalePaths, SelectableField, Speaks, Subresource, Verbs};
+pub use kind::{Kind, MetadataChecks, NameRule, ScalePaths, SelectableField, Speaks, SubresourceInfo, Verbs};
 pub use prepare::Subresource;
 
 /// Every built-in kind, in the order of discovery: the core group, then the others by name.
