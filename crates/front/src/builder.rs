@@ -7,7 +7,7 @@ use crate::{AccessMetrics, Deadlines, Error, Front, Limits, Listener, Service};
 
 /// What a [`Front`] is made of before it listens; from [`Front::builder`].
 #[must_use = "it does nothing until it is started"]
-pub struct Builder {
+pub struct FrontBuilder {
     pub(crate) service: Box<dyn Service>,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) limits: Limits,
@@ -17,7 +17,7 @@ pub struct Builder {
     pub(crate) task: String,
 }
 
-impl Builder {
+impl FrontBuilder {
     pub(crate) fn new(service: Box<dyn Service>) -> Self {
         Self {
             service,
