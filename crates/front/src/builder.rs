@@ -5,7 +5,7 @@ use crate::Tls;
 use crate::front::{Endpoint, Protocol};
 use crate::{AccessMetrics, Deadlines, Error, Front, Limits, Listener, Service};
 
-/// What a [`Front`] is made of before it listens; from [`Front::builder`].
+/// Builds a [`Front`]; from [`Front::builder`].
 #[must_use = "it does nothing until it is started"]
 pub struct FrontBuilder {
     pub(crate) service: Box<dyn Service>,
@@ -70,13 +70,13 @@ impl FrontBuilder {
         self
     }
 
-    /// What watches over the tasks of the front, and counts panics. A service that reports its health gives its own.
+    /// The supervisor of the tasks of the front. A service that reports its health gives its own.
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
         self.supervisor = supervisor;
         self
     }
 
-    /// What the supervisor calls the task that takes connections. Default: `listener`.
+    /// The name of the task that accepts connections, for the supervisor. Default: `listener`.
     pub fn task(mut self, name: impl Into<String>) -> Self {
         self.task = name.into();
         self

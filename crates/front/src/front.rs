@@ -122,7 +122,7 @@ impl Front {
         self.listeners.iter().map(Listener::address)
     }
 
-    /// What it counts.
+    /// Its metrics.
     pub fn metrics(&self) -> &AccessMetrics {
         &self.shared.connections.metrics
     }

@@ -78,10 +78,10 @@ pub trait Storage: Send + Sync + 'static {
     }
 }
 
-/// What a [`Storage`] gives back, in time.
+/// The future that a [`Storage`] returns.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
-/// What was found under a key.
+/// The entry under a key, if there is one.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The entry, if the key exists.

@@ -31,7 +31,7 @@ use transaction::Transaction;
 /// How an [`Etcd`] uses its cluster.
 #[derive(Clone, Debug)]
 pub struct EtcdOptions {
-    /// What all keys begin with in etcd. Servers that share it share everything.
+    /// The prefix of all keys in etcd. Servers that share it share everything.
     pub prefix: String,
     /// How often old revisions are compacted, by whichever of the servers is first: what is kept is from one to two of
     /// these. `None`: somebody else does it.
