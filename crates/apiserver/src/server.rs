@@ -36,9 +36,11 @@ pub struct Options {
     pub namespace_deletion: bool,
     /// Whether every namespace is given the ServiceAccount `default`. kube-apiserver leaves that to kube-controller-manager.
     pub service_accounts: bool,
-    /// The certificates, in PEM, that every namespace is given as the ConfigMap `kube-root-ca.crt`; none if there are none.
-    /// kube-apiserver leaves that to kube-controller-manager.
+    /// The certificates, in PEM, by which clients know this server; none if they are not known here.
     pub certificate_authority: Option<String>,
+    /// Whether every namespace is given these certificates, as the ConfigMap `kube-root-ca.crt`. kube-apiserver leaves that to
+    /// kube-controller-manager.
+    pub root_ca_publishing: bool,
     /// How long an event is kept after it was last written.
     pub event_lifetime: Duration,
     /// How long a request may take that is not a watch. A client may ask for less.
@@ -71,6 +73,7 @@ impl Default for Options {
             namespace_deletion: true,
             service_accounts: true,
             certificate_authority: None,
+            root_ca_publishing: true,
             event_lifetime: Duration::from_secs(3600),
             request_timeout: Duration::from_secs(60),
             in_flight: InFlightLimits::default(),

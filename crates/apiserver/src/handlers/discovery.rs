@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use crate::registry::{Group, GroupVersion, Registry};
@@ -73,8 +74,9 @@ fn entries(resource: &Resource) -> Vec<Value> {
     if !resource.categories.is_empty() {
         entry["categories"] = resource.categories.clone().into();
     }
-    if resource.is_stored() {
-        entry["storageVersionHash"] = storage_version_hash(resource).into();
+    let hash = if resource.is_stored() { storage_version_hash(resource) } else { String::new() };
+    if !hash.is_empty() {
+        entry["storageVersionHash"] = hash.into();
     }
     let mut entries = vec![entry];
     entries.extend(subresources(resource).into_iter().map(|sub| {
@@ -198,13 +200,18 @@ fn subresources(resource: &Resource) -> Vec<Subresource<'_>> {
     }
 }
 
-/// Tells clients whether two servers store a resource as the same version. Any stable text does.
+/// Tells clients whether two servers store a resource as the same version: a hash of that version.
 fn storage_version_hash(resource: &Resource) -> String {
-    let text = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    watchkeeper_go::base64::encode(hash.to_be_bytes())
+    let (group, version) = match &resource.nature {
+        Nature::Builtin(kind) => kind.stored_as.unwrap_or((kind.group, kind.version)),
+        Nature::Custom(installed, _) => {
+            let stored = installed.definition.storage().filter(|version| version.served);
+            let Some(stored) = stored else { return String::new() };
+            (resource.group.as_str(), stored.name.as_str())
+        }
+    };
+    let hash = digest(&SHA256, format!("{group}/{version}/{}", resource.kind).as_bytes());
+    watchkeeper_go::base64::encode(&hash.as_ref()[..8])
 }
 
 impl Resource {

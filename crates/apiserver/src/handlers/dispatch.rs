@@ -1,5 +1,6 @@
 //! From requests to what is done about them.
 
+mod budgets;
 mod deadline;
 mod pods;
 mod token_request;
@@ -51,6 +52,10 @@ impl Server {
         let (format, gzip) = (failure_format(&call.headers), gzip::is_wanted(&call.headers));
         let answer = async {
             let action = action?;
+            // Said before anything else, of whatever is asked for.
+            if !action.is_watch() {
+                call.query.timeout()?;
+            }
             self.authorize_and_serve(call, action, body).await
         };
         let reply = match answer.await {
@@ -196,7 +201,6 @@ impl Server {
 
     /// Does something with objects.
     async fn resource(self: &Arc<Self>, call: Call, action: Authorized) -> Result<Reply, StatusError> {
-        call.query.timeout()?;
         let found = self.registry().resource_of(action.action()).and_then(|resource| {
             if resource.builtin_kind().is_some() && !media::is_routed(&call.headers) {
                 let is_list = matches!(action.action().verb, Verb::List | Verb::Watch);
@@ -330,12 +334,12 @@ impl Server {
         let context = &call.delete_context(&options);
         let request = WriteRequest::new(place.clone(), Operation::Delete(&options), context);
         let Written { object, removed, warnings, .. } = self.writer.write(request).await?;
-        let object = if removed && !resource.returns_deleted() {
-            status_error::deleted(resource.subject(), meta::name(&object), meta::uid(&object))
+        let reply = if removed && !resource.returns_deleted() {
+            let status = status_error::deleted(resource.subject(), meta::name(&object), meta::uid(&object));
+            Reply::object(200, &status, accepted.format)
         } else {
-            Form::new(&accepted, &call.query)?.shape.of_one(resource, object)
+            object_reply(200, resource, object, Form::new(&accepted, &call.query)?)
         };
-        let reply = Reply::object(200, &object, accepted.format);
         let reply = warnings.iter().fold(reply, |reply, warning| reply.warning(warning));
         let is_asked = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
         Ok(match resource.usual_propagation() {
@@ -357,7 +361,7 @@ impl Server {
             json.push(b'\n');
             return Ok(Reply::new(200, json));
         }
-        Ok(Reply::object(200, &form.shape.of_one(resource, resource.read(&entry)?), form.format))
+        Ok(object_reply(200, resource, resource.read(&entry)?, form))
     }
 
     async fn put(
@@ -418,7 +422,12 @@ impl Server {
         let accepted = accepted(call, &place.resource)?;
         let format = patch_format(call, &place.resource)?;
         let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
-        let change = ScaleChange::Patch(Patch::read(&call.body, format)?);
+        let change = match format {
+            PatchFormat::Apply => {
+                ScaleChange::Apply(Applying::read_scale(&call.body, options.force.unwrap_or_default())?)
+            }
+            format => ScaleChange::Patch(Patch::read(&call.body, format)?),
+        };
         self.rescaled(call, place, &change, &options, &accepted).await
     }
 
@@ -475,7 +484,7 @@ impl Server {
     ) -> Result<Reply, StatusError> {
         let form = Form::new(accepted, &call.query)?;
         let code = if written.created { 201 } else { 200 };
-        let reply = Reply::object(code, &form.shape.of_one(resource, written.object), form.format);
+        let reply = object_reply(code, resource, written.object, form);
         Ok(written.warnings.iter().fold(reply, |reply, warning| reply.warning(warning)))
     }
 }
@@ -485,6 +494,16 @@ const SCALES: [&str; 4] = ["autoscaling/v1", "extensions/v1beta1", "apps/v1beta1
 
 /// Said to those who delete a job without saying what is to become of its pods.
 const ORPHANED_PODS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
+
+/// One object in the form that the client asked for.
+fn object_reply(code: u16, resource: &Resource, object: Value, form: Form) -> Reply {
+    let is_custom = resource.builtin_kind().is_none() && form.shape == Shape::Object;
+    let shown = form.shape.of_one(resource, object);
+    match is_custom {
+        true => Reply::custom_object(code, &shown, form.format),
+        false => Reply::object(code, &shown, form.format),
+    }
+}
 
 /// A page of a list in the form that the client asked for.
 async fn list_reply(
@@ -525,9 +544,19 @@ fn accepted(call: &Call, resource: &Resource) -> Result<Accepted, StatusError> {
     Ok(media::accept(&call.headers, endpoint(resource))?)
 }
 
+/// The same for a subresource that is no object, and is shown in no columns.
+fn accepted_untabled(call: &Call) -> Result<Accepted, StatusError> {
+    Ok(media::accept(&call.headers, Endpoint::Untabled)?)
+}
+
 /// In which forms a resource is served.
 fn endpoint(resource: &Resource) -> Endpoint {
-    if resource.builtin_kind().is_some() { Endpoint::Objects } else { Endpoint::Custom }
+    match resource.builtin_kind() {
+        // Reviews and the like, which nobody shows in columns.
+        Some(_) if !resource.is_stored() => Endpoint::Untabled,
+        Some(_) => Endpoint::Objects,
+        None => Endpoint::Custom,
+    }
 }
 
 /// How failures are written: as the client asks for, if it asks for anything that is not made of an object.

@@ -4,6 +4,7 @@ pub(crate) mod call;
 pub(crate) mod discovery;
 pub(crate) mod dispatch;
 pub(crate) mod health;
+mod indent;
 pub(crate) mod openapi;
 pub(crate) mod reply;
 pub(crate) mod reviews;

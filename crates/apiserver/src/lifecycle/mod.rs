@@ -44,7 +44,8 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
         let account = Provided::Account;
         server.spawn_led(account.task(), move |server| namespace_defaults::run(server, account.clone()));
     }
-    if let Some(certificates) = server.options.certificate_authority.clone() {
+    let published = server.options.root_ca_publishing;
+    if let Some(certificates) = server.options.certificate_authority.clone().filter(|_| published) {
         let certificates = Provided::Certificates(certificates);
         server.spawn_led(certificates.task(), move |server| {
             namespace_defaults::run(server, certificates.clone())
@@ -59,7 +60,7 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
 
 /// Reads roles and bindings and starts to follow them, unless nobody asks for them.
 pub(crate) async fn start_roles(server: &Arc<Server>) -> Result<(), Error> {
-    if server.options.authorization == Authorization::None {
+    if server.options.authorization != Authorization::Rbac {
         return Ok(());
     }
     let mut loaded = Some(roles::load(server).await?);

@@ -143,7 +143,7 @@ impl Writer {
         if resource.group == webhooks::GROUP {
             self.unless_stopping(self.webhooks().reach(revision)).await;
         }
-        if resource.group == access::GROUP && self.access.authorization() != Authorization::None {
+        if resource.group == access::GROUP && self.access.authorization() == Authorization::Rbac {
             self.unless_stopping(self.access.reach(revision)).await;
         }
     }

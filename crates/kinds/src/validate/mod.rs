@@ -14,6 +14,7 @@ pub(crate) mod names;
 pub(crate) mod pod;
 pub(crate) mod policies;
 pub(crate) mod rbac;
+mod security_context;
 pub(crate) mod selector;
 pub(crate) mod status;
 pub(crate) mod storage;
