@@ -12,9 +12,11 @@ use watchkeeper_storage::{Error as StorageError, Storage};
 use watchkeeper_supervision::Supervisor;
 
 use crate::access::{Access, Authorization};
+use crate::aggregation::{Aggregator, FrontProxy};
 use crate::authentication::Tokens;
 use crate::budget::Budget;
 use crate::conversion::Converter;
+use crate::flow_control::FlowControl;
 use crate::in_flight::{InFlight, InFlightLimits};
 use crate::metrics::Metrics;
 use crate::object::time::Clock;
@@ -115,6 +117,10 @@ pub(crate) struct Server {
     /// Writes objects.
     pub(crate) writer: Writer,
     pub(crate) in_flight: Arc<InFlight>,
+    /// Which FlowSchema a request belongs to.
+    pub(crate) flow_control: FlowControl,
+    /// Hands requests on to other servers.
+    pub(crate) aggregator: Aggregator,
     /// The ServiceAccounts and their tokens.
     pub(crate) accounts: Arc<Accounts>,
     /// Where clients reach this server, once it listens.
@@ -147,6 +153,9 @@ impl Server {
             options.service_addresses.clone(),
         ));
         let converter = Arc::new(Converter::new(Arc::clone(&webhook_client), metrics.webhooks()));
+        let front_proxy = FrontProxy::generate()
+            .map_err(|error| Error::Bootstrap { what: "a certificate".into(), why: error.to_string() })?;
+        let aggregator = Aggregator::new(Arc::clone(&webhook_client), front_proxy);
         let handles = Handles {
             storage: Arc::clone(&storage),
             registrar: Arc::clone(&registrar),
@@ -170,9 +179,11 @@ impl Server {
             registrar,
             converter,
             in_flight: InFlight::new(options.in_flight),
+            flow_control: FlowControl::default(),
             options,
             access,
             writer,
+            aggregator,
             accounts: Arc::new(accounts),
             address: Mutex::default(),
             supervisor: metrics.supervisor(),

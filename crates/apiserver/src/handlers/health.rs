@@ -18,6 +18,7 @@ const MINOR: &str = "36";
 const CHECKS: &[&str] = &[
     "ping",
     "log",
+    "loopback-serving-certificate",
     "etcd",
     "poststarthook/start-apiserver-admission-initializer",
     "poststarthook/generic-apiserver-start-informers",
@@ -28,9 +29,11 @@ const CHECKS: &[&str] = &[
     "poststarthook/start-apiextensions-controllers",
     "poststarthook/crd-informer-synced",
     "poststarthook/start-system-namespaces-controller",
+    "poststarthook/peer-endpoint-reconciler-controller",
     "poststarthook/start-cluster-authentication-info-controller",
     "poststarthook/start-kube-apiserver-identity-lease-controller",
     "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+    "poststarthook/storage-readiness",
     "poststarthook/start-legacy-token-tracking-controller",
     "poststarthook/start-service-ip-repair-controllers",
     "poststarthook/rbac/bootstrap-roles",
@@ -38,7 +41,6 @@ const CHECKS: &[&str] = &[
     "poststarthook/priority-and-fairness-config-producer",
     "poststarthook/bootstrap-controller",
     "poststarthook/start-kubernetes-service-cidr-controller",
-    "poststarthook/aggregator-reload-proxy-client-cert",
     "poststarthook/start-kube-aggregator-informers",
     "poststarthook/apiservice-status-local-available-controller",
     "poststarthook/apiservice-status-remote-available-controller",
@@ -49,6 +51,9 @@ const CHECKS: &[&str] = &[
     "poststarthook/apiservice-openapi-controller",
     "poststarthook/apiservice-openapiv3-controller",
 ];
+
+/// What `/readyz` does not look at.
+const LIVE_ONLY: &str = "loopback-serving-certificate";
 
 /// What only `/readyz` looks at, after the check of the storage, and at the end.
 const READY: ([&str; 2], &str) = (["etcd-readiness", "informer-sync"], "shutdown");
@@ -116,6 +121,7 @@ fn names(health: &str) -> Vec<&'static str> {
     let (after_storage, last) = READY;
     let mut names = CHECKS.to_vec();
     if health == "readyz" {
+        names.retain(|name| *name != LIVE_ONLY);
         let at = names.iter().position(|name| *name == "etcd").map_or(names.len(), |at| at + 1);
         names.splice(at..at, after_storage);
         names.push(last);

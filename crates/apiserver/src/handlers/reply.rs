@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, RETRY_AFTER, VARY, WARNING,
 };
@@ -12,7 +13,8 @@ use watchkeeper_kinds::protobuf;
 use watchkeeper_schema::yaml;
 
 use crate::documents::Document;
-use crate::front::{Body, Response};
+use crate::flow_control::Flow;
+use crate::front::{Body, Response, Upgrade, Upgraded};
 use crate::gzip::{self, THRESHOLD};
 use crate::handlers::indent;
 use crate::in_flight::Permit;
@@ -41,7 +43,12 @@ enum Content {
     Body(Body),
     /// What is sent as it is kept, never indented.
     Document(Arc<Document>),
+    /// The connection is used for something else from now on.
+    Upgrade(TakeOver),
 }
+
+/// Takes a connection over. The request counts as running as long as the permit is kept.
+type TakeOver = Box<dyn FnOnce(Upgraded, Permit) -> BoxFuture<'static, ()> + Send>;
 
 impl From<Vec<u8>> for Content {
     fn from(bytes: Vec<u8>) -> Self {
@@ -69,6 +76,32 @@ impl Reply {
         let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let (content, permit) = (content.into().0, Permit::default());
         Self { code, headers, warnings: Vec::new(), content, is_live: false, permit }
+    }
+
+    /// The client goes on over a WebSocket.
+    pub(crate) fn web_socket<F>(
+        accept: &str,
+        protocol: Option<&str>,
+        take_over: impl FnOnce(Upgraded, Permit) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let take_over: TakeOver = Box::new(|stream, permit| Box::pin(take_over(stream, permit)));
+        let mut reply = Self::new(101, Content::Upgrade(take_over));
+        reply.headers.remove(CONTENT_TYPE);
+        let reply = reply.header("connection", "Upgrade").header("upgrade", "websocket");
+        let reply = reply.header("sec-websocket-accept", accept);
+        match protocol {
+            Some(protocol) => reply.header("sec-websocket-protocol", protocol),
+            None => reply,
+        }
+    }
+
+    /// What another server answered, as it came.
+    pub(crate) fn forwarded(code: StatusCode, headers: HeaderMap, body: Body) -> Self {
+        let (content, permit) = (Content::Body(body), Permit::default());
+        Self { code, headers, warnings: Vec::new(), content, is_live: true, permit }
     }
 
     /// Nothing, and nothing said about it.
@@ -172,6 +205,16 @@ impl Reply {
         self
     }
 
+    /// Says what the request belonged to.
+    #[must_use]
+    pub(crate) fn of_flow(mut self, flow: Option<Flow>) -> Self {
+        if let Some(Flow { schema, level }) = flow {
+            self.headers.insert(HeaderName::from_static("x-kubernetes-pf-flowschema-uid"), schema);
+            self.headers.insert(HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid"), level);
+        }
+        self
+    }
+
     /// Counts the request as running until its answer has been sent.
     #[must_use]
     pub(crate) fn until_sent(mut self, permit: Permit) -> Self {
@@ -222,6 +265,13 @@ impl Reply {
         headers.extend(audit.map(|audit| (HeaderName::from_static("audit-id"), audit)));
         let mut is_compressed = false;
         let (body, is_long) = match content {
+            Content::Upgrade(take_over) => {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = code;
+                *response.headers_mut() = headers;
+                response.extensions_mut().insert(Upgrade::new(move |stream| take_over(stream, permit)));
+                return response;
+            }
             Content::Document(document) => {
                 let (body, compressed) = document.body(gzip);
                 is_compressed = compressed;

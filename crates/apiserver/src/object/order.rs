@@ -27,8 +27,10 @@ static DETAILS: Order = Order {
 };
 static CAUSE: Order = order(&["reason", "message", "field"]);
 
-static API_RESOURCE_LIST: Order =
-    Order { first: &["kind", "apiVersion", "groupVersion", "resources"], inside: &[("resources", &RESOURCE)] };
+static API_RESOURCE_LIST: Order = Order {
+    first: &["kind", "apiVersion", "groupVersion", "resources"],
+    inside: &[("resources", &RESOURCE)],
+};
 static RESOURCE: Order = order(&[
     "name",
     "singularName",
@@ -55,10 +57,8 @@ static DISCOVERED_GROUP: Order = Order {
     inside: &[("metadata", &GROUP_METADATA), ("versions", &DISCOVERED_VERSION)],
 };
 static GROUP_METADATA: Order = order(&["name", "creationTimestamp"]);
-static DISCOVERED_VERSION: Order = Order {
-    first: &["version", "resources", "freshness"],
-    inside: &[("resources", &DISCOVERED_RESOURCE)],
-};
+static DISCOVERED_VERSION: Order =
+    Order { first: &["version", "resources", "freshness"], inside: &[("resources", &DISCOVERED_RESOURCE)] };
 static DISCOVERED_RESOURCE: Order = Order {
     first: &[
         "resource",

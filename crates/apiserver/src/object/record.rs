@@ -398,13 +398,17 @@ mod tests {
 
     #[test]
     fn a_built_in_object_begins_with_its_kind_and_others_are_in_the_order_of_names() {
-        let object = json!({"apiVersion": "v1", "kind": "Secret", "data": {}, "metadata": {"name": "a", "uid": "u"}});
+        let object =
+            json!({"apiVersion": "v1", "kind": "Secret", "data": {}, "metadata": {"name": "a", "uid": "u"}});
         let bytes = encode(&object, 0);
         let record = Record::parse(&bytes, 3).unwrap();
         let mut out = Vec::new();
         record.write_kind_first("v2", &mut out);
         let metadata = r#""metadata":{"name":"a","resourceVersion":"3","uid":"u"},"data":{}}"#;
-        assert_eq!(String::from_utf8(out).unwrap(), format!(r#"{{"kind":"Secret","apiVersion":"v2",{metadata}"#));
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            format!(r#"{{"kind":"Secret","apiVersion":"v2",{metadata}"#)
+        );
         let text = String::from_utf8(record.json()).unwrap();
         assert_eq!(text, format!(r#"{{"apiVersion":"v1","kind":"Secret",{metadata}"#));
         let bytes = encode(&json!({"apiVersion": "v1"}), 0);

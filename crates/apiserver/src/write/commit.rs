@@ -94,6 +94,10 @@ impl Writer {
             self.converter.keep(resource, &key, [since, revision], encoded);
         }
         self.in_force(resource, revision).await;
+        if resource.frames.watchers() > 0 {
+            // Watchers were woken before; whoever writes and watches should hear of a change no later than that it was made.
+            tokio::task::yield_now().await;
+        }
         if removed && resource.is_core("services") {
             self.delete_endpoints(target).await;
         }

@@ -43,7 +43,7 @@ impl Kind {
     /// ```
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        if self.verbs == crate::Verbs::CreateOnly {
+        if matches!(self.verbs, crate::Verbs::CreateOnly | crate::Verbs::ReadOnly) {
             return errors;
         }
         let (object, before) = (Field::root(new), old.map(Field::root));

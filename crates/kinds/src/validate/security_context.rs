@@ -93,7 +93,18 @@ enum Namespace {
 fn namespace_of(sysctl: &str) -> Option<Namespace> {
     // What comes first says which of the two separates the words: `net/ipv4/conf/eth0.1` has a dot in a word.
     let dotted: String = match sysctl.find(['.', '/']).map(|at| sysctl.as_bytes()[at]) {
-        Some(b'/') => sysctl.chars().map(|c| if c == '/' { '.' } else if c == '.' { '/' } else { c }).collect(),
+        Some(b'/') => sysctl
+            .chars()
+            .map(|c| {
+                if c == '/' {
+                    '.'
+                } else if c == '.' {
+                    '/'
+                } else {
+                    c
+                }
+            })
+            .collect(),
         _ => sysctl.to_owned(),
     };
     let name = dotted.split('*').next().unwrap_or_default();
@@ -148,9 +159,18 @@ mod tests {
             let list: Vec<Value> = names.iter().map(|name| json!({"name": name, "value": "1"})).collect();
             json!({"hostNetwork": true, "hostIPC": true, "securityContext": {"sysctls": list}})
         };
-        let wrong = problems(&sysctls(&["net.core.somaxconn", "net/x", "kernel.shmmax", "fs.mqueue.msg_max", "vm.x"]));
+        let wrong = problems(&sysctls(&[
+            "net.core.somaxconn",
+            "net/x",
+            "kernel.shmmax",
+            "fs.mqueue.msg_max",
+            "vm.x",
+        ]));
         assert_eq!(wrong.len(), 4, "{wrong:?}");
         assert!(wrong[2].contains("may not be specified when 'hostIPC' is true"), "{wrong:?}");
-        assert_eq!(problems(&json!({"securityContext": {"sysctls": [{"name": "net.x"}]}})), Vec::<String>::new());
+        assert_eq!(
+            problems(&json!({"securityContext": {"sysctls": [{"name": "net.x"}]}})),
+            Vec::<String>::new()
+        );
     }
 }

@@ -85,8 +85,7 @@ impl Server {
         let Some(resource) = self.registry().find("policy", "v1", "poddisruptionbudgets") else {
             return Ok(Vec::new());
         };
-        let page =
-            self.storage.range(Range::prefix(&resource.prefix_in(place.namespace.as_deref()))).await?;
+        let page = self.storage.range(Range::prefix(&resource.prefix_in(place.namespace.as_deref()))).await?;
         let mut found = Vec::new();
         for entry in &page.entries {
             let budget = resource.read(entry)?;
@@ -170,7 +169,9 @@ fn why_none(name: &str, status: &Value) -> String {
             format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
         }
         Some((reason, message)) => {
-            format!("The disruption budget {name} does not allow evicting pods currently ({reason}): {message}")
+            format!(
+                "The disruption budget {name} does not allow evicting pods currently ({reason}): {message}"
+            )
         }
         None => format!("The disruption budget {name} does not allow evicting pods currently"),
     }
@@ -237,16 +238,18 @@ mod tests {
 
     #[test]
     fn the_reason_is_the_one_that_can_be_trusted() {
-        let condition = |reason: &str, message: &str| {
-            json!([{"type": "DisruptionAllowed", "status": "False", "reason": reason, "message": message}])
-        };
+        let condition = |reason: &str, message: &str| json!([{"type": "DisruptionAllowed", "status": "False", "reason": reason, "message": message}]);
         let say = |status: Value| {
             let mut state = budget(&status);
             state["status"]["observedGeneration"] = 2.into();
             causes(&disrupt(&mut state, "a", "t").unwrap_err())
         };
-        assert!(say(json!({"conditions": condition("SyncFailed", "no scale")})).ends_with("failed sync: no scale"));
-        let more = json!({"currentHealthy": 3, "desiredHealthy": 1, "conditions": condition("Other", "because")});
+        assert!(
+            say(json!({"conditions": condition("SyncFailed", "no scale")}))
+                .ends_with("failed sync: no scale")
+        );
+        let more =
+            json!({"currentHealthy": 3, "desiredHealthy": 1, "conditions": condition("Other", "because")});
         assert!(say(more).ends_with("currently (Other): because"));
         assert!(say(json!({"currentHealthy": 3, "desiredHealthy": 1})).ends_with("evicting pods currently"));
     }

@@ -136,12 +136,11 @@ impl Patch {
                 _ => failure,
             });
         }
-        let unknown = resource.coerce(&mut object).map_err(|problem| {
-            match (self, unrestorable(&problem)) {
+        let unknown =
+            resource.coerce(&mut object).map_err(|problem| match (self, unrestorable(&problem)) {
                 (Self::Strategic { .. }, Some(detail)) => invalid(detail),
                 _ => invalid(problem),
-            }
-        })?;
+            })?;
         let complaints = self.complaints();
         let warnings = match context.field_validation {
             FieldValidation::Strict => match strict_message(&complaints, &unknown) {
