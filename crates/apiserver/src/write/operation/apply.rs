@@ -15,7 +15,7 @@ use crate::write::{Incoming, Subresource, WriteRequest, ownership};
 /// All that a manager has to say about an object.
 pub(crate) struct Applying {
     object: Value,
-    complaints: Vec<String>,
+    strict_errors: Vec<String>,
     /// Whether fields are taken from those who manage them.
     force: bool,
 }
@@ -44,7 +44,7 @@ impl Applying {
         if !decoded.value.is_object() {
             return Err(StatusError::bad_request("error decoding YAML: the body is not an object"));
         }
-        Ok(Self { object: decoded.value, complaints: decoded.complaints, force })
+        Ok(Self { object: decoded.value, strict_errors: decoded.strict_errors, force })
     }
 }
 
@@ -61,7 +61,7 @@ fn plain_json(body: &[u8]) -> Option<Decoded> {
     }
     let is_object = body.trim_ascii_start().starts_with(b"{");
     let decoded = is_object.then(|| json::decode(body).ok()).flatten()?;
-    (decoded.complaints.is_empty() && is_plain(&decoded.value)).then_some(decoded)
+    (decoded.strict_errors.is_empty() && is_plain(&decoded.value)).then_some(decoded)
 }
 
 impl From<ApplyError> for StatusError {
@@ -127,6 +127,6 @@ impl Applying {
         let WriteRequest { target, subresource, context, .. } = request;
         let merge = |request: &Request<'_>| managed::apply(request, live, &self.object, self.force);
         let applied = ownership::as_manager(&target.resource, *subresource, &context.manager, moment, merge);
-        Incoming::of(&target.resource, applied?.object, self.complaints.clone(), context.field_validation)
+        Incoming::of(&target.resource, applied?.object, self.strict_errors.clone(), context.field_validation)
     }
 }
