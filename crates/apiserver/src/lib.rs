@@ -18,6 +18,7 @@
 
 mod access;
 mod advertise;
+mod aggregation;
 mod api_server;
 mod api_services;
 mod aside;
@@ -27,6 +28,7 @@ mod budget;
 mod conversion;
 mod crd;
 mod documents;
+mod flow_control;
 mod following;
 mod gzip;
 mod handlers;
@@ -36,6 +38,7 @@ mod metrics;
 mod object;
 mod read;
 mod registry;
+mod remote;
 mod request;
 mod resource;
 mod server;

@@ -12,9 +12,11 @@ use watchkeeper_storage::{Error as StorageError, Storage};
 use watchkeeper_supervision::Supervisor;
 
 use crate::access::{Access, Authorization};
+use crate::aggregation::{Aggregator, FrontProxy};
 use crate::authentication::Tokens;
 use crate::budget::Budget;
 use crate::conversion::Converter;
+use crate::flow_control::FlowControl;
 use crate::in_flight::{InFlight, InFlightLimits};
 use crate::metrics::Metrics;
 use crate::object::time::Clock;
@@ -36,9 +38,11 @@ pub struct Options {
     pub namespace_deletion: bool,
     /// Whether every namespace is given the ServiceAccount `default`. kube-apiserver leaves that to kube-controller-manager.
     pub service_accounts: bool,
-    /// The certificates, in PEM, that every namespace is given as the ConfigMap `kube-root-ca.crt`; none if there are none.
-    /// kube-apiserver leaves that to kube-controller-manager.
+    /// The certificates, in PEM, by which clients know this server; none if they are not known here.
     pub certificate_authority: Option<String>,
+    /// Whether every namespace is given these certificates, as the ConfigMap `kube-root-ca.crt`. kube-apiserver leaves that to
+    /// kube-controller-manager.
+    pub root_ca_publishing: bool,
     /// How long an event is kept after it was last written.
     pub event_lifetime: Duration,
     /// How long a request may take that is not a watch. A client may ask for less.
@@ -71,6 +75,7 @@ impl Default for Options {
             namespace_deletion: true,
             service_accounts: true,
             certificate_authority: None,
+            root_ca_publishing: true,
             event_lifetime: Duration::from_secs(3600),
             request_timeout: Duration::from_secs(60),
             in_flight: InFlightLimits::default(),
@@ -112,6 +117,10 @@ pub(crate) struct Server {
     /// Writes objects.
     pub(crate) writer: Writer,
     pub(crate) in_flight: Arc<InFlight>,
+    /// Which FlowSchema a request belongs to.
+    pub(crate) flow_control: FlowControl,
+    /// Hands requests on to other servers.
+    pub(crate) aggregator: Aggregator,
     /// The ServiceAccounts and their tokens.
     pub(crate) accounts: Arc<Accounts>,
     /// Where clients reach this server, once it listens.
@@ -144,6 +153,9 @@ impl Server {
             options.service_addresses.clone(),
         ));
         let converter = Arc::new(Converter::new(Arc::clone(&webhook_client), metrics.webhooks()));
+        let front_proxy = FrontProxy::generate()
+            .map_err(|error| Error::Bootstrap { what: "a certificate".into(), why: error.to_string() })?;
+        let aggregator = Aggregator::new(Arc::clone(&webhook_client), front_proxy);
         let handles = Handles {
             storage: Arc::clone(&storage),
             registrar: Arc::clone(&registrar),
@@ -167,9 +179,11 @@ impl Server {
             registrar,
             converter,
             in_flight: InFlight::new(options.in_flight),
+            flow_control: FlowControl::default(),
             options,
             access,
             writer,
+            aggregator,
             accounts: Arc::new(accounts),
             address: Mutex::default(),
             supervisor: metrics.supervisor(),

@@ -13,5 +13,7 @@ pub(crate) async fn start(storage: Arc<dyn Storage>, options: Options) -> Result
     lifecycle::start(&server).await?;
     bootstrap::create(&server).await?;
     lifecycle::start_roles(&server).await?;
+    lifecycle::load_flow_control(&server).await?;
+    lifecycle::publish_front_proxy(&server).await?;
     Ok(server)
 }

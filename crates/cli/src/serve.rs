@@ -56,8 +56,9 @@ pub(crate) struct Serve {
     /// Which controllers run in the server, in the way of kube-controller-manager: '*' is all, -NAME all but that one
     ///
     /// They are namespace-controller (empties namespaces that are deleted), garbage-collector-controller (deletes what has
-    /// lost its owner), serviceaccount-controller (gives namespaces the ServiceAccount default), and
-    /// root-ca-certificate-publisher-controller (gives namespaces the ConfigMap kube-root-ca.crt).
+    /// lost its owner), serviceaccount-controller (gives namespaces the ServiceAccount default),
+    /// root-ca-certificate-publisher-controller (gives namespaces the ConfigMap kube-root-ca.crt),
+    /// clusterrole-aggregation-controller (keeps ClusterRoles that are the sum of others up to date).
     #[arg(long, value_name = "NAMES", default_value = "*", allow_hyphen_values = true)]
     controllers: Controllers,
     /// Admission plugins to switch off, by the names that kube-apiserver has for them, separated by commas
@@ -237,7 +238,8 @@ async fn serve(
     let host = Host::start(plan).await?;
     let Host { server, front, credentials, url } = host;
     if let Some(file) = kubeconfig {
-        Kubeconfig::new(&url, &credentials).write(file).map_err(Failure::running)?;
+        let kubeconfig = Kubeconfig::new(&url, &credentials).map_err(Failure::running)?;
+        kubeconfig.write(file).map_err(Failure::running)?;
     }
     let monitor = match metrics {
         Some(address) => Some(Monitor::of(address, host::part(&server))?),

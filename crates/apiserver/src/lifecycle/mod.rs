@@ -5,10 +5,12 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+mod aggregation;
 mod allocation;
 mod api_services;
 mod crds;
 mod expiry;
+mod flow_control;
 mod garbage_collector;
 mod namespace_defaults;
 mod namespaces;
@@ -33,6 +35,8 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     let mut configured = Some(webhooks::load(server).await?);
     server.spawn(webhooks::TASK, move |server| webhooks::follow(server, configured.take()));
     server.spawn_led(api_services::TASK, api_services::run);
+    server.spawn(aggregation::FOLLOW, aggregation::follow);
+    server.spawn_led(aggregation::CHECK, aggregation::check);
     if server.options.namespace_deletion {
         let cleaning = namespaces::Cleaning::default();
         server.spawn_led(namespaces::TASK, move |server| namespaces::run(server, cleaning.clone()));
@@ -44,12 +48,15 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
         let account = Provided::Account;
         server.spawn_led(account.task(), move |server| namespace_defaults::run(server, account.clone()));
     }
-    if let Some(certificates) = server.options.certificate_authority.clone() {
+    let published = server.options.root_ca_publishing;
+    if let Some(certificates) = server.options.certificate_authority.clone().filter(|_| published) {
         let certificates = Provided::Certificates(certificates);
         server.spawn_led(certificates.task(), move |server| {
             namespace_defaults::run(server, certificates.clone())
         });
     }
+    server.spawn(flow_control::TASK, flow_control::follow);
+    server.spawn_led(flow_control::STATUS, flow_control::keep_statuses);
     server.spawn_led(expiry::TASK, |server| {
         let lifetime = server.options.event_lifetime;
         expiry::run(server, lifetime)
@@ -57,9 +64,23 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Says how other servers can believe this one.
+pub(crate) async fn publish_front_proxy(server: &Arc<Server>) -> Result<(), Error> {
+    aggregation::publish(server).await.map_err(|failure| Error::Bootstrap {
+        what: "configmap kube-system/extension-apiserver-authentication".into(),
+        why: failure.message,
+    })
+}
+
+/// Reads flow schemas and levels: the first request is to find them.
+pub(crate) async fn load_flow_control(server: &Arc<Server>) -> Result<(), Error> {
+    flow_control::load(server).await?;
+    Ok(())
+}
+
 /// Reads roles and bindings and starts to follow them, unless nobody asks for them.
 pub(crate) async fn start_roles(server: &Arc<Server>) -> Result<(), Error> {
-    if server.options.authorization == Authorization::None {
+    if server.options.authorization != Authorization::Rbac {
         return Ok(());
     }
     let mut loaded = Some(roles::load(server).await?);

@@ -137,7 +137,7 @@ fn secrets_do_not_show_in_debug_output() {
     let mut tokens = Tokens::new();
     tokens.add(token, Identity::admin());
     let presented = Presented { token: Some(token.as_bytes()), certificate: None };
-    let kubeconfig = Kubeconfig::new("https://localhost", &credentials);
+    let kubeconfig = Kubeconfig::new("https://localhost", &credentials).unwrap();
     let issued = credentials.issue_client("jane", &[]).unwrap();
     let shown = format!("{credentials:?} {tokens:?} {presented:?} {kubeconfig:?} {issued:?}");
     assert!(!shown.contains(token) && !shown.contains("KEY"), "{shown}");
@@ -195,6 +195,7 @@ async fn plain_http_is_refused_where_others_could_read_tokens() {
         authenticators: vec![],
         limits: Limits::default(),
         clock: Clock::default(),
+        anonymous: true,
     };
     let error = listen(options, WhoAmI::default()).unwrap_err().to_string();
     assert!(error.contains("only served on loopback addresses, not on 0.0.0.0:"), "{error}");
