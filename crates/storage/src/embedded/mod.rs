@@ -1,6 +1,7 @@
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod checkpointer;
 mod counters;
+mod create;
 mod desk;
 mod disk;
 mod encoding;
@@ -16,14 +17,16 @@ mod simulated;
 mod tests;
 mod writer;
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use self::create::create;
+pub(crate) use self::disk::{Directory, is_full};
+pub(crate) use self::recover::look;
+
 use self::counters::Counters;
 use self::desk::Desk;
-use self::disk::{Directory, Disk};
+use self::disk::Disk;
 use self::lock::Lock;
 use self::writer::Writer;
 use crate::engine::Engine;
@@ -101,11 +104,7 @@ impl Embedded {
     /// Opens the storage in a directory, which is created if it is not there. Blocks while it reads.
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let directory = directory.as_ref();
-        let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        created.map_err(|error| Error::Io {
-            doing: format!("creating {}", directory.display()),
-            reason: error.to_string(),
-        })?;
+        create::directory(directory)?;
         let lock = Lock::acquire(directory)?;
         Self::on_disk(Arc::new(Directory::new(directory)), Some(lock), options)
     }
