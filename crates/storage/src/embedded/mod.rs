@@ -2,10 +2,10 @@ pub(crate) mod checkpoint;
 mod checkpointer;
 mod counters;
 mod create;
-mod desk;
 mod disk;
 mod encoding;
 mod frame;
+mod group_commit;
 mod header;
 mod lock;
 mod log;
@@ -25,8 +25,8 @@ pub(crate) use self::disk::{Directory, is_full};
 pub(crate) use self::recover::look;
 
 use self::counters::Counters;
-use self::desk::Desk;
 use self::disk::Disk;
+use self::group_commit::GroupCommit;
 use self::lock::Lock;
 use self::writer::Writer;
 use crate::engine::Engine;
@@ -95,7 +95,7 @@ use crate::{Answer, Commit, Committed, Error, Found, Options, Page, Range, Revis
 pub struct Embedded {
     engine: Arc<Engine>,
     counters: Arc<Counters>,
-    desk: Desk,
+    group_commit: GroupCommit,
     /// Given back after the last commit was written.
     _lock: Option<Lock>,
 }
@@ -113,7 +113,7 @@ impl Embedded {
         let writer = Writer::open(disk, options)?;
         let engine = Arc::clone(&writer.engine);
         let counters = Arc::clone(&writer.counters);
-        Ok(Self { engine, counters, desk: Desk::open(writer)?, _lock: lock })
+        Ok(Self { engine, counters, group_commit: GroupCommit::open(writer)?, _lock: lock })
     }
 }
 
@@ -129,7 +129,7 @@ impl Storage for Embedded {
     fn commit(&self, commit: Commit) -> Answer<'_, Committed> {
         Box::pin(async move {
             commit.validate()?;
-            self.desk.commit(commit).await
+            self.group_commit.commit(commit).await
         })
     }
 
@@ -149,7 +149,7 @@ impl Storage for Embedded {
 /// Waits until the commits that were let in are durable, then gives the directory back.
 impl Drop for Embedded {
     fn drop(&mut self) {
-        self.desk.close();
+        self.group_commit.close();
         self.engine.close();
     }
 }
