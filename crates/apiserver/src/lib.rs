@@ -46,6 +46,7 @@ mod service_accounts;
 mod startup;
 mod status_error;
 mod stopping;
+mod upstream_layout;
 mod webhook_client;
 mod write;
 
@@ -58,6 +59,8 @@ pub use object::time::Clock;
 pub use request::MAX_REQUEST_BYTES;
 pub use server::{Error, Options};
 pub use service_accounts::{AccountAuthenticator, AccountTokens, KeyError};
+pub use upstream_layout::UpstreamLayout;
 /// What puts the server on sockets.
 pub use watchkeeper_front as front;
 pub use write::admission::built_in as admission_plugins;
+pub use write::is_claim;

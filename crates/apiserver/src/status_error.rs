@@ -149,6 +149,12 @@ impl StatusError {
         failure
     }
 
+    /// A write to a server that only shows what is stored.
+    pub(crate) fn read_only() -> Self {
+        let message = "this server is read-only: it shows what is stored and changes nothing";
+        Self::new(405, reason::METHOD_NOT_ALLOWED, message)
+    }
+
     /// A method that no path like this has.
     pub(crate) fn unknown_method() -> Self {
         let message = "the server does not allow this method on the requested resource";

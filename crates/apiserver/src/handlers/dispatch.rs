@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Method};
 use serde_json::Value;
+use watchkeeper_rbac::About;
 
 use crate::access::{Authorized, Split};
 use crate::authentication::Identity;
@@ -27,6 +28,7 @@ use crate::read::filter::Filter;
 use crate::read::list::Listed;
 use crate::read::render::{Form, Shape};
 use crate::request::action::{Action, PageAction, Verb};
+use crate::request::is_public;
 use crate::request::list_options::ListOptions;
 use crate::request::media::{self, Accepted, Endpoint, Format, PatchFormat, Transform};
 use crate::request::path::Target;
@@ -41,10 +43,24 @@ use crate::write::{
 };
 use crate::{access, aggregation, gzip};
 
+/// Whether a path is about the server itself, and answered until the end.
+fn is_about_the_server(path: &str) -> bool {
+    is_public(path) || path.trim_end_matches('/') == "/metrics"
+}
+
+/// Whether a request would change something that is stored, if it were granted.
+fn changes_something(request: &watchkeeper_rbac::Request<'_>) -> bool {
+    let About::Resource { group, resource, .. } = request.about else { return false };
+    let is_question =
+        matches!(group, "authorization.k8s.io" | "authentication.k8s.io") && resource.ends_with("reviews");
+    !matches!(request.verb, "get" | "list" | "watch") && !is_question
+}
+
 impl Server {
     /// Answers a request.
     pub(crate) async fn answer(self: Arc<Self>, request: Request, identity: Identity) -> Response {
         let started = std::time::Instant::now();
+        let _running = self.run();
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let verb = verb(&parts.method, &query);
@@ -53,7 +69,11 @@ impl Server {
         let (audit, pretty) = (call.headers.get("audit-id").cloned(), call.pretty);
         let (format, gzip) = (failure_format(&call.headers), gzip::is_wanted(&call.headers));
         let mut flow = None;
+        let is_refused = self.is_refusing() && !is_about_the_server(parts.uri.path());
         let answer = async {
+            if is_refused {
+                return Ok(Reply::shutting_down());
+            }
             let action = action?;
             // Said before anything else, of whatever is asked for.
             if !action.is_watch() {
@@ -93,6 +113,9 @@ impl Server {
             }
         };
         let class = Class::of(&access::request(&action));
+        if self.options.read_only && changes_something(&access::request(&action)) {
+            return Err(StatusError::read_only());
+        }
         let permit = match self.in_flight.enter(class, &call.identity) {
             Ok(permit) => permit,
             Err(rejected) => {

@@ -169,6 +169,13 @@ impl Reply {
         Self::text(429, "Too many requests, please try again later.\n").header(RETRY_AFTER.as_str(), "1")
     }
 
+    /// The server is about to stop. A text, as kube-apiserver has it; clients come back after some seconds, on another connection.
+    pub(crate) fn shutting_down() -> Self {
+        Self::text(429, "The apiserver is shutting down, please try again later.\n")
+            .header(RETRY_AFTER.as_str(), "5")
+            .header("connection", "close")
+    }
+
     /// Nothing but a code.
     pub(crate) fn empty(code: u16) -> Self {
         let mut reply = Self::new(code, Vec::new());

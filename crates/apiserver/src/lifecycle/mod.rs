@@ -16,6 +16,7 @@ mod namespace_defaults;
 mod namespaces;
 mod role_aggregation;
 mod roles;
+mod token_files;
 mod webhooks;
 
 use std::sync::Arc;
@@ -28,12 +29,23 @@ use namespace_defaults::Provided;
 pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     crds::load(server).await?;
     server.spawn(crds::FOLLOW, crds::follow);
-    let cleaning = crds::Cleaning::default();
-    server.spawn_led(crds::CLEAN, move |server| crds::clean(server, cleaning.clone()));
+    if let Some(tokens) = server.options.tokens.clone().filter(|tokens| tokens.has_files()) {
+        server.spawn(token_files::TASK, move |_| token_files::follow(Arc::clone(&tokens)));
+    }
     let mut allocated = Some(allocation::load(server).await?);
     server.spawn(allocation::TASK, move |server| allocation::follow(server, allocated.take()));
     let mut configured = Some(webhooks::load(server).await?);
     server.spawn(webhooks::TASK, move |server| webhooks::follow(server, configured.take()));
+    if !server.options.read_only {
+        start_writing(server);
+    }
+    Ok(())
+}
+
+/// Starts what writes, on one of the servers that share a storage.
+fn start_writing(server: &Arc<Server>) {
+    let cleaning = crds::Cleaning::default();
+    server.spawn_led(crds::CLEAN, move |server| crds::clean(server, cleaning.clone()));
     server.spawn_led(api_services::TASK, api_services::run);
     server.spawn(aggregation::FOLLOW, aggregation::follow);
     server.spawn_led(aggregation::CHECK, aggregation::check);
@@ -61,7 +73,6 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
         let lifetime = server.options.event_lifetime;
         expiry::run(server, lifetime)
     });
-    Ok(())
 }
 
 /// Says how other servers can believe this one.
@@ -85,7 +96,7 @@ pub(crate) async fn start_roles(server: &Arc<Server>) -> Result<(), Error> {
     }
     let mut loaded = Some(roles::load(server).await?);
     server.spawn(roles::TASK, move |server| roles::follow(server, loaded.take()));
-    if server.options.role_aggregation {
+    if server.options.role_aggregation && !server.options.read_only {
         server.spawn_led(role_aggregation::TASK, role_aggregation::run);
     }
     Ok(())

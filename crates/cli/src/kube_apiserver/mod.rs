@@ -20,7 +20,7 @@ use watchkeeper_storage::{self as storage, Embedded, Memory, Storage};
 use crate::controllers::Controllers;
 use crate::failure::Failure;
 use crate::host;
-use crate::stopping::{Signals, Sockets, until_stopped};
+use crate::stopping::{ShutdownArgs, Signals, Sockets, until_stopped};
 use crate::{admission_plugins, caution, duration, logging};
 use flags::{Line, Values};
 
@@ -286,7 +286,8 @@ impl Settings {
         let advertised = SocketAddr::new(advertised, listening.port());
         server.advertise(Some(advertised)).await.map_err(Failure::running)?;
         tracing::info!("ready in {} ms: https://{listening}", start.elapsed().as_millis());
-        until_stopped(&mut signals, &server, front, Sockets::Closed, SHUTDOWN_GRACE).await;
+        let shutdown = ShutdownArgs::default();
+        until_stopped(&mut signals, &server, front, Sockets::Closed, shutdown, SHUTDOWN_GRACE).await;
         Ok(())
     }
 }
