@@ -94,6 +94,8 @@ pub enum Verbs {
     CreateOnly,
     /// Everything but `deletecollection`: namespaces go one by one.
     NoDeleteCollection,
+    /// Objects are made up when they are asked for.
+    ReadOnly,
 }
 
 impl Verbs {
@@ -102,6 +104,7 @@ impl Verbs {
         match self {
             Self::All => &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
             Self::CreateOnly => &["create"],
+            Self::ReadOnly => &["get", "list"],
             Self::NoDeleteCollection => &["create", "delete", "get", "list", "patch", "update", "watch"],
         }
     }

@@ -51,6 +51,11 @@ pub fn requested_organizations(request: &serde_json::Value) -> Vec<String> {
     pem::certificate_request(&bytes).map(|request| pem::organizations(&request)).unwrap_or_default()
 }
 
+/// The priority levels and the flow schemas that every server begins with, complete but for what the server sets.
+pub fn flow_control_objects() -> (Vec<serde_json::Value>, Vec<serde_json::Value>) {
+    (builtin::flowcontrol::bootstrap::levels(), builtin::flowcontrol::bootstrap::schemas())
+}
+
 /// The kind that is served as `plural` in a version of a group; the core group is `""`.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
     all().iter().find(|kind| kind.group == group && kind.version == version && kind.plural == plural)

@@ -76,6 +76,12 @@ pub trait Storage: Send + Sync + 'static {
     fn leadership(&self) -> Leadership {
         Leadership::always()
     }
+
+    /// Gives up what only this process does, if something: those that share the storage need not wait until it is taken for lost. To be called
+    /// when what it did has ended. Everything else goes on.
+    fn retire(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// The future that a [`Storage`] returns.
@@ -122,5 +128,9 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn leadership(&self) -> Leadership {
         (**self).leadership()
+    }
+
+    fn retire(&self) -> BoxFuture<'_, ()> {
+        (**self).retire()
     }
 }
