@@ -25,6 +25,7 @@ test-real: ## the tests of the framework against the real kube-apiserver and etc
 test-packaging: ## programs of others judge what `generate` and `image` make of the operators, the API server and the gateway; builds them first, needs Go
 	scripts/packaging-tools
 	scripts/test-packaging
+	scripts/test-types
 
 demo-monitoring: ## Debian's Prometheus scrapes `up` with the generated alerts; a fault is provoked, one fires, and ends; kubectl is needed
 	scripts/demo-monitoring
@@ -62,8 +63,6 @@ soak: ## the random tests, a hundred times as many, and an hour of requests that
 	$(CARGO) test --release -p watchkeeper-sources --all-features -- --ignored
 	$(CARGO) test --release -p watchkeeper-reactor --test bounded -- --ignored --nocapture
 	$(CARGO) test --release -p watchkeeper-gateway -- --ignored --nocapture
-	$(CARGO) test -p watchkeeper-macros --test compile -- --ignored
-	$(CARGO) test -p watchkeeper --test book -- --ignored
 	$(CARGO) test -p watchkeeper-cli --test new -- --ignored
 	CARGO="$(CARGO)" scripts/fuzz 3600
 

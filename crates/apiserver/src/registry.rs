@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use watchkeeper_storage::Revision;
 
 use crate::documents::Documents;
-use crate::resource::{Installed, Resource};
+use crate::resource::{InstalledCrd, Resource};
 
 /// All resources that are served at one moment, and the groups they are in.
 pub(crate) struct Registry {
@@ -21,7 +21,7 @@ pub(crate) struct Registry {
     /// By what keys begin with, in the preferred version.
     prefixes: HashMap<String, Arc<Resource>>,
     /// The definitions of custom resources by name, served or not.
-    pub(crate) definitions: BTreeMap<String, Arc<Installed>>,
+    pub(crate) definitions: BTreeMap<String, Arc<InstalledCrd>>,
     /// Rises with every change.
     pub(crate) generation: u64,
     /// What is told about all of it.
@@ -52,7 +52,7 @@ impl Group {
 impl Registry {
     fn new(
         builtin: &[Arc<Resource>],
-        definitions: BTreeMap<String, Arc<Installed>>,
+        definitions: BTreeMap<String, Arc<InstalledCrd>>,
         last: Option<&Self>,
     ) -> Self {
         let mut registry = Self {
@@ -96,7 +96,7 @@ impl Registry {
     }
 
     /// A resource made of this very definition, whose watchers can go on sharing what is encoded.
-    fn unchanged(&self, installed: &Arc<Installed>, index: usize) -> Option<Arc<Resource>> {
+    fn unchanged(&self, installed: &Arc<InstalledCrd>, index: usize) -> Option<Arc<Resource>> {
         let definition = &installed.definition;
         self.definitions.get(&definition.name).filter(|known| Arc::ptr_eq(known, installed))?;
         self.find(&definition.group, &definition.versions[index].name, &definition.names.plural)
@@ -181,10 +181,10 @@ impl Registrar {
     }
 
     /// Replaces all definitions by those of a revision.
-    pub(crate) fn replace(&self, definitions: BTreeMap<String, Arc<Installed>>, revision: Revision) {
+    pub(crate) fn replace(&self, definitions: BTreeMap<String, Arc<InstalledCrd>>, revision: Revision) {
         let current = self.current();
         // Whoever reads all of them again mostly finds what is known, and what was made of it is kept.
-        let states = |definitions: &BTreeMap<String, Arc<Installed>>| {
+        let states = |definitions: &BTreeMap<String, Arc<InstalledCrd>>| {
             definitions.iter().map(|(name, installed)| (name.clone(), installed.revision)).collect::<Vec<_>>()
         };
         if states(&current.definitions) != states(&definitions) {
@@ -195,7 +195,7 @@ impl Registrar {
     }
 
     /// Takes in or forgets one definition.
-    pub(crate) fn set(&self, name: &str, installed: Option<Installed>, revision: Revision) {
+    pub(crate) fn set(&self, name: &str, installed: Option<InstalledCrd>, revision: Revision) {
         let mut definitions = self.current().definitions.clone();
         match installed {
             Some(installed) => definitions.insert(name.to_owned(), Arc::new(installed)),

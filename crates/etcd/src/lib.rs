@@ -16,6 +16,8 @@
 //!
 //! It does not resume watches and does not keep leases alive by itself: whoever holds them knows how far they are.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod client;
 mod cluster;
 mod connection;

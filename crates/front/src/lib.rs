@@ -38,6 +38,8 @@
 //! `tls`, `http2` on top of it, and `handover` of listeners from process to process; all on by default. A server of probes needs
 //! none of them.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod account;
 #[cfg(feature = "tls")]
 mod authority;

@@ -1,4 +1,4 @@
-//! A reactor that runs.
+//! A running reactor.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -30,6 +30,8 @@
 //! events of the window, a `Hub` knows who watches what, the `Engine` puts them behind one lock. Trees and history are
 //! pure. The embedded backend owns two threads and waits for them; that of etcd needs a runtime, the others know none.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod commit;
 #[cfg(feature = "contract")]
 pub mod contract;

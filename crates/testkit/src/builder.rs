@@ -14,7 +14,7 @@ use crate::real::{self, Real};
 use crate::server::Server;
 use crate::wall_clock::WallClock;
 
-/// What can be chosen about a [`TestEnv`].
+/// Options of a [`TestEnv`].
 #[derive(Clone)]
 #[must_use = "nothing happens before start"]
 pub struct Builder {

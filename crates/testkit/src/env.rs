@@ -229,7 +229,7 @@ impl TestEnv {
         }
     }
 
-    /// What time it is, as objects say.
+    /// The present time, as in objects.
     pub fn wall_clock(&self) -> SystemTime {
         self.wall_clock.now()
     }

@@ -48,6 +48,8 @@
 //! `transport` takes it from a connection (or `loopback` from a socket) to the `entrance`, which asks the `faults` what
 //! becomes of it, notes it in the `timeline`, and hands it to the server.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod builder;
 mod call;
 mod definitions;

@@ -1,4 +1,4 @@
-//! The rules for names, label keys and label values, as lists of complaints.
+//! The rules for names, label keys and label values, as lists of messages.
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";

@@ -44,7 +44,7 @@ impl Tokens {
                 )));
             };
             if token.is_empty() {
-                tracing::warn!(file = %file.display(), line, "an empty token is skipped");
+                tracing::warn!(file = %file.display(), line, "empty token skipped");
                 continue;
             }
             let groups = rest.first().map(|groups| groups.split(',').collect::<Vec<_>>()).unwrap_or_default();

@@ -196,7 +196,7 @@ impl Resource {
         Ok(Value::Object([("metadata".to_owned(), only.metadata)].into_iter().collect()))
     }
 
-    /// A stored object of which only the metadata is wanted, as it is stored: it needs not be converted for that.
+    /// A stored object of which only the metadata is wanted, in the version in which it is stored.
     pub(crate) fn read_stored_metadata(&self, entry: &Entry) -> Result<Value, Unreadable> {
         let record = self.record(entry)?;
         let only: OnlyMetadata<Value> =

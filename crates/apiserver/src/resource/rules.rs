@@ -31,7 +31,7 @@ impl Resource {
         }
     }
 
-    /// Whether a replacement needs not say which version it replaces.
+    /// Whether an update may leave out the `resourceVersion` that it replaces.
     pub(crate) fn allows_unconditional_update(&self) -> bool {
         self.builtin_kind().is_some_and(|kind| kind.unconditional_update)
     }
@@ -65,8 +65,8 @@ impl Resource {
         }
     }
 
-    /// Makes of what was sent an object of this resource: what is unknown goes away and is returned as paths. The error
-    /// is a message for the client.
+    /// Coerces an object to the schema of this resource. Drops unknown fields and returns their paths. The error is a
+    /// message for the client.
     pub(crate) fn coerce(&self, object: &mut Value) -> Result<Vec<String>, String> {
         match &self.nature {
             Nature::Builtin(kind) => kind.coerce(object).map_err(|error| error.to_string()),
@@ -77,7 +77,7 @@ impl Resource {
         }
     }
 
-    /// Fills in what is missing.
+    /// Sets the defaults of fields that are missing.
     pub(crate) fn default(&self, object: &mut Value) {
         match &self.nature {
             Nature::Builtin(kind) => kind.default(object),

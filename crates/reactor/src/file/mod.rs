@@ -1,4 +1,4 @@
-//! The file that says what is watched and what is done.
+//! Reads the file of a Reactor: its sources and reactions.
 
 mod actions;
 mod filters;

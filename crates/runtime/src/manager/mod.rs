@@ -4,8 +4,8 @@ mod access;
 #[cfg(feature = "args")]
 mod args;
 mod describe;
+mod election;
 mod install;
-mod lead;
 mod running;
 mod start;
 mod target;
@@ -42,7 +42,7 @@ use crate::declared::resource;
 use crate::degradation::Kept;
 use crate::error::Result;
 use crate::health::Check;
-use crate::lead::Lead;
+use crate::leadership::LeadershipWatch;
 use crate::metrics::Metrics;
 use target::Target;
 use tasks::Task;
@@ -84,6 +84,7 @@ use tasks::Task;
 /// | [`finalizer`](crate::ControllerBuilder::finalizer), [`cleanup`](crate::ControllerBuilder::cleanup) | patch of the controller's kind |
 /// | [`install`](Self::install) | the definition, by its name |
 /// | election | the Lease by its name |
+/// | `webhook` | its configurations, the Secret with its authorities, definitions that it converts, each by its name |
 /// | events | create, patch of events |
 ///
 /// The rest is declared with [`writes`](crate::ControllerBuilder::writes), [`writes_status`](crate::ControllerBuilder::writes_status),
@@ -354,9 +355,9 @@ pub(crate) struct Environment {
     pub(crate) metrics: Metrics,
     pub(crate) recorder: Recorder,
     /// Whether this process leads.
-    pub(crate) lead: Lead,
+    pub(crate) leadership: LeadershipWatch,
     /// For controllers that do not mind who leads.
-    pub(crate) always: Lead,
+    pub(crate) always: LeadershipWatch,
 }
 
 impl std::fmt::Debug for Manager {

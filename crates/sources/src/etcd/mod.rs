@@ -175,12 +175,7 @@ impl Source for Etcd {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            order: Order::Total,
-            follow: Follow::Log,
-            confirm_shrink: None,
-            status_write_back: self.settings.status.is_some(),
-        }
+        Capabilities::new(Order::Total, Follow::Log).status_write_back(self.settings.status.is_some())
     }
 
     fn open(&self, start: Start) -> Feed {

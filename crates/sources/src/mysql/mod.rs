@@ -226,12 +226,7 @@ impl Source for Mysql {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            order: Order::Opaque,
-            follow: Follow::Hints,
-            confirm_shrink: None,
-            status_write_back: self.settings.status.is_some(),
-        }
+        Capabilities::new(Order::Opaque, Follow::Hints).status_write_back(self.settings.status.is_some())
     }
 
     fn open(&self, start: Start) -> Feed {

@@ -283,12 +283,7 @@ impl Source for Postgres {
             // Without a slot that stays there is nothing to resume.
             Mode::Poll | Mode::Notify | Mode::Replicate(None) => Follow::Hints,
         };
-        Capabilities {
-            order: Order::Opaque,
-            follow,
-            confirm_shrink: None,
-            status_write_back: self.settings.status.is_some(),
-        }
+        Capabilities::new(Order::Opaque, follow).status_write_back(self.settings.status.is_some())
     }
 
     fn open(&self, start: Start) -> Feed {

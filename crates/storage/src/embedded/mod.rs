@@ -1,10 +1,10 @@
 mod checkpoint;
 mod checkpointer;
 mod counters;
-mod desk;
 mod disk;
 mod encoding;
 mod frame;
+mod group_commit;
 mod header;
 mod lock;
 mod log;
@@ -22,8 +22,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use self::counters::Counters;
-use self::desk::Desk;
 use self::disk::{Directory, Disk};
+use self::group_commit::GroupCommit;
 use self::lock::Lock;
 use self::writer::Writer;
 use crate::engine::Engine;
@@ -92,7 +92,7 @@ use crate::{Answer, Commit, Committed, Error, Found, Options, Page, Range, Revis
 pub struct Embedded {
     engine: Arc<Engine>,
     counters: Arc<Counters>,
-    desk: Desk,
+    group_commit: GroupCommit,
     /// Given back after the last commit was written.
     _lock: Option<Lock>,
 }
@@ -114,7 +114,7 @@ impl Embedded {
         let writer = Writer::open(disk, options)?;
         let engine = Arc::clone(&writer.engine);
         let counters = Arc::clone(&writer.counters);
-        Ok(Self { engine, counters, desk: Desk::open(writer)?, _lock: lock })
+        Ok(Self { engine, counters, group_commit: GroupCommit::open(writer)?, _lock: lock })
     }
 }
 
@@ -130,7 +130,7 @@ impl Storage for Embedded {
     fn commit(&self, commit: Commit) -> Answer<'_, Committed> {
         Box::pin(async move {
             commit.validate()?;
-            self.desk.commit(commit).await
+            self.group_commit.commit(commit).await
         })
     }
 
@@ -150,7 +150,7 @@ impl Storage for Embedded {
 /// Waits until the commits that were let in are durable, then gives the directory back.
 impl Drop for Embedded {
     fn drop(&mut self) {
-        self.desk.close();
+        self.group_commit.close();
         self.engine.close();
     }
 }

@@ -163,7 +163,7 @@ fn resume(
             file = %disk.path(&name).display(),
             offset = segment.end,
             bytes = cut,
-            "cut off a write that was interrupted"
+            "log truncated at an incomplete write"
         );
     }
     let opened = disk.open(&name).and_then(|mut file| {

@@ -99,7 +99,7 @@ pub(crate) fn frame(kind: &str, object: &Value, format: Format) -> Option<Bytes>
     Some(line.into())
 }
 
-/// The same for an object in JSON, which needs not be parsed for it.
+/// Like [`frame`], for an object that is JSON already.
 fn line(
     event_type: EventType,
     entry: &Entry,

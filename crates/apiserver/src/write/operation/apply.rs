@@ -15,7 +15,7 @@ use crate::write::{Incoming, Subresource, WriteRequest, ownership};
 /// All that a manager has to say about an object.
 pub(crate) struct Applying {
     object: Value,
-    complaints: Vec<String>,
+    strict_errors: Vec<String>,
     /// Whether fields are taken from those who manage them.
     force: bool,
 }
@@ -34,7 +34,7 @@ impl Applying {
             return Err(StatusError::bad_request("error decoding YAML: the body is not an object"));
         }
         resource.check_kind(&decoded.value, || decoded.value.to_string().into())?;
-        Ok(Self { object: decoded.value, complaints: decoded.complaints, force })
+        Ok(Self { object: decoded.value, strict_errors: decoded.strict_errors, force })
     }
 }
 
@@ -51,7 +51,7 @@ fn plain_json(body: &[u8]) -> Option<Decoded> {
     }
     let is_object = body.trim_ascii_start().starts_with(b"{");
     let decoded = is_object.then(|| json::decode(body).ok()).flatten()?;
-    (decoded.complaints.is_empty() && is_plain(&decoded.value)).then_some(decoded)
+    (decoded.strict_errors.is_empty() && is_plain(&decoded.value)).then_some(decoded)
 }
 
 impl Applying {
@@ -108,6 +108,6 @@ impl Applying {
             ApplyError::Failed(Error::NotApplicable(message)) => StatusError::bad_request(message),
             ApplyError::Failed(error) => StatusError::untyped(error.to_string()),
         })?;
-        Incoming::of(&target.resource, applied.object, self.complaints.clone(), context.field_validation)
+        Incoming::of(&target.resource, applied.object, self.strict_errors.clone(), context.field_validation)
     }
 }

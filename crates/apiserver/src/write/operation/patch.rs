@@ -19,9 +19,9 @@ pub(crate) enum Patch {
     /// Operations on places in the object (RFC 6902).
     Json(JsonPatch),
     /// An object that is laid over it (RFC 7386).
-    Merge { patch: Value, complaints: Vec<String> },
+    Merge { patch: Value, strict_errors: Vec<String> },
     /// An object that is laid over it, lists merged by the rules of the kind.
-    Strategic { patch: Value, complaints: Vec<String> },
+    Strategic { patch: Value, strict_errors: Vec<String> },
 }
 
 impl Patch {
@@ -43,7 +43,7 @@ impl Patch {
                 );
                 return Err(StatusError::bad_request(message));
             }
-            Ok((decoded.value, decoded.complaints))
+            Ok((decoded.value, decoded.strict_errors))
         };
         match format {
             PatchFormat::Json => match JsonPatch::decode(body) {
@@ -53,9 +53,9 @@ impl Patch {
                 )),
                 Err(error) => Err(StatusError::bad_request(format!("error decoding patch: {error}"))),
             },
-            PatchFormat::Merge => object().map(|(patch, complaints)| Self::Merge { patch, complaints }),
+            PatchFormat::Merge => object().map(|(patch, strict_errors)| Self::Merge { patch, strict_errors }),
             PatchFormat::Strategic => {
-                object().map(|(patch, complaints)| Self::Strategic { patch, complaints })
+                object().map(|(patch, strict_errors)| Self::Strategic { patch, strict_errors })
             }
             PatchFormat::Apply => {
                 Err(StatusError::unsupported_media_type("apply patches are read elsewhere"))
@@ -85,10 +85,12 @@ impl Patch {
         applied.map_err(|_| StatusError::unprocessable())
     }
 
-    fn complaints(&self) -> Vec<String> {
+    fn strict_errors(&self) -> Vec<String> {
         match self {
-            Self::Json(patch) => patch.complaints().to_vec(),
-            Self::Merge { complaints, .. } | Self::Strategic { complaints, .. } => complaints.clone(),
+            Self::Json(patch) => patch.strict_errors().to_vec(),
+            Self::Merge { strict_errors, .. } | Self::Strategic { strict_errors, .. } => {
+                strict_errors.clone()
+            }
         }
     }
 
@@ -142,13 +144,13 @@ impl Patch {
                 _ => invalid(problem),
             }
         })?;
-        let complaints = self.complaints();
+        let strict_errors = self.strict_errors();
         let warnings = match context.field_validation {
-            FieldValidation::Strict => match strict_message(&complaints, &unknown) {
+            FieldValidation::Strict => match strict_message(&strict_errors, &unknown) {
                 Some(message) => return Err(invalid(message)),
                 None => Vec::new(),
             },
-            lenient => judge(complaints, unknown, lenient).map_err(StatusError::bad_request)?,
+            lenient => judge(strict_errors, unknown, lenient).map_err(StatusError::bad_request)?,
         };
         resource.default(&mut object);
         Ok(Incoming { object, warnings })
