@@ -61,6 +61,7 @@ pub struct WebhookServer {
     status: Status,
     metrics: WebhookMetrics,
     published: Option<oneshot::Sender<()>>,
+    leaving: CancellationToken,
 }
 
 impl WebhookServer {
@@ -95,7 +96,9 @@ impl WebhookServer {
             }
         };
         let certificate = ShownCertificate::default();
-        let service = WebhookService::new(routes, metrics.clone(), program.supervisor.clone());
+        let leaving = CancellationToken::new();
+        let service =
+            WebhookService::new(routes, metrics.clone(), program.supervisor.clone(), leaving.clone());
         let deadlines = Deadlines { body_stall: Duration::from_secs(10), ..Deadlines::default() };
         let limits = Limits {
             // Nobody says who they are, and API servers come from a few addresses.
@@ -122,6 +125,7 @@ impl WebhookServer {
             metrics: metrics.clone(),
             published: None,
             plan,
+            leaving,
         };
         server.tell(&paths, converts);
         Ok(server)
@@ -203,6 +207,8 @@ impl WebhookServer {
             // Nobody else serves them: what waits for them would wait forever.
             Keeper::withdraw(&api, &configurations).await;
         }
+        // Those who have a connection use it for one review more at most, so that none is lost with it.
+        self.leaving.cancel();
         tokio::time::sleep(plan.linger).await;
         front.shutdown(DRAIN).await;
     }

@@ -8,11 +8,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
-use http::{Method, StatusCode};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue};
+use http::{Method, StatusCode, Version};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 use watchkeeper_front::{Body, BodyError, Request, Response};
 use watchkeeper_supervision::Supervisor;
 
@@ -53,23 +54,32 @@ struct Inner {
     supervisor: Supervisor,
     held: Arc<Semaphore>,
     convert: Arc<str>,
+    /// From when on clients are told to use another connection for their next review.
+    leaving: CancellationToken,
 }
 
 /// Why a request is not answered with a review.
 struct Refusal(StatusCode, &'static str, String);
 
 impl WebhookService {
-    pub(crate) fn new(routes: Routes, metrics: WebhookMetrics, supervisor: Supervisor) -> Self {
+    pub(crate) fn new(
+        routes: Routes,
+        metrics: WebhookMetrics,
+        supervisor: Supervisor,
+        leaving: CancellationToken,
+    ) -> Self {
         let held = Arc::new(Semaphore::new(HELD_KIB));
-        Self(Arc::new(Inner { routes, metrics, supervisor, held, convert: "convert".into() }))
+        let convert = "convert".into();
+        Self(Arc::new(Inner { routes, metrics, supervisor, held, convert, leaving }))
     }
 }
 
 impl watchkeeper_front::Service for WebhookService {
     fn call(&self, request: Request) -> BoxFuture<'static, Response> {
         let inner = Arc::clone(&self.0);
+        let is_kept = request.version() < Version::HTTP_2;
         Box::pin(async move {
-            match inner.answer(request).await {
+            let mut response = match inner.answer(request).await {
                 Ok(value) => response(StatusCode::OK, "application/json", value.to_string()),
                 Err(Refusal(code, reason, text)) => {
                     inner.metrics.refused(reason);
@@ -80,7 +90,11 @@ impl watchkeeper_front::Service for WebhookService {
                     }
                     response
                 }
+            };
+            if is_kept && inner.leaving.is_cancelled() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
+            response
         })
     }
 }

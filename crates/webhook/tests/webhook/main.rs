@@ -4,6 +4,7 @@
 mod admission;
 mod certificates;
 mod conversion;
+mod hanging;
 mod hostile;
 mod kinds;
 mod rotation;
