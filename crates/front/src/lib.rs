@@ -79,7 +79,7 @@ mod upgrade;
 #[cfg(feature = "tls")]
 pub use authority::{AUTHORITY_LIFE, Authority, Key, LEAF_LIFE, Purpose};
 pub use body::{Body, BodyError};
-pub use builder::Builder;
+pub use builder::FrontBuilder;
 pub use deadlines::Deadlines;
 pub use error::Error;
 pub use exchange::{ACCESS_LOG, LogUser};

@@ -29,7 +29,7 @@ const MAX_WRITTEN: usize = 8 << 20;
 /// A decoded document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
-    /// What it says.
+    /// The value.
     pub value: Value,
     /// What strict field validation objects to, worded for a `Warning` header or for
     /// [`strict_message`](crate::strict_message): `duplicate field "spec.size"`. In the order of the document, each

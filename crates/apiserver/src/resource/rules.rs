@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use watchkeeper_kinds::{Verbs, Write as Subresource};
+use watchkeeper_kinds::{Subresource, Verbs};
 use watchkeeper_schema::{Error, FieldError, Path, Reason, Shape, metadata, patch};
 use watchkeeper_table::FieldPath;
 
@@ -16,7 +16,12 @@ use crate::status_error::{StatusError, Subject};
 impl Resource {
     /// Whether objects of it are kept: reviews are answered and forgotten.
     pub(crate) fn is_stored(&self) -> bool {
-        self.builtin_kind().is_none_or(|kind| kind.verbs != Verbs::CreateOnly)
+        self.builtin_kind().is_none_or(|kind| !matches!(kind.verbs, Verbs::CreateOnly | Verbs::ReadOnly))
+    }
+
+    /// Whether its objects are made up when they are asked for.
+    pub(crate) fn is_made_up(&self) -> bool {
+        self.builtin_kind().is_some_and(|kind| kind.verbs == Verbs::ReadOnly)
     }
 
     /// Whether it has this subresource.

@@ -64,7 +64,7 @@ impl JsonPatch {
         Ok(Self { operations, strict_errors })
     }
 
-    /// What strict field validation objects to: fields given twice, fields no operation has.
+    /// Strict decoding errors: fields given twice, fields no operation has.
     pub fn strict_errors(&self) -> &[String] {
         &self.strict_errors
     }

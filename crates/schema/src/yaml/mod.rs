@@ -58,7 +58,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
 /// A document that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// What it says; null if it is empty.
+    /// The value; null if it is empty.
     pub value: Value,
     /// The keys that were given more than once in their mapping, at most 100. The last value is the one in `value`.
     pub doubled: Vec<Doubled>,
@@ -79,7 +79,7 @@ pub struct Doubled {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {error}")]
 pub struct Misread {
-    /// What is wrong.
+    /// The error.
     pub error: Error,
     /// The line, from 1.
     pub line: usize,

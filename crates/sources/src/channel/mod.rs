@@ -70,7 +70,7 @@ impl Sender {
     }
 }
 
-/// What a program put into a channel, as a source.
+/// The objects that a program puts into a channel, as a source.
 ///
 /// # What it promises beyond [`Source`]
 ///

@@ -127,7 +127,7 @@ impl Told {
                 match known {
                     Some(row) if row.round == round => {
                         self.rows.insert(key.clone(), row);
-                        let detail = "another row has the same key".into();
+                        let detail = "another row has the same key";
                         let reason = Reason::Conflict;
                         Some(News::Rejected(Rejection::new(Some(key), reason, detail)))
                     }

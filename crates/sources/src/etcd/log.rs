@@ -1,6 +1,6 @@
 //! Responses of a watch as entries of a log. Without I/O.
 
-use watchkeeper_core::{Event, Rejection, Version};
+use watchkeeper_core::{Event, Version};
 use watchkeeper_etcd::{Change, ChangeKind};
 
 use super::documents::{self, Said};

@@ -66,7 +66,7 @@ impl Etcd {
         Self { settings: Arc::new(Settings::new(endpoints.into_iter().map(Into::into).collect(), prefix)) }
     }
 
-    /// What it is called in logs, metrics and errors. Default: `etcd:` and the prefix.
+    /// The name in logs, metrics and errors. Default: `etcd:` and the prefix.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         self.with(|settings| settings.name = name.into())

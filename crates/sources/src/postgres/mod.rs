@@ -119,7 +119,7 @@ impl Postgres {
         Self { settings: Arc::new(Settings::new(url, None)) }
     }
 
-    /// What is wrong with the URL, if something is. Says nothing of what may be secret.
+    /// The error in the URL, if there is one. Contains no secret.
     pub fn mistake(&self) -> Option<&str> {
         self.settings.address.as_ref().err().map(String::as_str)
     }

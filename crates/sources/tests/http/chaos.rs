@@ -54,6 +54,7 @@ async fn run(steps: u64, seed: u64) {
         match dice.below(10) {
             0..4 => service.put(&format!("n{}", dice.below(8)), step),
             4 => service.remove(&format!("n{}", dice.below(8))),
+            5 => service.lock().skew = dice.below(7 * 86_400),
             _ => service.fail(fault(&mut dice)),
         }
         if dice.below(4) == 0 {

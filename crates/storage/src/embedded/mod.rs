@@ -1,6 +1,7 @@
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod checkpointer;
 mod counters;
+mod create;
 mod disk;
 mod encoding;
 mod frame;
@@ -16,13 +17,15 @@ mod simulated;
 mod tests;
 mod writer;
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use self::create::create;
+pub(crate) use self::disk::{Directory, is_full};
+pub(crate) use self::recover::look;
+
 use self::counters::Counters;
-use self::disk::{Directory, Disk};
+use self::disk::Disk;
 use self::group_commit::GroupCommit;
 use self::lock::Lock;
 use self::writer::Writer;
@@ -101,11 +104,7 @@ impl Embedded {
     /// Opens the storage in a directory, which is created if it is not there. Blocks while it reads.
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let directory = directory.as_ref();
-        let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        created.map_err(|error| Error::Io {
-            doing: format!("creating {}", directory.display()),
-            reason: error.to_string(),
-        })?;
+        create::directory(directory)?;
         let lock = Lock::acquire(directory)?;
         Self::on_disk(Arc::new(Directory::new(directory)), Some(lock), options)
     }

@@ -119,7 +119,9 @@ impl Patch {
         }
         let invalid = |detail: String| {
             let shown = match self {
-                Self::Strategic { patch, .. } if detail.starts_with("unrecognized type") => {
+                Self::Strategic { patch, .. }
+                    if detail.starts_with("unrecognized type") || detail.starts_with("cannot restore") =>
+                {
                     watchkeeper_go::fmt::value(patch)
                 }
                 // Made anew, without what was dropped from it since: that is rare, and keeping it is not for free.
@@ -136,14 +138,11 @@ impl Patch {
                 _ => failure,
             });
         }
-        let unknown = resource.coerce(&mut object).map_err(|problem| {
-            match (self, problem.rsplit_once(" of type ")) {
-                (Self::Strategic { .. }, Some((_, wanted))) => {
-                    invalid(format!("unrecognized type: {wanted}"))
-                }
+        let unknown =
+            resource.coerce(&mut object).map_err(|problem| match (self, unrestorable(&problem)) {
+                (Self::Strategic { .. }, Some(detail)) => invalid(detail),
                 _ => invalid(problem),
-            }
-        })?;
+            })?;
         let strict_errors = self.strict_errors();
         let warnings = match context.field_validation {
             FieldValidation::Strict => match strict_message(&strict_errors, &unknown) {
@@ -155,6 +154,26 @@ impl Patch {
         resource.default(&mut object);
         Ok(Incoming { object, warnings })
     }
+}
+
+/// A field of the wrong type, in the words of those who make Go values of JSON that was read already. `problem` is the same in those
+/// of the decoder: `json: cannot unmarshal string into Go struct field ObjectMeta.metadata.labels of type map[string]string`.
+fn unrestorable(problem: &str) -> Option<String> {
+    let (found, wanted) = problem.rsplit_once(" of type ")?;
+    let found = found.strip_prefix("json: cannot unmarshal ")?.split_once(" into ")?.0;
+    let kind = match found {
+        "array" => "slice",
+        "object" => "map",
+        number if number.starts_with("number") && number.contains(['.', 'e', 'E']) => "float64",
+        number if number.starts_with("number") => "int64",
+        other => other,
+    };
+    Some(match wanted {
+        map if map.starts_with("map[") => format!("cannot restore map from {kind}"),
+        list if list.starts_with("[]") => format!("cannot restore slice from {kind}"),
+        structure if structure.contains('.') => format!("cannot restore struct from: {kind}"),
+        wanted => format!("unrecognized type: {wanted}"),
+    })
 }
 
 /// The built-in kind that an object says it is of.
