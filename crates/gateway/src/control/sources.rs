@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use watchkeeper_connection::Connection;
-use watchkeeper_core::{Freshness, Key, Source, Version};
+use watchkeeper_core::{Error, Freshness, Key, Source, Version};
 use watchkeeper_informer::{Entry, Informer};
 use watchkeeper_sources::kubernetes::Kubernetes;
 
@@ -34,8 +34,10 @@ impl Follower {
 pub(super) enum News {
     /// An object is another, or is gone.
     Changed(Follower, Key, Option<(Arc<Value>, Version)>),
-    /// Something could not be read: where, and why.
-    Rejected(String, String),
+    /// Something could not be read: where, if that is known, and why.
+    Rejected(Follower, Option<Key>, String),
+    /// What could not be read can be now, or is gone.
+    Mended(Follower, Key),
     /// Everything was told once.
     Synced(Follower),
     /// The source failed.
@@ -96,7 +98,9 @@ impl Sources {
             .first_snapshot(Freshness::Newest)
             .journal(journal)
             .start(Arc::clone(&source));
-        self.tasks.push(tokio::spawn(read(follower, entries, news.clone())));
+        // A cluster need not have the kinds of Gateway API.
+        let may_lack = kind.is_some_and(InputKind::is_standard);
+        self.tasks.push(tokio::spawn(read(follower, may_lack, entries, news.clone())));
         self.followers.push(Following { number, kind, source, informer, synced: false, error: None });
     }
 
@@ -213,21 +217,25 @@ fn resource(connection: &Connection, kind: InputKind) -> Kubernetes {
 }
 
 /// Makes news of the entries of a journal.
-async fn read(follower: Follower, mut entries: mpsc::Receiver<Entry<Value>>, news: mpsc::Sender<News>) {
+async fn read(
+    follower: Follower,
+    may_lack: bool,
+    mut entries: mpsc::Receiver<Entry<Value>>,
+    news: mpsc::Sender<News>,
+) {
     while let Some(entry) = entries.recv().await {
         let piece = match entry {
             Entry::Changed(change) => match &change.new {
                 None => News::Changed(follower, change.key, None),
                 Some(object) => match object.get() {
                     Ok(value) => News::Changed(follower, change.key, Some((value, object.version().clone()))),
-                    Err(error) => News::Rejected(change.key.to_string(), error.detail),
+                    Err(error) => News::Rejected(follower, Some(change.key), error.detail),
                 },
             },
             Entry::Complete(_) | Entry::Resumed => News::Synced(follower),
-            Entry::Rejected(rejection) => {
-                let name = rejection.key.as_ref().map_or("an object".to_owned(), Key::to_string);
-                News::Rejected(name, rejection.detail)
-            }
+            Entry::Rejected(rejection) => News::Rejected(follower, rejection.key, rejection.detail),
+            Entry::Mended(key) => News::Mended(follower, key),
+            Entry::Interrupted { error: Some(Error::Missing(_)), .. } if may_lack => News::Synced(follower),
             Entry::Interrupted { error: Some(error), .. } => News::Failed(follower, error.to_string()),
             _ => continue,
         };

@@ -5,9 +5,11 @@
 mod backends;
 mod hostile;
 mod live;
+mod oracle;
 mod policies;
 mod protocols;
 mod routes;
 mod sources;
+mod standard;
 mod support;
 mod upstreams;
