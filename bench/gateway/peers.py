@@ -124,6 +124,71 @@ class Watchkeeper(Peer):
         return [self.program, "gateway", "--from", "file:" + self.path("routes"), "--admin", "off", "--log", "warn"]
 
 
+class WatchkeeperCluster(Watchkeeper):
+    """The same with routes in an API server: what a person does with kubectl."""
+
+    name, mechanism = "watchkeeper", "API server"
+
+    def start(self, routes):
+        log = open(self.path("server-log"), "ab")
+        self.kubeconfig = self.path("kubeconfig")
+        self.server = subprocess.Popen(
+            [self.program, "serve", "--in-memory", "--listen", "127.0.0.1:0", "--kubeconfig", self.kubeconfig],
+            stdout=log, stderr=log, start_new_session=True)
+        end = time.monotonic() + 30
+        while not os.path.exists(self.kubeconfig) and time.monotonic() < end:
+            time.sleep(0.01)
+        self.connect()
+        definitions = subprocess.run([self.program, "gateway", "crds"], capture_output=True, text=True, check=True).stdout
+        for definition in definitions.split("---\n")[1:]:
+            self.send("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition, "application/yaml")
+        super().start(routes)
+
+    def connect(self):
+        import base64
+        import http.client
+        import re
+        import ssl
+        import urllib.parse
+
+        with open(self.kubeconfig, encoding="utf-8") as file:
+            text = file.read()
+        field = lambda name: re.search(rf'"?{name}"?: *"?([^"\s,]+)', text).group(1)
+        context = ssl.create_default_context(cadata=base64.b64decode(field("certificate-authority-data")).decode())
+        self.token = field("token")
+        address = urllib.parse.urlparse(field("server"))
+        self.api = http.client.HTTPSConnection(address.hostname, address.port, context=context)
+
+    def send(self, path, text, kind="application/json"):
+        end = time.monotonic() + 10
+        while True:
+            self.api.request("POST", path, text, {"Content-Type": kind, "Authorization": "Bearer " + self.token})
+            answer = self.api.getresponse()
+            said = answer.read()
+            if answer.status in (200, 201, 409):
+                return
+            # A kind that was defined a moment ago may not be served yet.
+            if answer.status != 404 or time.monotonic() > end:
+                raise RuntimeError(f"{path}: {answer.status} {said[:200]}")
+
+    def configure(self, routes):
+        below = "/apis/gateway.watchkeeper.dev/v1alpha1/namespaces/default/gateway"
+        if not self.written:
+            self.send(below + "listeners", self.object("GatewayListener", "web", {"port": self.port}))
+            self.send(below + "backends", self.object("GatewayBackend", "mock", {"url": f"http://127.0.0.1:{self.backend}"}))
+        for number in range(self.written, routes):
+            self.send(below + "routes", self.route(number))
+        self.written = max(self.written, routes)
+
+    def command(self):
+        return [self.program, "gateway", "--from", "kubernetes", "--kubeconfig", self.kubeconfig, "--admin", "off", "--log", "warn"]
+
+    def stop(self):
+        super().stop()
+        self.server.terminate()
+        self.server.wait()
+
+
 class Nginx(Peer):
     name, mechanism = "nginx", "SIGHUP"
 
@@ -177,7 +242,7 @@ backend mock
 """)
 
     def command(self):
-        return [self.program, "-W", "-f", self.path("haproxy.cfg"), "-x", self.path("sock")]
+        return [self.program, "-W", "-f", self.path("haproxy.cfg")]
 
     def reload(self):
         os.kill(self.process.pid, signal.SIGUSR2)
@@ -288,7 +353,7 @@ def known(watchkeeper, installed):
     """The gateways that are there, as (class, program)."""
     bins = [os.path.join(installed, "bin"), os.path.join(installed, "lib", "*", "site-packages", "*"),
             os.path.join(installed, "lib", "*", "site-packages", "*", "*")]
-    found = [(Watchkeeper, watchkeeper)]
+    found = [(WatchkeeperCluster, watchkeeper), (Watchkeeper, watchkeeper)]
     for peer in (Nginx, Haproxy, Envoy, Caddy, Traefik):
         program = find(peer.name, *bins)
         if program:
