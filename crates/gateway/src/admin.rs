@@ -14,7 +14,7 @@ use watchkeeper_front::{Body, Front, Listener, Request, Response};
 use crate::control::{Handle, Question, SourceView, explain};
 use crate::dump::{backend, dump};
 use crate::metrics::page;
-use crate::table::parameter;
+use crate::query::parameter;
 
 /// The admin endpoint.
 ///
@@ -38,7 +38,11 @@ pub struct Admin {
 impl Admin {
     /// Listens on an address.
     pub fn start(address: SocketAddr, gateway: &Handle) -> Result<Self, watchkeeper_front::Error> {
-        let listener = Listener::bind(address)?;
+        Self::serve(Listener::bind(address)?, gateway)
+    }
+
+    /// Listens on a socket.
+    pub fn serve(listener: Listener, gateway: &Handle) -> Result<Self, watchkeeper_front::Error> {
         let address = listener.address();
         let handle = gateway.clone();
         let answer = move |request: Request| {

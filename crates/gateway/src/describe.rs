@@ -60,14 +60,15 @@ fn rights() -> Rights {
             version: version.to_owned(),
             kind: name.to_owned(),
             plural: plural.to_owned(),
-            namespaced: true,
+            namespaced: kind.is_namespaced(),
         };
         let because = match kind {
             InputKind::Secret => "certificates of listeners",
             InputKind::Service | InputKind::EndpointSlice => "backends that are Services",
+            InputKind::Namespace => "Gateways for namespaces with certain labels",
             _ => "it is made of them",
         };
-        if kind.is_own() {
+        if kind.has_status() {
             let status = Right::of(resource.clone(), Verbs::PATCH, "says what became of them").on("status");
             rights.add(status);
         }

@@ -25,6 +25,7 @@ pub mod net;
 pub mod object;
 pub mod policy;
 mod proxy;
+mod query;
 mod stats;
 pub mod table;
 pub mod upstream;

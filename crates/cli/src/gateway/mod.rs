@@ -1,6 +1,7 @@
 //! `watchkeeper gateway`: routes that are custom resources.
 
 mod ask;
+mod handover;
 mod serve;
 
 use std::io::{self, Read as _, Write as _};
@@ -32,6 +33,9 @@ pub(crate) struct Gateway {
     /// Have a listener listen elsewhere than its object says: NAMESPACE/NAME=ADDRESS:PORT, or NAME=... in the namespace default
     #[arg(long, value_name = "NAME=ADDRESS")]
     listen: Vec<String>,
+    /// Where Gateways of Gateway API listen that name no address: an address, or a network of which each Gateway gets an address of its own
+    #[arg(long, value_name = "ADDRESSES", default_value = "127.0.0.1")]
+    gateway_addresses: String,
     /// Where the admin endpoint is, or off
     #[arg(long, value_name = "ADDRESS", default_value = DEFAULT_ADMIN)]
     admin: String,
@@ -69,6 +73,10 @@ Examples:
   watchkeeper gateway explain GET http://127.0.0.1:8080/hello  which route serves it, and why?
   watchkeeper gateway crds | kubectl apply -f -                the kinds, for a cluster
 
+Signals:
+  SIGTERM, SIGINT  stops: requests may take as long as --grace says
+  SIGUSR2          starts this program anew with the same arguments, hands its sockets to it when it is ready, and stops: nobody is refused
+
 Exit codes:
   0  ended by a signal; check: no mistakes
   1  something failed; check: mistakes were found
@@ -78,10 +86,17 @@ Exit codes:
 enum Command {
     Check(Check),
     Explain(Box<Explain>),
-    /// Print the CustomResourceDefinitions of the gateway
-    Crds,
+    Crds(Crds),
     /// Hash a password from stdin, for a GatewayPolicy
     Password,
+}
+
+/// Print the CustomResourceDefinitions of the gateway
+#[derive(Args)]
+struct Crds {
+    /// Print those of Gateway API instead, with the fields that the gateway understands: for a cluster that has none
+    #[arg(long)]
+    gateway_api: bool,
 }
 
 /// Check the objects in files, and do nothing else
@@ -98,7 +113,8 @@ impl Gateway {
             None => serve::run(self),
             Some(Command::Check(check)) => check.run(),
             Some(Command::Explain(explain)) => explain.run(),
-            Some(Command::Crds) => crds(),
+            Some(Command::Crds(Crds { gateway_api: true })) => crds(kinds::standard::definitions()),
+            Some(Command::Crds(Crds { gateway_api: false })) => crds(kinds::definitions()),
             Some(Command::Password) => password(),
         }
     }
@@ -142,9 +158,9 @@ impl Check {
     }
 }
 
-fn crds() -> Result<(), Failure> {
+fn crds(definitions: Vec<impl serde::Serialize>) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
-    for definition in kinds::definitions() {
+    for definition in definitions {
         let value = serde_json::to_value(definition).map_err(Failure::running)?;
         write!(output, "---\n{}", watchkeeper_schema::yaml::encode(&value)).map_err(Failure::running)?;
     }

@@ -12,6 +12,7 @@ use watchkeeper_supervision::Supervisor;
 
 use super::sources::Follower;
 use crate::compile::Report;
+use crate::kinds::standard;
 use crate::object::ObjectId;
 
 /// The name of the task that writes statuses.
@@ -64,7 +65,7 @@ impl Statuses {
         version: Version,
         object: &Value,
     ) {
-        if !id.kind.is_own() || self.source(follower).is_none() {
+        if !id.kind.has_status() || self.source(follower).is_none() {
             return;
         }
         let status = object.get("status").cloned().unwrap_or_default();
@@ -75,7 +76,11 @@ impl Statuses {
     pub(super) fn tell(&mut self, report: &Report) {
         let Some(seen) = self.seen.get(&report.id) else { return };
         let Some(source) = self.source(seen.follower) else { return };
-        let Some(status) = status(report, &seen.status) else { return };
+        let status = match &report.status {
+            Some(wanted) => standard_status(wanted, &seen.status),
+            None => status(report, &seen.status),
+        };
+        let Some(status) = status else { return };
         let json = status.to_string().into_bytes();
         let status = ObjectStatus { key: seen.key.clone(), version: seen.version.clone(), json };
         // The writer lives as long as this.
@@ -113,6 +118,48 @@ fn status(report: &Report, before: &Value) -> Option<Value> {
         })
     });
     is_new.then(|| json!({"observedGeneration": report.generation, "conditions": conditions}))
+}
+
+/// The status of an object of Gateway API, with the times of transitions; `None` if it is there already.
+///
+/// What other controllers say of a route stays as it is.
+fn standard_status(wanted: &Value, before: &Value) -> Option<Value> {
+    let now = Time::from(SystemTime::now()).rfc3339();
+    let mut status = wanted.clone();
+    stamp(&mut status["conditions"], &before["conditions"], &now);
+    let named = |list: &Value, fits: &dyn Fn(&Value) -> bool| {
+        list.as_array().into_iter().flatten().find(|each| fits(each)).map(|each| each["conditions"].clone())
+    };
+    for listener in status["listeners"].as_array_mut().into_iter().flatten() {
+        let known = named(&before["listeners"], &|known| known["name"] == listener["name"]);
+        stamp(&mut listener["conditions"], &known.unwrap_or_default(), &now);
+    }
+    if let Some(parents) = status["parents"].as_array_mut() {
+        let is_same = |one: &Value, other: &Value| {
+            one["parentRef"] == other["parentRef"] && one["controllerName"] == other["controllerName"]
+        };
+        for parent in parents.iter_mut() {
+            let known = named(&before["parents"], &|known| is_same(known, parent));
+            stamp(&mut parent["conditions"], &known.unwrap_or_default(), &now);
+        }
+        let others = before["parents"].as_array().into_iter().flatten();
+        parents.extend(others.filter(|other| other["controllerName"] != standard::CONTROLLER).cloned());
+    }
+    let fields = status.as_object_mut()?;
+    fields.retain(|_, value| !value.is_null());
+    let is_new = fields.iter().any(|(name, value)| before[name.as_str()] != *value);
+    is_new.then_some(status)
+}
+
+/// Gives conditions the time of their last transition: that of before, if they are as they were.
+fn stamp(conditions: &mut Value, before: &Value, now: &str) {
+    for condition in conditions.as_array_mut().into_iter().flatten() {
+        let before = before.as_array().into_iter().flatten();
+        let mut known = before.filter(|known| known["type"] == condition["type"]);
+        let since = known.find(|known| known["status"] == condition["status"]);
+        let since = since.and_then(|known| known["lastTransitionTime"].as_str()).unwrap_or(now);
+        condition["lastTransitionTime"] = since.into();
+    }
 }
 
 async fn write(

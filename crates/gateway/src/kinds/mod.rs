@@ -1,4 +1,4 @@
-//! The custom resources that configure a gateway, in `gateway.watchkeeper.dev/v1alpha1`.
+//! The custom resources that configure a gateway, in `gateway.watchkeeper.dev/v1alpha1`; those of Gateway API are in [`standard`].
 //!
 //! Durations are written as Go writes them: `250ms`, `5s`, `1m30s`. Names refer to objects of the same namespace.
 
@@ -6,6 +6,7 @@ mod backend;
 mod listener;
 mod policy;
 mod route;
+pub mod standard;
 mod status;
 
 pub use backend::*;

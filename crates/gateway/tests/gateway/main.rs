@@ -5,10 +5,12 @@
 mod backends;
 mod hostile;
 mod live;
+mod oracle;
 mod policies;
 mod protocols;
 mod routes;
 mod sources;
+mod standard;
 mod supervision;
 mod support;
 mod upstreams;

@@ -303,3 +303,34 @@ async fn servers_are_spoken_to_over_tls_and_believed_by_their_authorities() {
         assert_eq!(bench.get("/").await.status, 502, "{tls}");
     }
 }
+
+#[tokio::test]
+async fn a_proxy_says_where_the_client_is() {
+    let bench = Bench::with(json!({"port": 0, "proxyProtocol": true, "trustedProxies": ["127.0.0.1"]})).await;
+    let server = Server::echo("s");
+    bench.backend("b", &[&server]).await;
+    bench.route("r", "/", "b").await;
+    let ask = async |from: [u8; 4], header: &[u8]| {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        let mut stream = socket.connect(bench.address).await.unwrap();
+        let sent =
+            [header, b"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 9.9.9.9\r\nConnection: close\r\n\r\n"]
+                .concat();
+        // One byte after the other: the header may come in any pieces.
+        for byte in sent {
+            if stream.write_all(&[byte]).await.is_err() {
+                break;
+            }
+        }
+        let mut answer = Vec::new();
+        let _ = within("an answer", stream.read_to_end(&mut answer)).await;
+        String::from_utf8(answer).unwrap()
+    };
+    let answer = ask([127, 0, 0, 1], b"PROXY TCP4 192.0.2.7 127.0.0.1 5000 80\r\n").await;
+    assert!(answer.contains(r#""x-forwarded-for":"192.0.2.7""#), "{answer}");
+    let answer = ask([127, 0, 0, 1], b"PROXY UNKNOWN\r\n").await;
+    assert!(answer.contains(r#""x-forwarded-for":"9.9.9.9, 127.0.0.1""#), "{answer}");
+    assert_eq!(ask([127, 0, 0, 1], b"").await, "", "no header");
+    assert_eq!(ask([127, 0, 0, 2], b"PROXY TCP4 192.0.2.7 127.0.0.1 5000 80\r\n").await, "", "no proxy");
+}

@@ -28,6 +28,12 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
     timeout(TIMEOUT, future).await.unwrap_or_else(|_| panic!("{what} took too long"))
 }
 
+/// How long tests run that could run for ever: CI says a minute.
+pub(crate) fn soak_time() -> Duration {
+    let seconds = std::env::var("WATCHKEEPER_SOAK_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(10))
+}
+
 pub(crate) struct Bench {
     pub(crate) objects: Sender,
     pub(crate) gateway: Gateway,
