@@ -124,11 +124,11 @@ async fn send(
     client: &Client,
 ) -> Result<Received, Box<dyn std::error::Error + Send + Sync>> {
     const ATTEMPTS: usize = 300;
-    const PAUSE: Duration = Duration::from_millis(100);
+    const RETRY_DELAY: Duration = Duration::from_millis(100);
     for _ in 0..ATTEMPTS {
         let received = send_once(exchange, client).await?;
         match exchange.until {
-            Some(status) if received.0.status != status => tokio::time::sleep(PAUSE).await,
+            Some(status) if received.0.status != status => tokio::time::sleep(RETRY_DELAY).await,
             _ => return Ok(received),
         }
     }

@@ -8,7 +8,7 @@ use crate::server::Error;
 use crate::{Script, Server, Step, compare};
 
 /// How long one command may take.
-const PATIENCE: &str = "60";
+const TIMEOUT: &str = "60";
 
 /// What every command of a script may use besides `kubectl`:
 /// `background NAME COMMAND...` starts something, `lines NAME COUNT` waits until it has printed that many lines and
@@ -150,7 +150,7 @@ impl Session {
     fn bash(&self, command: &str) -> Result<Output, Error> {
         let path = std::env::var("PATH").unwrap_or_default();
         Command::new("timeout")
-            .args(["--kill-after=5", PATIENCE, "bash", "-c", command])
+            .args(["--kill-after=5", TIMEOUT, "bash", "-c", command])
             .current_dir(&self.folder)
             .env("PATH", format!("{}:{path}", self.kubectl.folder.display()))
             .env("HOME", &self.folder)

@@ -21,7 +21,7 @@ use watchkeeper_conformance::Server;
 use watchkeeper_testkit::eventually;
 
 const FINALIZER: &str = "conformance.watchkeeper.dev/farewell";
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client of a server, and a namespace there. The server ends with it.
 struct Place {
@@ -124,19 +124,19 @@ async fn a_controller_keeps_what_it_owns_and_cleans_up() {
         }
     };
     let created = maps.create(&PostParams::default(), &config_map("hello", "hello")).await.unwrap();
-    eventually(|| says("hello")).within(PATIENCE).await;
+    eventually(|| says("hello")).within(TIMEOUT).await;
     let copied = secrets.get("hello").await.unwrap();
     assert_eq!(copied.owner_references()[0].uid, created.uid().unwrap());
     assert_eq!(maps.get("hello").await.unwrap().finalizers(), [FINALIZER]);
 
     secrets.delete("hello", &DeleteParams::default()).await.unwrap();
-    eventually(|| says("hello")).within(PATIENCE).await;
+    eventually(|| says("hello")).within(TIMEOUT).await;
     let changed = Patch::Merge(json!({"data": {"text": "goodbye"}}));
     maps.patch("hello", &PatchParams::default(), &changed).await.unwrap();
-    eventually(|| says("goodbye")).within(PATIENCE).await;
+    eventually(|| says("goodbye")).within(TIMEOUT).await;
 
     maps.delete("hello", &DeleteParams::default()).await.unwrap();
-    eventually(|| async { maps.get_opt("hello").await.unwrap().is_none() }).within(PATIENCE).await;
+    eventually(|| async { maps.get_opt("hello").await.unwrap().is_none() }).within(TIMEOUT).await;
     maps.get("farewell-hello").await.unwrap();
     assert!(!controller.is_finished(), "the controller goes on");
     controller.abort();

@@ -16,7 +16,7 @@ use watchkeeper_storage::Memory;
 use crate::{Answer, Broken, Request, Server};
 
 /// How long an answer may take. The server itself gives up earlier.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// Of a watch, how long nothing may come until it is left.
 const SILENCE: Duration = Duration::from_millis(5);
 
@@ -51,10 +51,10 @@ impl Server for Local {
     fn send<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Answer, Broken>> {
         Box::pin(async move {
             let answer = AssertUnwindSafe(self.ask(request)).catch_unwind();
-            match tokio::time::timeout(PATIENCE, answer).await {
+            match tokio::time::timeout(TIMEOUT, answer).await {
                 Ok(Ok(answer)) => Ok(answer),
                 Ok(Err(_)) => Err(Broken::Panic(panics().pop().unwrap_or_default())),
-                Err(_) => Err(Broken::Silence(PATIENCE)),
+                Err(_) => Err(Broken::Silence(TIMEOUT)),
             }
         })
     }

@@ -23,7 +23,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use crate::{Answer, Broken, Request, Server};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// Of a watch, how long nothing may come until it is left.
 const SILENCE: Duration = Duration::from_millis(50);
 
@@ -179,11 +179,11 @@ impl Remote {
 impl Server for Remote {
     fn send<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Answer, Broken>> {
         Box::pin(async move {
-            match tokio::time::timeout(PATIENCE, self.ask(request)).await {
+            match tokio::time::timeout(TIMEOUT, self.ask(request)).await {
                 Ok(answer) => answer,
                 Err(_) => {
                     *self.sender.lock().await = None;
-                    Err(Broken::Silence(PATIENCE))
+                    Err(Broken::Silence(TIMEOUT))
                 }
             }
         })

@@ -16,7 +16,7 @@ use watchkeeper_fuzz::{
 };
 
 /// How long a connection that misbehaves, and then says nothing more, may stay open.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// How long what was asked for may take to come, before the other side is closed.
 const SETTLE: Duration = Duration::from_millis(40);
 
@@ -170,7 +170,7 @@ async fn conversation(
             }
         }
     };
-    let ended = tokio::time::timeout(PATIENCE, talk).await.is_ok();
+    let ended = tokio::time::timeout(TIMEOUT, talk).await.is_ok();
     ended.then_some(heard)
 }
 

@@ -14,7 +14,7 @@ use super::kind::LABEL;
 use super::user::{ANONYMOUS, STRANGER};
 
 /// How long an answer may take. A watch ends after a second by itself.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often a server that is too busy, or cannot be reached, is asked.
 const ATTEMPTS: usize = 20;
@@ -91,8 +91,8 @@ impl Asker {
     async fn send(&self, case: &Case, is_dry_run: bool) -> Result<Outcome, String> {
         let mut trouble = String::new();
         for _ in 0..ATTEMPTS {
-            let sent = tokio::time::timeout(PATIENCE, self.send_once(case, is_dry_run)).await;
-            match sent.map_err(|_| format!("{case}: no answer within {PATIENCE:?}"))? {
+            let sent = tokio::time::timeout(TIMEOUT, self.send_once(case, is_dry_run)).await;
+            match sent.map_err(|_| format!("{case}: no answer within {TIMEOUT:?}"))? {
                 Ok(outcome) if outcome.code == StatusCode::TOO_MANY_REQUESTS => {
                     trouble = "the server says that it is too busy".to_owned();
                 }

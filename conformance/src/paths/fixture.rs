@@ -12,7 +12,7 @@ use super::kind::{KINDS, Kind, LABEL, NAMESPACES};
 use super::user::{ANONYMOUS, STRANGER, USERS};
 
 /// How long a server may take until what was written is in force.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The objects of the fixture and of requests, each with its version.
 pub type State = BTreeMap<String, String>;
@@ -121,8 +121,8 @@ async fn until_in_force(admin: &Client) -> Result<(), String> {
 async fn until(what: &str, condition: impl AsyncFn() -> Result<bool, String>) -> Result<(), String> {
     let start = tokio::time::Instant::now();
     while !condition().await? {
-        if start.elapsed() > PATIENCE {
-            return Err(format!("not after {PATIENCE:?}: {what}"));
+        if start.elapsed() > TIMEOUT {
+            return Err(format!("not after {TIMEOUT:?}: {what}"));
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -30,7 +30,7 @@ on_both_servers!(
 );
 
 const MANY: usize = 100;
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What the last reconcile of each map saw.
 type Seen = Arc<Mutex<BTreeMap<String, String>>>;
@@ -77,7 +77,7 @@ async fn no_change_is_lost_and_none_comes_twice_when_the_server_is_killed(mut pl
         })
     };
     eventually(|| async { seen.lock().values().filter(|says| *says == "after").count() > MANY / 4 })
-        .within(PATIENCE)
+        .within(TIMEOUT)
         .await;
     place.kill();
     place.come_back();
@@ -91,11 +91,11 @@ async fn no_change_is_lost_and_none_comes_twice_when_the_server_is_killed(mut pl
             missing => Err(format!("{missing} have not been reconciled")),
         }
     })
-    .within(PATIENCE)
+    .within(TIMEOUT)
     .await;
     let store = informer.store();
     eventually(|| async { on_the_server(&judge).await.is_ok_and(|server| server == in_the_store(&store)) })
-        .within(PATIENCE)
+        .within(TIMEOUT)
         .await;
     let mut added = BTreeMap::<_, usize>::new();
     while let Ok(entry) = entries.try_recv() {
@@ -137,7 +137,7 @@ async fn at_most_one_candidate_leads_when_the_server_is_killed(mut place: Place)
         assert!(at_most_one().await);
         one.is_leading() || two.is_leading()
     })
-    .within(PATIENCE)
+    .within(TIMEOUT)
     .await;
     consistently(at_most_one).throughout(Duration::from_secs(5)).await;
 
@@ -152,7 +152,7 @@ async fn at_most_one_candidate_leads_when_the_server_is_killed(mut place: Place)
     })
     .throughout(Duration::from_secs(20))
     .await;
-    eventually(|| async { one.is_leading() || two.is_leading() }).within(PATIENCE).await;
+    eventually(|| async { one.is_leading() || two.is_leading() }).within(TIMEOUT).await;
     one.stop().await;
     two.stop().await;
 }
@@ -175,7 +175,7 @@ async fn a_version_that_was_seen_before_a_kill_is_known_after_it(mut place: Plac
     };
     let writers: Vec<_> = (0..8).map(|writer| tokio::spawn(write(writer))).collect();
     let begin = eventually(|| async { Some(newest.load(Ordering::Relaxed)).filter(|seen| *seen > 0) }).await;
-    eventually(|| async { newest.load(Ordering::Relaxed) > begin + 100 }).within(PATIENCE).await;
+    eventually(|| async { newest.load(Ordering::Relaxed) > begin + 100 }).within(TIMEOUT).await;
     place.kill();
     for writer in writers {
         writer.await.unwrap();

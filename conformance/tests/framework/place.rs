@@ -20,7 +20,7 @@ use crate::kinds::map;
 /// How much of the past our server remembers: enough for a watch that is never behind.
 const HISTORY: &str = "1s";
 /// How long anything may take that a server has to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Place {
     directory: TempDir,
@@ -73,7 +73,7 @@ impl Place {
                 let id = std::fs::read_to_string(self.directory.path().join("apiserver.pid")).unwrap();
                 let id = id.trim();
                 assert!(Command::new("kill").args(["-KILL", id]).status().unwrap().success());
-                let deadline = Instant::now() + PATIENCE;
+                let deadline = Instant::now() + TIMEOUT;
                 while is_alive(id) {
                     assert!(Instant::now() < deadline, "it does not end");
                     std::thread::sleep(Duration::from_millis(5));
@@ -95,7 +95,7 @@ impl Place {
         }
         let maps: Api<ConfigMap> = Api::namespaced(self.client(), "default");
         maps.create(&PostParams::default(), &map("clock", "0")).await.unwrap();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         for tick in 1.. {
             // Ours forgets when it writes.
             let patch = Patch::Merge(json!({"data": {"says": tick.to_string()}}));

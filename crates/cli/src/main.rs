@@ -24,11 +24,8 @@ mod image;
 mod kube_apiserver;
 mod kubeconfig;
 mod logging;
-<<<<<<< HEAD
-mod monitor;
-=======
 mod migrate;
->>>>>>> convert
+mod monitor;
 mod new;
 mod run;
 mod serve;
@@ -76,13 +73,10 @@ enum Command {
     Watch(Box<watch::Watch>),
     Run(Box<run::Run>),
     Gateway(Box<gateway::Gateway>),
-<<<<<<< HEAD
     Describe(describe::Describe),
     Kubeconfig(kubeconfig::Kubeconfig),
-=======
     Webhook(Box<webhook::Webhook>),
     Migrate(migrate::Migrate),
->>>>>>> convert
     Envtest(envtest::Envtest),
     Completion(completion::Completion),
     Version(version::Version),
@@ -119,13 +113,10 @@ fn run(start: Instant) -> Result<(), Failure> {
         Command::Watch(watch) => watch.run(),
         Command::Run(run) => run.run(),
         Command::Gateway(gateway) => gateway.run(),
-<<<<<<< HEAD
         Command::Describe(describe) => describe.run(),
         Command::Kubeconfig(kubeconfig) => kubeconfig.run(),
-=======
         Command::Webhook(webhook) => webhook.run(),
         Command::Migrate(migrate) => migrate.run(),
->>>>>>> convert
         Command::Envtest(envtest) => envtest.run(),
         Command::Completion(completion) => completion.run(&mut Arguments::command()),
         Command::Version(version) => version.run(),

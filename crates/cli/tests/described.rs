@@ -19,7 +19,7 @@ use watchkeeper_gateway::kinds::{
 use watchkeeper_gateway::{From, Gateway, Options};
 use watchkeeper_testkit::{Fate, TestEnv};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn watchkeeper(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
@@ -85,7 +85,7 @@ async fn gateway_under(description: &Description) -> BTreeSet<String> {
     };
     // It has done all it can do when every object has a status, or something was refused.
     let begin = Instant::now();
-    while begin.elapsed() < PATIENCE && refused().is_empty() && !all_have_statuses(&person).await {
+    while begin.elapsed() < TIMEOUT && refused().is_empty() && !all_have_statuses(&person).await {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     if description.rights.iter().count() == watchkeeper_gateway::description().rights.iter().count() {
@@ -178,7 +178,7 @@ fn start(arguments: &[&str], mark: &str, folder: &Path) -> (Running, String) {
     let running = Running(child);
     let mut said = String::new();
     loop {
-        let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no {mark:?} in {said}"));
+        let line = lines.recv_timeout(TIMEOUT).unwrap_or_else(|_| panic!("no {mark:?} in {said}"));
         said.push_str(&line);
         said.push('\n');
         if let Some(rest) = line.split(mark).nth(1) {
@@ -190,7 +190,7 @@ fn start(arguments: &[&str], mark: &str, folder: &Path) -> (Running, String) {
 /// The page at an address: its code and its text.
 fn page(address: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -245,7 +245,7 @@ fn the_gateway_serves_probes_and_the_metrics_that_it_describes() {
     let (_gateway, address) = start(&arguments, "probes on http://", place.path());
     let begin = Instant::now();
     while page(&address, "/readyz").0 != 200 {
-        assert!(begin.elapsed() < PATIENCE);
+        assert!(begin.elapsed() < TIMEOUT);
         std::thread::sleep(Duration::from_millis(50));
     }
     // What the configuration says is for the admin endpoint.

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn gateway(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
@@ -95,7 +95,7 @@ fn the_example_serves_at_once_and_an_edit_changes_the_next_answer() {
     let running = Running::start(directory.path());
     let begin = Instant::now();
     while !get(&running.admin, "/readyz").ends_with("\r\n\r\nok\n") {
-        assert!(begin.elapsed() < PATIENCE);
+        assert!(begin.elapsed() < TIMEOUT);
         sleep(Duration::from_millis(5));
     }
     assert!(get(&running.web, "/hello").ends_with("\r\n\r\nHello from the gateway.\n"));
@@ -103,7 +103,7 @@ fn the_example_serves_at_once_and_an_edit_changes_the_next_answer() {
     let routes = fs::read_to_string(&file).unwrap();
     fs::write(&file, routes.replace("Hello from", "Servus from")).unwrap();
     while !get(&running.web, "/hello").ends_with("\r\n\r\nServus from the gateway.\n") {
-        assert!(begin.elapsed() < PATIENCE);
+        assert!(begin.elapsed() < TIMEOUT);
         sleep(Duration::from_millis(5));
     }
     let url = format!("http://{}/hello", running.web);

@@ -51,7 +51,7 @@ const FORMAT: &str = "watchkeeper run";
 const VERSION: u64 = 1;
 
 /// How long a lock is waited for: a process that was killed while it began a command leaves its lock with that command for an instant.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// So much may be out of date before it is worth writing the file anew.
 const SLACK: u64 = 1 << 20;
@@ -64,8 +64,8 @@ impl StateFile {
             private(OpenOptions::new().write(true).create(true), &beside(path, "lock")).map_err(failed)?;
         let begun = Instant::now();
         while lock.try_lock().is_err() {
-            if begun.elapsed() < PATIENCE {
-                thread::sleep(PATIENCE / 40);
+            if begun.elapsed() < LOCK_TIMEOUT {
+                thread::sleep(LOCK_TIMEOUT / 40);
                 continue;
             }
             return Err(Error::Running(format!(

@@ -9,7 +9,7 @@ use crate::outlook::Outlook;
 use crate::trouble::Trouble;
 
 /// When to look again at what only others can mend, such as a quota, whose changes do not wake us.
-const AGAIN: Duration = Duration::from_secs(30);
+const RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Adds the operator to a manager, with the definition of its kind.
 #[must_use]
@@ -44,7 +44,7 @@ async fn reconcile(app: Arc<WebApp>, cx: Context<WebApp>) -> Result<Action> {
         Ok(_) => Ok(Action::done()),
         // Nothing but another spec helps, and that wakes us.
         Err(error @ client::Error::Invalid { .. }) => Err(Error::terminal(error)),
-        Err(error) if refusal.is_some() => Err(Error::from(error).retry_after(AGAIN)),
+        Err(error) if refusal.is_some() => Err(Error::from(error).retry_after(RETRY_DELAY)),
         Err(error) => Err(error.into()),
     }
 }

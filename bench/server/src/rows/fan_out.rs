@@ -23,7 +23,7 @@ const WRITERS: usize = 16;
 const FEWEST: usize = 10;
 /// How often it is tried, and how long it is waited in between, the second time twice as long.
 const ATTEMPTS: u32 = 8;
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Changes one after the other, of which each has to reach everybody before the next is made.
 const SINGLE: usize = 20;
 
@@ -154,7 +154,7 @@ async fn watched<T>(
                 side.burst = (side.burst.min(changes) / 3).max(FEWEST);
                 eprintln!("{error}: {} changes at a time", side.burst);
                 side.crowd = None;
-                tokio::time::sleep(PAUSE * attempt).await;
+                tokio::time::sleep(RETRY_DELAY * attempt).await;
                 attempt += 1;
             }
             done => return done,

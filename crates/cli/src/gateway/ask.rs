@@ -11,7 +11,7 @@ use super::DEFAULT_ADMIN;
 use crate::failure::Failure;
 
 /// How long the admin endpoint may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Say which route would serve a request, and why
 #[derive(Args)]
@@ -87,8 +87,8 @@ impl Explain {
                 "no gateway answers at {admin}: {error}; `watchkeeper gateway` runs one, --from file:DIR asks files instead"
             ))
         };
-        let mut stream = TcpStream::connect_timeout(&admin, PATIENCE).map_err(failed)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        let mut stream = TcpStream::connect_timeout(&admin, TIMEOUT).map_err(failed)?;
+        stream.set_read_timeout(Some(TIMEOUT)).map_err(failed)?;
         let request = format!("GET {target} HTTP/1.0\r\nHost: {admin}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).map_err(failed)?;
         let mut answer = String::new();

@@ -33,7 +33,7 @@ impl Described {
             (None, Some(binary)) => {
                 // A name without a slash is a file here, not a program somewhere on the path.
                 let program = std::path::absolute(binary).map_err(Failure::running)?;
-                ask(&mut Command::new(program), &binary.display().to_string(), Some(PATIENCE))?
+                ask(&mut Command::new(program), &binary.display().to_string(), Some(TIMEOUT))?
             }
             // Cargo may have to build it first.
             (None, None) => ask(cargo::command().args(["run", "--quiet", "--"]), "cargo run", None)?,
@@ -44,7 +44,7 @@ impl Described {
 }
 
 /// How long a program may take to describe itself, which needs nothing but itself.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Waits for the end of a program; `None` if it did not come to one and was killed.
 fn wait(child: &mut Child, patience: Option<Duration>) -> io::Result<Option<ExitStatus>> {

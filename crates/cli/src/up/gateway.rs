@@ -17,7 +17,7 @@ use crate::monitor::Part;
 /// Where it listens, if nobody else is there.
 const PORT: u16 = 8080;
 /// How long it may take until it serves. After that, it says so when it does.
-const PATIENCE: Duration = Duration::from_secs(10);
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often to look whether the kinds are there.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How long requests may take to end.
@@ -44,9 +44,9 @@ pub(super) async fn start(manager: Manager, connection: Connection) -> Result<Ru
     let installed = kinds(manager).start().await.map_err(Failure::running)?;
     let begin = Instant::now();
     while let Some((check, why)) = installed.not_ready().first() {
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > READY_TIMEOUT {
             return Err(Failure::running(format!(
-                "the gateway is not ready after {PATIENCE:?}: {check}: {why}"
+                "the gateway is not ready after {READY_TIMEOUT:?}: {check}: {why}"
             )));
         }
         tokio::time::sleep(POLL_INTERVAL).await;
@@ -55,7 +55,7 @@ pub(super) async fn start(manager: Manager, connection: Connection) -> Result<Ru
     let from = vec![From::Kubernetes(connection)];
     let gateway = Gateway::start(Options { from, ..Options::default() }).map_err(Failure::running)?;
     let mut handle = gateway.handle().clone();
-    let ready = tokio::time::timeout(PATIENCE, handle.ready()).await;
+    let ready = tokio::time::timeout(READY_TIMEOUT, handle.ready()).await;
     let said = match (ready, handle.ports().into_values().find_map(Result::ok)) {
         (Ok(()), Some(address)) => {
             format!("http://{address}/hello   change it: kubectl edit gatewayroute hello")

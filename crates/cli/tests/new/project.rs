@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::{checkout, watchkeeper};
 
 /// How long a command may take. It compiles an operator, on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(900);
+const TIMEOUT: Duration = Duration::from_secs(900);
 
 /// A command of a README and all that it starts, ended with the test.
 struct Running(Child);
@@ -69,7 +69,7 @@ impl Project {
                 return String::from_utf8(output.stdout).unwrap();
             }
             let told = String::from_utf8_lossy(&output.stderr);
-            assert!(start.elapsed() < PATIENCE, "{line}:\n{told}");
+            assert!(start.elapsed() < TIMEOUT, "{line}:\n{told}");
             std::thread::sleep(Duration::from_millis(200));
         }
     }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::{Body, Drained, Front, Listener, Request, Response, Upgrade};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Answers `/upgrade` by taking the connection over and saying everything louder, and everything else with its version.
 async fn answer(request: Request) -> Response {
@@ -48,7 +48,7 @@ async fn upgraded(address: SocketAddr) -> TcpStream {
             assert!(stream.read_buf(&mut read).await.unwrap() > 0, "{}", String::from_utf8_lossy(&read));
         }
     };
-    timeout(PATIENCE, answered).await.unwrap();
+    timeout(TIMEOUT, answered).await.unwrap();
     assert!(read.starts_with(b"HTTP/1.1 101 "));
     stream
 }
@@ -59,11 +59,11 @@ async fn a_connection_is_handed_over_with_what_was_sent_behind_the_head() {
     let mut stream = upgraded(address).await;
     stream.write_all(b"second").await.unwrap();
     let mut read = [0; 6];
-    timeout(PATIENCE, stream.read_exact(&mut read)).await.unwrap().unwrap();
+    timeout(TIMEOUT, stream.read_exact(&mut read)).await.unwrap().unwrap();
     assert_eq!(&read, b"SECOND");
     stream.shutdown().await.unwrap();
-    assert_eq!(timeout(PATIENCE, stream.read(&mut read)).await.unwrap().unwrap(), 0);
-    assert_eq!(front.shutdown(PATIENCE).await, Drained::Clean);
+    assert_eq!(timeout(TIMEOUT, stream.read(&mut read)).await.unwrap().unwrap(), 0);
+    assert_eq!(front.shutdown(TIMEOUT).await, Drained::Clean);
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn a_connection_that_was_handed_over_is_cut_when_the_time_is_over() {
     assert_eq!(front.shutdown(Duration::from_millis(50)).await, Drained::CutOff);
     let mut read = [0; 6];
     // Closed or reset.
-    assert!(!matches!(timeout(PATIENCE, stream.read(&mut read)).await.unwrap(), Ok(1..)));
+    assert!(!matches!(timeout(TIMEOUT, stream.read(&mut read)).await.unwrap(), Ok(1..)));
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn clients_speak_the_version_that_they_begin_with() {
         http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
     let request = HttpRequest::get("http://a/").body(Body::empty()).unwrap();
-    let response = timeout(PATIENCE, client.send_request(request)).await.unwrap().unwrap();
+    let response = timeout(TIMEOUT, client.send_request(request)).await.unwrap().unwrap();
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "HTTP/2.0");
     // A beginning that is shorter than the preface, in two pieces.
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -94,6 +94,6 @@ async fn clients_speak_the_version_that_they_begin_with() {
         tokio::task::yield_now().await;
     }
     let mut read = String::new();
-    timeout(PATIENCE, stream.read_to_string(&mut read)).await.unwrap().unwrap();
+    timeout(TIMEOUT, stream.read_to_string(&mut read)).await.unwrap().unwrap();
     assert!(read.ends_with("HTTP/1.1"), "{read}");
 }

@@ -41,7 +41,7 @@ use statuses::Statuses;
 /// How many pieces of news are taken together.
 const BATCH: usize = 4_096;
 /// How long sources may take for their first word, before what others have said is served.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often files that objects name are looked at, sockets that could not be opened are tried again, and idle connections are closed.
 const ROUND: Duration = Duration::from_secs(2);
 
@@ -272,7 +272,7 @@ impl Keeper {
     ) -> Drained {
         let from_state = self.load_state();
         self.view.lock().from_state = from_state;
-        let patience = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + SYNC_TIMEOUT;
         let mut round = interval(ROUND);
         round.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut begun = from_state || self.sources.is_synced();
@@ -295,7 +295,7 @@ impl Keeper {
                     begun = begun || self.sources.is_synced();
                 }
                 _ = round.tick() => self.round(),
-                () = sleep_until(patience), if !begun => begun = true,
+                () = sleep_until(deadline), if !begun => begun = true,
             }
             if begun {
                 self.publish();

@@ -21,10 +21,10 @@ use watchkeeper_gateway::{From, Gateway, Handle, Options, Settings};
 use watchkeeper_sources::channel::{Sender, channel};
 
 /// Whatever takes longer has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} took too long"))
+    timeout(TIMEOUT, future).await.unwrap_or_else(|_| panic!("{what} took too long"))
 }
 
 pub(crate) struct Bench {

@@ -18,7 +18,7 @@ use crate::template::{TextTemplate, Unfilled};
 /// A program that has to end is asked to, and killed after this time.
 const GRACE: Duration = Duration::from_secs(3);
 /// What a program leaves running may hold its output open; it is read for so long after the program has ended.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const OUTPUT_GRACE: Duration = Duration::from_millis(500);
 
 /// Runs a program for each change, in a process group of its own. Success is exit code 0.
 pub(crate) struct Command {
@@ -194,7 +194,7 @@ impl Streams {
 
     async fn end(&mut self) {
         let outputs = std::mem::take(&mut self.outputs);
-        let deadline = tokio::time::Instant::now() + LAST_WORDS;
+        let deadline = tokio::time::Instant::now() + OUTPUT_GRACE;
         for mut output in outputs {
             if tokio::time::timeout_at(deadline, &mut output).await.is_err() {
                 output.abort();

@@ -22,7 +22,7 @@ use crate::manager::{Manager, describe};
 /// How many questions are asked at the same time.
 const AT_ONCE: usize = 8;
 /// How long to wait before what was missing is asked for again.
-const AGAIN: Duration = Duration::from_secs(30);
+const RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// What is to be asked.
 pub(crate) struct Access {
@@ -96,7 +96,7 @@ impl Access {
                 }
                 tokio::select! {
                     () = stop.cancelled() => return Ok(()),
-                    () = tokio::time::sleep(AGAIN) => {}
+                    () = tokio::time::sleep(RETRY_DELAY) => {}
                 }
             }
         })

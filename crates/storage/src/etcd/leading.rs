@@ -14,7 +14,7 @@ use watchkeeper_etcd::{Client, Compare, Error, Put, Txn};
 const TERM: i64 = 15;
 
 /// How long a leader tries to renew its lease before it steps back. Less than the term, whatever etcd takes to notice.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RENEW_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often the lease is renewed, and how often others try to take the lead.
 const INTERVAL: Duration = Duration::from_secs(3);
@@ -60,10 +60,10 @@ async fn lead(client: &Client, key: &str, leading: &watch::Sender<bool>) -> Resu
             open.renew(lease.id).await?;
             Ok::<_, Error>((open, asked))
         };
-        match timeout_at(renewed + PATIENCE, renewing).await {
+        match timeout_at(renewed + RENEW_TIMEOUT, renewing).await {
             Ok(Ok((open, asked))) => (stream, renewed) = (Some(open), asked),
             Ok(Err(error @ Error::Refused { .. })) => return Err(error),
-            Ok(Err(_)) if Instant::now() < renewed + PATIENCE => {}
+            Ok(Err(_)) if Instant::now() < renewed + RENEW_TIMEOUT => {}
             Ok(Err(error)) => return Err(error),
             Err(_) => return Err(Error::Unavailable("the lease could not be renewed".into())),
         }

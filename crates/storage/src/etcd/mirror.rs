@@ -13,7 +13,7 @@ use crate::{Error, Revision};
 const USUAL: Duration = Duration::from_millis(5);
 
 /// How often it is asked again.
-const AGAIN: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// What is known of etcd in this process.
 pub(super) struct Mirror {
@@ -72,7 +72,7 @@ impl Mirror {
                 }
                 Err(_) => {
                     self.progress_wanted.notify_one();
-                    next = Instant::now() + AGAIN;
+                    next = Instant::now() + RETRY_DELAY;
                 }
             }
         }
