@@ -36,7 +36,9 @@ impl Amounts {
         }
     }
 
-    fn plus(self, other: Self) -> Self {
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self {
             requests: self.requests.saturating_add(other.requests),
             tokens: self.tokens.saturating_add(other.tokens),

@@ -83,7 +83,9 @@ pub fn read(dialect: Dialect, body: &[u8]) -> Result<Envelope, ApiError> {
         ))
     })?;
     if is_deep(body) {
-        return Err(ApiError::invalid(format!("the body cannot be read: it is nested deeper than {DEPTH} levels")));
+        return Err(ApiError::invalid(format!(
+            "the body cannot be read: it is nested deeper than {DEPTH} levels"
+        )));
     }
     let model = fields.model.map(Cow::into_owned).unwrap_or_default();
     if model.len() > MODEL_LENGTH {
@@ -95,7 +97,11 @@ pub fn read(dialect: Dialect, body: &[u8]) -> Result<Envelope, ApiError> {
         ));
     }
     let generation = fields.generation;
-    let most = fields.max_completion_tokens.or(fields.max_tokens).or(fields.max_output_tokens);
+    // Which of them counts is for the provider to say: the largest is reserved.
+    let most = [fields.max_completion_tokens, fields.max_tokens, fields.max_output_tokens]
+        .into_iter()
+        .flatten()
+        .max();
     Ok(Envelope {
         model,
         stream: fields.stream.unwrap_or(false),

@@ -9,7 +9,7 @@
 //! | bytes of the same dialect are not written anew: one field is replaced in place | [`envelope`] |
 //! | an error has the form of the client's dialect | [`ApiError`] |
 //! | a budget is reserved before a call, settled after it, and kept if nobody knows what was used | [`Ledger`] |
-//! | what strangers send is bounded in size and depth | [`sse`], [`envelope`] |
+//! | what strangers send is bounded in size and depth | [`sse`], [`envelope`], [`template`] |
 
 mod anthropic;
 pub mod budget;
@@ -27,6 +27,7 @@ mod observer;
 mod openai;
 mod responses;
 pub mod sse;
+pub mod template;
 mod translate;
 mod usage;
 
@@ -42,5 +43,6 @@ pub use estimate::tokens_of;
 pub use event::Event;
 pub use money::{Money, Prices};
 pub use observer::Observer;
+pub use template::Template;
 pub use translate::{Decoder, Encoder};
 pub use usage::Usage;

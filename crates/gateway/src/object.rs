@@ -24,7 +24,21 @@ pub enum InputKind {
     Backend,
     /// `GatewayPolicy`.
     Policy,
-    /// `Secret`, for certificates.
+    /// `AIGatewayConfig`.
+    AiGateway,
+    /// `ModelContextMapping`.
+    Model,
+    /// `LLMGatewayPolicy`.
+    LlmPolicy,
+    /// `PromptTemplate`.
+    Prompt,
+    /// `ApiDefinition`.
+    Api,
+    /// `ApiSubscription`.
+    Subscription,
+    /// `Tenant`.
+    Tenant,
+    /// `Secret`, for certificates and keys of providers.
     Secret,
     /// `Service`, for the names of ports.
     Service,
@@ -34,11 +48,18 @@ pub enum InputKind {
 
 impl InputKind {
     /// All kinds.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 14] = [
         Self::Listener,
         Self::Route,
         Self::Backend,
         Self::Policy,
+        Self::AiGateway,
+        Self::Model,
+        Self::LlmPolicy,
+        Self::Prompt,
+        Self::Api,
+        Self::Subscription,
+        Self::Tenant,
         Self::Secret,
         Self::Service,
         Self::EndpointSlice,
@@ -51,6 +72,13 @@ impl InputKind {
             Self::Route => (API_VERSION, "GatewayRoute", "gatewayroutes"),
             Self::Backend => (API_VERSION, "GatewayBackend", "gatewaybackends"),
             Self::Policy => (API_VERSION, "GatewayPolicy", "gatewaypolicies"),
+            Self::AiGateway => (API_VERSION, "AIGatewayConfig", "aigatewayconfigs"),
+            Self::Model => (API_VERSION, "ModelContextMapping", "modelcontextmappings"),
+            Self::LlmPolicy => (API_VERSION, "LLMGatewayPolicy", "llmgatewaypolicies"),
+            Self::Prompt => (API_VERSION, "PromptTemplate", "prompttemplates"),
+            Self::Api => (API_VERSION, "ApiDefinition", "apidefinitions"),
+            Self::Subscription => (API_VERSION, "ApiSubscription", "apisubscriptions"),
+            Self::Tenant => (API_VERSION, "Tenant", "tenants"),
             Self::Secret => ("v1", "Secret", "secrets"),
             Self::Service => ("v1", "Service", "services"),
             Self::EndpointSlice => ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
@@ -67,7 +95,7 @@ impl InputKind {
 
     /// Whether it is a kind of the gateway, which has a schema and a status.
     pub fn is_own(self) -> bool {
-        matches!(self, Self::Listener | Self::Route | Self::Backend | Self::Policy)
+        !matches!(self, Self::Secret | Self::Service | Self::EndpointSlice)
     }
 }
 
@@ -126,6 +154,7 @@ impl Input {
     pub(crate) fn means_the_same(&self, other: &Self) -> bool {
         self.id.kind.is_own()
             && (self.generation, &self.created) == (other.generation, &other.created)
+            && self.is_approved() == other.is_approved()
             && self.json.get("spec") == other.json.get("spec")
             && self
                 .json
@@ -135,6 +164,13 @@ impl Input {
                     .json
                     .as_object()
                     .map(|fields| fields.keys().filter(|key| *key != "status").collect::<Vec<_>>())
+    }
+
+    /// Whether the status has the condition `Approved`, which others write.
+    pub(crate) fn is_approved(&self) -> bool {
+        let conditions = self.json.pointer("/status/conditions").and_then(Value::as_array);
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|condition| condition["type"] == "Approved" && condition["status"] == "True")
     }
 
     /// The spec as `S`, or all that is wrong with the object by its schema. Fields that the schema does not know are wrong.

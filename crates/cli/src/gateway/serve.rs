@@ -79,8 +79,14 @@ async fn serve(
         Some(file) => Some((log_output(file)?, arguments.access_log_sample)),
         None => None,
     };
-    let options =
-        Options { from, settings, state: arguments.state.clone(), access_log, ..Options::default() };
+    let options = Options {
+        from,
+        settings,
+        state: arguments.state.clone(),
+        access_log,
+        records: arguments.records.clone(),
+        ..Options::default()
+    };
     let gateway = Gateway::start(options).map_err(Failure::running)?;
     let admin = match admin {
         Some(address) => Some(Admin::start(address, gateway.handle()).map_err(Failure::running)?),

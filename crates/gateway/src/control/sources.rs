@@ -12,6 +12,7 @@ use watchkeeper_sources::kubernetes::Kubernetes;
 
 use super::{From, SourceView};
 use crate::compile::Place;
+use crate::compile::ai::PROVIDER_KEY;
 use crate::object::{InputKind, ObjectId};
 
 /// Numbers of places of the state file begin here: whatever a source says counts more.
@@ -76,6 +77,9 @@ impl Sources {
                     for kind in InputKind::ALL {
                         sources.follow(number, Some(kind), Arc::new(resource(&connection, kind)), news);
                     }
+                    let keys =
+                        resource(&connection, InputKind::Secret).fields(&format!("type={PROVIDER_KEY}"));
+                    sources.follow(number, Some(InputKind::Secret), Arc::new(keys), news);
                 }
             }
         }
