@@ -54,7 +54,7 @@ impl Key {
     }
 }
 
-/// What a certificate is for.
+/// The purpose of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose<'a> {
     /// A server that is reached by these names and addresses.

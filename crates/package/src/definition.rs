@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use crate::operator::Error;
+use crate::error::Error;
 
 /// A CustomResourceDefinition, read as far as is needed to ship it.
 #[derive(Clone, Debug)]

@@ -11,5 +11,6 @@ mod policies;
 mod protocols;
 mod routes;
 mod sources;
+mod supervision;
 mod support;
 mod upstreams;

@@ -12,8 +12,9 @@ use watchkeeper_schema::yaml;
 use crate::Renderer;
 use crate::artifacthub::person;
 use crate::definition::Definition;
+use crate::error::Error;
 use crate::file::{File, HEADER};
-use crate::operator::{Error, Operator};
+use crate::operator::Operator;
 use crate::{monitoring, rbac};
 
 pub(crate) const RENDERER: Renderer = Renderer {

@@ -4,8 +4,8 @@ mod access;
 #[cfg(feature = "args")]
 mod args;
 mod describe;
+mod election;
 mod install;
-mod lead;
 mod running;
 mod start;
 mod target;
@@ -40,7 +40,7 @@ use crate::declared::resource;
 use crate::degradation::Kept;
 use crate::error::Result;
 use crate::health::Check;
-use crate::lead::Lead;
+use crate::leadership::LeadershipWatch;
 use crate::metrics::Metrics;
 use target::Target;
 use tasks::Task;
@@ -343,9 +343,9 @@ pub(crate) struct Environment {
     pub(crate) metrics: Metrics,
     pub(crate) recorder: Recorder,
     /// Whether this process leads.
-    pub(crate) lead: Lead,
+    pub(crate) leadership: LeadershipWatch,
     /// For controllers that do not mind who leads.
-    pub(crate) always: Lead,
+    pub(crate) always: LeadershipWatch,
 }
 
 impl std::fmt::Debug for Manager {

@@ -8,6 +8,8 @@
 mod compaction;
 mod feed;
 mod head;
+mod importing;
+mod layout;
 mod leading;
 mod mirror;
 mod transaction;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use watchkeeper_etcd::{Client, Error as EtcdError};
@@ -24,6 +27,11 @@ use crate::{
     Answer, Commit, Committed, Error, Found, Leadership, Options, Page, Range, Revision, Stats, Storage,
     Watch,
 };
+pub(crate) use feed::snapshot;
+pub(crate) use importing::{check_complete, exists, importing_key};
+pub use layout::Layout;
+pub(crate) use leading::key as leader_key;
+
 use head::Heads;
 use mirror::Mirror;
 use transaction::Transaction;
@@ -31,7 +39,7 @@ use transaction::Transaction;
 /// How an [`Etcd`] uses its cluster.
 #[derive(Clone, Debug)]
 pub struct EtcdOptions {
-    /// What all keys begin with in etcd. Servers that share it share everything.
+    /// The prefix of all keys in etcd. Servers that share it share everything.
     pub prefix: String,
     /// How often old revisions are compacted, by whichever of the servers is first: what is kept is from one to two of
     /// these. `None`: somebody else does it.
@@ -43,6 +51,8 @@ pub struct EtcdOptions {
     pub timeout: Duration,
     /// Whether this process may become the one that does what only one should do.
     pub may_lead: bool,
+    /// Who has written what is under the prefix. What others have written can only be read: commits are [`Error::Invalid`].
+    pub layout: Layout,
 }
 
 impl Default for EtcdOptions {
@@ -53,6 +63,7 @@ impl Default for EtcdOptions {
             lookback: 10_000,
             timeout: Duration::from_secs(3),
             may_lead: true,
+            layout: Layout::Own,
         }
     }
 }
@@ -73,6 +84,9 @@ pub struct Etcd {
     timeout: Duration,
     commits: AtomicU64,
     leading: watch::Receiver<bool>,
+    /// Says that it should not lead any more.
+    retiring: watch::Sender<bool>,
+    is_own: bool,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -94,14 +108,23 @@ impl Etcd {
             )));
         }
         let prefix: Arc<str> = options.prefix.trim_end_matches('/').into();
-        let mirror = feed::start(&client, &prefix, options.lookback, storage).await?;
+        check_complete(&client, &prefix).await?;
+        let is_own = matches!(options.layout, Layout::Own);
+        let place =
+            feed::Place { client: client.clone(), prefix: Arc::clone(&prefix), layout: options.layout };
+        let mirror = feed::start(&place, options.lookback, storage).await?;
         let (leader, leading) = watch::channel(false);
-        let mut tasks =
-            vec![tokio::spawn(feed::run(client.clone(), Arc::clone(&prefix), Arc::clone(&mirror)))];
-        if options.may_lead {
-            tasks.push(tokio::spawn(leading::run(client.clone(), Arc::clone(&prefix), leader)));
+        let retiring = watch::Sender::new(false);
+        let mut tasks = vec![tokio::spawn(feed::run(place, Arc::clone(&mirror)))];
+        if options.may_lead && is_own {
+            tasks.push(tokio::spawn(leading::run(
+                client.clone(),
+                Arc::clone(&prefix),
+                leader,
+                retiring.subscribe(),
+            )));
         }
-        if let Some(interval) = options.compaction_interval {
+        if let Some(interval) = options.compaction_interval.filter(|_| is_own) {
             tasks.push(tokio::spawn(compaction::run(client.clone(), interval)));
         }
         Ok(Self {
@@ -112,6 +135,8 @@ impl Etcd {
             timeout: options.timeout,
             commits: AtomicU64::new(0),
             leading,
+            retiring,
+            is_own,
             tasks,
         })
     }
@@ -138,6 +163,9 @@ impl Etcd {
 
     async fn commit_now(&self, commit: Commit) -> Result<Committed, Error> {
         commit.validate()?;
+        if !self.is_own {
+            return Err(Error::Invalid("what others have written to etcd is only read".into()));
+        }
         let transaction = Transaction::new(&self.prefix, commit, &self.mirror.engine);
         let client = self.client.clone();
         // A task of its own: what has been sent is not cut off half-way if the caller goes away.
@@ -213,6 +241,15 @@ impl Storage for Etcd {
     fn leadership(&self) -> Leadership {
         Leadership::of(self.leading.clone())
     }
+
+    fn retire(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.retiring.send_replace(true);
+            let mut leading = self.leading.clone();
+            // If etcd does not answer, others wait until the lease has run out.
+            let _ = tokio::time::timeout(self.timeout, leading.wait_for(|leading| !leading)).await;
+        })
+    }
 }
 
 impl Drop for Etcd {
@@ -234,12 +271,12 @@ fn is_recent(version: &str) -> bool {
 }
 
 /// Nothing happened, and trying again may help.
-fn unavailable(error: &EtcdError) -> Error {
+pub(crate) fn unavailable(error: &EtcdError) -> Error {
     Error::Unavailable { reason: error.to_string() }
 }
 
 /// Why a transaction did not happen.
-fn refused(error: &EtcdError) -> Error {
+pub(crate) fn refused(error: &EtcdError) -> Error {
     match error {
         error if error.is_no_space() => Error::Full { reason: error.to_string() },
         EtcdError::Refused { message, .. }
