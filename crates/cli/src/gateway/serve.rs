@@ -97,6 +97,7 @@ async fn serve(
         state: arguments.state.clone(),
         access_log,
         sockets: inherited,
+        records: arguments.records.clone(),
         ..Options::default()
     };
     let gateway = Gateway::start(options).map_err(Failure::running)?;

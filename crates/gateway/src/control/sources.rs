@@ -14,6 +14,7 @@ use watchkeeper_supervision::Supervisor;
 
 use super::{From, SourceView};
 use crate::compile::Place;
+use crate::compile::ai::PROVIDER_KEY;
 use crate::object::{InputKind, ObjectId};
 
 /// Numbers of places of the state file begin here: whatever a source says counts more.
@@ -84,6 +85,9 @@ impl Sources {
                     for kind in InputKind::ALL {
                         follow(&mut sources, number, Some(kind), Arc::new(resource(&connection, kind)));
                     }
+                    let keys =
+                        resource(&connection, InputKind::Secret).fields(&format!("type={PROVIDER_KEY}"));
+                    follow(&mut sources, number, Some(InputKind::Secret), Arc::new(keys));
                 }
             }
         }
