@@ -28,6 +28,8 @@ pub struct Exchanges {
     pub needs: Vec<String>,
     /// Whether answers are recorded with their managed fields: the file says `# keep: managedFields`.
     pub managed_fields: bool,
+    /// Whether it changes what holds for the whole cluster, so that nothing else may run meanwhile: the file says `# alone`.
+    pub alone: bool,
     /// The requests.
     pub exchanges: Vec<Exchange>,
 }
@@ -78,6 +80,7 @@ impl Exchanges {
                     all.needs.extend(words.split_whitespace().map(str::to_owned));
                 }
                 all.managed_fields |= note.trim() == "keep: managedFields";
+                all.alone |= note.trim() == "alone";
             } else if let Some(exchange) = all.exchanges.last_mut() {
                 if in_body {
                     exchange.body.push_str(line);

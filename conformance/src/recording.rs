@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use kube_client::{Client, client::Body};
 use serde_json::{Map, Value, json};
 
-use crate::{Exchange, Exchanges, Mask};
+use crate::{Exchange, Exchanges, Mask, choice};
 
 /// The headers of an answer that clients look at.
 const HEADERS: &[&str] = &[
@@ -48,7 +48,11 @@ impl Recording {
         let mut mask = Mask::new(namespace, exchanges.managed_fields);
         let mut values = BTreeMap::from([("namespace".to_owned(), namespace.to_owned())]);
         let mut recording = Self::default();
+        let pause = choice("PAUSE").and_then(|millis| millis.parse().ok()).map(Duration::from_millis);
         for exchange in &exchanges.exchanges {
+            if let Some(pause) = pause {
+                tokio::time::sleep(pause).await;
+            }
             let client = if exchange.anonymous { anonymous } else { known };
             let answer = match answer(&exchange.filled(&values), client, &mut mask, &mut values).await {
                 Ok(answer) => answer,

@@ -58,3 +58,5 @@ pub use service_accounts::{AccountAuthenticator, AccountTokens, KeyError};
 /// What puts the server on sockets.
 pub use watchkeeper_front as front;
 pub use write::admission::built_in as admission_plugins;
+pub use write::admission::is_on_by_default as admission_plugin_is_on_by_default;
+pub use write::admission::{PodSecurityConfiguration, PodSecurityExemptions};

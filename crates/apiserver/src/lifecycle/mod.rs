@@ -10,8 +10,10 @@ mod api_services;
 mod crds;
 mod expiry;
 mod garbage_collector;
+mod listers;
 mod namespace_defaults;
 mod namespaces;
+mod resource_quotas;
 mod role_aggregation;
 mod roles;
 mod webhooks;
@@ -54,6 +56,18 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
         let lifetime = server.options.event_lifetime;
         expiry::run(server, lifetime)
     });
+    Ok(())
+}
+
+/// Reads what admission plug-ins look up and starts to follow it.
+pub(crate) async fn start_listers(server: &Arc<Server>) -> Result<(), Error> {
+    for (at, lister) in server.writer.listers.all().into_iter().enumerate() {
+        let mut loaded = Some(listers::load(server, lister).await?);
+        server.spawn(listers::TASK, move |server| listers::follow(server, at, loaded.take()));
+    }
+    if server.options.resource_quotas {
+        server.spawn_led(resource_quotas::TASK, resource_quotas::run);
+    }
     Ok(())
 }
 

@@ -16,10 +16,11 @@ use watchkeeper_apiserver::front::{Limits, Listener, Tls, TlsFiles, private_file
 use watchkeeper_apiserver::{AccountTokens, ApiServer, Authorization, Options as ServerOptions};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage};
 
+use crate::admission_plugins::AdmissionPlugins;
 use crate::failure::Failure;
 use crate::host;
 use crate::stopping::{Signals, Sockets, until_stopped};
-use crate::{admission_plugins, caution, duration, logging};
+use crate::{caution, duration, logging};
 use flags::{Line, Values};
 
 /// After the first signal, how long requests may take to end. envtest waits for 20 seconds before it kills.
@@ -81,8 +82,7 @@ struct Settings {
     account_keys_uri: Option<String>,
     account_signing_key: Option<PathBuf>,
     account_keys: Vec<PathBuf>,
-    /// The admission plugins that are switched off.
-    disabled_plugins: Vec<String>,
+    plugins: AdmissionPlugins,
     garbage_collection: bool,
     event_lifetime: Option<Duration>,
     request_timeout: Option<Duration>,
@@ -93,7 +93,8 @@ impl Settings {
     fn of(values: &Values) -> Result<Self, String> {
         let words = |flag| values.words(flag).map(str::to_owned).collect::<Vec<_>>();
         let (enabled, disabled) = (words("enable-admission-plugins"), words("disable-admission-plugins"));
-        let disabled_plugins = admission_plugins::disabled(&enabled, disabled)?;
+        let configuration = values.last("admission-control-config-file").map(PathBuf::from);
+        let plugins = AdmissionPlugins::new(enabled, disabled)?.configured(configuration.as_deref())?;
         for api in values.words("runtime-config") {
             let all = ["api/all", "api/ga", "api/beta", "api/alpha"];
             if !all.iter().any(|all| api.strip_prefix(all).is_some_and(|rest| matches!(rest, "" | "=true"))) {
@@ -134,7 +135,7 @@ impl Settings {
             account_keys_uri: keys_uri(values, port)?,
             account_signing_key: path("service-account-signing-key-file"),
             account_keys: values.words("service-account-key-file").map(PathBuf::from).collect(),
-            disabled_plugins,
+            plugins,
             garbage_collection: values.last("enable-garbage-collector") != Some("false"),
             event_lifetime: time(values, "event-ttl")?,
             request_timeout: time(values, "request-timeout")?,
@@ -210,8 +211,10 @@ impl Settings {
         options.account_tokens = Some(accounts);
         options.tokens = Some(Arc::new(tokens));
         // Nobody misses the ServiceAccount of a namespace if Pods are not given one.
-        options.service_accounts = !self.disabled_plugins.iter().any(|name| name == "ServiceAccount");
-        options.disabled_admission_plugins = self.disabled_plugins.clone();
+        options.service_accounts = !self.plugins.is_off("ServiceAccount");
+        self.plugins.clone().choose(&mut options);
+        // Nobody adds up quotas there but kube-controller-manager.
+        options.resource_quotas = false;
         options.garbage_collection = self.garbage_collection;
         options.event_lifetime = self.event_lifetime.unwrap_or(options.event_lifetime);
         options.request_timeout = self.request_timeout.unwrap_or(options.request_timeout);
