@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use serde_json::Value;
-use tokio::time::{Instant, sleep_until};
 use watchkeeper_storage::{Error, Range, Storage, Update};
 
 use crate::following::until_closed;
@@ -39,12 +38,10 @@ pub(super) async fn run(server: Arc<Server>) {
 
 async fn follow(server: &Server) -> Result<(), Error> {
     let quotas = prefix("", "resourcequotas");
-    let page = server.storage.range(Range::prefix(&quotas)).await?;
-    for entry in &page.entries {
-        add_up(server, &entry.key).await;
-    }
-    let mut watch = server.storage.watch(&quotas, page.revision).await?;
-    let mut resync = Instant::now() + RESYNC;
+    let revision = server.storage.range(Range::prefix(&quotas)).await?.revision;
+    let mut watch = server.storage.watch(&quotas, revision).await?;
+    // The first tick is at once.
+    let mut resync = tokio::time::interval(RESYNC);
     loop {
         tokio::select! {
             update = watch.next() => {
@@ -56,11 +53,10 @@ async fn follow(server: &Server) -> Result<(), Error> {
                     add_up(server, &entry.key).await;
                 }
             }
-            () = sleep_until(resync) => {
+            _ = resync.tick() => {
                 for entry in &server.storage.range(Range::prefix(&quotas)).await?.entries {
                     add_up(server, &entry.key).await;
                 }
-                resync = Instant::now() + RESYNC;
             }
         }
     }

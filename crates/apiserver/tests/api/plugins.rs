@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use watchkeeper_apiserver::authentication::Identity;
+use watchkeeper_apiserver::authentication::{Identity, Service};
 use watchkeeper_apiserver::{Options, PodSecurityConfiguration};
 use watchkeeper_storage::Memory;
 

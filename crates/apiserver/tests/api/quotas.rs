@@ -177,7 +177,7 @@ async fn check_history(storage: &Arc<dyn Storage>, since: u64) {
     let mut live: BTreeMap<String, ()> =
         before.entries.iter().map(|entry| (entry.key.to_string(), ())).collect();
     let mut watch = storage.watch("/registry/core/", since).await.unwrap();
-    let (mut revision, mut said) = (since, None);
+    let (mut revision, mut said) = (since, None::<usize>);
     while revision < now {
         let Some(Ok(update)) = watch.next().await else { panic!("the watch ended") };
         let Update::Event(event) = update else { continue };

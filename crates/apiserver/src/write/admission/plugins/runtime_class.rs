@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Admitted, Attributes, Make, Plugin, Scope, Verb, done, pod_resources};
 use crate::object::meta;
+use crate::status_error::StatusError;
 use crate::write::Draft;
 use crate::write::admission::listers::Listers;
 
@@ -23,11 +24,13 @@ impl Plugin for RuntimeClass {
 
     fn mutate<'a>(&'a self, attributes: &'a Attributes<'a>, draft: &'a mut Draft) -> Admitted<'a> {
         let pod = &mut draft.object;
-        done(
-            self.class(pod)
-                .and_then(|class| class.map_or(Ok(()), |class| complete(&class, pod)))
-                .map_err(|why| attributes.forbidden_draft(&draft.object, &why)),
-        )
+        if pod["spec"]["runtimeClassName"] == "" {
+            // What upstream's client says before it asks for a class without a name.
+            return done(Err(StatusError::untyped("resource name may not be empty")));
+        }
+        let class = self.class(pod);
+        let completed = class.and_then(|class| class.map_or(Ok(()), |class| complete(&class, pod)));
+        done(completed.map_err(|why| attributes.forbidden_draft(&draft.object, &why)))
     }
 
     fn validate<'a>(

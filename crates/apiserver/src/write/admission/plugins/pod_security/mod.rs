@@ -140,8 +140,7 @@ impl PodSecurity {
         let broken = violations(&policy.enforce, judged);
         if !broken.is_empty() {
             let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, details(&broken));
-            let name = if attributes.name_is_generated { "" } else { &attributes.target.name };
-            return Err(StatusError::forbidden(attributes.target.resource.subject(), name, &why));
+            return Err(attributes.forbidden(&why));
         }
         warn(&policy.warn, judged, warnings);
         Ok(())
@@ -179,7 +178,6 @@ impl PodSecurity {
         let old = attributes.old.map(|old| self.policy(old));
         let is_new_problem = old.as_ref().is_none_or(|(_, before)| errors != *before);
         if !errors.is_empty() && is_new_problem {
-            let name = if attributes.name_is_generated { "" } else { name };
             return Err(StatusError::invalid(attributes.target.resource.kind_subject(), name, &errors));
         }
         let is_exempt = self.configuration.exemptions.namespaces.contains(name);
