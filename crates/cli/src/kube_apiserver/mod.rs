@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(settings.account_keys, [PathBuf::from("/certs/sa-signer.crt")]);
         assert_eq!(settings.account_signing_key, Some(PathBuf::from("/certs/sa-signer.key")));
         assert!(settings.garbage_collection);
-        assert_eq!(settings.disabled_plugins, ["ServiceAccount"]);
+        assert!(settings.plugins.is_off("ServiceAccount"));
     }
 
     #[test]
