@@ -5,9 +5,9 @@ use crate::Tls;
 use crate::front::{Endpoint, Protocol};
 use crate::{AccessMetrics, Deadlines, Error, Front, Limits, Listener, Service};
 
-/// What a [`Front`] is made of before it listens; from [`Front::builder`].
+/// Builds a [`Front`]; from [`Front::builder`].
 #[must_use = "it does nothing until it is started"]
-pub struct Builder {
+pub struct FrontBuilder {
     pub(crate) service: Box<dyn Service>,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) limits: Limits,
@@ -17,7 +17,7 @@ pub struct Builder {
     pub(crate) task: String,
 }
 
-impl Builder {
+impl FrontBuilder {
     pub(crate) fn new(service: Box<dyn Service>) -> Self {
         Self {
             service,
@@ -70,13 +70,13 @@ impl Builder {
         self
     }
 
-    /// What watches over the tasks of the front, and counts panics. A service that reports its health gives its own.
+    /// The supervisor of the tasks of the front. A service that reports its health gives its own.
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
         self.supervisor = supervisor;
         self
     }
 
-    /// What the supervisor calls the task that takes connections. Default: `listener`.
+    /// The name of the task that accepts connections, for the supervisor. Default: `listener`.
     pub fn task(mut self, name: impl Into<String>) -> Self {
         self.task = name.into();
         self

@@ -77,7 +77,7 @@ async fn speak(
     streams: TaskTracker,
 ) {
     if let Err(error) = tune(&stream) {
-        tracing::debug!(%error, "the client is gone before it was served");
+        tracing::debug!(%error, "client disconnected before it was served");
         return;
     }
     let stream = FairSocket(StallTimeout::new(stream));

@@ -103,6 +103,10 @@ impl Writer {
         }
         self.charged(charged, revision);
         self.in_force(request, revision).await;
+        if resource.frames.watchers() > 0 {
+            // Watchers were woken before; whoever writes and watches should hear of a change no later than that it was made.
+            tokio::task::yield_now().await;
+        }
         if removed && resource.is_core("services") {
             self.delete_endpoints(target).await;
         }
@@ -165,7 +169,7 @@ impl Writer {
         if resource.group == webhooks::GROUP {
             self.unless_stopping(self.webhooks().reach(revision)).await;
         }
-        if resource.group == access::GROUP && self.access.authorization() != Authorization::None {
+        if resource.group == access::GROUP && self.access.authorization() == Authorization::Rbac {
             self.unless_stopping(self.access.reach(revision)).await;
         }
     }

@@ -140,10 +140,9 @@ impl Ports {
     }
 
     /// Closes all sockets; requests that run may end within this time.
-    pub(super) async fn stop(self, grace: Duration) -> Drained {
-        let Self { open, mut draining, .. } = self;
+    pub(super) async fn stop(&mut self, grace: Duration) -> Drained {
         let mut ending = JoinSet::new();
-        for port in open.into_values() {
+        for (_, port) in self.open.drain() {
             ending.spawn(port.front.shutdown(grace));
         }
         let mut drained = Drained::Clean;
@@ -152,8 +151,8 @@ impl Ports {
                 drained = Drained::CutOff;
             }
         }
-        draining.abort_all();
-        while draining.join_next().await.is_some() {}
+        self.draining.abort_all();
+        while self.draining.join_next().await.is_some() {}
         drained
     }
 }

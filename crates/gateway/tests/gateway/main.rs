@@ -9,5 +9,6 @@ mod policies;
 mod protocols;
 mod routes;
 mod sources;
+mod supervision;
 mod support;
 mod upstreams;
