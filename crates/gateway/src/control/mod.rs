@@ -31,6 +31,7 @@ use crate::compile::{Compiler, Report, Settings};
 use crate::object::ObjectId;
 use crate::proxy::Shared;
 use crate::proxy::access_log::AccessLog;
+use crate::spans::{Otlp, Tracer};
 use crate::table::Table;
 use ports::{Ending, Ports};
 use side_tasks::SideTasks;
@@ -64,6 +65,8 @@ pub struct Options {
     pub state: Option<PathBuf>,
     /// Where the access log goes, and of how many requests one is logged.
     pub access_log: Option<(Box<dyn Write + Send>, u64)>,
+    /// Where spans of requests go.
+    pub otlp: Option<Otlp>,
     /// Sockets that were opened by somebody else, such as the process before this one: a listener that wants the address of one gets it.
     pub sockets: Vec<Socket>,
     /// What watches over tasks.
@@ -80,6 +83,9 @@ pub enum Error {
     /// The access log cannot be written.
     #[error("the access log: {0}")]
     Log(std::io::Error),
+    /// Spans cannot be exported.
+    #[error("the export of spans: {0}")]
+    Otlp(String),
 }
 
 /// A gateway that runs.
@@ -134,13 +140,14 @@ pub(crate) struct SourceView {
 impl Gateway {
     /// Starts on the current runtime. Sources that do not answer are waited for, while what others have is served.
     pub fn start(options: Options) -> Result<Self, Error> {
-        let Options { from, settings, state, access_log, sockets, supervisor } = options;
+        let Options { from, settings, state, access_log, otlp, sockets, supervisor } = options;
         let log = match access_log {
             Some((output, one_in)) => AccessLog::start(output, one_in).map_err(Error::Log)?,
             None => AccessLog::default(),
         };
         let state = state.map(StateFile::open).transpose()?;
-        let shared = Arc::new(Shared::new(log));
+        let tracer = otlp.map(Tracer::start).transpose().map_err(Error::Otlp)?;
+        let shared = Arc::new(Shared::new(log, tracer));
         let view = Arc::<Mutex<View>>::default();
         let (stop, stopping) = watch::channel(None);
         let (told, progress) = watch::channel(0);
