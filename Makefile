@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: all setup test test-real test-packaging demo-monitoring lint cost fmt generated deny bench peers soak mutants security doc clean
+.PHONY: all setup test test-real test-servers test-packaging demo-monitoring lint cost fmt generated deny bench peers soak mutants security doc clean
 
 all: test lint
 
@@ -25,6 +25,7 @@ test-real: ## the tests of the framework against the real kube-apiserver and etc
 test-packaging: ## programs of others judge what `generate` and `image` make of the operators, the API server and the gateway; builds them first, needs Go
 	scripts/packaging-tools
 	scripts/test-packaging
+	scripts/test-types
 
 demo-monitoring: ## Debian's Prometheus scrapes `up` with the generated alerts; a fault is provoked, one fires, and ends; kubectl is needed
 	scripts/demo-monitoring
@@ -55,6 +56,9 @@ bench: ## side by side with the peers; prints the table and, if all is measured,
 peers: ## the real kube-apiserver, kube-controller-manager, kubectl and etcd, and programs on client-go, to compare with: needs Go, takes a while once
 	bench/peers/build
 
+test-servers: ## the tests of the framework against three of our servers over one etcd, behind a proxy that takes turns
+	scripts/test-servers
+
 soak: ## the random tests, a hundred times as many, and an hour of requests that were changed at random
 	WATCHKEEPER_CASES=300000 WATCHKEEPER_SCHEDULES=3000000 WATCHKEEPER_INTERLEAVINGS=300000 \
 	STORAGE_CASES=200000 $(CARGO) test --release --workspace --all-features
@@ -62,8 +66,7 @@ soak: ## the random tests, a hundred times as many, and an hour of requests that
 	$(CARGO) test --release -p watchkeeper-sources --all-features -- --ignored
 	$(CARGO) test --release -p watchkeeper-reactor --test bounded -- --ignored --nocapture
 	$(CARGO) test --release -p watchkeeper-gateway -- --ignored --nocapture
-	$(CARGO) test -p watchkeeper-macros --test compile -- --ignored
-	$(CARGO) test -p watchkeeper --test book -- --ignored
+	WATCHKEEPER_CLUSTER_ROUNDS=200 $(CARGO) test --release -p watchkeeper-storage --features etcd --test linearizability whatever
 	$(CARGO) test -p watchkeeper-cli --test new -- --ignored
 	CARGO="$(CARGO)" scripts/fuzz 3600
 

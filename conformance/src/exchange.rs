@@ -17,7 +17,8 @@
 //! `{namespace}` is a namespace that exists for this file alone. Lines with `@` after the request line are for us:
 //! `@capture NAME PATH` keeps a value of the answer for later requests, `@structure DEPTH` records the answer's form
 //! without its values, `@anonymous` sends no credentials, `@until STATUS` asks again and again until the answer has
-//! that status.
+//! that status. `@text` records the answer as a text, in which the order of fields counts; `@keys` only the names of its fields, in
+//! their order.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,8 @@ pub struct Exchanges {
     pub needs: Vec<String>,
     /// Whether answers are recorded with their managed fields: the file says `# keep: managedFields`.
     pub managed_fields: bool,
+    /// Whether the hashes of storage versions are recorded: the file says `# keep: storageVersionHash`.
+    pub hashes: bool,
     /// The requests.
     pub exchanges: Vec<Exchange>,
 }
@@ -49,10 +52,24 @@ pub struct Exchange {
     pub captures: Vec<Capture>,
     /// How deep to record the answer's form instead of its values.
     pub structure: Option<usize>,
+    /// Whether the order of fields counts.
+    pub order: Order,
     /// Whether to send it without credentials.
     pub anonymous: bool,
     /// The status to ask for again and again.
     pub until: Option<u16>,
+}
+
+/// What is recorded of the order of fields.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Nothing: an object is its fields.
+    #[default]
+    Any,
+    /// Everything: the text.
+    Text,
+    /// The names of the outermost fields, and nothing else of the answer.
+    Keys,
 }
 
 /// A value of an answer that later requests can use as `{name}`.
@@ -78,6 +95,7 @@ impl Exchanges {
                     all.needs.extend(words.split_whitespace().map(str::to_owned));
                 }
                 all.managed_fields |= note.trim() == "keep: managedFields";
+                all.hashes |= note.trim() == "keep: storageVersionHash";
             } else if let Some(exchange) = all.exchanges.last_mut() {
                 if in_body {
                     exchange.body.push_str(line);
@@ -106,6 +124,8 @@ impl Exchange {
             ["@structure", depth] => self.structure = depth.parse().ok(),
             ["@until", status] => self.until = status.parse().ok(),
             ["@anonymous"] => self.anonymous = true,
+            ["@text"] => self.order = Order::Text,
+            ["@keys"] => self.order = Order::Keys,
             [method, ..] if self.method.is_empty() => {
                 self.method = (*method).to_owned();
                 self.path = line[method.len()..].trim().to_owned();

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 pub struct Mask {
     namespace: String,
     managed_fields: bool,
+    hashes: bool,
     uids: HashSet<String>,
     /// The versions that were seen of each uid, in the order of their first appearance.
     versions: HashMap<String, Vec<String>>,
@@ -49,12 +50,19 @@ impl Mask {
         Self {
             namespace: namespace.to_owned(),
             managed_fields,
+            hashes: false,
             uids: HashSet::new(),
             versions: HashMap::new(),
             texts,
             uid: Regex::new(uid).ok(),
             age: Regex::new(r"^(?:\d+[smhdy])+$").ok(),
         }
+    }
+
+    /// The same with the hashes of storage versions.
+    #[must_use]
+    pub fn keeping_hashes(self, hashes: bool) -> Self {
+        Self { hashes, ..self }
     }
 
     /// A document that is not JSON, line by line.
@@ -124,7 +132,7 @@ impl Mask {
                         None => "<rv>".to_owned(),
                     };
                 }
-                ("storageVersionHash", Value::String(text)) => *text = "<hash>".to_owned(),
+                ("storageVersionHash", Value::String(text)) if !self.hashes => *text = "<hash>".to_owned(),
                 ("serverAddress", Value::String(text)) => *text = "<address>".to_owned(),
                 // Not ours to keep.
                 ("description", Value::String(text)) if !text.is_empty() => {

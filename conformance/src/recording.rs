@@ -1,12 +1,16 @@
 //! Sending requests and keeping the answers.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use kube_client::{Client, client::Body};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
+use crate::exchange::Order;
 use crate::{Exchange, Exchanges, Mask};
 
 /// The headers of an answer that clients look at.
@@ -45,7 +49,7 @@ pub struct Answer {
 impl Recording {
     /// Sends the requests in order; `namespace` exists. A request that gets no answer is recorded with its error.
     pub async fn of(exchanges: &Exchanges, namespace: &str, known: &Client, anonymous: &Client) -> Self {
-        let mut mask = Mask::new(namespace, exchanges.managed_fields);
+        let mut mask = Mask::new(namespace, exchanges.managed_fields).keeping_hashes(exchanges.hashes);
         let mut values = BTreeMap::from([("namespace".to_owned(), namespace.to_owned())]);
         let mut recording = Self::default();
         for exchange in &exchanges.exchanges {
@@ -101,6 +105,17 @@ async fn answer(
     }
     let mut answer = json!({"status": head.status.as_u16(), "headers": headers});
     let text = String::from_utf8_lossy(&bytes);
+    match exchange.order {
+        Order::Any => {}
+        Order::Text => {
+            answer["text"] = mask.text(&text).into();
+            return Ok(answer);
+        }
+        Order::Keys => {
+            answer["keys"] = serde_json::from_slice::<Keys>(&bytes)?.0.into();
+            return Ok(answer);
+        }
+    }
     if let Ok(mut body) = serde_json::from_slice::<Value>(&bytes) {
         capture(exchange, &body, values);
         mask.json(&mut body);
@@ -114,6 +129,31 @@ async fn answer(
         answer["text"] = mask.lines(&text).into();
     }
     Ok(answer)
+}
+
+/// The names of the fields of an object, in the order in which they stand.
+struct Keys(Vec<String>);
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Names;
+        impl<'de> Visitor<'de> for Names {
+            type Value = Keys;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut names = Vec::new();
+                while let Some((name, IgnoredAny)) = map.next_entry()? {
+                    names.push(name);
+                }
+                Ok(Keys(names))
+            }
+        }
+        from.deserialize_map(Names)
+    }
 }
 
 type Received = (http::response::Parts, bytes::Bytes);

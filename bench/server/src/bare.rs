@@ -41,6 +41,7 @@ impl Bare {
             authorization: None,
             tls: Arc::new(client),
             from: None,
+            turns: None,
         };
         let pieces = broadcast::Sender::new(PIECES);
         let (stop, stopped) = oneshot::channel();

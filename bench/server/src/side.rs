@@ -23,6 +23,17 @@ impl Side {
         Ok(Self { target: Target::ours(binary).await?, size, crowd: None, burst: usize::MAX })
     }
 
+    /// Three of ours over three members of etcd.
+    pub(crate) async fn three_ours(binary: &Path, size: Size) -> Result<Self> {
+        Ok(Self { target: Target::three_ours(binary).await?, size, crowd: None, burst: usize::MAX })
+    }
+
+    /// Three of the peer over three members of etcd.
+    pub(crate) async fn three_peers(peer: &Peer, size: Size) -> Result<Self> {
+        let target = Target::three_peers(peer).await?;
+        Ok(Self { target, size: size.for_peer(), crowd: None, burst: usize::MAX })
+    }
+
     pub(crate) async fn peer(peer: &Peer, size: Size) -> Result<Self> {
         Ok(Self { target: Target::peer(peer).await?, size: size.for_peer(), crowd: None, burst: usize::MAX })
     }

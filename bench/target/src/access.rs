@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -26,6 +27,14 @@ pub struct Access {
     pub tls: Arc<ClientConfig>,
     /// The address that connections come from, if not the one that the system chooses.
     pub from: Option<IpAddr>,
+    /// Servers that do the same, to which connections go in turn; if there are none, to `address`.
+    pub turns: Option<Arc<Turns>>,
+}
+
+/// Servers that do the same.
+pub struct Turns {
+    servers: Vec<SocketAddr>,
+    next: AtomicUsize,
 }
 
 impl Access {
@@ -60,6 +69,21 @@ impl Access {
             authorization,
             tls: Arc::new(tls),
             from: None,
+            turns: None,
+        })
+    }
+
+    /// The same, with connections to these servers in turn.
+    #[must_use]
+    pub fn in_turn(self, servers: Vec<SocketAddr>) -> Self {
+        let turns = Turns { servers, next: AtomicUsize::new(0) };
+        Self { turns: Some(Arc::new(turns)).filter(|turns| !turns.servers.is_empty()), ..self }
+    }
+
+    /// Where the next connection goes.
+    fn next(&self) -> SocketAddr {
+        self.turns.as_ref().map_or(self.address, |turns| {
+            turns.servers[turns.next.fetch_add(1, Ordering::Relaxed) % turns.servers.len()]
         })
     }
 
@@ -76,7 +100,7 @@ impl Access {
         if let Some(address) = self.from {
             socket.bind(SocketAddr::new(address, 0))?;
         }
-        let stream = socket.connect(self.address).await?;
+        let stream = socket.connect(self.next()).await?;
         stream.set_nodelay(true)?;
         Ok(stream)
     }

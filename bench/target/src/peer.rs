@@ -64,27 +64,42 @@ impl Peer {
         directory: &Path,
         files: OpenFiles,
     ) -> Result<Vec<Process>> {
-        let output = files
-            .command(&self.scripts.join("start"))
-            .arg(kubeconfig)
-            .arg(directory)
-            .env("PEERS_ETCD_FLAGS", self.etcd)
-            .env("PEERS_CONTROLLERS", self.controllers)
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()?;
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        let processes = processes(&told);
-        let failure = if !output.status.success() {
-            "did not start"
-        } else if processes.is_empty() {
-            "told no process ids"
-        } else {
-            return Ok(processes);
-        };
-        processes.into_iter().for_each(Process::end);
-        Err(Error::from(format!("the peer {failure}: {told}")))
+        let mut command = files.command(&self.scripts.join("start"));
+        command.arg(kubeconfig).arg(directory);
+        command.env("PEERS_ETCD_FLAGS", self.etcd).env("PEERS_CONTROLLERS", self.controllers);
+        started(command)
     }
+}
+
+/// Starts three API servers over three members of etcd in a folder, of this program of ours or of the peer, and waits until they are ready.
+pub(crate) fn start_three(
+    ours: Option<&Path>,
+    kubeconfig: &Path,
+    directory: &Path,
+    files: OpenFiles,
+) -> Result<Vec<Process>> {
+    let mut command = files.command(&fs::canonicalize(SCRIPTS)?.join("start-three"));
+    command.arg(kubeconfig).arg(directory);
+    if let Some(program) = ours {
+        command.env("OURS", fs::canonicalize(program)?);
+    }
+    started(command)
+}
+
+/// Runs a script that starts processes and tells which.
+fn started(mut command: Command) -> Result<Vec<Process>> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let processes = processes(&told);
+    let failure = if !output.status.success() {
+        "did not start"
+    } else if processes.is_empty() {
+        "told no process ids"
+    } else {
+        return Ok(processes);
+    };
+    processes.into_iter().for_each(Process::end);
+    Err(Error::from(format!("the peer {failure}: {told}")))
 }
 
 /// The words `NAME=PID`.

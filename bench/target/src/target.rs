@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::access::Access;
 use crate::client::{Ask, Connection};
+use crate::peer::start_three;
 use crate::process::{Memory, OpenFiles, Process};
 use crate::{Peer, Result};
 
@@ -49,6 +50,10 @@ pub enum Program {
     Ours(PathBuf),
     /// kube-apiserver with etcd.
     Peer(Peer),
+    /// Three of our servers over three members of etcd.
+    ThreeOurs(PathBuf),
+    /// Three kube-apiservers over three members of etcd.
+    ThreePeers(Peer),
 }
 
 enum Processes {
@@ -75,6 +80,46 @@ impl Target {
     /// If it does not start, or does not serve.
     pub async fn peer(peer: &Peer) -> Result<Self> {
         Self::start(Program::Peer(peer.clone()), OpenFiles::AsHere).await
+    }
+
+    /// Starts three of our servers over three members of etcd, all of them empty.
+    ///
+    /// # Errors
+    ///
+    /// If one does not start, or does not serve.
+    pub async fn three_ours(binary: &Path) -> Result<Self> {
+        Self::start(Program::ThreeOurs(binary.into()), OpenFiles::AsHere).await
+    }
+
+    /// Starts three kube-apiservers over three members of etcd, all of them empty.
+    ///
+    /// # Errors
+    ///
+    /// If one does not start, or does not serve.
+    pub async fn three_peers(peer: &Peer) -> Result<Self> {
+        Self::start(Program::ThreePeers(peer.clone()), OpenFiles::AsHere).await
+    }
+
+    /// Starts one more of ours over the same members, waits until it serves, and ends it. Gives the time from its start until then.
+    ///
+    /// # Errors
+    ///
+    /// If these are not several of ours, or it does not start.
+    pub async fn add_server(&self) -> Result<Duration> {
+        let Program::ThreeOurs(binary) = &self.program else { return Err("only ours are added to".into()) };
+        let urls = fs::read_to_string(self.directory.path().join("etcd.urls"))?;
+        let begin = Instant::now();
+        let mut command = Command::new(binary);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-endpoints"]);
+        command.arg(urls.trim()).arg("--data-dir").arg(self.directory.path().join("data"));
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take();
+        let mut processes = Processes::Ours(child);
+        let mut told = String::new();
+        BufReader::new(stdout.ok_or("no stdout")?).read_line(&mut told)?;
+        let time = begin.elapsed();
+        processes.end(End::Asked);
+        if told.starts_with("ready") { Ok(time) } else { Err("it did not start".into()) }
     }
 
     /// Starts our binary or the peer on an empty data directory, with a limit of open files.
@@ -171,9 +216,17 @@ impl Program {
         let processes = match self {
             Self::Ours(binary) => ours(files.command(binary), directory, kubeconfig)?,
             Self::Peer(peer) => Processes::Peer(peer.start(kubeconfig, directory, files)?),
+            Self::ThreePeers(_) => Processes::Peer(start_three(None, kubeconfig, directory, files)?),
+            Self::ThreeOurs(binary) => {
+                Processes::Peer(start_three(Some(binary), kubeconfig, directory, files)?)
+            }
         };
         let told = fs::read(kubeconfig).map_err(|error| format!("the server did not start: {error}"))?;
-        let access = Arc::new(Access::of(&told)?);
+        let mut access = Access::of(&told)?;
+        if let Ok(servers) = fs::read_to_string(directory.join("servers")) {
+            access = access.in_turn(servers.lines().map(str::parse).collect::<Result<_, _>>()?);
+        }
+        let access = Arc::new(access);
         let mut connection = Connection::http2(&access).await?;
         connection.call(Ask::get("/readyz")).await?;
         let ready = match &processes {

@@ -20,6 +20,9 @@ impl Server {
     /// Says where the server is, or that it is nowhere to be found.
     pub(crate) async fn advertise(&self, address: Option<SocketAddr>) -> Result<(), Error> {
         *self.address.lock() = address;
+        if self.options.read_only {
+            return Ok(());
+        }
         // Nobody else can reach a loopback address, and no endpoint may have one.
         let address = address.filter(|address| !address.ip().is_loopback() && !address.ip().is_unspecified());
         let advertised = match address {

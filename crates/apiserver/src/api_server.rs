@@ -1,5 +1,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use watchkeeper_storage::Storage;
@@ -56,9 +57,36 @@ impl ApiServer {
         crate::handlers::health::readiness(&self.0)
     }
 
+    /// Is not ready any more (`/readyz` says `shutdown`), and does everything else as ever: who sends clients here has time to notice.
+    pub fn leave(&self) {
+        self.0.leave();
+    }
+
+    /// Answers new requests with 429 and `Retry-After`, so that clients turn to another server; those that run are answered. Questions after
+    /// its health and its metrics are answered as ever.
+    pub fn refuse(&self) {
+        self.0.refuse();
+    }
+
+    /// Waits until no request is being answered. A watch is answered when it has begun.
+    pub async fn drained(&self) {
+        self.0.drained().await;
+    }
+
+    /// How many watches are open.
+    pub fn watches(&self) -> usize {
+        self.0.storage.stats().watchers
+    }
+
     /// Ends all watches and the server's own tasks, and waits for the latter. Requests are still answered.
     pub async fn stop(&self) {
-        self.0.stop().await;
+        self.stop_within(Duration::ZERO).await;
+    }
+
+    /// The same, with watches ending one after the other over this time, in which they tell what happens: their clients turn to
+    /// other servers, and should not all do so at once. Does not wait for watches.
+    pub async fn stop_within(&self, spread: Duration) {
+        self.0.stop(spread).await;
     }
 }
 
@@ -74,6 +102,6 @@ impl Service for ApiServer {
 
 impl Drop for ApiServer {
     fn drop(&mut self) {
-        self.0.begin_to_stop();
+        self.0.begin_to_stop(Duration::ZERO);
     }
 }

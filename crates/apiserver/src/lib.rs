@@ -18,6 +18,7 @@
 
 mod access;
 mod advertise;
+mod aggregation;
 mod api_server;
 mod api_services;
 mod aside;
@@ -27,6 +28,7 @@ mod budget;
 mod conversion;
 mod crd;
 mod documents;
+mod flow_control;
 mod following;
 mod gzip;
 mod handlers;
@@ -36,6 +38,7 @@ mod metrics;
 mod object;
 mod read;
 mod registry;
+mod remote;
 mod request;
 mod resource;
 mod server;
@@ -43,6 +46,7 @@ mod service_accounts;
 mod startup;
 mod status_error;
 mod stopping;
+mod upstream_layout;
 mod webhook_client;
 mod write;
 
@@ -55,6 +59,8 @@ pub use object::time::Clock;
 pub use request::MAX_REQUEST_BYTES;
 pub use server::{Error, Options};
 pub use service_accounts::{AccountAuthenticator, AccountTokens, KeyError};
+pub use upstream_layout::UpstreamLayout;
 /// What puts the server on sockets.
 pub use watchkeeper_front as front;
 pub use write::admission::built_in as admission_plugins;
+pub use write::is_claim;

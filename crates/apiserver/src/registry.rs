@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use watchkeeper_storage::Revision;
 
 use crate::documents::Documents;
-use crate::resource::{Installed, Resource};
+use crate::remote::Remote;
+use crate::resource::{InstalledCrd, Resource};
 
 /// All resources that are served at one moment, and the groups they are in.
 pub(crate) struct Registry {
@@ -21,7 +22,9 @@ pub(crate) struct Registry {
     /// By what keys begin with, in the preferred version.
     prefixes: HashMap<String, Arc<Resource>>,
     /// The definitions of custom resources by name, served or not.
-    pub(crate) definitions: BTreeMap<String, Arc<Installed>>,
+    pub(crate) definitions: BTreeMap<String, Arc<InstalledCrd>>,
+    /// What other servers serve, and this one does not.
+    pub(crate) remotes: Arc<Vec<Arc<Remote>>>,
     /// Rises with every change.
     pub(crate) generation: u64,
     /// What is told about all of it.
@@ -52,7 +55,8 @@ impl Group {
 impl Registry {
     fn new(
         builtin: &[Arc<Resource>],
-        definitions: BTreeMap<String, Arc<Installed>>,
+        definitions: BTreeMap<String, Arc<InstalledCrd>>,
+        remotes: Arc<Vec<Arc<Remote>>>,
         last: Option<&Self>,
     ) -> Self {
         let mut registry = Self {
@@ -60,6 +64,7 @@ impl Registry {
             resources: HashMap::new(),
             prefixes: HashMap::new(),
             definitions,
+            remotes,
             generation: last.map_or(0, |last| last.generation + 1),
             documents: Documents::default(),
         };
@@ -96,7 +101,7 @@ impl Registry {
     }
 
     /// A resource made of this very definition, whose watchers can go on sharing what is encoded.
-    fn unchanged(&self, installed: &Arc<Installed>, index: usize) -> Option<Arc<Resource>> {
+    fn unchanged(&self, installed: &Arc<InstalledCrd>, index: usize) -> Option<Arc<Resource>> {
         let definition = &installed.definition;
         self.definitions.get(&definition.name).filter(|known| Arc::ptr_eq(known, installed))?;
         self.find(&definition.group, &definition.versions[index].name, &definition.names.plural)
@@ -125,6 +130,15 @@ impl Registry {
 
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         self.resources.get(&(group.into(), version.into(), plural.into())).cloned()
+    }
+
+    /// The version of a group as another server serves it, if this one does not.
+    pub(crate) fn remote(&self, group: &str, version: &str) -> Option<&Arc<Remote>> {
+        let found = self.remotes.iter().find(|remote| remote.group == group && remote.version == version)?;
+        let is_own = self
+            .group(group)
+            .is_some_and(|group| group.versions.iter().any(|served| served.version == version));
+        (!is_own).then_some(found)
     }
 
     pub(crate) fn group(&self, name: &str) -> Option<&Group> {
@@ -158,6 +172,8 @@ impl Registry {
 pub(crate) struct Registrar {
     builtin: Vec<Arc<Resource>>,
     current: RwLock<Arc<Registry>>,
+    /// Held while the next registry is made of the current one.
+    changing: Mutex<()>,
     /// The revision up to which all definitions are known here.
     reached: watch::Sender<Revision>,
     /// Somebody waits for a revision that may have changed no definition.
@@ -172,8 +188,14 @@ impl Registrar {
     pub(crate) fn new() -> Self {
         let builtin: Vec<_> =
             watchkeeper_kinds::all().iter().map(|kind| Arc::new(Resource::builtin(kind))).collect();
-        let current = RwLock::new(Arc::new(Registry::new(&builtin, BTreeMap::new(), None)));
-        Self { builtin, current, reached: watch::channel(0).0, progress_wanted: Notify::new() }
+        let current = RwLock::new(Arc::new(Registry::new(&builtin, BTreeMap::new(), Arc::default(), None)));
+        Self {
+            builtin,
+            current,
+            changing: Mutex::default(),
+            reached: watch::channel(0).0,
+            progress_wanted: Notify::new(),
+        }
     }
 
     pub(crate) fn current(&self) -> Arc<Registry> {
@@ -181,21 +203,34 @@ impl Registrar {
     }
 
     /// Replaces all definitions by those of a revision.
-    pub(crate) fn replace(&self, definitions: BTreeMap<String, Arc<Installed>>, revision: Revision) {
+    pub(crate) fn replace(&self, definitions: BTreeMap<String, Arc<InstalledCrd>>, revision: Revision) {
+        let _one_at_a_time = self.changing.lock();
         let current = self.current();
         // Whoever reads all of them again mostly finds what is known, and what was made of it is kept.
-        let states = |definitions: &BTreeMap<String, Arc<Installed>>| {
+        let states = |definitions: &BTreeMap<String, Arc<InstalledCrd>>| {
             definitions.iter().map(|(name, installed)| (name.clone(), installed.revision)).collect::<Vec<_>>()
         };
         if states(&current.definitions) != states(&definitions) {
-            let next = Registry::new(&self.builtin, definitions, Some(&current));
+            let remotes = Arc::clone(&current.remotes);
+            let next = Registry::new(&self.builtin, definitions, remotes, Some(&current));
             *self.current.write() = Arc::new(next);
         }
         self.reached.send_replace(revision);
     }
 
+    /// Replaces what other servers serve.
+    pub(crate) fn set_remotes(&self, remotes: Vec<Arc<Remote>>) {
+        let _one_at_a_time = self.changing.lock();
+        let current = self.current();
+        if *current.remotes != remotes {
+            let definitions = current.definitions.clone();
+            let next = Registry::new(&self.builtin, definitions, Arc::new(remotes), Some(&current));
+            *self.current.write() = Arc::new(next);
+        }
+    }
+
     /// Takes in or forgets one definition.
-    pub(crate) fn set(&self, name: &str, installed: Option<Installed>, revision: Revision) {
+    pub(crate) fn set(&self, name: &str, installed: Option<InstalledCrd>, revision: Revision) {
         let mut definitions = self.current().definitions.clone();
         match installed {
             Some(installed) => definitions.insert(name.to_owned(), Arc::new(installed)),

@@ -3,24 +3,28 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use watchkeeper_storage::{Error as StorageError, Storage};
 use watchkeeper_supervision::Supervisor;
 
 use crate::access::{Access, Authorization};
+use crate::aggregation::{Aggregator, FrontProxy};
 use crate::authentication::Tokens;
 use crate::budget::Budget;
 use crate::conversion::Converter;
+use crate::flow_control::FlowControl;
 use crate::in_flight::{InFlight, InFlightLimits};
 use crate::metrics::Metrics;
 use crate::object::time::Clock;
 use crate::registry::{Registrar, Registry};
 use crate::service_accounts::{AccountTokens, Accounts};
-use crate::stopping::Stopping;
+use crate::stopping::{Stop, Stopping};
 use crate::webhook_client::WebhookClient;
 use crate::write::{Handles, Writer};
 
@@ -36,9 +40,11 @@ pub struct Options {
     pub namespace_deletion: bool,
     /// Whether every namespace is given the ServiceAccount `default`. kube-apiserver leaves that to kube-controller-manager.
     pub service_accounts: bool,
-    /// The certificates, in PEM, that every namespace is given as the ConfigMap `kube-root-ca.crt`; none if there are none.
-    /// kube-apiserver leaves that to kube-controller-manager.
+    /// The certificates, in PEM, by which clients know this server; none if they are not known here.
     pub certificate_authority: Option<String>,
+    /// Whether every namespace is given these certificates, as the ConfigMap `kube-root-ca.crt`. kube-apiserver leaves that to
+    /// kube-controller-manager.
+    pub root_ca_publishing: bool,
     /// How long an event is kept after it was last written.
     pub event_lifetime: Duration,
     /// How long a request may take that is not a watch. A client may ask for less.
@@ -59,8 +65,10 @@ pub struct Options {
     /// Where Services are that webhooks are behind, as `namespace/name`, for servers that have no pods. Others are found by their
     /// EndpointSlices.
     pub service_addresses: BTreeMap<String, SocketAddr>,
-    /// The bearer tokens that TokenReviews know besides those of ServiceAccounts.
+    /// The bearer tokens that TokenReviews know besides those of ServiceAccounts. Files of them are read again by the server.
     pub tokens: Option<Arc<Tokens>>,
+    /// Whether the storage is only looked at: nothing is written, neither by clients nor by the server itself, and writes are refused.
+    pub read_only: bool,
 }
 
 impl Default for Options {
@@ -71,6 +79,7 @@ impl Default for Options {
             namespace_deletion: true,
             service_accounts: true,
             certificate_authority: None,
+            root_ca_publishing: true,
             event_lifetime: Duration::from_secs(3600),
             request_timeout: Duration::from_secs(60),
             in_flight: InFlightLimits::default(),
@@ -80,6 +89,7 @@ impl Default for Options {
             disabled_admission_plugins: Vec::new(),
             service_addresses: BTreeMap::new(),
             tokens: None,
+            read_only: false,
         }
     }
 }
@@ -100,6 +110,18 @@ pub enum Error {
     },
 }
 
+/// How often a server that stops looks whether requests are running. Only then: nobody waits for it otherwise, and requests do not pay for it.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A request that is being answered.
+pub(crate) struct RunningRequest(Arc<Server>);
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Relaxed);
+    }
+}
+
 /// What an [`ApiServer`](crate::ApiServer) consists of.
 pub(crate) struct Server {
     pub(crate) storage: Arc<dyn Storage>,
@@ -112,6 +134,10 @@ pub(crate) struct Server {
     /// Writes objects.
     pub(crate) writer: Writer,
     pub(crate) in_flight: Arc<InFlight>,
+    /// Which FlowSchema a request belongs to.
+    pub(crate) flow_control: FlowControl,
+    /// Hands requests on to other servers.
+    pub(crate) aggregator: Aggregator,
     /// The ServiceAccounts and their tokens.
     pub(crate) accounts: Arc<Accounts>,
     /// Where clients reach this server, once it listens.
@@ -122,7 +148,13 @@ pub(crate) struct Server {
     pub(crate) documenting: Arc<Semaphore>,
     /// Watches over the tasks of this server and of those who put it on sockets.
     pub(crate) supervisor: Supervisor,
-    stopping: watch::Sender<bool>,
+    /// Whether it is about to stop: it is not ready any more, and does everything else as ever.
+    is_leaving: AtomicBool,
+    /// Whether new requests are asked to come again, to another server.
+    is_refusing: AtomicBool,
+    /// How many requests are being answered. A watch is answered when it has begun.
+    running: AtomicUsize,
+    stopping: watch::Sender<Option<Stop>>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -137,13 +169,16 @@ impl Server {
         let metrics = Metrics::default();
         let (registrar, budget) = (Arc::new(Registrar::new()), Arc::new(Budget::default()));
         let access = Arc::new(Access::new(options.authorization));
-        let stopping = watch::channel(false).0;
+        let stopping = watch::channel(None).0;
         let webhook_client = Arc::new(WebhookClient::new(
             Arc::clone(&storage),
             Arc::clone(&registrar),
             options.service_addresses.clone(),
         ));
         let converter = Arc::new(Converter::new(Arc::clone(&webhook_client), metrics.webhooks()));
+        let front_proxy = FrontProxy::generate()
+            .map_err(|error| Error::Bootstrap { what: "a certificate".into(), why: error.to_string() })?;
+        let aggregator = Aggregator::new(Arc::clone(&webhook_client), front_proxy);
         let handles = Handles {
             storage: Arc::clone(&storage),
             registrar: Arc::clone(&registrar),
@@ -167,33 +202,72 @@ impl Server {
             registrar,
             converter,
             in_flight: InFlight::new(options.in_flight),
+            flow_control: FlowControl::default(),
             options,
             access,
             writer,
+            aggregator,
             accounts: Arc::new(accounts),
             address: Mutex::default(),
             supervisor: metrics.supervisor(),
             metrics,
             budget,
             documenting: Arc::new(Semaphore::new(1)),
+            is_leaving: AtomicBool::new(false),
+            is_refusing: AtomicBool::new(false),
+            running: AtomicUsize::new(0),
             stopping,
             tasks: Mutex::default(),
         }))
     }
 
-    /// Ends all watches and the server's own tasks, and waits for the latter. Requests are still answered.
-    pub(crate) async fn stop(&self) {
-        self.begin_to_stop();
+    /// Ends all watches, spread over this time, and the server's own tasks, and waits for the latter. Requests are still answered.
+    pub(crate) async fn stop(&self, spread: Duration) {
+        self.begin_to_stop(spread);
         let tasks = std::mem::take(&mut *self.tasks.lock());
         for task in tasks {
             // Panics are caught inside; it was told to end, and has.
             let _ = task.await;
         }
+        self.storage.retire().await;
     }
 
     /// Tells watches and tasks to end.
-    pub(crate) fn begin_to_stop(&self) {
-        self.stopping.send_replace(true);
+    pub(crate) fn begin_to_stop(&self, spread: Duration) {
+        self.leave();
+        self.stopping.send_if_modified(|stop| {
+            let is_first = stop.is_none();
+            stop.get_or_insert(Stop { at: Instant::now(), spread });
+            is_first
+        });
+    }
+
+    /// Is not ready any more.
+    pub(crate) fn leave(&self) {
+        self.is_leaving.store(true, Relaxed);
+    }
+
+    /// Asks new requests to come again, to another server.
+    pub(crate) fn refuse(&self) {
+        self.leave();
+        self.is_refusing.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_refusing(&self) -> bool {
+        self.is_refusing.load(Relaxed)
+    }
+
+    /// Counts a request as running until this is dropped.
+    pub(crate) fn run(self: &Arc<Self>) -> RunningRequest {
+        self.running.fetch_add(1, Relaxed);
+        RunningRequest(Arc::clone(self))
+    }
+
+    /// Waits until no request is running.
+    pub(crate) async fn drained(&self) {
+        while self.running.load(Relaxed) > 0 {
+            tokio::time::sleep(DRAIN_INTERVAL).await;
+        }
     }
 
     pub(crate) fn registry(&self) -> Arc<Registry> {
@@ -204,8 +278,9 @@ impl Server {
         Stopping::new(self.stopping.subscribe())
     }
 
+    /// Whether it is about to stop.
     pub(crate) fn is_stopping(&self) -> bool {
-        *self.stopping.borrow()
+        self.is_leaving.load(Relaxed)
     }
 
     /// Runs a task until it ends or the server stops. After a panic it is begun again, and has to find its way from what is

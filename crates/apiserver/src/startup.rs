@@ -11,7 +11,11 @@ use crate::{bootstrap, lifecycle};
 pub(crate) async fn start(storage: Arc<dyn Storage>, options: Options) -> Result<Arc<Server>, Error> {
     let server = Server::new(storage, options)?;
     lifecycle::start(&server).await?;
-    bootstrap::create(&server).await?;
+    if !server.options.read_only {
+        bootstrap::create(&server).await?;
+    }
     lifecycle::start_roles(&server).await?;
+    lifecycle::load_flow_control(&server).await?;
+    lifecycle::publish_front_proxy(&server).await?;
     Ok(server)
 }

@@ -149,6 +149,12 @@ impl StatusError {
         failure
     }
 
+    /// A write to a server that only shows what is stored.
+    pub(crate) fn read_only() -> Self {
+        let message = "this server is read-only: it shows what is stored and changes nothing";
+        Self::new(405, reason::METHOD_NOT_ALLOWED, message)
+    }
+
     /// A method that no path like this has.
     pub(crate) fn unknown_method() -> Self {
         let message = "the server does not allow this method on the requested resource";
@@ -191,6 +197,11 @@ impl StatusError {
 
     pub(crate) fn too_large(message: &str) -> Self {
         Self::new(413, reason::REQUEST_ENTITY_TOO_LARGE, format!("Request entity too large: {message}"))
+    }
+
+    /// Something is not to be done now.
+    pub(crate) fn too_many_requests(message: &str, retry_after: u32) -> Self {
+        Self::new(429, reason::TOO_MANY_REQUESTS, message).retry_after(retry_after)
     }
 
     /// The version asked for has been forgotten.
@@ -285,6 +296,13 @@ impl From<Rejected> for StatusError {
 /// The `Status` of something that went well and has nothing else to show.
 pub(crate) fn success(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
+}
+
+/// The `Status` of an eviction that several budgets speak about.
+pub(crate) fn several_budgets() -> Value {
+    let message =
+        "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "code": 500})
 }
 
 /// The `Status` of something that is gone for good.

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// Warns of what opens a server to more people than its administrator may have in mind.
 pub(crate) fn warn_of_openness(listen: SocketAddr, authorization: Authorization) {
-    if authorization == Authorization::None {
+    if authorization != Authorization::Rbac {
         tracing::warn!("authorization is off: every client with credentials may do everything");
     }
     if !listen.ip().is_loopback() {

@@ -11,6 +11,11 @@ const KNOWN: [[&str; 2]; 5] = [
     ["clusterrole-aggregation-controller", "clusterrole-aggregation"],
 ];
 
+impl Controllers {
+    /// None of them: what kube-apiserver does without kube-controller-manager.
+    pub(crate) const NONE: Self = Self([false; KNOWN.len()]);
+}
+
 /// Which controllers run, as kube-controller-manager is told: `*` is all of them, `name` that one, `-name` all but that one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Controllers([bool; KNOWN.len()]);
@@ -23,7 +28,7 @@ impl Controllers {
         options.garbage_collection = garbage;
         options.service_accounts = accounts;
         options.role_aggregation = roles;
-        options.certificate_authority = options.certificate_authority.take().filter(|_| certificates);
+        options.root_ca_publishing = certificates;
     }
 }
 

@@ -1,4 +1,4 @@
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use tokio::runtime::{self, Runtime};
@@ -97,10 +97,12 @@ impl Host {
             authenticators: vec![Box::new(ClientCertificates), Box::new(tokens), Box::new(accounts)],
             limits,
             clock,
+            anonymous: true,
         };
         let front = listen(options, Arc::clone(&server)).map_err(failure)?;
         server.show_access(front.metrics());
-        let advertised = SocketAddr::new(advertised.unwrap_or(listening.ip()), listening.port());
+        let advertised = advertised.unwrap_or_else(|| own_address(listening.ip()));
+        let advertised = SocketAddr::new(advertised, listening.port());
         server.advertise(Some(advertised)).await.map_err(Failure::running)?;
         let url = format!("https://{}", reachable(listening));
         Ok(Self { server, front, credentials, url })
@@ -123,6 +125,27 @@ fn failure(error: Error) -> Failure {
         Error::NotLoopback { .. } | Error::Name { .. } => Failure::input(error),
         _ => Failure::running(error),
     }
+}
+
+/// The address by which others find a server that listens on this one: of a server on all addresses or on the loopback address, that of the host
+/// on its way to others, as kube-apiserver takes it. Without such a way, there is none but the one given.
+pub(crate) fn own_address(listening: IpAddr) -> IpAddr {
+    if !listening.is_unspecified() && !listening.is_loopback() {
+        return listening;
+    }
+    // Nothing is sent: connecting a datagram socket only chooses the way. The address is one for documentation.
+    let (any, elsewhere): (SocketAddr, SocketAddr) = match listening {
+        IpAddr::V4(_) => ((Ipv4Addr::UNSPECIFIED, 0).into(), (Ipv4Addr::new(192, 0, 2, 1), 9).into()),
+        IpAddr::V6(_) => {
+            let documentation = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+            ((Ipv6Addr::UNSPECIFIED, 0).into(), (documentation, 9).into())
+        }
+    };
+    let way = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(elsewhere)?;
+        socket.local_addr()
+    });
+    way.map_or(listening, |found| found.ip())
 }
 
 /// How a client on this machine reaches a listener: one on all addresses has no address of its own.

@@ -43,7 +43,7 @@ impl Kubeconfig {
             )));
         }
         let credentials = Credentials::load_or_create(Some(&secrets)).map_err(Failure::running)?;
-        let text = Text::new(&self.server, &credentials);
+        let text = Text::new(&self.server, &credentials).map_err(Failure::running)?;
         io::stdout().write_all(text.as_str().as_bytes()).map_err(Failure::running)
     }
 }

@@ -13,7 +13,7 @@ use crate::controllers::Controllers;
 use crate::failure::Failure;
 use crate::host::{self, Host, Plan, Socket};
 use crate::monitor::Monitor;
-use crate::stopping::{Signals, Sockets, until_stopped};
+use crate::stopping::{ShutdownArgs, Signals, Sockets, until_stopped};
 use crate::storage::StorageArgs;
 use crate::{admission_plugins, caution, duration, logging};
 
@@ -35,6 +35,9 @@ pub(crate) struct Serve {
     listen: SocketAddr,
     #[command(flatten)]
     storage: StorageArgs,
+    /// Show what is stored, and change nothing: neither for clients nor by itself
+    #[arg(long)]
+    read_only: bool,
     /// Write a kubeconfig for the administrator to this file
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -56,8 +59,9 @@ pub(crate) struct Serve {
     /// Which controllers run in the server, in the way of kube-controller-manager: '*' is all, -NAME all but that one
     ///
     /// They are namespace-controller (empties namespaces that are deleted), garbage-collector-controller (deletes what has
-    /// lost its owner), serviceaccount-controller (gives namespaces the ServiceAccount default), and
-    /// root-ca-certificate-publisher-controller (gives namespaces the ConfigMap kube-root-ca.crt).
+    /// lost its owner), serviceaccount-controller (gives namespaces the ServiceAccount default),
+    /// root-ca-certificate-publisher-controller (gives namespaces the ConfigMap kube-root-ca.crt),
+    /// clusterrole-aggregation-controller (keeps ClusterRoles that are the sum of others up to date).
     #[arg(long, value_name = "NAMES", default_value = "*", allow_hyphen_values = true)]
     controllers: Controllers,
     /// Admission plugins to switch off, by the names that kube-apiserver has for them, separated by commas
@@ -97,6 +101,8 @@ pub(crate) struct Serve {
     /// How many watches a user may have open; 0 is no limit
     #[arg(long, value_name = "NUMBER", default_value_t = InFlightLimits::default().watches_per_user)]
     max_watches_per_user: usize,
+    #[command(flatten)]
+    shutdown: ShutdownArgs,
     /// What to log to stderr: a level, or levels by module, such as warn,watchkeeper_apiserver=debug
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     log: String,
@@ -108,6 +114,7 @@ Examples:
   watchkeeper serve --data-dir data --kubeconfig kubeconfig
   watchkeeper serve --data-dir data --listen 0.0.0.0:6443 --tls-san api.example.org
   watchkeeper serve --data-dir data --storage etcd --etcd-endpoints http://127.0.0.1:2379
+  watchkeeper serve --read-only --storage kube-apiserver --etcd-snapshot snapshot.db --kubeconfig kubeconfig
   KUBECONFIG=kubeconfig kubectl get namespaces
 
 Exit codes:
@@ -142,7 +149,7 @@ impl Serve {
         }
         let options = self.options()?;
         let runtime = host::runtime()?;
-        let storage = self.storage.open(&runtime)?;
+        let storage = self.storage.open(&runtime, self.read_only)?;
         // After the storage: who holds its lock has the directory to itself.
         let secrets = self.storage.data_dir.as_ref().map(|directory| directory.join("credentials"));
         let credentials = Credentials::load_or_create(secrets.as_deref()).map_err(Failure::running)?;
@@ -161,7 +168,8 @@ impl Serve {
             advertised: self.advertise_address,
         };
 
-        runtime.block_on(serve(plan, self.kubeconfig.as_deref(), self.metrics_addr, start))?;
+        let shown = Shown { kubeconfig: self.kubeconfig.as_deref(), metrics: self.metrics_addr };
+        runtime.block_on(serve(plan, shown, self.shutdown, start))?;
         // Tasks first: the storage closes when the last of them lets go of it.
         runtime.shutdown_timeout(Duration::from_secs(1));
         drop(storage);
@@ -198,6 +206,7 @@ impl Serve {
             mutating: self.max_mutating_requests_inflight,
             watches_per_user: self.max_watches_per_user,
         };
+        options.read_only = self.read_only;
         options.event_lifetime = self.event_ttl;
         options.request_timeout = self.request_timeout;
         self.controllers.choose(&mut options);
@@ -223,12 +232,13 @@ fn service_address(text: &str) -> Result<(String, SocketAddr), String> {
     Ok((service.to_owned(), address))
 }
 
-async fn serve(
-    plan: Plan,
-    kubeconfig: Option<&Path>,
+/// Where others find the server.
+struct Shown<'a> {
+    kubeconfig: Option<&'a Path>,
     metrics: Option<SocketAddr>,
-    start: Instant,
-) -> Result<(), Failure> {
+}
+
+async fn serve(plan: Plan, shown: Shown<'_>, shutdown: ShutdownArgs, start: Instant) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let sockets = match plan.https {
         Socket::Address(_) => Sockets::Closed,
@@ -236,10 +246,11 @@ async fn serve(
     };
     let host = Host::start(plan).await?;
     let Host { server, front, credentials, url } = host;
-    if let Some(file) = kubeconfig {
-        Kubeconfig::new(&url, &credentials).write(file).map_err(Failure::running)?;
+    if let Some(file) = shown.kubeconfig {
+        let kubeconfig = Kubeconfig::new(&url, &credentials).map_err(Failure::running)?;
+        kubeconfig.write(file).map_err(Failure::running)?;
     }
-    let monitor = match metrics {
+    let monitor = match shown.metrics {
         Some(address) => Some(Monitor::of(address, host::part(&server))?),
         None => None,
     };
@@ -248,7 +259,7 @@ async fn serve(
     let _ = writeln!(stdout, "ready in {} ms: {url}", start.elapsed().as_millis());
     let _ = stdout.flush();
 
-    until_stopped(&mut signals, &server, front, sockets, SHUTDOWN_GRACE).await;
+    until_stopped(&mut signals, &server, front, sockets, shutdown, SHUTDOWN_GRACE).await;
     if let Some(monitor) = monitor {
         monitor.stop().await;
     }

@@ -239,3 +239,57 @@ fn files_of_others_are_used_with_a_warning_if_more_than_their_owner_can_get_at_t
         assert_eq!(said, warnings);
     }
 }
+
+#[test]
+fn as_kube_apiserver_it_does_what_a_variable_says_of_the_work_of_controllers_and_nothing_otherwise() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = assets(directory.path());
+    let tokens = directory.path().join("tokens.csv");
+    fs::write(&tokens, "secret-token,jane,1,writers\n").unwrap();
+    fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
+    for (variable, is_emptied) in [(None, false), (Some("*,-garbage-collector-controller"), true)] {
+        let port = free_port().to_string();
+        let mut command = Command::new(folder.join("kube-apiserver"));
+        command.args([
+            "--authorization-mode=RBAC,AlwaysAllow",
+            "--bind-address=127.0.0.1",
+            "--secure-port",
+            &port,
+        ]);
+        command.arg(format!("--cert-dir={}", directory.path().join("certs").display()));
+        command.arg(format!("--token-auth-file={}", tokens.display())).stderr(Stdio::null());
+        command.env_remove("WATCHKEEPER_CONTROLLERS");
+        command.envs(variable.map(|value| ("WATCHKEEPER_CONTROLLERS", value)));
+        let server = Running(command.spawn().unwrap());
+        let url = |path: &str| format!("https://127.0.0.1:{port}{path}");
+        let code = |arguments: &[&str]| {
+            let (_, code) =
+                curl(&[&["--insecure", "-o", "/dev/null", "-w", "%{http_code}"], arguments].concat());
+            code
+        };
+        let jane = ["-H", "Authorization: Bearer secret-token"];
+        until("ok", &[&["--insecure"], &jane[..], &[&url("/healthz")]].concat());
+        assert_eq!(code(&[&url("/healthz")]), "401", "nobody is anonymous where everything is allowed");
+        let roles = url("/apis/rbac.authorization.k8s.io/v1/clusterroles/cluster-admin");
+        assert_eq!(code(&[&jane[..], &[&roles]].concat()), "200");
+        let json = ["-H", "Content-Type: application/json", "-d", r#"{"metadata":{"name":"going"}}"#];
+        assert_eq!(code(&[&jane[..], &json[..], &[&url("/api/v1/namespaces")]].concat()), "201");
+        let namespace = url("/api/v1/namespaces/going");
+        assert_eq!(code(&[&jane[..], &["-X", "DELETE", &namespace]].concat()), "200");
+        if is_emptied {
+            let deadline = Instant::now() + TIMEOUT;
+            while code(&[&jane[..], &[&namespace]].concat()) != "404" {
+                assert!(Instant::now() < deadline, "the namespace is still there");
+            }
+        } else {
+            let empty = r#"{"metadata":{"name":"going"},"spec":{"finalizers":[]}}"#;
+            let finalize = ["-X", "PUT", "-H", "Content-Type: application/json", "-d", empty];
+            let done = code(&[&jane[..], &finalize[..], &[&format!("{namespace}/finalize")]].concat());
+            assert_eq!(done, "200", "it waits for whoever does that");
+        }
+        let maps =
+            code(&[&jane[..], &[&url("/api/v1/namespaces/default/configmaps/kube-root-ca.crt")]].concat());
+        assert_eq!(maps, "404", "this server does not know who has signed its certificate");
+        assert_eq!(server.stop(), Some(0));
+    }
+}

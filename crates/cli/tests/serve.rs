@@ -485,3 +485,45 @@ fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
     assert_ne!(numbers[1], "64", "{line}");
     assert_eq!(numbers[0], numbers[1], "{line}");
 }
+
+#[test]
+fn what_every_namespace_is_given_depends_on_the_controllers() {
+    let directory = tempfile::tempdir().unwrap();
+    let tokens = token_file(directory.path());
+    let given = ["configmaps/kube-root-ca.crt", "serviceaccounts/default"];
+    for (controllers, expected) in [
+        ("*", [true, true]),
+        ("*,-root-ca-certificate-publisher-controller", [false, true]),
+        ("*,-serviceaccount-controller", [true, false]),
+        ("", [false, false]),
+    ] {
+        let server = Server::start(&["--in-memory", "--token-file", &tokens, "--controllers", controllers]);
+        let is_there = |what: &str| {
+            server.get(&format!("/api/v1/namespaces/default/{what}")).starts_with("HTTP/1.1 200")
+        };
+        let begin = Instant::now();
+        while given.map(is_there) != expected {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{controllers:?}: {:?}", given.map(is_there));
+        }
+        if !expected.contains(&true) {
+            thread::sleep(Duration::from_millis(100));
+            assert_eq!(given.map(is_there), expected, "nor later");
+        }
+    }
+}
+
+#[test]
+fn clients_find_the_server_at_the_address_of_the_host() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&["--in-memory", "--token-file", &token_file(directory.path())]);
+    let endpoints = server.get("/api/v1/namespaces/default/endpoints/kubernetes");
+    let way = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.1:9")?;
+        socket.local_addr()
+    });
+    match way {
+        Ok(own) => assert!(endpoints.contains(&format!("\"ip\":\"{}\"", own.ip())), "{endpoints}"),
+        // A machine without a way to others has none.
+        Err(_) => assert!(endpoints.starts_with("HTTP/1.1 404"), "{endpoints}"),
+    }
+}

@@ -5,19 +5,13 @@ use std::time::SystemTime;
 
 use http::HeaderValue;
 use parking_lot::Mutex;
-use watchkeeper_core::{Key, Version};
-use watchkeeper_informer::{AnyValue, InformerMetrics, Policy};
+use watchkeeper_informer::InformerMetrics;
 use watchkeeper_sources::kubernetes::Connection;
 
-use crate::cache::Cache;
-use crate::dynamic::{DynamicKind, DynamicObject};
-use crate::error::Error;
 use crate::guard::Guard;
-use crate::kind::{Kind, KindInfo, Scope, typed};
-use crate::known::{Declared, Known};
-use crate::live::Live;
-use crate::view::Look;
-use crate::{Informer, List};
+use crate::kind::dynamic::{DynamicKind, DynamicObject};
+use crate::kind::{Kind, KindInfo};
+use crate::state::KindState;
 
 /// Reads kinds from local caches, writes to the API, and sees its own writes.
 ///
@@ -52,12 +46,12 @@ pub(crate) struct Shared {
     pub(crate) connection: Connection,
     pub(crate) user_agent: Option<HeaderValue>,
     pub(crate) clock: Clock,
-    metrics: InformerMetrics,
+    pub(crate) metrics: InformerMetrics,
     /// Caches that name no namespaces are limited to these; empty means all.
-    namespaces: Vec<String>,
-    kinds: Mutex<HashMap<KindId, Arc<Known>>>,
+    pub(crate) namespaces: Vec<String>,
+    kinds: Mutex<HashMap<KindId, Arc<KindState>>>,
     /// The kinds that are cached.
-    caches: Mutex<Vec<Arc<Known>>>,
+    pub(crate) caches: Mutex<Vec<Arc<KindState>>>,
 }
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
@@ -113,7 +107,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Who asks, as the server's logs show it. What cannot stand in a header is ignored.
+    /// The User-Agent, as the server's logs show it. A text that is no header value is ignored.
     #[must_use]
     pub fn user_agent(mut self, name: &str) -> Self {
         self.user_agent = HeaderValue::from_str(name).ok();
@@ -192,144 +186,48 @@ impl Client {
         self.with(|options| options.guard = Some(guard))
     }
 
+    /// A handle for which [`DynamicObject`] means objects of this kind, in everything that it reads and writes. Caches and
+    /// what was written are shared with the other handles, kind by kind.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_client::{Cache, Client, DynamicKind, DynamicObject, Error};
+    /// # use watchkeeper_core::Key;
+    /// # async fn example(client: &Client) -> Result<(), Error> {
+    /// let certificates = DynamicKind::namespaced("cert-manager.io", "v1", "Certificate", "certificates");
+    /// let client = client.dynamic(&certificates);
+    /// client.declare(Cache::of::<DynamicObject>())?;
+    /// client.synced().await?;
+    /// if let Some(found) = client.get::<DynamicObject>(&Key::new(Some("shop"), "web")).await? {
+    ///     println!("{:?}", found.get("/spec/secretName"));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn dynamic(&self, kind: &DynamicKind) -> Self {
+        self.with(|options| options.dynamic = Some(kind.clone()))
+    }
+
     pub(crate) fn with(&self, change: impl FnOnce(&mut Options)) -> Self {
         let mut options = Options::clone(&self.options);
         change(&mut options);
         Self { shared: Arc::clone(&self.shared), options: Arc::new(options) }
     }
 
-    /// Starts to cache a kind. The same options again give the same informer; other options are an error, since reads
-    /// could not tell which of the two is meant.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime.
-    pub fn declare<K: Kind>(&self, cache: Cache<K>) -> Result<Informer<K>, Error> {
-        let known = self.known::<K>();
-        known.kind.check()?;
-        let is_limited = known.kind.scope == Scope::Namespaced && cache.namespace_list().is_none();
-        let cache = if is_limited { cache.namespaces(self.shared.namespaces.iter().cloned()) } else { cache };
-        let identity = cache.identity();
-        let selector = cache.selector()?;
-        let mut caches = self.shared.caches.lock();
-        if let Some(declared) = known.declared.get() {
-            return if declared.identity == identity {
-                Ok(declared.informer.typed())
-            } else {
-                let (kind, declared) = (known.kind.kind.clone(), declared.identity.clone());
-                Err(Error::DeclaredDifferently { kind, declared, wanted: identity })
-            };
-        }
-        let informer = cache.start(&known.kind, &self.shared.connection, &self.shared.metrics);
-        let declared = Declared {
-            identity,
-            store: informer.store(),
-            informer: informer.clone(),
-            projection: cache.projection(&known.kind),
-            typed: cache.held() == Policy::Typed,
-            partial: cache.is_partial(),
-            selector,
-            selectors: cache.selectors(),
-            namespaces: cache.namespace_list(),
-            indexes: Mutex::default(),
-        };
-        // Nobody else can have set it: the lock on the caches is held.
-        let _ = known.declared.set(declared);
-        caches.push(Arc::clone(&known));
-        Ok(informer.typed())
+    /// The state of a kind: its cache and what was written of it.
+    pub(crate) fn kind_state<K: Kind>(&self) -> Arc<KindState> {
+        self.kind_state_as(TypeId::of::<K>(), KindInfo::of::<K>)
     }
 
-    /// The informer of a declared kind.
-    pub fn informer<K: Kind>(&self) -> Result<Informer<K>, Error> {
-        Ok(self.known::<K>().declared()?.informer.typed())
-    }
-
-    /// Waits until all caches declared so far are complete.
-    pub async fn synced(&self) -> Result<(), Error> {
-        let caches = self.shared.caches.lock().clone();
-        for known in caches {
-            known.synced().await?;
-        }
-        Ok(())
-    }
-
-    /// The object under a key, from the cache and what was written through this client; `None` if there is none.
-    ///
-    /// Goes to the API only if a write left a doubt about this very object.
-    pub async fn get<K: Kind>(&self, key: &Key) -> Result<Option<Arc<K>>, Error> {
-        Ok(self.get_any(&self.known::<K>(), key).await?.map(typed))
-    }
-
-    pub(crate) async fn get_any(&self, known: &Known, key: &Key) -> Result<Option<AnyValue>, Error> {
-        let sight = match known.look(key)? {
-            Look::Found(sight) => Some(sight),
-            Look::Absent => None,
-            Look::Live => self.resolve(known, key).await?,
-        };
-        sight.map(|sight| sight.value(&known.kind)).transpose()
-    }
-
-    /// Objects of a kind, from the cache and what was written through this client. Narrow it down, then await it.
-    pub fn list<K: Kind>(&self) -> List<'_, K> {
-        List::new(self, false)
-    }
-
-    /// The same reads, straight from the API.
-    pub fn live(&self) -> Live<'_> {
-        Live { client: self }
-    }
-
-    /// Whether this state of an object was written through this client lately: its own echo, not news. The memory is
-    /// bounded; the answer for what it no longer knows is `false`.
-    pub fn wrote<K: Kind>(&self, key: &Key, version: &Version) -> bool {
-        self.known::<K>().recent.lock().contains(key, version)
-    }
-
-    /// Waits until the cache itself shows everything that was written of the kind through this client so far, so that
-    /// informers and indexes have it, too. Writes that the cache's field selector hides are waited for until the watch has
-    /// passed them, which on a quiet kind takes until the server's next bookmark.
-    pub async fn barrier<K: Kind>(&self) -> Result<(), Error> {
-        self.caught_up(&self.known::<K>()).await
-    }
-
-    async fn caught_up(&self, known: &Known) -> Result<(), Error> {
-        let declared = known.declared()?;
-        known.synced().await?;
-        let (notes, floor) = known.all_notes(declared);
-        for (key, _) in &notes {
-            // A doubt has no version to wait for; asking the API gives it one.
-            if matches!(known.look(key)?, Look::Live) {
-                self.resolve(known, key).await?;
-            }
-        }
-        let keys: Vec<Key> = notes.into_iter().map(|(key, _)| key).collect();
-        let notes: Vec<_> =
-            known.all_notes(declared).0.into_iter().filter(|(key, _)| keys.contains(key)).collect();
-        let reached = declared.store.until(|_| {
-            notes.iter().all(|(key, note)| known.is_obsolete(declared, key, note))
-                && floor.as_ref().is_none_or(|_| known.all_notes(declared).1.is_none())
-        });
-        if reached.await {
-            Ok(())
-        } else {
-            Err(Error::NotSynced { kind: known.kind.kind.clone(), reason: None })
-        }
-    }
-
-    /// What is known about a kind.
-    pub(crate) fn known<K: Kind>(&self) -> Arc<Known> {
-        self.known_as(TypeId::of::<K>(), KindInfo::of::<K>)
-    }
-
-    fn known_as(&self, id: TypeId, kind: fn() -> KindInfo) -> Arc<Known> {
+    fn kind_state_as(&self, id: TypeId, info: fn() -> KindInfo) -> Arc<KindState> {
         let dynamic = self.options.dynamic.as_ref().filter(|_| id == TypeId::of::<DynamicObject>());
         let id = match dynamic {
             Some(dynamic) => KindId::Dynamic(dynamic.clone()),
             None => KindId::Type(id),
         };
-        let info = || dynamic.map_or_else(kind, KindInfo::dynamic);
+        let info = || dynamic.map_or_else(info, KindInfo::dynamic);
         let mut kinds = self.shared.kinds.lock();
-        Arc::clone(kinds.entry(id).or_insert_with(|| Arc::new(Known::new(info()))))
+        Arc::clone(kinds.entry(id).or_insert_with(|| Arc::new(KindState::new(info()))))
     }
 }
 

@@ -33,63 +33,41 @@
 //!
 //! # The way of a write
 //!
-//! `write` builds it, asks the [`Guard`], sends it (`exchange`) and notes the answer in the `overlay` of its kind
-//! (`known`), which `view` lays over the informer's store for every read.
+//! `write` builds it, asks the [`Guard`], sends it (`exchange`) and notes the answer in the overlay of its kind
+//! (`state`), which `state::view` lays over the informer's store for every read. `apply` is built on both.
 
-mod applied;
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod apply;
-mod cache;
-mod child;
-mod children;
 mod client;
-mod condition;
-mod delete;
-mod desired;
-mod difference;
-mod discovery;
-mod dynamic;
 mod error;
 mod exchange;
-mod fields;
-mod finalizer;
 mod guard;
 mod kind;
-mod known;
-mod list;
-mod live;
-mod lookup;
-mod modify;
-mod named;
-mod overlay;
-mod owner;
-mod patch;
-mod place;
-mod recent;
+mod read;
 mod selector;
-mod status;
-mod subresource;
-mod view;
+mod state;
 mod write;
 
 pub use apply::Apply;
-pub use cache::Cache;
-pub use children::{Child, ChildSet, Children, Outcomes};
+pub use apply::children::{Child, ChildSet, Children, Outcomes};
 pub use client::{Client, ClientBuilder};
-pub use condition::{Condition, ConditionUpdate, condition, not_ready, ready};
-pub use delete::{Delete, DeleteAll, Propagation};
-pub use dynamic::{DynamicKind, DynamicObject};
 pub use error::Error;
 pub use guard::Guard;
+pub use kind::dynamic::{DynamicKind, DynamicObject};
+pub use kind::named::{named, named_after};
+pub use kind::owner::{controller_of, controller_reference, owner_reference};
 pub use kind::{Kind, key_of, kind_of};
-pub use list::List;
-pub use live::Live;
-pub use lookup::Lookup;
-pub use named::{named, named_after};
-pub use owner::{controller_of, controller_reference, owner_reference};
-pub use patch::Patch;
+pub use read::cache::Cache;
+pub use read::list::List;
+pub use read::live::Live;
+pub use read::lookup::Lookup;
 pub use selector::SelectorError;
-pub use status::StatusWriter;
-pub use subresource::Subresource;
+pub use write::condition::{Condition, ConditionUpdate, condition, not_ready, ready};
+pub use write::delete::{Delete, DeleteAll, Propagation};
+pub use write::patch::Patch;
+pub use write::status::StatusWriter;
+pub use write::subresource::Subresource;
 pub use write::{Outcome, Update, Written};
 
 pub use watchkeeper_informer::{Informer, Policy};

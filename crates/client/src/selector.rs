@@ -12,9 +12,9 @@ pub(crate) struct Selector(LabelSelector);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a label selector: {selector:?}: {problem}")]
 pub struct SelectorError {
-    /// What was given.
+    /// The selector.
     pub selector: String,
-    /// What is wrong with it.
+    /// The error in it.
     pub problem: String,
 }
 

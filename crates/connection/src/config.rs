@@ -8,7 +8,7 @@ use crate::connector::CONNECT_WITHIN;
 use crate::credentials::CredentialSettings;
 use crate::proxy::Proxy;
 use crate::server::Server;
-use crate::tls::{Pem, TlsSettings, Trust};
+use crate::tls::{Identity, Pem, TlsSettings, Trust};
 
 /// Where a cluster is, who asks, and which namespace is meant.
 #[derive(Clone)]
@@ -66,6 +66,13 @@ impl Config {
     #[must_use]
     pub fn unverified(mut self) -> Self {
         self.tls.trust = Trust::Everyone;
+        self
+    }
+
+    /// Shows this certificate, in PEM with its key, to the server.
+    #[must_use]
+    pub fn showing(mut self, certificate: Vec<u8>, key: Vec<u8>) -> Self {
+        self.tls.identity = Some(Identity { certificate: Pem::Data(certificate), key: Pem::Data(key) });
         self
     }
 

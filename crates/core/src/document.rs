@@ -8,8 +8,9 @@ use crate::{Key, Uid, Version};
 
 /// One object as a source delivers it: what identifies it is read, its body is still encoded.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Document {
-    /// What is known without decoding the body.
+    /// Identity and metadata, readable without decoding the body.
     pub header: Header,
     /// The object as JSON, reduced by the [`Projection`] it was read with.
     pub body: Box<[u8]>,
@@ -17,8 +18,9 @@ pub struct Document {
     pub metadata: Range<u32>,
 }
 
-/// What identifies an object and what most filters ask for.
+/// The identity of an object, and the metadata that most filters need.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Header {
     /// Which object.
     pub key: Key,
@@ -59,20 +61,27 @@ pub enum ReadError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct Unreadable {
-    /// What is wrong.
+    /// The error.
     #[source]
     pub error: ReadError,
-    /// What was read before that was found.
+    /// The part that was read before the error.
     pub known: Known,
 }
 
-/// What could be made out of an object that cannot be read.
+/// The identity of an object that cannot be read, as far as it was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     /// Which object.
     pub key: Option<Key>,
     /// Which state of it.
     pub version: Option<Version>,
+}
+
+impl Header {
+    /// A header that says nothing but which object and which state of it.
+    pub fn new(key: Key, version: Version) -> Self {
+        Self { key, uid: None, version, generation: 0, deleting: false, owners: Box::default() }
+    }
 }
 
 impl Document {
@@ -108,12 +117,11 @@ impl Document {
 
     /// An object whose name is not in its bytes but elsewhere: a row, a file without `metadata`. The body has to be JSON.
     pub fn named(key: Key, version: Version, body: Vec<u8>) -> Self {
-        let header =
-            Header { key, uid: None, version, generation: 0, deleting: false, owners: Box::default() };
+        let header = Header::new(key, version);
         Self { header, body: body.into_boxed_slice(), metadata: 0..0 }
     }
 
-    /// What can be made out of the beginning of an object that is cut off.
+    /// Reads the identity of an object from its first bytes.
     pub fn peek(prefix: &[u8], projection: &Projection) -> Known {
         match Self::read(prefix, projection) {
             Ok(Self { header, .. }) => Known { key: Some(header.key), version: Some(header.version) },

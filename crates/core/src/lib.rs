@@ -12,6 +12,8 @@
 //! With the feature `contract` it also has the [`contract`] of a source as a runnable suite and
 //! a reference source in memory that holds it.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod change;
 #[cfg(feature = "contract")]
 pub mod contract;

@@ -127,7 +127,7 @@ impl<S: Source + ?Sized> Source for Arc<S> {
     }
 }
 
-/// What a [`Source`] delivers: lazy, owned, ends after its first error.
+/// The events of a [`Source`]: a lazy, owned stream that ends after its first error.
 pub type Feed = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
 
 /// Where a feed begins.
@@ -141,6 +141,7 @@ pub enum Start {
 
 /// How new a snapshot has to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Freshness {
     /// Whatever is cheapest for the source; may be old.
     Any,
@@ -152,6 +153,7 @@ pub enum Freshness {
 
 /// One item of a [`Feed`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Event {
     /// A snapshot begins. A feed that was opened with [`Start::Snapshot`] begins with this; a source that follows by
     /// hints or by polling inside its feed may begin another one at any time.
@@ -190,13 +192,14 @@ pub enum Event {
 
 /// One thing in a feed that could not be understood, with what is known of it and without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rejection {
     /// Which object, if that much could be read. `None` means that any object may have been meant: what the feed
     /// says is then no longer the whole truth, and the reader should take a new snapshot in due time.
     pub key: Option<Key>,
     /// The log's position after the rejected entry, if it could be read.
     pub position: Option<Version>,
-    /// What was wrong.
+    /// The class of the error.
     pub reason: Reason,
     /// More about it, for a person: where in the bytes, what was expected. Never the object's content.
     pub detail: String,
@@ -249,6 +252,27 @@ impl Reason {
     }
 }
 
+impl Rejection {
+    /// Of something that does not move the log. Without a key, any object may have been meant.
+    pub fn new(key: Option<Key>, reason: Reason, detail: impl Into<String>) -> Self {
+        Self { key, position: None, reason, detail: detail.into() }
+    }
+
+    /// The same with another reason.
+    #[must_use]
+    pub fn because(mut self, reason: Reason, detail: impl Into<String>) -> Self {
+        (self.reason, self.detail) = (reason, detail.into());
+        self
+    }
+
+    /// The log's position after the rejected entry, if it could be read.
+    #[must_use]
+    pub fn at(mut self, position: Option<Version>) -> Self {
+        self.position = position;
+        self
+    }
+}
+
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.key {
@@ -258,10 +282,18 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// What a [`Source`] can do.
+/// The abilities of a [`Source`].
+///
+/// ```
+/// # use std::time::Duration;
+/// # use watchkeeper_core::{Capabilities, Follow, Order};
+/// // A list behind a URL: asked every minute, and not believed at once if half of it is gone.
+/// let polled = Capabilities::new(Order::Opaque, Follow::Poll(Duration::from_secs(60))).confirm_shrink(0.5);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Capabilities {
-    /// What its versions mean.
+    /// How its versions compare.
     pub order: Order,
     /// How it goes on after a snapshot.
     pub follow: Follow,
@@ -273,8 +305,30 @@ pub struct Capabilities {
     pub status_write_back: bool,
 }
 
+impl Capabilities {
+    /// A source whose snapshots are trusted and whose objects have no status that could be written.
+    pub const fn new(order: Order, follow: Follow) -> Self {
+        Self { order, follow, confirm_shrink: None, status_write_back: false }
+    }
+
+    /// Has a snapshot confirmed that drops more than this share of the objects known so far.
+    #[must_use]
+    pub const fn confirm_shrink(mut self, share: f32) -> Self {
+        self.confirm_shrink = Some(share);
+        self
+    }
+
+    /// Says whether the status of an object can be written back.
+    #[must_use]
+    pub const fn status_write_back(mut self, possible: bool) -> Self {
+        self.status_write_back = possible;
+        self
+    }
+}
+
 /// How a source goes on after a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Follow {
     /// It does not: the feed ends, and another snapshot is due after this time.
     Poll(Duration),

@@ -5,7 +5,7 @@ use std::error::Error;
 /// How much of such a text goes into an error.
 const LONGEST: usize = 400;
 
-/// Somebody else's text, short and on one line.
+/// Shortens a foreign text and puts it on one line.
 ///
 /// ```
 /// use watchkeeper_core::text::bounded;

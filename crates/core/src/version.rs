@@ -70,7 +70,7 @@ impl fmt::Debug for Version {
     }
 }
 
-/// What a source says about the order of its versions.
+/// How the versions of a source compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Equal or not equal; nothing else may be concluded.

@@ -85,7 +85,7 @@ impl Election {
         Ok(Self { identity, shared, release, task })
     }
 
-    /// What happened next. `None` when the election has ended. If nobody asks, the oldest of 64 events are dropped.
+    /// The next event. `None` when the election has ended. If events are not taken, the oldest of 64 are dropped.
     pub async fn next(&mut self) -> Option<ElectionEvent> {
         loop {
             let changed = self.shared.changed.notified();
@@ -102,7 +102,7 @@ impl Election {
         }
     }
 
-    /// Who this candidate is.
+    /// The identity of this candidate.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -112,12 +112,12 @@ impl Election {
         self.shared.state.lock().leadership.clone().filter(Leadership::is_held)
     }
 
-    /// Who leads, as far as this candidate knows.
+    /// The leader, as far as this candidate knows.
     pub fn leader(&self) -> Option<String> {
         self.shared.state.lock().leader.clone()
     }
 
-    /// What there is to measure.
+    /// The metrics of this election.
     pub fn metrics(&self) -> ElectionMetrics {
         let mut metrics = self.shared.state.lock().metrics;
         metrics.leading &= self.leadership().is_some();

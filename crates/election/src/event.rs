@@ -2,7 +2,7 @@ use std::fmt;
 
 use crate::Leadership;
 
-/// What happened in an election.
+/// An event of an election.
 #[derive(Clone, Debug)]
 pub enum ElectionEvent {
     /// Somebody else leads, or nobody does. Told whenever it becomes somebody else.

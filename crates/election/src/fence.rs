@@ -19,12 +19,30 @@ struct Fence {
 impl Leadership {
     /// A connection that sends nothing but reads once the lease is not held any more: writes fail with [`NotLeading`], which
     /// is the source of the error, and do not leave the process.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_connection::Connection;
+    /// # use watchkeeper_election::Leadership;
+    /// # fn example(leadership: Leadership, connection: Connection) {
+    /// let fenced = leadership.fence(connection);
+    /// // Give this connection, and no other, to everything that writes as the leader.
+    /// # }
+    /// ```
     pub fn fence(&self, connection: impl Into<Connection>) -> Connection {
         let connection = connection.into();
         connection.with_transport(Fence { leadership: self.clone(), connection: connection.clone() })
     }
 
     /// For writes that go another way: fails if the lease is not held.
+    ///
+    /// ```
+    /// # use watchkeeper_election::{Leadership, NotLeading};
+    /// fn charge(leadership: &Leadership) -> Result<(), NotLeading> {
+    ///     leadership.check()?; // Right before it leaves, not when it was decided.
+    ///     // Send it.
+    ///     Ok(())
+    /// }
+    /// ```
     pub fn check(&self) -> Result<(), NotLeading> {
         if self.is_held() { Ok(()) } else { Err(NotLeading) }
     }

@@ -1,4 +1,4 @@
-/// What there is to measure about an [`Election`](crate::Election), at one moment.
+/// Metrics of an [`Election`](crate::Election), at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ElectionMetrics {

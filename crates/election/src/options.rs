@@ -7,11 +7,22 @@ use crate::{Clock, identity};
 /// How much longer than the retry period a pause can be: it is jittered.
 pub(crate) const JITTER: f64 = 1.2;
 
-/// What can be chosen about an [`Election`](crate::Election). The times are those of client-go.
+/// Options of an [`Election`](crate::Election). The default times are those of client-go.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use watchkeeper_election::ElectionOptions;
+/// // A leader that dies is replaced within six seconds.
+/// let mut options = ElectionOptions::default();
+/// options.lease_duration = Duration::from_secs(6);
+/// options.renew_deadline = Duration::from_secs(4);
+/// options.retry_period = Duration::from_secs(1);
+/// assert!(options.validate().is_ok());
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ElectionOptions {
-    /// Who the candidate is. Must differ from that of all others; by default `host_pid_random`.
+    /// The identity of the candidate. Must differ from that of all others; by default `host_pid_random`.
     pub identity: String,
     /// How long the others wait for a leader that does not renew its lease: 15 s. Whole seconds.
     pub lease_duration: Duration,
@@ -23,13 +34,13 @@ pub struct ElectionOptions {
     /// Whether to watch the lease, so as to take over at once when it is released. Without the permission to watch, the
     /// candidate looks every retry period.
     pub watch: bool,
-    /// What measures all of these.
+    /// The clock that measures all of these.
     pub clock: Clock,
-    /// What the lease says about when things happened. For people: nothing is ever decided by it.
+    /// The clock of the times in the Lease. For people: nothing is ever decided by it.
     pub wall_clock: fn() -> SystemTime,
     /// Where jitter comes from.
     pub seed: u64,
-    /// What watches over the task.
+    /// The supervisor of the task.
     pub supervisor: Supervisor,
 }
 
@@ -49,7 +60,7 @@ impl Default for ElectionOptions {
     }
 }
 
-/// What cannot work about [`ElectionOptions`].
+/// Why [`ElectionOptions`] cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOptions {
     /// A candidate needs a name.

@@ -61,11 +61,11 @@ impl Sightings {
             let answer = match connection.send(request).await {
                 Ok(answer) if answer.status().is_success() => answer,
                 Ok(answer) => {
-                    tracing::debug!(code = answer.status().as_u16(), "the lease is not watched");
+                    tracing::debug!(code = answer.status().as_u16(), "lease cannot be watched; it is polled");
                     return None;
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "the lease is not watched");
+                    tracing::debug!(%error, "lease cannot be watched; it is polled");
                     return None;
                 }
             };

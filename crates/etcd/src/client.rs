@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::cluster::{Member, MemberList, Members, Status};
+use crate::cluster::{Disarm, Member, MemberList, Members, MoveLeader, Status};
 use crate::duplex::Duplex;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -84,6 +84,23 @@ impl Client {
     /// How the member that is asked is doing.
     pub async fn status(&self) -> Result<Status, Error> {
         self.call("/etcdserverpb.Maintenance/Status", &Nothing, Kind::Read).await
+    }
+
+    /// Has another member lead. Only the one that leads can be asked for it.
+    pub async fn move_leader(&self, to: u64) -> Result<(), Error> {
+        self.call::<Done>("/etcdserverpb.Maintenance/MoveLeader", &MoveLeader(to), Kind::Write)
+            .await
+            .map(drop)
+    }
+
+    /// Gives the space that compaction has freed back to the file system, on the member that is asked, which answers nobody meanwhile.
+    pub async fn defragment(&self) -> Result<(), Error> {
+        self.call::<Done>("/etcdserverpb.Maintenance/Defragment", &Nothing, Kind::Write).await.map(drop)
+    }
+
+    /// Takes back the alarm of a member that there is no space left (`NOSPACE`), once there is some.
+    pub async fn disarm_no_space(&self, member: u64) -> Result<(), Error> {
+        self.call::<Done>("/etcdserverpb.Maintenance/Alarm", &Disarm(member), Kind::Write).await.map(drop)
     }
 
     /// The members of the cluster.

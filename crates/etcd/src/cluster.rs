@@ -108,6 +108,29 @@ impl Encode for MemberList {
     }
 }
 
+/// Asks for another leader.
+pub(crate) struct MoveLeader(pub(crate) u64);
+
+impl Encode for MoveLeader {
+    fn encode(&self, writer: &mut Writer) {
+        // The same bits.
+        writer.number(1, self.0 as i64);
+    }
+}
+
+/// Takes back the alarm of a member about space.
+pub(crate) struct Disarm(pub(crate) u64);
+
+impl Encode for Disarm {
+    fn encode(&self, writer: &mut Writer) {
+        const DEACTIVATE: i64 = 2;
+        const NO_SPACE: i64 = 1;
+        writer.number(1, DEACTIVATE);
+        writer.number(2, self.0 as i64);
+        writer.number(3, NO_SPACE);
+    }
+}
+
 /// Asks for a token.
 pub(crate) struct Authenticate<'a> {
     pub(crate) name: &'a str,

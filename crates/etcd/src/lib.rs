@@ -16,6 +16,8 @@
 //!
 //! It does not resume watches and does not keep leases alive by itself: whoever holds them knows how far they are.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod client;
 mod cluster;
 mod connection;
@@ -29,6 +31,7 @@ mod lease;
 mod message;
 mod session;
 mod settings;
+mod snapshot_file;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tls;
@@ -43,6 +46,7 @@ pub use keys::{Header, KeyValue, Keys};
 pub use kv::{Delete, Deleted, Found, Put, PutDone, Range};
 pub use lease::{KeepAlive, Lease};
 pub use settings::ClientBuilder;
+pub use snapshot_file::{SnapshotFile, SnapshotFileError};
 pub use txn::{Compare, Operation, Outcome, Relation, Txn, TxnDone};
 pub use watch::{Change, ChangeKind, Notice, Watch, WatchId};
 pub use watcher::Watcher;

@@ -71,7 +71,7 @@ impl EventType {
     }
 }
 
-/// What happened.
+/// An event about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
@@ -79,21 +79,21 @@ pub struct Event {
     pub event_type: EventType,
     /// Why, in one word for machines: `FailedMount`.
     pub reason: String,
-    /// What was done or tried, in one word: `Mount`.
+    /// The action that was done or tried, in one word: `Mount`.
     pub action: String,
-    /// What people should know. Cut after 1,024 bytes.
+    /// The text for people. Cut after 1,024 bytes.
     pub note: String,
     /// Another object that has to do with it.
     pub related: Option<ObjectRef>,
 }
 
 impl Event {
-    /// Something is as it should be.
+    /// An event of type `Normal`.
     pub fn normal(reason: impl Into<String>, action: impl Into<String>, note: impl Into<String>) -> Self {
         Self::of(EventType::Normal, reason.into(), action.into(), note.into())
     }
 
-    /// Something is not as it should be.
+    /// An event of type `Warning`.
     pub fn warning(reason: impl Into<String>, action: impl Into<String>, note: impl Into<String>) -> Self {
         Self::of(EventType::Warning, reason.into(), action.into(), note.into())
     }
@@ -103,6 +103,12 @@ impl Event {
     }
 
     /// The same with another object that has to do with it.
+    ///
+    /// ```
+    /// # use watchkeeper_events::{Event, ObjectRef};
+    /// let pod = ObjectRef::new("v1", "Pod", "web-0").in_namespace("shop");
+    /// let failed = Event::warning("PodFailed", "Restart", "web-0 ended with code 1").related_to(pod);
+    /// ```
     #[must_use]
     pub fn related_to(mut self, related: ObjectRef) -> Self {
         self.related = Some(related);

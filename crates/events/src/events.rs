@@ -25,6 +25,14 @@ pub struct Recorder {
 impl Recorder {
     /// Records an event. Does not wait and does not fail: if too many are waiting already, or too many were recorded about
     /// this object, it is dropped and [counted](Events::counts).
+    ///
+    /// ```no_run
+    /// # use watchkeeper_events::{Event, ObjectRef, Recorder};
+    /// # fn example(recorder: &Recorder) {
+    /// let widget = ObjectRef::new("example.com/v1", "Widget", "w").in_namespace("shop").with_uid("6f1c");
+    /// recorder.event(&widget, Event::normal("Resized", "Resize", "from 1 to 3"));
+    /// # }
+    /// ```
     pub fn event(&self, regarding: &ObjectRef, event: Event) {
         count(&self.counters.recorded);
         if self.queue.try_send((regarding.clone(), event)).is_err() {
@@ -64,12 +72,12 @@ impl Events {
         Self { recorder: Recorder { queue, counters }, ending, task }
     }
 
-    /// Something to record events with.
+    /// A recorder of this writer.
     pub fn recorder(&self) -> Recorder {
         self.recorder.clone()
     }
 
-    /// What became of the events so far.
+    /// Counts of the events so far: written, dropped, failed.
     pub fn counts(&self) -> EventCounts {
         self.recorder.counters.read()
     }

@@ -2,7 +2,13 @@ use std::time::{Duration, SystemTime};
 
 use watchkeeper_supervision::Supervisor;
 
-/// What can be chosen about [`Events`](crate::Events). The numbers are those of client-go.
+/// Options of [`Events`](crate::Events). The default numbers are those of client-go.
+///
+/// ```
+/// # use watchkeeper_events::EventOptions;
+/// let mut options = EventOptions::new("example.com/operator");
+/// options.queue = 10_000; // It reports about many objects at once.
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EventOptions {
@@ -24,9 +30,9 @@ pub struct EventOptions {
     pub tries: u32,
     /// How long to wait before trying again: 10 s.
     pub retry: Duration,
-    /// What time it is, as events say.
+    /// The clock of the times in events.
     pub wall_clock: fn() -> SystemTime,
-    /// What watches over the task that writes.
+    /// The supervisor of the task that writes.
     pub supervisor: Supervisor,
 }
 

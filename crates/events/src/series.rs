@@ -1,4 +1,4 @@
-//! What is new, what is a repetition, and what is too much: pure, the time is a parameter.
+//! Tells new events, repetitions and excess apart. Pure: the time is a parameter.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};

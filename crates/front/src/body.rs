@@ -8,7 +8,7 @@ use http_body::{Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
 
-/// What a request or a response carries: all of its bytes at once, or a stream of them.
+/// The body of a request or a response: all of its bytes at once, or a stream of them.
 ///
 /// A body is lazy. That of a request comes off the wire only as fast as it is read, and one that nobody reads holds no
 /// memory. That of a response is asked for its next piece only when the connection can take it; every piece leaves for

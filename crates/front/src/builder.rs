@@ -7,9 +7,9 @@ use crate::Tls;
 use crate::front::{Endpoint, Protocol};
 use crate::{AccessMetrics, Deadlines, Error, Front, Limits, Listener, Service};
 
-/// What a [`Front`] is made of before it listens; from [`Front::builder`].
+/// Builds a [`Front`]; from [`Front::builder`].
 #[must_use = "it does nothing until it is started"]
-pub struct Builder {
+pub struct FrontBuilder {
     pub(crate) service: Box<dyn Service>,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) limits: Limits,
@@ -23,7 +23,7 @@ pub struct Builder {
 /// Whether whoever is at an address is a proxy.
 pub(crate) type Proxies = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-impl Builder {
+impl FrontBuilder {
     pub(crate) fn new(service: Box<dyn Service>) -> Self {
         Self {
             service,
@@ -77,13 +77,13 @@ impl Builder {
         self
     }
 
-    /// What watches over the tasks of the front, and counts panics. A service that reports its health gives its own.
+    /// The supervisor of the tasks of the front. A service that reports its health gives its own.
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
         self.supervisor = supervisor;
         self
     }
 
-    /// What the supervisor calls the task that takes connections. Default: `listener`.
+    /// The name of the task that accepts connections, for the supervisor. Default: `listener`.
     pub fn task(mut self, name: impl Into<String>) -> Self {
         self.task = name.into();
         self

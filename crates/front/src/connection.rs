@@ -78,7 +78,7 @@ async fn speak(
     streams: TaskTracker,
 ) {
     if let Err(error) = tune(&stream) {
-        tracing::debug!(%error, "the client is gone before it was served");
+        tracing::debug!(%error, "client disconnected before it was served");
         return;
     }
     let Some(peer) = behind_proxy(&mut stream, peer, &connection, &shared).await else { return };

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::Tls;
 use crate::connections::Connections;
 use crate::exchange::Shared;
-use crate::{AccessMetrics, Builder, Error, Listener, Service, Shutdown, connection};
+use crate::{AccessMetrics, Error, FrontBuilder, Listener, Service, Shutdown, connection};
 
 /// After an accept that failed because something ran out: how long to wait for it to come back, if a connection was closed
 /// for that, and if there was none to be closed.
@@ -34,7 +34,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 ///
 /// # What it promises
 ///
-/// - HTTPS with HTTP/2 and HTTP/1.1, HTTP/1.1 without TLS, and HTTP/2 without TLS where that is [asked for](Builder::http_and_h2c).
+/// - HTTPS with HTTP/2 and HTTP/1.1, HTTP/1.1 without TLS, and HTTP/2 without TLS where that is [asked for](FrontBuilder::http_and_h2c).
 /// - Bytes of a streamed answer leave as soon as there are no more to be had.
 /// - A connection cannot harm others: garbage, a handshake or a request that never ends, a client that vanishes or stops
 ///   reading all end in that connection being closed, in bounded time and with bounded memory. A panic of the service
@@ -83,12 +83,13 @@ pub enum Drained {
 
 impl Front {
     /// Begins with what answers.
-    pub fn builder(service: impl Service) -> Builder {
-        Builder::new(Box::new(service))
+    pub fn builder(service: impl Service) -> FrontBuilder {
+        FrontBuilder::new(Box::new(service))
     }
 
-    pub(crate) fn start(builder: Builder) -> Result<Self, Error> {
-        let Builder { service, endpoints, limits, deadlines, metrics, supervisor, task, proxies } = builder;
+    pub(crate) fn start(builder: FrontBuilder) -> Result<Self, Error> {
+        let FrontBuilder { service, endpoints, limits, deadlines, metrics, supervisor, task, proxies } =
+            builder;
         let shared = Arc::new(Shared {
             service,
             shutdown: Shutdown::new(),
@@ -124,7 +125,7 @@ impl Front {
         self.listeners.iter().map(Listener::address)
     }
 
-    /// What it counts.
+    /// Its metrics.
     pub fn metrics(&self) -> &AccessMetrics {
         &self.shared.connections.metrics
     }

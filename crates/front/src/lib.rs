@@ -38,6 +38,8 @@
 //! `tls`, `http2` on top of it, and `handover` of listeners from process to process; all on by default. A server of probes needs
 //! none of them.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod account;
 #[cfg(feature = "tls")]
 mod authority;
@@ -78,7 +80,7 @@ mod upgrade;
 #[cfg(feature = "tls")]
 pub use authority::{AUTHORITY_LIFE, Authority, Key, LEAF_LIFE, Purpose};
 pub use body::{Body, BodyError};
-pub use builder::Builder;
+pub use builder::FrontBuilder;
 pub use deadlines::Deadlines;
 pub use error::Error;
 pub use exchange::{ACCESS_LOG, LogUser};

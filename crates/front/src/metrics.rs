@@ -4,7 +4,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// What a [`Front`](crate::Front) counts. A clone counts the same.
+/// Metrics of a [`Front`](crate::Front). Clones share them.
 ///
 /// | metric | labels | |
 /// |---|---|---|

@@ -67,7 +67,7 @@ impl Peer {
         &self.0.certificates
     }
 
-    /// What [`Service::connected`](crate::Service::connected) left there.
+    /// The value that [`Service::connected`](crate::Service::connected) stored.
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.0.extensions.get()?.get()
     }

@@ -9,10 +9,10 @@ use crate::{Body, Peer};
 /// A request as a [`Service`] sees it. If it came in over a socket, its [`Peer`] is among its extensions.
 pub type Request = http::Request<Body>;
 
-/// What a [`Service`] answers.
+/// The response of a [`Service`].
 pub type Response = http::Response<Body>;
 
-/// What answers requests. A function from [`Request`] to a future of [`Response`] is a service.
+/// Answers requests. A function from [`Request`] to a future of [`Response`] is a service.
 ///
 /// A service knows nothing about sockets: the front calls it for every request that comes in over one, and programs call
 /// it directly. Calls run concurrently. Dropping the future of a call, or the body of its response, means that the client

@@ -34,6 +34,7 @@ pub fn description() -> Description {
         namespaces_option: None,
         metrics: METRICS.iter().map(metric).collect(),
         webhooks: Vec::new(),
+        webhook_port: None,
         run: Run {
             component: "gateway".to_owned(),
             program: Some("watchkeeper".to_owned()),

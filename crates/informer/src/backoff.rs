@@ -6,6 +6,12 @@ use tokio::time::Instant;
 ///
 /// The wait doubles from `base` to `cap`, and up to as much again is added at random, so that a thousand clients do not
 /// come back at the same moment. After `reset_after` without a failure it starts at `base` again.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use watchkeeper_informer::SourceBackoff;
+/// let patient = SourceBackoff::new(Duration::from_secs(1), Duration::from_secs(60)).with_refused_cap(Duration::from_secs(10));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourceBackoff {

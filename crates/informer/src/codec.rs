@@ -154,7 +154,7 @@ impl Codec {
 
     /// Makes an object of a document, as the policy says. This is the one place where a transform is applied.
     pub(crate) fn pack(self: &Arc<Self>, document: Document) -> Result<Object, DecodeError> {
-        let Document { header, body, metadata } = document;
+        let Document { header, body, metadata, .. } = document;
         let body = match (self.policy, &self.transform) {
             (Policy::Typed, transform) => {
                 let value = match transform {

@@ -20,7 +20,7 @@ pub struct Index<K, V> {
     pub(crate) value: PhantomData<fn() -> V>,
 }
 
-/// What an index function may return for a failure: any error. The object is then not in the index.
+/// The error of an index function: any error. The object is then not in the index.
 pub type IndexError = Box<dyn std::error::Error + Send + Sync>;
 
 impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {

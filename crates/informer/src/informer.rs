@@ -71,7 +71,7 @@ struct Reflectors {
 
 struct Running {
     id: SourceId,
-    part: u16,
+    partition: u16,
     source: Arc<dyn Source>,
     task: JoinHandle<()>,
 }
@@ -170,10 +170,10 @@ impl<K> Informer<K> {
             let at = reflectors.running.iter().position(|running| running.id == id);
             at.map(|at| reflectors.running.remove(at))
         };
-        if let Some(Running { part, task, .. }) = removed {
+        if let Some(Running { partition, task, .. }) = removed {
             end(task).await;
             self.inner.status.send_modify(|sources| sources.retain(|source| source.id != id));
-            self.inner.shared.remove_part(part);
+            self.inner.shared.remove_partition(partition);
             if let Some(journal) = &self.inner.shared.journal {
                 journal.write().await;
             }
@@ -223,7 +223,7 @@ impl Inner {
             let name = source.name().to_owned();
             sources.push(SourceStatus { id, name, phase: Phase::Snapshot, synced: false, error: None });
         });
-        let part = self.shared.add_part();
+        let partition = self.shared.add_partition();
         let status = Arc::clone(&self.status);
         let capabilities = source.capabilities();
         let seed = self.random.lock().u64(..);
@@ -234,7 +234,7 @@ impl Inner {
             drift: source.drift(),
             faults: Faults::default(),
             shared: Arc::clone(&self.shared),
-            part,
+            partition,
             begun: false,
             report: Box::new(move |report| {
                 status.send_if_modified(|sources| {
@@ -246,7 +246,7 @@ impl Inner {
             }),
         };
         let task = self.runtime.spawn(reflector.supervised());
-        reflectors.running.push(Running { id, part, source, task });
+        reflectors.running.push(Running { id, partition, source, task });
         id
     }
 
@@ -323,7 +323,7 @@ impl<K: Readable> InformerBuilder<K> {
         Self { options, kind: PhantomData }
     }
 
-    /// What the informer is called in logs and metrics. Default: the name of its first source.
+    /// The name of the informer in logs and metrics. Default: the name of its first source.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.options.name = Some(name.into());
@@ -358,6 +358,15 @@ impl<K: Readable> InformerBuilder<K> {
     ///
     /// A packed store has to decode and encode for this; to leave out fields,
     /// [`Projection::drop`](watchkeeper_core::Projection::drop) in the source is far cheaper.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_informer::Informer;
+    /// # use watchkeeper_core::Source;
+    /// # #[derive(serde::Deserialize, serde::Serialize)] struct Login { user: String, password: String }
+    /// # async fn example(source: impl Source) {
+    /// let logins = Informer::<Login>::builder().transform(|login| login.password.clear()).start(source);
+    /// # }
+    /// ```
     #[must_use]
     pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self
     where
@@ -398,6 +407,24 @@ impl<K: Readable> InformerBuilder<K> {
 
     /// Writes down everything that the informer sees, for readers who want every change rather than the newest state: see
     /// [`Entry`]. The informer goes no faster than the journal is read. If its receiver is dropped, it is no longer written.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_informer::{Entry, Informer};
+    /// # use watchkeeper_core::Source;
+    /// # #[derive(serde::Deserialize)] struct Route {}
+    /// # async fn example(source: impl Source) {
+    /// let (journal, mut entries) = tokio::sync::mpsc::channel(100);
+    /// let routes = Informer::<Route>::builder().journal(journal).start(source);
+    /// while let Some(entry) = entries.recv().await {
+    ///     match entry {
+    ///         Entry::Changed(change) => println!("{} {}", change.kind(), change.key),
+    ///         Entry::Complete(version) => println!("complete at {version}"),
+    ///         Entry::Interrupted { wait, .. } => println!("interrupted, asked again in {wait:?}"),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # }
+    /// ```
     #[must_use]
     pub fn journal(mut self, journal: mpsc::Sender<Entry<K>>) -> Self {
         self.options.journal = Some(Journal::new(journal));

@@ -6,6 +6,8 @@
 //!
 //! The crate does not know Kubernetes. It needs a tokio runtime for tasks and timers, and does no other I/O.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod backoff;
 mod codec;
 #[cfg(feature = "compressed")]

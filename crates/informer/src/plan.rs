@@ -207,8 +207,8 @@ impl Plan {
             End::Closed if ended.following => match self.follow {
                 Follow::Poll(interval) if self.unconfirmed => interval.min(CONFIRM_AFTER),
                 Follow::Poll(interval) => interval,
-                Follow::Log | Follow::Hints if long_enough => Duration::ZERO,
-                Follow::Log | Follow::Hints => self.back_off(now),
+                _ if long_enough => Duration::ZERO,
+                _ => self.back_off(now),
             },
             End::Failed(Error::Expired(_)) if ended.following && !self.just_completed(now) => Duration::ZERO,
             End::Failed(Error::Expired(_)) if !ended.following && !self.newest => Duration::ZERO,
@@ -236,12 +236,7 @@ mod tests {
     use watchkeeper_core::Order;
 
     fn plan() -> Plan {
-        let capabilities = Capabilities {
-            order: Order::Total,
-            follow: Follow::Log,
-            confirm_shrink: None,
-            status_write_back: true,
-        };
+        let capabilities = Capabilities::new(Order::Total, Follow::Log).status_write_back(true);
         Plan::new(&capabilities, SourceBackoff::default(), Freshness::Any, 1)
     }
 

@@ -19,12 +19,12 @@ use crate::plan::{End, Ended, Plan};
 use crate::shared::{Origin, Shared, Write};
 use crate::status::Phase;
 
-/// Keeps one part of a store equal to one source, for as long as it is polled.
+/// Keeps one partition of a store equal to one source, for as long as it is polled.
 pub(crate) struct Reflector {
     pub(crate) source: Arc<dyn Source>,
     pub(crate) capabilities: Capabilities,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) part: u16,
+    pub(crate) partition: u16,
     pub(crate) plan: Plan,
     /// Whether it has run before.
     pub(crate) begun: bool,
@@ -144,7 +144,7 @@ impl Reflector {
         self.drift = drift;
         if new > 0 {
             self.shared.metrics.drift.inc_by(new);
-            tracing::warn!(informer = %self.shared.name, source = self.source.name(), new, "changes that nobody had told of");
+            tracing::warn!(informer = %self.shared.name, source = self.source.name(), new, "a rescan found changes that the source had not reported");
         }
     }
 
@@ -155,7 +155,7 @@ impl Reflector {
         (self.report)(Report::Phase(if resumed { Phase::Following } else { Phase::Snapshot }));
         Progress {
             origin: Origin {
-                part: self.part,
+                partition: self.partition,
                 order: self.capabilities.order,
                 overrules: *start == Start::Snapshot(Freshness::Newest),
             },
@@ -198,7 +198,7 @@ impl Reflector {
             Event::Begin => {
                 self.flush(progress);
                 self.faults.begin();
-                self.shared.begin(self.part);
+                self.shared.begin(self.partition);
                 progress.in_snapshot = true;
                 progress.lossy = false;
             }
@@ -242,6 +242,9 @@ impl Reflector {
                     (_, false) => self.plan.doubt(Instant::now()),
                 }
             }
+            // An event that this version does not know may have been a change: another snapshot is due.
+            _ if progress.in_snapshot => progress.lossy = true,
+            _ => self.plan.doubt(Instant::now()),
         }
         ControlFlow::Continue(())
     }
@@ -287,17 +290,17 @@ impl Reflector {
         }
         let now = Instant::now();
         let accepted = self.capabilities.confirm_shrink.is_none() || {
-            let (gone, held) = self.shared.shrinkage(self.part);
+            let (gone, held) = self.shared.shrinkage(self.partition);
             self.plan.accept_shrink(gone, held)
         };
         if !accepted {
             tracing::warn!(
                 informer = %self.shared.name,
                 source = self.source.name(),
-                "the snapshot lacks most of what was known; nothing is deleted before a second one says the same"
+                "the snapshot lacks most objects; nothing is deleted until a second one confirms it"
             );
         }
-        self.shared.complete(self.part, version.clone(), progress.lossy || !accepted);
+        self.shared.complete(self.partition, version.clone(), progress.lossy || !accepted);
         self.plan.completed(version, progress.lossy, now);
         for key in self.faults.complete() {
             self.note_mended(key);

@@ -13,6 +13,17 @@ use crate::store::Readable;
 ///
 /// Whoever asks first starts the informer; whoever asks later gets a handle to the same one. It stops when the last handle
 /// is dropped, and is started anew when it is asked for again. The set itself keeps nothing alive.
+///
+/// ```no_run
+/// # use watchkeeper_core::Source;
+/// # use watchkeeper_informer::{InformerMetrics, InformerSet};
+/// # #[derive(serde::Deserialize)] struct Route {}
+/// # async fn example(source: impl Source + Clone) {
+/// let set = InformerSet::new(&InformerMetrics::default());
+/// let one = set.informer::<Route>(source.clone());
+/// let other = set.informer::<Route>(source); // The same informer: nothing more is watched.
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct InformerSet {
     known: Arc<Mutex<Known>>,

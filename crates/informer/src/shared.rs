@@ -19,7 +19,7 @@ use crate::journal::{Entry, Journal};
 use crate::metrics::StoreMetrics;
 use crate::object::{DecodeError, Object, same_incarnation, same_state};
 use crate::outbox::Outbox;
-use crate::store::{NamedExtract, Part, State};
+use crate::store::{NamedExtract, Partition, State};
 
 /// What an informer's handles and its reflectors share.
 pub(crate) struct Shared {
@@ -61,10 +61,10 @@ impl Write {
     }
 }
 
-/// Who writes, and how far it is to be believed.
+/// The source of a write; whether it may overwrite newer versions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
-    pub(crate) part: u16,
+    pub(crate) partition: u16,
     pub(crate) order: Order,
     /// Whether older states are taken too: the source was asked for the newest there is.
     pub(crate) overrules: bool,
@@ -98,42 +98,42 @@ impl Shared {
         }
     }
 
-    /// A new part of the store, for a new source.
-    pub(crate) fn add_part(&self) -> u16 {
+    /// A new partition of the store, for a new source.
+    pub(crate) fn add_partition(&self) -> u16 {
         let mut state = self.state.write();
-        let part = Part { live: true, ..Part::default() };
-        match state.parts.iter().position(|part| !part.live) {
-            // The epoch goes on, so that nothing of the former part can look listed.
+        let partition = Partition { live: true, ..Partition::default() };
+        match state.partitions.iter().position(|partition| !partition.live) {
+            // The epoch goes on, so that nothing of the former partition can look listed.
             Some(at) => {
-                let epoch = state.parts[at].epoch;
-                state.parts[at] = Part { epoch, ..part };
+                let epoch = state.partitions[at].epoch;
+                state.partitions[at] = Partition { epoch, ..partition };
                 at as u16
             }
             None => {
-                state.parts.push(part);
-                (state.parts.len() - 1) as u16
+                state.partitions.push(partition);
+                (state.partitions.len() - 1) as u16
             }
         }
     }
 
-    /// Removes a part with everything in it.
-    pub(crate) fn remove_part(&self, part: u16) {
+    /// Removes a partition with everything in it.
+    pub(crate) fn remove_partition(&self, partition: u16) {
         let writer = self.extracts.lock();
         let mut state = self.state.write();
-        state.parts[part as usize].epoch += 1;
-        self.remove_unlisted(&mut state, part);
-        state.parts[part as usize].live = false;
+        state.partitions[partition as usize].epoch += 1;
+        self.remove_unlisted(&mut state, partition);
+        state.partitions[partition as usize].live = false;
         self.note_synced(&mut state);
         self.publish(state);
         drop(writer);
     }
 
     /// A snapshot begins.
-    pub(crate) fn begin(&self, part: u16) {
-        self.state.write().parts[part as usize].epoch += 1;
+    pub(crate) fn begin(&self, partition: u16) {
+        self.state.write().partitions[partition as usize].epoch += 1;
     }
 
-    /// Applies a batch in one step (in several if one key occurs more than once) and moves the part's position.
+    /// Applies a batch in one step (in several if one key occurs more than once) and moves the partition's position.
     /// What is rejected here goes to `reject`; the objects concerned keep their last good state.
     pub(crate) fn apply(
         &self,
@@ -159,13 +159,13 @@ impl Shared {
     }
 
     /// The snapshot is complete: what it did not list is gone. With `keep_unlisted`, it is only the position that moves.
-    pub(crate) fn complete(&self, part: u16, version: Version, keep_unlisted: bool) {
+    pub(crate) fn complete(&self, partition: u16, version: Version, keep_unlisted: bool) {
         let writer = self.extracts.lock();
         let mut state = self.state.write();
         if !keep_unlisted {
-            self.remove_unlisted(&mut state, part);
+            self.remove_unlisted(&mut state, partition);
         }
-        let entry = &mut state.parts[part as usize];
+        let entry = &mut state.partitions[partition as usize];
         entry.position = Some(version.clone());
         entry.synced = true;
         if let Some(journal) = &self.journal {
@@ -176,10 +176,10 @@ impl Shared {
         drop(writer);
     }
 
-    /// Of how many objects of a part how many have not been listed by the newest snapshot.
-    pub(crate) fn shrinkage(&self, part: u16) -> (usize, usize) {
+    /// Of how many objects of a partition how many have not been listed by the newest snapshot.
+    pub(crate) fn shrinkage(&self, partition: u16) -> (usize, usize) {
         let state = self.state.read();
-        (state.unlisted(part).count(), state.count(part))
+        (state.unlisted(partition).count(), state.count(partition))
     }
 
     pub(crate) fn add_index(&self, name: &str, extract: Arc<dyn Extract>) -> usize {
@@ -236,19 +236,15 @@ impl Shared {
     ) -> Option<Step> {
         let (known, epoch) = {
             let state = self.state.read();
-            let known = state.find(write.key()).map(|(slot, object, part)| (slot, object.clone(), part));
-            (known, state.parts[origin.part as usize].epoch)
+            let known =
+                state.find(write.key()).map(|(slot, object, partition)| (slot, object.clone(), partition));
+            (known, state.partitions[origin.partition as usize].epoch)
         };
         if let Some((_, _, owner)) = known
-            && owner != origin.part
+            && owner != origin.partition
         {
             let detail = format!("source {owner} of this store has an object of this name");
-            reject(Rejection {
-                key: Some(write.key().clone()),
-                position: None,
-                reason: Reason::Conflict,
-                detail,
-            });
+            reject(Rejection::new(Some(write.key().clone()), Reason::Conflict, detail));
             return None;
         }
         let known = known.map(|(slot, object, _)| (slot, object));
@@ -256,12 +252,12 @@ impl Shared {
             (Write::Keep(_), known) => known.map(|(slot, _)| Step::Listed { slot }),
             (Write::Gone(_), known) => known.map(|(slot, _)| Step::Delete { slot, last: None }),
             (Write::Delete(document), known) => self.prepare_delete(origin, document, known?),
-            (Write::List(document), Some((slot, old))) if !news(origin, &document.header, &old) => {
+            (Write::List(document), Some((slot, old))) if !supersedes(origin, &document.header, &old) => {
                 self.metrics.unchanged.inc();
                 drop(document);
                 Some(Step::Listed { slot })
             }
-            (Write::Put(document), Some((_, old))) if !news(origin, &document.header, &old) => {
+            (Write::Put(document), Some((_, old))) if !supersedes(origin, &document.header, &old) => {
                 self.metrics.unchanged.inc();
                 drop(document);
                 None
@@ -275,7 +271,7 @@ impl Shared {
                     Ok(object) => object,
                     Err(error) => {
                         let (key, detail) = (Some(error.key), error.detail);
-                        reject(Rejection { key, position: None, reason: Reason::Undecodable, detail });
+                        reject(Rejection::new(key, Reason::Undecodable, detail));
                         return known.map(|(slot, _)| Step::Listed { slot });
                     }
                 };
@@ -329,16 +325,16 @@ impl Shared {
         for step in steps {
             match step {
                 Step::Listed { slot } => {
-                    let epoch = state.parts[origin.part as usize].epoch;
+                    let epoch = state.partitions[origin.partition as usize].epoch;
                     state.listed(slot, epoch);
                 }
                 Step::Put { object, epoch, values } => {
                     let new = object.clone();
-                    let old = state.put(object, origin.part, epoch, values);
+                    let old = state.put(object, origin.partition, epoch, values);
                     if old.is_some() { &self.metrics.modified } else { &self.metrics.added }.inc();
                     state.outboxes.iter().for_each(|outbox| outbox.put(&new, old.as_ref(), stamp));
                     if let Some(journal) = &self.journal {
-                        let initial = !state.parts[origin.part as usize].synced;
+                        let initial = !state.partitions[origin.partition as usize].synced;
                         journal.put(new, old, if initial { Delivery::Initial } else { Delivery::Live });
                     }
                 }
@@ -346,7 +342,7 @@ impl Shared {
             }
         }
         if let Some(position) = position {
-            state.parts[origin.part as usize].position = Some(position);
+            state.partitions[origin.partition as usize].position = Some(position);
         }
         self.publish(state);
     }
@@ -361,9 +357,9 @@ impl Shared {
         }
     }
 
-    fn remove_unlisted(&self, state: &mut State, part: u16) {
+    fn remove_unlisted(&self, state: &mut State, partition: u16) {
         let stamp = self.stamp();
-        let gone: Vec<u32> = state.unlisted(part).collect();
+        let gone: Vec<u32> = state.unlisted(partition).collect();
         for slot in gone {
             self.remove(state, slot, None, stamp);
         }
@@ -428,12 +424,12 @@ impl Shared {
 }
 
 fn is_synced(state: &State) -> bool {
-    let mut live = state.parts.iter().filter(|part| part.live).peekable();
-    live.peek().is_some() && live.all(|part| part.synced)
+    let mut live = state.partitions.iter().filter(|partition| partition.live).peekable();
+    live.peek().is_some() && live.all(|partition| partition.synced)
 }
 
-/// Whether what a source says of an object is new to the store.
-fn news(origin: Origin, said: &Header, known: &Object) -> bool {
+/// Whether the state that a source reports supersedes the one that the store holds.
+fn supersedes(origin: Origin, said: &Header, known: &Object) -> bool {
     let held = &known.record().header;
     if same_state(said, held) {
         return false;

@@ -7,7 +7,7 @@ pub struct SourceStatus {
     pub id: SourceId,
     /// The source's name.
     pub name: String,
-    /// What it does at the moment.
+    /// The present phase.
     pub phase: Phase,
     /// Whether it has delivered a complete snapshot, ever.
     pub synced: bool,
@@ -19,7 +19,7 @@ pub struct SourceStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId(pub(crate) u64);
 
-/// What a reflector does.
+/// The phase of a reflector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It has asked for a snapshot, or is receiving one.

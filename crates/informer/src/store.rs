@@ -13,7 +13,7 @@ use crate::informer::Inner;
 use crate::object::{Object, Untyped};
 use crate::outbox::Outbox;
 
-/// What a store can hold: anything that can be decoded and shared.
+/// A type that a store can hold: anything that can be decoded and shared.
 pub trait Readable: DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: DeserializeOwned + Send + Sync + 'static> Readable for T {}
@@ -99,6 +99,17 @@ impl<K> Store<K> {
     ///
     /// Indexing by what is in the header ([`Object::owners`], [`Object::generation`], ...) or by
     /// [`Object::metadata`] is cheap; [`Object::get`] decodes every object as it arrives.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_informer::{Informer, Object};
+    /// # #[derive(serde::Deserialize)] struct Route { backends: Vec<String> }
+    /// # fn example(routes: Informer<Route>) {
+    /// let by_backend = routes.store().index("backend", |route: &Object<Route>| Ok(route.get()?.backends.clone()));
+    /// for route in by_backend.get("cart") {
+    ///     println!("{} sends to cart", route.key());
+    /// }
+    /// # }
+    /// ```
     pub fn index<V, I, F>(&self, name: &str, function: F) -> Index<K, V>
     where
         V: Hash + Eq + Clone + Send + Sync + 'static,
@@ -117,12 +128,26 @@ impl<K> Store<K> {
     /// the first snapshot.
     pub fn positions(&self) -> Vec<Option<Version>> {
         self.read(|state| {
-            state.parts.iter().filter(|part| part.live).map(|part| part.position.clone()).collect()
+            state
+                .partitions
+                .iter()
+                .filter(|partition| partition.live)
+                .map(|partition| partition.position.clone())
+                .collect()
         })
     }
 
     /// Waits until something is true of this store: asked now, and again after every step of the writer (a batch, a new
     /// position). The answer is `false` if the informer was stopped first. Cancel-safe.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_core::Key;
+    /// # use watchkeeper_informer::Informer;
+    /// # async fn example(routes: Informer) {
+    /// let key = Key::new(Some("shop"), "cart");
+    /// routes.store().until(|store| store.contains(&key)).await;
+    /// # }
+    /// ```
     pub async fn until(&self, mut is_so: impl FnMut(&Self) -> bool) -> bool {
         let shared = &self.inner.shared;
         loop {
@@ -157,21 +182,21 @@ fn typed<K>(objects: Vec<Object>) -> Vec<Object<K>> {
 /// Everything that changes in one step: objects, indexes, and what waits for whom.
 pub(crate) struct State {
     /// Slots by key. Slots hold the objects, so that indexes need four bytes for each entry.
-    table: HashTable<Place>,
+    table: HashTable<HashedSlot>,
     hasher: DefaultHashBuilder,
     slots: Vec<Slot>,
     free: Vec<u32>,
     namespaces: Entries<Box<str>>,
     owners: Entries<Uid>,
     indexes: Vec<Box<dyn UserIndex>>,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) partitions: Vec<Partition>,
     pub(crate) outboxes: Vec<Arc<Outbox>>,
     pub(crate) bytes: usize,
 }
 
-/// Where a key is. The hash is kept, so that growing the table need not look at every key again.
+/// The slot of a key. The hash is kept, so that growing the table need not look at every key again.
 #[derive(Clone, Copy)]
-struct Place {
+struct HashedSlot {
     hash: u32,
     slot: u32,
 }
@@ -180,13 +205,13 @@ struct Slot {
     object: Option<Object>,
     /// The snapshot that listed it last.
     epoch: u32,
-    /// The part it belongs to.
-    part: u16,
+    /// The partition it belongs to.
+    partition: u16,
 }
 
-/// What one source contributes to a store.
+/// The objects of one source in a store.
 #[derive(Default)]
-pub(crate) struct Part {
+pub(crate) struct Partition {
     pub(crate) live: bool,
     pub(crate) synced: bool,
     pub(crate) position: Option<Version>,
@@ -204,7 +229,7 @@ impl State {
             namespaces: Entries::default(),
             owners: Entries::default(),
             indexes: Vec::new(),
-            parts: Vec::new(),
+            partitions: Vec::new(),
             outboxes: Vec::new(),
             bytes: 0,
         }
@@ -218,10 +243,10 @@ impl State {
         self.object(self.slot(key)?)
     }
 
-    /// The object under a key and the part it belongs to.
+    /// The object under a key and the partition it belongs to.
     pub(crate) fn find(&self, key: &Key) -> Option<(u32, &Object, u16)> {
         let slot = self.slot(key)?;
-        Some((slot, self.object(slot)?, self.slots[slot as usize].part))
+        Some((slot, self.object(slot)?, self.slots[slot as usize].partition))
     }
 
     pub(crate) fn object(&self, slot: u32) -> Option<&Object> {
@@ -238,17 +263,17 @@ impl State {
         (from..).zip(slots).filter_map(|(at, slot)| Some((at, slot.object.as_ref()?)))
     }
 
-    /// Slots of a part that its newest snapshot has not listed.
-    pub(crate) fn unlisted(&self, part: u16) -> impl Iterator<Item = u32> + '_ {
-        let epoch = self.parts[part as usize].epoch;
+    /// Slots of a partition that its newest snapshot has not listed.
+    pub(crate) fn unlisted(&self, partition: u16) -> impl Iterator<Item = u32> + '_ {
+        let epoch = self.partitions[partition as usize].epoch;
         (0..)
             .zip(&self.slots)
-            .filter(move |(_, slot)| slot.part == part && slot.epoch != epoch)
+            .filter(move |(_, slot)| slot.partition == partition && slot.epoch != epoch)
             .filter_map(|(at, slot): (u32, &Slot)| slot.object.as_ref().map(|_| at))
     }
 
-    pub(crate) fn count(&self, part: u16) -> usize {
-        self.slots.iter().filter(|slot| slot.part == part && slot.object.is_some()).count()
+    pub(crate) fn count(&self, partition: u16) -> usize {
+        self.slots.iter().filter(|slot| slot.partition == partition && slot.object.is_some()).count()
     }
 
     pub(crate) fn index<V: 'static>(&self, at: usize) -> Option<&Entries<V>> {
@@ -268,7 +293,7 @@ impl State {
     pub(crate) fn put(
         &mut self,
         object: Object,
-        part: u16,
+        partition: u16,
         epoch: u32,
         values: Vec<Option<Box<dyn Any + Send>>>,
     ) -> Option<Object> {
@@ -285,7 +310,7 @@ impl State {
                 self.namespaces.insert(namespace, slot, |name| name.into());
             }
             let hash = self.hash(object.key());
-            self.table.insert_unique(spread(hash), Place { hash, slot }, |place| spread(place.hash));
+            self.table.insert_unique(spread(hash), HashedSlot { hash, slot }, |place| spread(place.hash));
         }
         for owner in object.owners() {
             self.owners.insert(owner, slot, Uid::clone);
@@ -293,7 +318,7 @@ impl State {
         for (index, values) in self.indexes.iter_mut().zip(values) {
             index.set(slot, values);
         }
-        self.slots[slot as usize] = Slot { object: Some(object), epoch, part };
+        self.slots[slot as usize] = Slot { object: Some(object), epoch, partition };
         old
     }
 
@@ -338,7 +363,7 @@ impl State {
 
     fn slot(&self, key: &Key) -> Option<u32> {
         let hash = self.hash(key);
-        let is_it = |place: &Place| {
+        let is_it = |place: &HashedSlot| {
             place.hash == hash && self.object(place.slot).is_some_and(|object| object.key() == key)
         };
         self.table.find(spread(hash), is_it).map(|place| place.slot)
@@ -350,7 +375,7 @@ impl State {
 
     fn free_slot(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { object: None, epoch: 0, part: 0 });
+            self.slots.push(Slot { object: None, epoch: 0, partition: 0 });
             (self.slots.len() - 1) as u32
         })
     }

@@ -84,6 +84,19 @@ impl<K> Subscription<K> {
 
     /// Calls a handler for every change, in a task of its own, one change after the other. A handler that panics is
     /// counted and called again for the next change.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_informer::Informer;
+    /// # #[derive(serde::Deserialize)] struct Route {}
+    /// # async fn example(routes: Informer<Route>) {
+    /// let handler = routes.subscribe("log").handle(|change| async move {
+    ///     println!("{} {}", change.kind(), change.key);
+    /// });
+    /// handler.synced().await;
+    /// // Dropping the handler ends it; this also waits for the change that is being handled.
+    /// handler.stop().await;
+    /// # }
+    /// ```
     pub fn handle<F, R>(self, mut handler: F) -> Handler
     where
         F: FnMut(Change<Object<K>>) -> R + Send + 'static,

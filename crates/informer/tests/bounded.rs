@@ -64,12 +64,7 @@ impl Source for Flood {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            order: Order::Total,
-            follow: Follow::Log,
-            confirm_shrink: None,
-            status_write_back: false,
-        }
+        Capabilities::new(Order::Total, Follow::Log)
     }
 
     fn open(&self, start: Start) -> Feed {

@@ -110,12 +110,7 @@ async fn what_cannot_be_understood_is_an_entry_too() {
     let source = Memory::new();
     let (_informer, mut entries) = start(&source, 100);
     ready(&mut entries).await;
-    source.inject(&Event::Rejected(Rejection {
-        key: Some(key("a")),
-        position: None,
-        reason: Reason::TooLarge,
-        detail: "9 MiB".into(),
-    }));
+    source.inject(&Event::Rejected(Rejection::new(Some(key("a")), Reason::TooLarge, "9 MiB")));
     assert_eq!(ready(&mut entries).await, ["rejected shop/a: too_large (9 MiB)"]);
 }
 

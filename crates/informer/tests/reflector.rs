@@ -291,7 +291,9 @@ impl Source for Opaque {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { order: Order::Opaque, ..self.0.capabilities() }
+        let mut capabilities = self.0.capabilities();
+        capabilities.order = Order::Opaque;
+        capabilities
     }
 
     fn open(&self, start: Start) -> Feed {
@@ -358,8 +360,7 @@ async fn a_loss_that_cannot_be_named_is_made_up_for() {
     source.put(&key("a"), 1);
     let informer = informer(&source).await;
     // An entry arrives as garbage: nobody can say which object it was about.
-    let rejection =
-        Rejection { key: None, position: None, reason: Reason::Malformed, detail: "cut off".into() };
+    let rejection = Rejection::new(None, Reason::Malformed, "cut off");
     source.inject(&Event::Rejected(rejection.clone()));
     settle().await;
     source.rewrite(|source| source.put(&key("a"), 2));
@@ -401,12 +402,9 @@ impl Source for Garbled {
             return feed;
         }
         feed.map(|event| match event {
-            Ok(Event::Item(_)) => Ok(Event::Rejected(Rejection {
-                key: None,
-                position: None,
-                reason: Reason::Malformed,
-                detail: "invalid UTF-8".into(),
-            })),
+            Ok(Event::Item(_)) => {
+                Ok(Event::Rejected(Rejection::new(None, Reason::Malformed, "invalid UTF-8")))
+            }
             other => other,
         })
         .boxed()
@@ -594,8 +592,7 @@ async fn an_object_that_a_snapshot_names_but_cannot_show_is_kept() {
     source.put(&key("a"), 1);
     source.put(&key("b"), 1);
     let informer = informer(&source).await;
-    let rejection =
-        Rejection { key: Some(key("a")), position: None, reason: Reason::TooLarge, detail: "9 MiB".into() };
+    let rejection = Rejection::new(Some(key("a")), Reason::TooLarge, "9 MiB");
     source.inject(&Event::Begin);
     source.inject(&Event::Rejected(rejection));
     source.inject(&Event::Complete(Version::from(2)));

@@ -34,7 +34,7 @@ pub struct Kind {
     /// What can be done with objects.
     pub verbs: Verbs,
     /// The subresources, by name.
-    pub subresources: &'static [Subresource],
+    pub subresources: &'static [SubresourceInfo],
     /// What names objects may have.
     pub name_rule: NameRule,
     /// Whether `metadata.generation` is kept. The prepare functions set it; setting `deletionTimestamp` counts it up
@@ -94,6 +94,8 @@ pub enum Verbs {
     CreateOnly,
     /// Everything but `deletecollection`: namespaces go one by one.
     NoDeleteCollection,
+    /// Objects are made up when they are asked for.
+    ReadOnly,
 }
 
 impl Verbs {
@@ -102,6 +104,7 @@ impl Verbs {
         match self {
             Self::All => &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
             Self::CreateOnly => &["create"],
+            Self::ReadOnly => &["get", "list"],
             Self::NoDeleteCollection => &["create", "delete", "get", "list", "patch", "update", "watch"],
         }
     }
@@ -109,7 +112,7 @@ impl Verbs {
 
 /// A subresource of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Subresource {
+pub struct SubresourceInfo {
     /// The last part of the path, `status`.
     pub name: &'static str,
     /// What is read and written there, if not objects of the kind itself. Discovery then names its group and version.
@@ -201,7 +204,7 @@ impl Kind {
     }
 
     /// The subresource with this name.
-    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+    pub fn subresource(&self, name: &str) -> Option<&'static SubresourceInfo> {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
@@ -240,7 +243,7 @@ impl Kind {
 
     /// The fields, as paths, that writers of a part of an object do not come to own; `None` if they are those that are usual
     /// for the part.
-    pub fn reset_fields(&self, part: crate::Write) -> Option<&'static [&'static [&'static str]]> {
+    pub fn reset_fields(&self, part: crate::Subresource) -> Option<&'static [&'static [&'static str]]> {
         self.strategy.resets.iter().find(|(of, _)| *of == part).map(|(_, fields)| *fields)
     }
 

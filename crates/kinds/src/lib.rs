@@ -36,8 +36,8 @@ mod validate;
 mod view;
 
 pub use error::Error;
-pub use kind::{Kind, MetadataChecks, NameRule, ScalePaths, SelectableField, Speaks, Subresource, Verbs};
-pub use prepare::Write;
+pub use kind::{Kind, MetadataChecks, NameRule, ScalePaths, SelectableField, Speaks, SubresourceInfo, Verbs};
+pub use prepare::Subresource;
 
 /// Every built-in kind, in the order of discovery: the core group, then the others by name.
 pub fn all() -> &'static [Kind] {
@@ -49,6 +49,11 @@ pub fn requested_organizations(request: &serde_json::Value) -> Vec<String> {
     let text = request["spec"]["request"].as_str().unwrap_or_default();
     let bytes = watchkeeper_go::base64::decode(text).unwrap_or_default();
     pem::certificate_request(&bytes).map(|request| pem::organizations(&request)).unwrap_or_default()
+}
+
+/// The priority levels and the flow schemas that every server begins with, complete but for what the server sets.
+pub fn flow_control_objects() -> (Vec<serde_json::Value>, Vec<serde_json::Value>) {
+    (builtin::flowcontrol::bootstrap::levels(), builtin::flowcontrol::bootstrap::schemas())
 }
 
 /// The kind that is served as `plural` in a version of a group; the core group is `""`.

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use std::time::SystemTime;
-use watchkeeper_kinds::{Kind, Write};
+use watchkeeper_kinds::{Kind, Subresource};
 
 fn kind_of(object: &Value) -> &'static Kind {
     let api_version = object["apiVersion"].as_str().unwrap();
@@ -38,7 +38,7 @@ fn go_through(kind: &Kind, object: &Value, old: &Value) {
     kind.validate(&created, None);
     for subresource in ["", "status", "finalize", "ephemeralcontainers", "resize"] {
         for (new, old) in [(&object, old), (old, &object)] {
-            kind.prepare_for_update(Write::of(subresource).unwrap(), &mut new.clone(), old);
+            kind.prepare_for_update(Subresource::of(subresource).unwrap(), &mut new.clone(), old);
         }
     }
     for field in kind.selectable_fields {

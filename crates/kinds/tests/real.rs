@@ -8,7 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use serde_json::{Value, json};
-use watchkeeper_kinds::{Kind, Write};
+use watchkeeper_kinds::{Kind, Subresource};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
@@ -136,7 +136,7 @@ fn objects_are_prepared_as_the_real_server_prepares_them() {
             }
             Some("update" | "status") => {
                 let (old, _) = read(&line["old"]).unwrap();
-                let write = if line["op"] == "status" { Write::Status } else { Write::Main };
+                let write = if line["op"] == "status" { Subresource::Status } else { Subresource::Main };
                 kind.prepare_for_update(write, &mut ours, &old);
                 ours["metadata"]["resourceVersion"] = json!("1");
             }
@@ -159,7 +159,7 @@ fn objects_are_judged_as_the_real_server_judges_them() {
             }
             Some("update" | "status") => {
                 let (old, _) = read(&line["old"]).unwrap();
-                let write = if line["op"] == "status" { Write::Status } else { Write::Main };
+                let write = if line["op"] == "status" { Subresource::Status } else { Subresource::Main };
                 kind.prepare_for_update(write, &mut ours, &old);
                 kind.validate(&ours, Some(&old))
             }

@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use crate::operator::Error;
+use crate::error::Error;
 
 /// A CustomResourceDefinition, read as far as is needed to ship it.
 #[derive(Clone, Debug)]
@@ -50,6 +50,15 @@ impl<'a> Definition<'a> {
             plural: text("spec.names.plural")?,
             namespaced: text("spec.scope")? == "Namespaced",
         })
+    }
+
+    /// The object, for an operator in this namespace: that is where its conversion is asked for.
+    pub(crate) fn placed(&self, namespace: &str) -> Value {
+        let mut value = self.value.clone();
+        if let Some(place) = value.pointer_mut("/spec/conversion/webhook/clientConfig/service/namespace") {
+            *place = namespace.into();
+        }
+        value
     }
 
     /// Its versions, in order.

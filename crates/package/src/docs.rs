@@ -7,8 +7,9 @@ use watchkeeper_schema::yaml;
 
 use crate::Renderer;
 use crate::definition::{Definition, Version};
+use crate::error::Error;
 use crate::file::{File, HEADER};
-use crate::operator::{Error, Operator};
+use crate::operator::Operator;
 use crate::walk::{self, Field};
 
 pub(crate) const RENDERER: Renderer =

@@ -1,8 +1,9 @@
 //! Everything in one file, for `kubectl apply`.
 
 use crate::Renderer;
+use crate::error::Error;
 use crate::file::File;
-use crate::operator::{Error, Operator};
+use crate::operator::Operator;
 use crate::{crds, rbac, workload};
 
 pub(crate) const RENDERER: Renderer = Renderer {

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use watchkeeper_schema::yaml;
 
 use crate::Renderer;
+use crate::error::Error;
 use crate::file::File;
-use crate::operator::{Error, Operator};
+use crate::operator::Operator;
 use crate::{crds, monitoring, rbac, workload};
 
 pub(crate) const RENDERER: Renderer = Renderer {

@@ -20,6 +20,7 @@ mod chart;
 mod crds;
 mod definition;
 mod docs;
+mod error;
 mod file;
 mod install;
 mod kustomize;
@@ -36,9 +37,10 @@ mod workload;
 
 pub use breaking::breaking;
 pub use definition::Definition;
+pub use error::Error;
 pub use file::{File, Keep};
 pub use lint::{Finding, Severity, lint};
-pub use operator::{Error, Operator, Settings};
+pub use operator::{Operator, Settings};
 pub use plan::{Difference, plan};
 pub use types::types;
 

@@ -6,8 +6,9 @@ use watchkeeper_schema::yaml;
 use crate::Renderer;
 use crate::artifacthub::person;
 use crate::definition::Definition;
+use crate::error::Error;
 use crate::file::{File, HEADER};
-use crate::operator::{Error, Operator};
+use crate::operator::Operator;
 use crate::workload;
 
 pub(crate) const RENDERER: Renderer = Renderer {
@@ -36,7 +37,7 @@ fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
     ];
     for definition in &operator.definitions {
         let path = format!("bundle/manifests/{}.yaml", definition.name);
-        files.push(File::yaml(path, std::slice::from_ref(definition.value)));
+        files.push(File::yaml(path, &[definition.placed(&operator.namespace())]));
     }
     for object in workload::objects(operator) {
         if object["kind"] == "Service" {

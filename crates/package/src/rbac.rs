@@ -5,8 +5,9 @@ use watchkeeper_description::Roles;
 
 use crate::Renderer;
 use crate::definition::Definition;
+use crate::error::Error;
 use crate::file::File;
-use crate::operator::{Error, Operator};
+use crate::operator::Operator;
 
 pub(crate) const RENDERER: Renderer = Renderer {
     name: "rbac",

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::Renderer;
+use crate::error::Error;
 use crate::file::File;
-use crate::operator::{Error, Operator};
+use crate::operator::Operator;
 
 pub(crate) const RENDERER: Renderer = Renderer {
     name: "schemas",

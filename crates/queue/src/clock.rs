@@ -2,7 +2,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Instant;
 
-/// What [`Clock::sleep_until`] gives: a future that ends when its time has come.
+/// The future of [`Clock::sleep_until`]: ends when its time has come.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Where a queue takes the time from.

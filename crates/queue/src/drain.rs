@@ -9,7 +9,7 @@ use crate::clock::Sleep;
 use crate::queue::Queue;
 use crate::state::State;
 
-/// What a queue had left when it was drained. Each key is in one of the lists.
+/// The keys that were left when a queue was drained. Each key is in one of the lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Left<K> {

@@ -22,7 +22,7 @@ impl<K> Job<K> {
         Job { queue, started, finished: false }
     }
 
-    /// What to work on.
+    /// The key to work on.
     pub fn key(&self) -> &K {
         &self.started.key
     }

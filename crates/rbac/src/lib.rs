@@ -23,11 +23,13 @@ mod policy;
 mod request;
 mod role;
 mod rule;
+mod selector;
 
-pub use aggregation::{Selector, aggregated};
+pub use aggregation::aggregated;
 pub use binding::{Binding, RoleRef, Subject};
 pub use cover::{describe_missing, missing};
 pub use policy::{Decision, Grant, Policy, RulesOf};
 pub use request::{About, Request, User, account_name, account_user};
 pub use role::{ClusterRole, Role};
 pub use rule::Rule;
+pub use selector::Selector;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use watchkeeper_core::Key;
 
-/// What happened to an object since it was delivered last.
+/// The type of a change since the last delivery of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It was not there, or it was never delivered.
@@ -45,7 +45,7 @@ pub struct Change {
     pub source: Arc<str>,
     /// Which object.
     pub key: Key,
-    /// What happened.
+    /// The type of the change.
     pub event: Event,
     /// The state that was delivered last.
     pub old: Option<Arc<Value>>,

@@ -1,4 +1,4 @@
-//! Which changes a reaction is for.
+//! The filter of a reaction: which changes it handles.
 
 use serde_json::Value;
 use watchkeeper_table::JsonPath;

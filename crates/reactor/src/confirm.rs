@@ -1,4 +1,4 @@
-//! A second look at a source, before what it lacks is taken for gone.
+//! Reads a source a second time before missing objects count as deleted.
 
 use std::collections::HashSet;
 
@@ -34,7 +34,7 @@ pub(crate) async fn keys(source: &dyn Source) -> Result<HashSet<Key>, Error> {
                 }
             },
             Event::Complete(_) => return Ok(keys),
-            Event::Position(_) => {}
+            _ => {}
         }
     }
     Err(Error::Unavailable {

@@ -1,4 +1,4 @@
-//! What was delivered: for each reaction and each object, the state that it was told last.
+//! The state of each object that a reaction delivered last.
 
 use std::collections::HashMap;
 use std::fs::File;

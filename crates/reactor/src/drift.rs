@@ -1,4 +1,4 @@
-//! Children that somebody else has changed or deleted.
+//! Watches applied objects for changes and deletions by others.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A reactor that runs.
+//! A running reactor.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ pub struct Engine {
     _scratch: Arc<Scratch>,
 }
 
-/// What was done.
+/// Counts of deliveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -260,7 +260,7 @@ impl Engine {
         }
     }
 
-    /// What was done so far.
+    /// Counts of the deliveries so far.
     pub fn summary(&self) -> Summary {
         let tally = &self.shared.tally;
         let read = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
@@ -273,7 +273,7 @@ impl Engine {
         }
     }
 
-    /// What watches over its tasks.
+    /// The supervisor of its tasks.
     #[doc(hidden)]
     pub fn supervisor(&self) -> &Supervisor {
         &self.shared.metrics.supervisor

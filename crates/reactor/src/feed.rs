@@ -1,4 +1,4 @@
-//! From the journal of a source to the queues of its reactions.
+//! Moves changes from the journal of a source to the queues of its reactions.
 
 use std::collections::HashSet;
 use std::future::Future;

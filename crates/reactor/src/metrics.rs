@@ -1,4 +1,4 @@
-//! What is counted, and the page that shows it.
+//! Metrics of a reactor, and the page that serves them.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

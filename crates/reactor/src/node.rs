@@ -1,4 +1,4 @@
-//! Reads the members of a file one by one, and notes what is wrong with each.
+//! Reads the members of a file one by one, and collects errors with their JSON pointers.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! One reaction: its queue, and what happens when the turn of an object comes.
+//! One reaction: its queue, and the delivery of an object.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! The file in which it is written down what was delivered.
+//! The state file, which keeps deliveries over restarts.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Write};

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use watchkeeper_queue::Priority;
 
-/// What is to happen after a reconcile that went well.
+/// The result of a successful reconcile: done, or again after a time.
 ///
 /// ```
 /// # use std::time::Duration;

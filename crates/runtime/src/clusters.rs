@@ -3,7 +3,12 @@ use std::sync::Arc;
 
 use watchkeeper_client::Client;
 
-use crate::feed::Place;
+/// One cluster: its name, unless it is the manager's own, and the client for it.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) client: Client,
+}
 
 /// The clusters that a manager knows: its own, and others by name.
 #[derive(Clone)]
@@ -36,15 +41,15 @@ impl Clusters {
     }
 
     /// Those that a controller watches: the named ones, or the manager's own.
-    pub(crate) fn places(&self, names: Option<&[Arc<str>]>) -> Result<Vec<Place>, String> {
+    pub(crate) fn selected(&self, names: Option<&[Arc<str>]>) -> Result<Vec<Cluster>, String> {
         let Some(names) = names else {
-            return Ok(vec![Place { name: None, client: self.own.clone() }]);
+            return Ok(vec![Cluster { name: None, client: self.own.clone() }]);
         };
         names
             .iter()
             .map(|name| {
                 let client = self.others.get(name).cloned().ok_or_else(|| name.to_string())?;
-                Ok(Place { name: Some(Arc::clone(name)), client })
+                Ok(Cluster { name: Some(Arc::clone(name)), client })
             })
             .collect()
     }

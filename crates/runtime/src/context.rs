@@ -12,7 +12,7 @@ use crate::clusters::Clusters;
 use crate::error::{Error, Result};
 use crate::reference::reference;
 
-/// What a reconcile has at hand: its object, the client of its cluster, why it runs, and when it has to stop.
+/// The context of a reconcile: its object, the client of its cluster, why it runs, and when it has to stop.
 ///
 /// `K` is the type of the object. The controller of a kind hands out a `Context<K>` for one object of it; a
 /// [keyed](crate::Controller::keyed) controller has no object, and its runs get a plain `Context`.

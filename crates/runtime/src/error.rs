@@ -18,7 +18,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// use watchkeeper_runtime::{Error, Result};
 ///
 /// fn port(text: &str) -> Result<u16> {
-///     // Only a change of the object can mend this.
+///     // Permanent: only a change of the object can fix it.
 ///     text.parse().map_err(Error::terminal)
 /// }
 /// assert!(port("many").unwrap_err().is_terminal());

@@ -27,8 +27,10 @@
 //!
 //! # The way of a change
 //!
-//! `feed` takes changes from an informer's subscription, asks the rules of the `watch` what work they are, and queues it.
+//! `watch_task` takes changes from an informer's subscription, asks the rules of the `watch` what work they are, and queues it.
 //! `controller/worker` takes a key from the queue and runs what `controller/object` makes of it. `manager` owns it all.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod action;
 mod cause;
@@ -39,11 +41,10 @@ mod controller;
 mod declared;
 mod degradation;
 mod error;
-mod feed;
 #[cfg_attr(not(all(feature = "server", unix)), allow(dead_code, reason = "asked by the server of probes"))]
 mod health;
 mod hot_loop;
-mod lead;
+mod leadership;
 #[cfg(feature = "log")]
 pub mod log;
 mod manager;
@@ -59,6 +60,7 @@ mod server;
 mod signals;
 mod trigger;
 mod watch;
+mod watch_task;
 
 pub use action::Action;
 pub use cause::Cause;
@@ -74,3 +76,5 @@ pub use request::{Request, WorkKey};
 pub use trigger::Trigger;
 pub use watch::{IntoWork, Watch};
 pub use watchkeeper_description::{Description, Right, Rights, Verbs};
+#[cfg(all(feature = "webhooks", unix))]
+pub use watchkeeper_webhook as webhook;

@@ -16,7 +16,7 @@ use std::str::FromStr;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
-/// What is logged, and how.
+/// Options of the log.
 ///
 /// ```
 /// use watchkeeper_runtime::log::{Format, Options};

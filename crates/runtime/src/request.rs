@@ -77,7 +77,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// What a queue of a controller can hold: something that names a piece of work.
+/// A key of a controller's queue: it names a piece of work.
 ///
 /// [`Request`] does. A controller whose work is not one object, but for instance all objects with some label, has keys
 /// of its own.

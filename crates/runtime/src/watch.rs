@@ -14,7 +14,7 @@ use crate::declared::{dynamic_resource, resource};
 use crate::predicate::{Predicate, Test};
 use crate::request::{Request, WorkKey};
 
-/// Something that a controller watches besides its own kind, and what its changes are work for.
+/// A watch of a controller besides its own kind, and the keys that its changes make work for.
 ///
 /// What is watched is a kind of the cluster ([`of`](Self::of), [`owned_by`](Self::owned_by),
 /// [`by_metadata`](Self::by_metadata)) or any [`Source`] ([`over`](Self::over)). The function gives the work for one state

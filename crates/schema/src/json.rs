@@ -20,21 +20,21 @@ use watchkeeper_go as go;
 /// How deep values may be nested.
 pub const MAX_DEPTH: usize = watchkeeper_core::json::MAX_DEPTH as usize;
 
-/// How many strictness complaints are kept of one document.
-const MAX_COMPLAINTS: usize = 100;
+/// How many strict decoding errors are kept of one document.
+const MAX_STRICT_ERRORS: usize = 100;
 
-/// How many bytes of complaints are written.
+/// How many bytes of strict decoding errors are written.
 const MAX_WRITTEN: usize = 8 << 20;
 
 /// A decoded document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
-    /// What it says.
+    /// The value.
     pub value: Value,
     /// What strict field validation objects to, worded for a `Warning` header or for
     /// [`strict_message`](crate::strict_message): `duplicate field "spec.size"`. In the order of the document, each
     /// once, at most 100.
-    pub complaints: Vec<String>,
+    pub strict_errors: Vec<String>,
 }
 
 /// Decodes one JSON document that fills all the bytes.
@@ -43,26 +43,26 @@ pub struct Decoded {
 /// use watchkeeper_schema::json;
 /// let decoded = json::decode(br#"{"spec": {"size": 1, "size": 2}}"#)?;
 /// assert_eq!(decoded.value["spec"]["size"], 2);
-/// assert_eq!(decoded.complaints, [r#"duplicate field "spec.size""#]);
+/// assert_eq!(decoded.strict_errors, [r#"duplicate field "spec.size""#]);
 /// # Ok::<(), watchkeeper_schema::Error>(())
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
     read(bytes).map_err(|error| match error {
-        Error::Syntax(_) => go::json::complaint(bytes).map_or(error, Error::Syntax),
+        Error::Syntax(_) => go::json::syntax_error(bytes).map_or(error, Error::Syntax),
         error => error,
     })
 }
 
 fn read(bytes: &[u8]) -> Result<Decoded, Error> {
-    let mut decoder = Decoder { cursor: Cursor::new(bytes), complaints: Complaints::default() };
+    let mut decoder = Decoder { cursor: Cursor::new(bytes), strict_errors: StrictErrors::default() };
     let value = decoder.value(&Trail::Start, MAX_DEPTH)?;
     decoder.cursor.end().map_err(syntax)?;
-    Ok(Decoded { value, complaints: decoder.complaints.texts })
+    Ok(Decoded { value, strict_errors: decoder.strict_errors.texts })
 }
 
 struct Decoder<'a> {
     cursor: Cursor<'a>,
-    complaints: Complaints,
+    strict_errors: StrictErrors,
 }
 
 impl Decoder<'_> {
@@ -84,14 +84,14 @@ impl Decoder<'_> {
         loop {
             let name = self.string()?;
             self.cursor.expect(b':', "a colon").map_err(syntax)?;
-            let earlier = self.complaints.texts.len();
+            let earlier = self.strict_errors.texts.len();
             let value = self.value(&Trail::Property(at, &name), depth)?;
             match fields.entry(name) {
                 Entry::Vacant(entry) => {
                     entry.insert(value);
                 }
                 Entry::Occupied(mut entry) => {
-                    self.complaints.duplicate(earlier, || at.dotted(entry.key()));
+                    self.strict_errors.duplicate(earlier, || at.dotted(entry.key()));
                     entry.insert(value);
                 }
             }
@@ -173,26 +173,26 @@ fn syntax(error: SyntaxError) -> Error {
     }
 }
 
-/// Strictness complaints: each once, in order, not too many.
+/// Strict decoding errors: each once, in order, not too many.
 #[derive(Default)]
-struct Complaints {
+struct StrictErrors {
     texts: Vec<String>,
     seen: HashSet<String>,
     written: usize,
 }
 
-impl Complaints {
+impl StrictErrors {
     /// Notes a duplicate in front of what was found inside of its value. How much is written to find out that a duplicate is
     /// known already is limited too.
     fn duplicate(&mut self, at: usize, path: impl FnOnce() -> String) {
-        if at >= MAX_COMPLAINTS || self.written > MAX_WRITTEN {
+        if at >= MAX_STRICT_ERRORS || self.written > MAX_WRITTEN {
             return;
         }
         let text = format!("duplicate field {}", go::quote(&path()));
         self.written += text.len();
         if self.seen.insert(text.clone()) {
             self.texts.insert(at, text);
-            self.texts.truncate(MAX_COMPLAINTS);
+            self.texts.truncate(MAX_STRICT_ERRORS);
         }
     }
 }
@@ -236,7 +236,7 @@ mod tests {
         .unwrap();
         assert_eq!(decoded.value, json!({"a": {"z": 1}, "l": [{"c": 3}], "q\"": 2}));
         assert_eq!(
-            decoded.complaints,
+            decoded.strict_errors,
             [
                 r#"duplicate field "a.b""#,
                 r#"duplicate field "a.b.x""#,
@@ -248,10 +248,10 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_limited() {
+    fn strict_errors_are_limited() {
         let fields: Vec<String> = (0..500).map(|n| format!("\"{n}\":1,\"{n}\":2")).collect();
         let decoded = decode(format!("{{{}}}", fields.join(",")).as_bytes()).unwrap();
-        assert_eq!(decoded.complaints.len(), MAX_COMPLAINTS);
+        assert_eq!(decoded.strict_errors.len(), MAX_STRICT_ERRORS);
     }
 
     #[test]

@@ -17,6 +17,8 @@
 //! No input makes this crate panic, and none makes it use memory or time out of proportion to its own size and that of
 //! the schema.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(feature = "schemas")]
 mod bounded;
 #[cfg(feature = "schemas")]

@@ -78,11 +78,11 @@ pub fn unknown_field(path: &str) -> String {
     format!("unknown field \"{path}\"")
 }
 
-/// What strict field validation answers, from the complaints of the decoder and the unknown fields: `strict decoding error:
+/// What strict field validation answers, from the strict errors of the decoder and the unknown fields: `strict decoding error:
 /// duplicate field "spec.size", unknown field "spec.zip"`. `None` if there is nothing to complain about.
-pub fn strict_message(complaints: &[String], unknown_fields: &[String]) -> Option<String> {
+pub fn strict_message(strict_errors: &[String], unknown_fields: &[String]) -> Option<String> {
     let texts: Vec<String> =
-        complaints.iter().cloned().chain(unknown_fields.iter().map(|path| unknown_field(path))).collect();
+        strict_errors.iter().cloned().chain(unknown_fields.iter().map(|path| unknown_field(path))).collect();
     (!texts.is_empty()).then(|| format!("strict decoding error: {}", texts.join(", ")))
 }
 

@@ -1,4 +1,4 @@
-//! Whether a log has told everything: what it told, compared with a fresh read. Without I/O.
+//! Finds changes that a log did not report, by comparing it with a fresh read. Without I/O.
 //!
 //! A read and a log are never at the same place. So what differs is only a suspicion at first: it is dropped if the log tells of the object
 //! before it has come to where the read was taken. What is still different then was never told, and never will be.
@@ -70,7 +70,7 @@ impl Audit {
                     self.excuse(key);
                 }
             }
-            Event::Position(_) => {}
+            _ => {}
         }
     }
 

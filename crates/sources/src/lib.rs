@@ -13,6 +13,8 @@
 //! - `channel`: what the program itself puts there;
 //! - `union`: several of these as one.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(any(feature = "etcd", feature = "postgres"))]
 mod audit;
 #[cfg(feature = "channel")]

@@ -1,4 +1,4 @@
-//! What tells contents apart.
+//! Fingerprints of contents.
 
 use std::hash::{DefaultHasher, Hasher};
 

@@ -112,12 +112,7 @@ impl Source for Sqlite {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            order: Order::Opaque,
-            follow: Follow::Hints,
-            confirm_shrink: None,
-            status_write_back: false,
-        }
+        Capabilities::new(Order::Opaque, Follow::Hints)
     }
 
     fn open(&self, start: Start) -> Feed {
@@ -318,7 +313,7 @@ impl Table {
         let parts: Vec<String> = self.key.iter().map(|at| part(values[*at])).collect();
         let key = join(None, &parts.iter().map(String::as_str).collect::<Vec<_>>());
         let reject = |key: &Key, reason, detail| {
-            Ok(Found::Rejected(Rejection { key: Some(key.clone()), position: None, reason, detail }))
+            Ok(Found::Rejected(Rejection::new(Some(key.clone()), reason, detail)))
         };
         if let Some(at) = self.key.iter().find(|at| values[**at] == ValueRef::Null) {
             let detail = format!("the column {} is part of the key, and is NULL", self.columns[*at].name);

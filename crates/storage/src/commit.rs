@@ -109,7 +109,7 @@ impl Commit {
     }
 }
 
-/// What a commit did.
+/// The result of a commit.
 #[derive(Clone, Debug)]
 pub struct Committed {
     /// The revision it became; if it changed nothing, the revision at which there was nothing to change.

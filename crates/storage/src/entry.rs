@@ -5,7 +5,7 @@ use bytes::Bytes;
 /// A point in the history of a storage: greater with every commit that changes something.
 pub type Revision = u64;
 
-/// What is stored under a key, as one commit left it. Shared, never changed.
+/// The value of a key after one commit. Shared, never changed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The key, a path such as `/registry/example.com/widgets/default/a`.

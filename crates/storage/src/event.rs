@@ -2,14 +2,14 @@ use std::sync::Arc;
 
 use crate::{Entry, Revision};
 
-/// What one commit did to one key.
+/// The change of one key by one commit.
 ///
 /// An event exists once, however many watchers are told of it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Event {
     /// The commit.
     pub revision: Revision,
-    /// What happened.
+    /// The change.
     pub change: Change,
 }
 

@@ -4,6 +4,7 @@
 //! - [`Storage`] is the contract. Backends: [`Memory`] lives as long as the process, [`Embedded`] in a directory, `Etcd` (feature `etcd`)
 //!   in a cluster that several processes share.
 //! - [`Commit`] is a change with its preconditions, [`Range`] a stretch of keys, [`Watch`] a stream of [`Event`]s.
+//! - [`Snapshot`] is everything that a storage holds, to be taken from one place to another.
 //! - [`Error`] says what went wrong by what can be done about it, [`Options`] what can be chosen.
 //!
 //! ```
@@ -30,6 +31,8 @@
 //! events of the window, a `Hub` knows who watches what, the `Engine` puts them behind one lock. Trees and history are
 //! pure. The embedded backend owns two threads and waits for them; that of etcd needs a runtime, the others know none.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod commit;
 #[cfg(feature = "contract")]
 pub mod contract;
@@ -41,12 +44,15 @@ mod error;
 mod etcd;
 mod event;
 mod follower;
+mod foreign;
 mod history;
 mod hub;
 mod leadership;
 mod memory;
 mod options;
+mod progress;
 mod range;
+mod snapshot;
 mod stats;
 mod storage;
 mod tree;
@@ -57,12 +63,15 @@ pub use embedded::Embedded;
 pub use entry::{Entry, Revision};
 pub use error::Error;
 #[cfg(feature = "etcd")]
-pub use etcd::{Etcd, EtcdOptions};
+pub use etcd::{Etcd, EtcdOptions, Layout};
 pub use event::{Change, Event};
+pub use foreign::Foreign;
 pub use leadership::Leadership;
 pub use memory::Memory;
 pub use options::{Clock, Durability, Limits, Options, Window};
+pub use progress::Progress;
 pub use range::{Page, Range};
+pub use snapshot::Snapshot;
 pub use stats::Stats;
 pub use storage::{Answer, Found, Storage};
 pub use watch::{Update, Watch, Watching};

@@ -4,7 +4,9 @@ use parking_lot::Mutex;
 
 use crate::engine::Engine;
 use crate::tree::Tree;
-use crate::{Answer, Commit, Committed, Error, Found, Options, Page, Range, Revision, Stats, Storage, Watch};
+use crate::{
+    Answer, Commit, Committed, Error, Found, Options, Page, Range, Revision, Snapshot, Stats, Storage, Watch,
+};
 
 /// A storage that lives as long as its process. A commit is as durable as the process.
 pub struct Memory {
@@ -17,6 +19,11 @@ impl Memory {
     /// An empty storage.
     pub fn new(options: Options) -> Self {
         Self { engine: Arc::new(Engine::new(Tree::default(), options)), writer: Mutex::new(0) }
+    }
+
+    /// A storage that begins with a snapshot, at its revision.
+    pub fn of(snapshot: Snapshot, options: Options) -> Self {
+        Self { engine: Arc::new(Engine::new(snapshot.into_tree(), options)), writer: Mutex::new(0) }
     }
 
     fn commit_now(&self, commit: &Commit) -> Result<Committed, Error> {

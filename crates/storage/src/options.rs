@@ -33,14 +33,14 @@ pub enum Durability {
     Relaxed,
 }
 
-/// What can be chosen about a storage.
+/// Options of a storage.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// How much of the past is kept.
     pub window: Window,
     /// When a commit is acknowledged. Without meaning for a storage in memory.
     pub durability: Durability,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
     /// How large logs grow, and how far watchers may fall behind in memory.
     pub limits: Limits,

@@ -96,7 +96,7 @@ fn successor(prefix: &[u8]) -> Option<Box<[u8]>> {
     Some(end.into())
 }
 
-/// What a [`Range`] held.
+/// The entries of a [`Range`].
 #[derive(Clone, Debug)]
 pub struct Page {
     /// The entries, in the order of their keys' bytes.

@@ -1,6 +1,6 @@
 use crate::Revision;
 
-/// What a storage has done and holds, for metrics. Counters start at zero when it is opened.
+/// Statistics of a storage, for metrics. Counters start at zero when it is opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// The newest revision.

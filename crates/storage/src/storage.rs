@@ -76,12 +76,18 @@ pub trait Storage: Send + Sync + 'static {
     fn leadership(&self) -> Leadership {
         Leadership::always()
     }
+
+    /// Gives up what only this process does, if something: those that share the storage need not wait until it is taken for lost. To be called
+    /// when what it did has ended. Everything else goes on.
+    fn retire(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
-/// What a [`Storage`] gives back, in time.
+/// The future that a [`Storage`] returns.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
-/// What was found under a key.
+/// The entry under a key, if there is one.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The entry, if the key exists.
@@ -122,5 +128,9 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn leadership(&self) -> Leadership {
         (**self).leadership()
+    }
+
+    fn retire(&self) -> BoxFuture<'_, ()> {
+        (**self).retire()
     }
 }

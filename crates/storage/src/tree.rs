@@ -31,6 +31,13 @@ impl Tree {
         Self { entries: entries.into_iter().map(Slot).collect(), revision }
     }
 
+    /// A tree of these entries, in any order. Of several with the same key, the last one counts.
+    pub(crate) fn gather(revision: Revision, mut entries: Vec<Arc<Entry>>) -> Self {
+        // Stable: of equal keys, the last one stays the last one.
+        entries.sort_by(|one, other| one.key.as_bytes().cmp(other.key.as_bytes()));
+        Self::restore(revision, entries)
+    }
+
     pub(crate) fn revision(&self) -> Revision {
         self.revision
     }

@@ -10,7 +10,7 @@ use crate::{Error, Event, Revision};
 /// A stream of changes; see [`Storage`](crate::Storage) for what it promises. Ends after its first error.
 pub struct Watch(Box<dyn Watching>);
 
-/// What a [`Watch`] says.
+/// An item of a [`Watch`].
 #[derive(Clone, Debug)]
 pub enum Update {
     /// Something changed.
@@ -19,7 +19,7 @@ pub enum Update {
     Progress(Revision),
 }
 
-/// What a backend implements to be watched.
+/// The watch of a backend.
 pub trait Watching: Send {
     /// As [`Stream::poll_next`].
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Update, Error>>>;

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use watchkeeper_etcd::testing::{Proxy, Server};
 use watchkeeper_etcd::{Client, Keys, Put, Range as EtcdRange};
 use watchkeeper_storage::{Commit, Error, Etcd, EtcdOptions, Options, Range, Storage, Update, Watch};
+use watchkeeper_supervision::Supervisor;
 
 /// How long anything may take on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
@@ -207,6 +208,90 @@ async fn a_full_database_is_said_to_be_full_and_still_read() {
     assert_eq!(value(&storage, "/a").await.as_deref(), Some("1"));
     assert!(!storage.range(Range::prefix("/large/")).await.unwrap().entries.is_empty());
     storage.commit(Commit::new().delete("/a")).await.unwrap();
+    // What the book says to do: delete, compact, defragment, take the alarm back.
+    let client = server.builder().build().unwrap();
+    let large = storage.range(Range::prefix("/large/")).await.unwrap().entries;
+    let mut last = 0;
+    for entry in large {
+        last = storage.commit(Commit::new().delete(entry.key.clone())).await.unwrap().revision;
+    }
+    client.compact(i64::try_from(last).unwrap(), true).await.unwrap();
+    client.defragment().await.unwrap();
+    let member = client.status().await.unwrap().header.member;
+    client.disarm_no_space(member).await.unwrap();
+    put(&storage, "/a", "again").await;
+    assert_eq!(value(&storage, "/a").await.as_deref(), Some("again"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_leader_is_hardly_noticed() {
+    let Some(members) = Server::cluster(3, &[]).await.unwrap() else { return };
+    let endpoints: Vec<_> = members.iter().map(Server::endpoint).collect();
+    let storage = open(Client::builder(endpoints).build().unwrap()).await;
+    let first = put(&storage, "/a", "0").await;
+    let mut watch = storage.watch("/", first).await.unwrap();
+    let mut last = first;
+    for round in 1..=6 {
+        let direct = members[0].builder().build().unwrap();
+        let (leader, all) = (direct.status().await.unwrap().leader, direct.members().await.unwrap());
+        let to = all.iter().find(|member| member.id != leader).unwrap().id;
+        for member in &members {
+            // Only the one that leads does it.
+            let _ = member.builder().build().unwrap().move_leader(to).await;
+        }
+        // A write that met the change may be in doubt; it is looked up.
+        last = loop {
+            match storage.commit(Commit::new().put("/a", round.to_string())).await {
+                Ok(committed) => break committed.revision,
+                Err(Error::Unavailable { .. } | Error::Unknown { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!(value(&storage, "/a").await, Some(round.to_string()));
+    }
+    while next(&mut watch).await.unwrap().1 < last {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_with_a_slow_disk_is_waited_for_and_not_for_ever() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let client = server.builder().timeout(Duration::from_secs(1)).build().unwrap();
+    let options = EtcdOptions { timeout: Duration::from_secs(1), ..options() };
+    let storage = Etcd::open(client, options, Options::default()).await.unwrap();
+    let first = put(&storage, "/a", "1").await;
+    let mut watch = storage.watch("/", first).await.unwrap();
+    server.pause(true);
+    let begin = tokio::time::Instant::now();
+    let commit = storage.commit(Commit::new().unchanged("/a", first).put("/a", "2"));
+    let (written, read) = tokio::join!(commit, storage.get("/a", None));
+    assert!(matches!(written, Err(Error::Unknown { .. } | Error::Unavailable { .. })), "{written:?}");
+    assert!(matches!(read, Err(Error::Unavailable { .. })), "{read:?}");
+    assert!(begin.elapsed() < LONG / 2, "{:?}", begin.elapsed());
+    assert!(storage.get("/a", Some(first)).await.is_ok(), "what is known is known");
+    server.pause(false);
+    let second = loop {
+        match storage.get("/a", None).await {
+            Ok(found) => break found.entry.unwrap(),
+            Err(Error::Unavailable { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    };
+    // Whatever became of the write that was in doubt, it is told once.
+    let third = storage.commit(Commit::new().unchanged("/a", second.modified).put("/a", "3")).await;
+    let third = match third {
+        Ok(committed) => committed.revision,
+        Err(Error::Conflict { current, .. }) => {
+            let current = current.unwrap();
+            let commit = Commit::new().unchanged("/a", current.modified).put("/a", "3");
+            storage.commit(commit).await.unwrap().revision
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut told = Vec::new();
+    while told.last() != Some(&third) {
+        told.push(next(&mut watch).await.unwrap().1);
+    }
+    assert!(told.is_sorted_by(|one, other| one < other) && told.len() <= 2, "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -257,8 +342,13 @@ async fn one_of_several_leads_and_another_after_it() {
     let second = open(server.builder().build().unwrap()).await;
     let mut waiting = second.leadership();
     assert!(timeout(Duration::from_secs(5), waiting.gained()).await.is_err(), "two lead");
-    drop(first);
-    timeout(LONG, waiting.gained()).await.expect("nobody follows");
+    // One that says that it goes is followed at once; it can still be read and written.
+    first.retire().await;
+    timeout(Duration::from_secs(12), waiting.gained()).await.expect("its lease has to run out");
+    put(&first, "/a", "1").await;
+    let third = open(server.builder().build().unwrap()).await;
+    drop(second);
+    timeout(LONG, third.leadership().gained()).await.expect("nobody follows one that is gone");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -266,4 +356,45 @@ async fn a_cluster_that_cannot_be_reached_is_said_to_be() {
     let client = Client::builder(["http://127.0.0.1:1"]).timeout(Duration::from_secs(1)).build().unwrap();
     let failed = Etcd::open(client, options(), Options::default()).await.err();
     assert!(matches!(failed, Some(Error::Unavailable { .. })), "{failed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_panics_goes_on_and_no_change_is_lost() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let supervisor = Supervisor::default();
+    let supervised = EtcdOptions { supervisor: supervisor.clone(), ..options() };
+    let one = Etcd::open(server.builder().build().unwrap(), supervised, Options::default()).await.unwrap();
+    let other = open(server.builder().build().unwrap()).await;
+    put(&other, "/a", "before").await;
+    assert_eq!(value(&one, "/a").await.as_deref(), Some("before"));
+    let mut watch = one.watch("/a", one.stats().revision).await.unwrap();
+    supervisor.break_down("etcd-feed");
+    let stopped = async {
+        while one.trouble().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LONG, stopped).await.expect("a mirror that is not fed says so");
+    assert!(one.stats().halted.unwrap().contains("panicked"));
+    put(&other, "/a", "meanwhile").await;
+    supervisor.mend("etcd-feed");
+    assert_eq!(value(&one, "/a").await.as_deref(), Some("meanwhile"));
+    assert!(matches!(next(&mut watch).await, Err(Error::Lagged { .. })), "what was missed is not known");
+    put(&other, "/a", "after").await;
+    assert_eq!(value(&one, "/a").await.as_deref(), Some("after"));
+    assert_eq!(one.trouble(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_whose_task_panics_steps_back_and_stands_again() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let supervisor = Supervisor::default();
+    let supervised = EtcdOptions { supervisor: supervisor.clone(), ..options() };
+    let storage =
+        Etcd::open(server.builder().build().unwrap(), supervised, Options::default()).await.unwrap();
+    let mut leadership = storage.leadership();
+    timeout(LONG, leadership.gained()).await.expect("nobody else stands");
+    supervisor.inject("etcd-leadership");
+    timeout(LONG, leadership.lost()).await.expect("it may have lost without a word");
+    timeout(LONG, leadership.gained()).await.expect("the lease of before has run out");
 }

@@ -379,23 +379,26 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Three servers over three members, of which one after the other is killed, stopped for a while, or cut off. So many rounds as
-/// `WATCHKEEPER_CLUSTER_ROUNDS` says, three by default.
+/// Three servers over three members. Meanwhile members are killed, stopped for a while, stopped again and again as by a slow disk, cut off from
+/// their servers, compacted, defragmented, and told that another one leads. So many rounds as `WATCHKEEPER_CLUSTER_ROUNDS` says, ten by
+/// default.
 #[cfg(feature = "etcd")]
 #[test]
 fn whatever_happens_to_a_cluster_there_is_one_explanation() {
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
     use watchkeeper_etcd::Client;
-    use watchkeeper_etcd::testing::Server;
+    use watchkeeper_etcd::testing::{Proxy, Server};
     use watchkeeper_storage::{Etcd, EtcdOptions};
 
     let rounds = std::env::var("WATCHKEEPER_CLUSTER_ROUNDS").ok().and_then(|text| text.parse().ok());
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let Some(members) = runtime.block_on(Server::cluster(3, &[])).unwrap() else { return };
-    for seed in 0..rounds.unwrap_or(3) {
+    let proxies: Vec<Proxy> =
+        members.iter().map(|member| runtime.block_on(Proxy::to(member.port())).unwrap()).collect();
+    for seed in 0..rounds.unwrap_or(10) {
         let open = |first: usize| {
-            let endpoints = (0..3).map(|step| members[(first + step) % 3].endpoint());
+            let endpoints = (0..3).map(|step| proxies[(first + step) % 3].endpoint());
             let client = Client::builder(endpoints).timeout(Duration::from_secs(2)).build().unwrap();
             let options = EtcdOptions {
                 prefix: format!("/round-{seed}"),
@@ -417,18 +420,58 @@ fn whatever_happens_to_a_cluster_there_is_one_explanation() {
         let commits = thread::scope(|scope| {
             let chaos = scope.spawn(|| {
                 let mut random = fastrand::Rng::with_seed(seed);
+                let pause = |random: &mut fastrand::Rng, most| {
+                    thread::sleep(Duration::from_millis(random.u64(..most)));
+                };
                 while !done.load(SeqCst) {
-                    let member = &members[random.usize(..3)];
-                    if random.bool() {
-                        member.kill();
-                        thread::sleep(Duration::from_millis(random.u64(..1000)));
-                        runtime.block_on(member.restart()).unwrap();
-                    } else {
-                        member.pause(true);
-                        thread::sleep(Duration::from_millis(random.u64(..3000)));
-                        member.pause(false);
+                    let at = random.usize(..3);
+                    let (member, proxy) = (&members[at], &proxies[at]);
+                    let direct = member.builder().timeout(Duration::from_secs(2)).build().unwrap();
+                    match random.u8(..7) {
+                        0 => {
+                            member.kill();
+                            pause(&mut random, 1000);
+                            runtime.block_on(member.restart()).unwrap();
+                        }
+                        1 => {
+                            member.pause(true);
+                            pause(&mut random, 3000);
+                            member.pause(false);
+                        }
+                        // Whoever writes to a disk that is slow is stopped most of the time.
+                        2 => {
+                            for _ in 0..20 {
+                                member.pause(true);
+                                pause(&mut random, 60);
+                                member.pause(false);
+                                pause(&mut random, 20);
+                            }
+                        }
+                        3 => {
+                            proxy.refuse(true);
+                            pause(&mut random, 1500);
+                            proxy.refuse(false);
+                        }
+                        // What no mirror needs any more to go on: each resumes at its own revision.
+                        4 => {
+                            let known = storages.iter().map(|storage| storage.stats().revision).min();
+                            let known = i64::try_from(known.unwrap_or(0)).unwrap();
+                            // It may be compacted already, or the member be on its way.
+                            let _ = runtime.block_on(direct.compact(known, random.bool()));
+                        }
+                        5 => {
+                            let _ = runtime.block_on(direct.defragment());
+                        }
+                        _ => runtime.block_on(async {
+                            let Ok(all) = direct.members().await else { return };
+                            let to = all[random.usize(..all.len())].id;
+                            // Only the one that leads does it.
+                            for member in &members {
+                                let _ = member.builder().build().unwrap().move_leader(to).await;
+                            }
+                        }),
                     }
-                    thread::sleep(Duration::from_millis(random.u64(..1000)));
+                    pause(&mut random, 1000);
                 }
             });
             let ended = Ends(&done);

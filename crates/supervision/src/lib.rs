@@ -4,6 +4,7 @@
 //! kept secret either: it is caught, counted, logged with the name of the task and of the object at hand, and the task
 //! begins again after a pause. A task that does not recover is named by [`Supervisor::failing`], for readiness probes.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod backoff;

@@ -6,7 +6,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Value, json};
 use std::time::SystemTime;
 
-/// What of an object a row of a table carries beside its cells.
+/// The part of an object that a row of a table carries beside its cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Include {
     /// Nothing.
@@ -60,13 +60,13 @@ impl Include {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'a> {
-    /// What makes columns and cells.
+    /// Makes columns and cells.
     pub printer: &'a Printer,
     /// The objects, one for each row.
     pub objects: &'a [Value],
     /// The `metadata` of the list, or of the object if there is only one.
     pub metadata: &'a Value,
-    /// What a row carries beside its cells.
+    /// The part of the object in each row.
     pub include: Include,
     /// Whether the columns are described. Always, but for the events of a watch after the first.
     pub headers: bool,
@@ -91,9 +91,9 @@ impl Serialize for Table<'_> {
 /// before that.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// What makes the cells.
+    /// Makes the cells.
     pub printer: &'a Printer,
-    /// What the row carries beside its cells.
+    /// The part of the object in the row.
     pub include: Include,
     /// The object.
     pub object: &'a Value,

@@ -14,10 +14,10 @@ use crate::real::{self, Real};
 use crate::server::Server;
 use crate::wall_clock::WallClock;
 
-/// What can be chosen about a [`TestEnv`].
+/// Options of a [`TestEnv`].
 #[derive(Clone)]
 #[must_use = "nothing happens before start"]
-pub struct Builder {
+pub struct TestEnvBuilder {
     options: watchkeeper_apiserver::Options,
     storage: Option<Arc<dyn Storage>>,
     window: storage::Window,
@@ -28,7 +28,7 @@ pub struct Builder {
     embedded_only: Option<&'static str>,
 }
 
-impl Default for Builder {
+impl Default for TestEnvBuilder {
     fn default() -> Self {
         let mut options = watchkeeper_apiserver::Options::default();
         // A test says who is denied what; making roles for everybody else is not what it is about.
@@ -45,7 +45,7 @@ impl Default for Builder {
     }
 }
 
-impl Builder {
+impl TestEnvBuilder {
     /// Options of the server; its clock is the environment's, whatever they say.
     pub fn options(mut self, options: watchkeeper_apiserver::Options) -> Self {
         self.options = options;

@@ -1,20 +1,20 @@
 use http::Method;
 use watchkeeper_description::{Requested, Verbs};
 
-/// What a request asks for, in the words of Kubernetes. What does not apply is empty.
+/// A request in the words of Kubernetes. Fields that do not apply are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Call {
     /// Requests are counted from 1.
     pub number: u64,
-    /// Who asks.
+    /// The user.
     pub user: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`; for what is not a resource, the
     /// method in small letters.
     pub verb: &'static str,
     /// The path.
     pub path: String,
-    /// What follows the question mark.
+    /// The query, without the question mark.
     pub query: String,
     /// The API group; empty for the core one.
     pub group: String,
@@ -22,7 +22,7 @@ pub struct Call {
     pub version: String,
     /// The resource: `configmaps`.
     pub resource: String,
-    /// What of the object: `status`.
+    /// The subresource: `status`.
     pub subresource: String,
     /// The namespace.
     pub namespace: String,

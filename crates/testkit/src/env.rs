@@ -21,7 +21,7 @@ use crate::server::Server;
 use crate::timeline::{Fate, Seen};
 use crate::wall_clock::WallClock;
 use crate::watches::Cut;
-use crate::{Builder, Call, Fault, Outcome, definitions, transport};
+use crate::{Call, Fault, Outcome, TestEnvBuilder, definitions, transport};
 
 /// Where the service accounts of operators are.
 const NAMESPACE: &str = "default";
@@ -62,8 +62,8 @@ impl TestEnv {
     }
 
     /// For those that want it differently.
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> TestEnvBuilder {
+        TestEnvBuilder::default()
     }
 
     pub(crate) fn new(
@@ -100,7 +100,7 @@ impl TestEnv {
     ///
     /// # Panics
     ///
-    /// If the environment does not [look at roles](Builder::with_roles), or the roles cannot be made.
+    /// If the environment does not [look at roles](TestEnvBuilder::with_roles), or the roles cannot be made.
     pub async fn connection_for(&self, description: &Description) -> Connection {
         if let Behind::Embedded { options, .. } = &self.behind {
             let looks = options.authorization == Authorization::Rbac;
@@ -147,7 +147,7 @@ impl TestEnv {
     ///
     /// # Panics
     ///
-    /// If it was not [built](Builder::listening) to listen.
+    /// If it was not [built](TestEnvBuilder::listening) to listen.
     pub fn url(&self) -> String {
         format!("https://{}", self.place().0)
     }
@@ -156,7 +156,7 @@ impl TestEnv {
     ///
     /// # Panics
     ///
-    /// If it was not [built](Builder::listening) to listen.
+    /// If it was not [built](TestEnvBuilder::listening) to listen.
     pub fn kubeconfig(&self) -> &Path {
         &self.place().1
     }
@@ -229,7 +229,7 @@ impl TestEnv {
         }
     }
 
-    /// What time it is, as objects say.
+    /// The present time, as in objects.
     pub fn wall_clock(&self) -> SystemTime {
         self.wall_clock.now()
     }

@@ -13,7 +13,7 @@ const CALM: Duration = Duration::from_secs(1);
 /// How often to look.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// What a check can say: `bool`, `Option` or `Result`.
+/// The result of a check: `bool`, `Option` or `Result`.
 pub trait Verdict {
     /// What is gained when it holds.
     type Gain;
@@ -92,7 +92,7 @@ where
     })
 }
 
-/// What [`eventually`] returns: await it.
+/// The future of [`eventually`].
 #[must_use = "nothing is asked until this is awaited"]
 pub struct Eventually<'a, T> {
     check: Check<'a, T>,
@@ -100,7 +100,7 @@ pub struct Eventually<'a, T> {
     at: &'static Location<'static>,
 }
 
-/// What [`consistently`] returns: await it.
+/// The future of [`consistently`].
 #[must_use = "nothing is asked until this is awaited"]
 pub struct Consistently<'a, T> {
     check: Check<'a, T>,

@@ -11,7 +11,7 @@ type Hook = dyn Fn(&Call) -> Outcome + Send + Sync;
 #[derive(Default)]
 pub(crate) struct Faults(Mutex<Vec<Arc<Hook>>>);
 
-/// Something that was arranged to go wrong. It ends when this is dropped or [lifted](Self::lift).
+/// A fault that was injected. It ends when this is dropped or [lifted](Self::lift).
 #[must_use = "a fault ends when it is dropped"]
 pub struct Fault {
     faults: Weak<Faults>,

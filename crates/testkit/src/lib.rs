@@ -32,7 +32,7 @@
 //!
 //! Nothing here waits for the machine's clock: all timers are tokio's, and the server takes the time that objects carry
 //! from tokio's clock too. Under `#[tokio::test(start_paused = true)]` an hour passes in a blink, as long as everything
-//! the test talks to is in this process; a server that [listens](Builder::listening) is not.
+//! the test talks to is in this process; a server that [listens](TestEnvBuilder::listening) is not.
 //!
 //! # A real server
 //!
@@ -47,6 +47,8 @@
 //!
 //! `transport` takes it from a connection (or `loopback` from a socket) to the `entrance`, which asks the `faults` what
 //! becomes of it, notes it in the `timeline`, and hands it to the server.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;
 mod call;
@@ -63,17 +65,20 @@ mod loopback;
 mod outcome;
 mod pace;
 mod real;
+mod round_trip;
+mod sample;
 mod server;
 mod timeline;
 mod transport;
 mod wall_clock;
 mod watches;
 
-pub use builder::Builder;
+pub use builder::TestEnvBuilder;
 pub use call::Call;
 pub use entrance::Broken;
 pub use env::TestEnv;
 pub use eventually::{Consistently, Eventually, Verdict, consistently, eventually};
 pub use faults::Fault;
 pub use outcome::Outcome;
+pub use round_trip::{Version, round_trips};
 pub use timeline::{Fate, Seen};

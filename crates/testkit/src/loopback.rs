@@ -34,6 +34,7 @@ impl Loopback {
         let front = listen(listener, &credentials, entrance).map_err(|error| error.to_string())?;
         let kubeconfig = directory.path().join("kubeconfig");
         let config = Kubeconfig::new(&format!("https://{address}"), &credentials);
+        let config = config.map_err(|error| error.to_string())?;
         config.write(&kubeconfig).map_err(|error| error.to_string())?;
         Ok(Self { front: Some(front), credentials, address, kubeconfig, _directory: directory })
     }
@@ -74,6 +75,7 @@ fn listen(listener: Listener, credentials: &Credentials, entrance: &Arc<Entrance
         authenticators: vec![Box::new(ClientCertificates), Box::new(tokens)],
         limits: Limits::default(),
         clock: Clock::default(),
+        anonymous: true,
     };
     authentication::listen(options, Listening(Arc::clone(entrance)))
 }

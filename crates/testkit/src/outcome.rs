@@ -4,7 +4,7 @@ use watchkeeper_wire::{Status, StatusDetails};
 
 use crate::Call;
 
-/// What becomes of a request on its way to the server and back.
+/// The treatment of a request on its way to the server and back.
 ///
 /// Times are those of tokio's clock.
 #[derive(Clone, Debug, Default)]

@@ -17,17 +17,17 @@ const PRINTED: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Seen {
-    /// What was asked, and by whom.
+    /// The request.
     pub call: Call,
     /// When, after the environment started, in tokio's time.
     pub at: Duration,
     /// How long it took until it was answered or the like; for a watch, until it began.
     pub took: Option<Duration>,
-    /// What became of it.
+    /// Its result.
     pub fate: Fate,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Nothing yet.

@@ -1,10 +1,10 @@
-//! The rules for names, label keys and label values, as lists of complaints.
+//! The rules for names, label keys and label values, as lists of messages.
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const KEY_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 
-/// What is wrong with a name that must be a DNS subdomain (RFC 1123): the name of most objects.
+/// Errors in a name that must be a DNS subdomain (RFC 1123): the name of most objects.
 pub fn dns_subdomain_problems(name: &str) -> Vec<String> {
     let mut problems = too_long(name, 253);
     if !name.split('.').all(is_label) {
@@ -17,7 +17,7 @@ pub fn dns_subdomain_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a name that must be a DNS label (RFC 1123): the name of a namespace.
+/// Errors in a name that must be a DNS label (RFC 1123): the name of a namespace.
 pub fn dns_label_problems(name: &str) -> Vec<String> {
     let mut problems = too_long(name, 63);
     if is_label(name) {
@@ -35,7 +35,7 @@ pub fn dns_label_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a name that must be a DNS label (RFC 1035): it starts with a letter.
+/// Errors in a name that must be a DNS label (RFC 1035): it starts with a letter.
 pub fn dns_1035_label_problems(name: &str) -> Vec<String> {
     let mut problems = too_long(name, 63);
     if !(is_label(name) && name.starts_with(|char: char| char.is_ascii_lowercase())) {
@@ -48,7 +48,7 @@ pub fn dns_1035_label_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with the key of a label, an annotation, or with a finalizer.
+/// Errors in the key of a label or annotation, or in a finalizer.
 pub fn label_key_problems(key: &str) -> Vec<String> {
     let examples = ["MyName", "my.name", "123-abc"];
     let mut problems = Vec::new();
@@ -81,7 +81,7 @@ pub fn label_key_problems(key: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with the value of a label.
+/// Errors in the value of a label.
 pub fn label_value_problems(value: &str) -> Vec<String> {
     let mut problems = too_long(value, 63);
     if !value.is_empty() && !is_key(value) {

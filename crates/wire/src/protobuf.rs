@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What is wrong with the bytes, in the words of Go's decoder.
+/// An error in the bytes, in the words of Go's decoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Problem);
 
@@ -124,7 +124,7 @@ impl std::error::Error for Error {}
 /// Writes a message at the end of a buffer.
 #[derive(Debug, Default)]
 pub struct Writer {
-    /// What was written so far.
+    /// The bytes written so far.
     pub bytes: Vec<u8>,
 }
 

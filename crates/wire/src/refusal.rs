@@ -1,6 +1,6 @@
 use crate::reason;
 
-/// What an answer other than success means to the client that gets it.
+/// The meaning of an error response for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refusal {

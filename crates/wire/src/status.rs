@@ -29,7 +29,7 @@ pub struct Status {
     /// The text for people.
     #[serde(deserialize_with = "or_default")]
     pub message: String,
-    /// What the failure is about, and what exactly is wrong.
+    /// The object of the failure, and its causes.
     pub details: Option<StatusDetails>,
 }
 
@@ -49,7 +49,7 @@ pub struct StatusDetails {
     /// The incarnation of the object.
     #[serde(deserialize_with = "or_default")]
     pub uid: String,
-    /// What exactly is wrong.
+    /// The causes.
     #[serde(deserialize_with = "or_default")]
     pub causes: Vec<StatusCause>,
     /// How long the client is asked to wait; 0 if it is not.
@@ -61,7 +61,7 @@ pub struct StatusDetails {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct StatusCause {
-    /// What kind of thing: `FieldValueInvalid`.
+    /// The reason: `FieldValueInvalid`.
     #[serde(deserialize_with = "or_default")]
     pub reason: String,
     /// The text for people.
@@ -98,7 +98,7 @@ impl Status {
         self
     }
 
-    /// What the failure means to a client. A `Status` without a code means what its reason does.
+    /// The meaning of the failure for a client. A `Status` without a code means what its reason does.
     pub fn refusal(&self) -> Refusal {
         match self.reason.as_str() {
             reason::EXPIRED | reason::GONE => Refusal::Expired,
@@ -112,7 +112,7 @@ impl Status {
             || self.message.contains("Too large resource version")
     }
 
-    /// What exactly is wrong.
+    /// The causes.
     pub fn causes(&self) -> &[StatusCause] {
         self.details.as_ref().map_or(&[], |details| &details.causes)
     }

@@ -31,6 +31,7 @@
 //! `deployment` makes and sizes ReplicaSets, `replicaset` makes pods of them, `pod` is scheduler and kubelet in one.
 //! `statefulset`, `daemonset` and `job` make pods too. Each decides in pure functions and acts in a reconcile of a few lines.
 
+mod addresses;
 pub mod annotation;
 mod daemonset;
 mod deployment;

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
-use crate::pod::Addresses;
+use crate::addresses::Addresses;
 use crate::since::Since;
 use crate::timing::Timing;
 

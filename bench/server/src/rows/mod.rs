@@ -7,6 +7,7 @@ mod large;
 mod lists;
 mod reads;
 mod restart;
+mod servers;
 mod start;
 mod webhooks;
 mod writes;
@@ -23,8 +24,8 @@ use crate::size::Size;
 use crate::wanted::Wanted;
 
 /// The rows that are measured together.
-pub(crate) const GROUPS: [&str; 9] =
-    ["start", "writes", "webhooks", "reads", "fan-out", "lists", "large", "collecting", "growth"];
+pub(crate) const GROUPS: [&str; 10] =
+    ["start", "writes", "webhooks", "reads", "fan-out", "lists", "large", "collecting", "growth", "servers"];
 
 /// Longer than this, a round is not a measurement but a hang.
 const ROUND: Duration = Duration::from_secs(120);
@@ -53,13 +54,18 @@ impl Bench {
         group: &'static str,
     ) -> Report {
         let whole = |error: &dyn std::fmt::Display| Row::failed(group, "all of the group", error.to_string());
-        let ours = match Side::ours(&binary, size).await {
+        let ours = match group {
+            "servers" => Side::three_ours(&binary, size).await,
+            _ => Side::ours(&binary, size).await,
+        };
+        let ours = match ours {
             Ok(ours) => ours,
             Err(error) => return vec![whole(&error)].into(),
         };
         let peer = match group {
             // Beside kube-apiserver, it is another process that does this.
             "collecting" => Err("it does not collect".into()),
+            "servers" => three(&peers, size).await,
             _ => start(&peers, size).await,
         };
         let mut bench = Self { binary, peers, size, group, ours, peer, report: Report::default() };
@@ -72,6 +78,7 @@ impl Bench {
             "lists" => bench.lists().await,
             "large" => bench.large().await,
             "collecting" => bench.collecting().await,
+            "servers" => bench.servers().await,
             _ => bench.growth().await,
         };
         if let Err(error) = done {
@@ -154,6 +161,10 @@ const FILLERS: usize = 64;
 
 async fn start(peers: &Result<Peer, String>, size: Size) -> Result<Side, String> {
     Side::peer(peers.as_ref().map_err(Clone::clone)?, size).await.map_err(|error| error.to_string())
+}
+
+async fn three(peers: &Result<Peer, String>, size: Size) -> Result<Side, String> {
+    Side::three_peers(peers.as_ref().map_err(Clone::clone)?, size).await.map_err(|error| error.to_string())
 }
 
 /// What one side found.

@@ -21,7 +21,7 @@ impl Access {
         let Some(author) = author else { return Ok(()) };
         if place.resource.group != GROUP
             || is_master(author)
-            || self.authorization == super::Authorization::None
+            || self.authorization != super::Authorization::Rbac
             || old.is_some_and(|old| only_owners_change(new, old))
         {
             return Ok(());

@@ -9,7 +9,7 @@ const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 /// The built-in groups with their versions and priorities, as kube-apiserver has them. What is not listed is not registered:
 /// APIServices themselves among it.
-const PRIORITIES: [(&str, &str, i32, i32); 20] = [
+const PRIORITIES: [(&str, &str, i32, i32); 21] = [
     ("", "v1", 18_000, 1),
     ("apps", "v1", 17_800, 15),
     ("events.k8s.io", "v1", 17_750, 15),
@@ -30,6 +30,7 @@ const PRIORITIES: [(&str, &str, i32, i32); 20] = [
     ("node.k8s.io", "v1", 16_300, 15),
     ("discovery.k8s.io", "v1", 16_200, 15),
     ("resource.k8s.io", "v1", 16_200, 21),
+    ("flowcontrol.apiserver.k8s.io", "v1", 16_100, 21),
 ];
 
 /// The priorities of every group and version that definitions define.

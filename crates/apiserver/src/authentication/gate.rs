@@ -6,7 +6,7 @@ use http::{Extensions, StatusCode};
 use watchkeeper_front::{ACCESS_LOG, Body, LogUser, Peer, Request, Response};
 
 use super::authenticator::{Unauthorized, bearer_token, identify};
-use super::{Authenticator, ClientCertificate, Presented, Service};
+use super::{ANONYMOUS, Authenticator, ClientCertificate, Presented, Service};
 use crate::Clock;
 
 /// Finds out who sends a request, and has a [`Service`] answer it.
@@ -22,12 +22,19 @@ struct Inner {
     authenticators: Vec<Box<dyn Authenticator>>,
     /// By which certificates expire.
     clock: Clock,
+    anonymous: bool,
 }
 
 impl Gate {
     /// In front of this service, with these ways to find out who asks, in order. The certificates of clients expire by the clock.
-    pub fn new(service: impl Service, authenticators: Vec<Box<dyn Authenticator>>, clock: Clock) -> Self {
-        Self(Arc::new(Inner { service: Box::new(service), authenticators, clock }))
+    /// Who shows nothing is anonymous, or turned away.
+    pub fn new(
+        service: impl Service,
+        authenticators: Vec<Box<dyn Authenticator>>,
+        clock: Clock,
+        anonymous: bool,
+    ) -> Self {
+        Self(Arc::new(Inner { service: Box::new(service), authenticators, clock, anonymous }))
     }
 }
 
@@ -58,8 +65,8 @@ async fn admit(gate: Arc<Inner>, mut request: Request) -> Response {
     let certificate = certificate.filter(|_| !is_expired).map(|certificate| &**certificate);
     let presented = Presented { token: bearer_token(request.headers()), certificate };
     let identity = match identify(&gate.authenticators, presented, is_expired).await {
-        Ok(identity) => identity,
-        Err(Unauthorized) => return status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized"),
+        Ok(identity) if gate.anonymous || identity.user != ANONYMOUS => identity,
+        Ok(_) | Err(Unauthorized) => return status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized"),
     };
     if let Some(peer) = peer.filter(|_| identity.is_authenticated()) {
         peer.authenticated(&identity.user);

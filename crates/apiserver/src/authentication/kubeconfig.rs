@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use watchkeeper_front::private_file;
 
-use super::{Credentials, Error};
+use super::{Credentials, Error, Identity, MASTERS};
 
 /// What the cluster, the user and the context of our kubeconfigs are called.
 const NAME: &str = "watchkeeper";
@@ -17,9 +17,14 @@ pub struct Kubeconfig {
 }
 
 impl Kubeconfig {
-    /// For the server at this URL.
-    pub fn new(server: &str, credentials: &Credentials) -> Self {
+    /// For the server at this URL. It holds the token of the administrator, and a client certificate of its own, which is good for a
+    /// year: there are programs that know nothing else. Whoever shows both is recognised by the certificate while it lasts, and by
+    /// the token afterwards.
+    pub fn new(server: &str, credentials: &Credentials) -> Result<Self, Error> {
         let authority = watchkeeper_go::base64::encode(credentials.authority_certificate());
+        let Identity { user, .. } = Identity::admin();
+        let issued = credentials.issue_client(&user, &[MASTERS.to_owned()])?;
+        let [certificate, key] = [issued.certificate, issued.key].map(watchkeeper_go::base64::encode);
         // JSON strings are YAML strings, whatever is in them.
         let (server, token) = (Value::from(server), Value::from(credentials.admin_token()));
         let text = format!(
@@ -28,12 +33,13 @@ impl Kubeconfig {
              clusters:\n\
              - name: {NAME}\n  cluster:\n    server: {server}\n    certificate-authority-data: {authority}\n\
              users:\n\
-             - name: {NAME}\n  user:\n    token: {token}\n\
+             - name: {NAME}\n  user:\n    token: {token}\n    \
+             client-certificate-data: {certificate}\n    client-key-data: {key}\n\
              contexts:\n\
              - name: {NAME}\n  context:\n    cluster: {NAME}\n    user: {NAME}\n\
              current-context: {NAME}\n"
         );
-        Self { text }
+        Ok(Self { text })
     }
 
     /// The file's content.

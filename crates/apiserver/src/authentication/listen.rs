@@ -17,6 +17,8 @@ pub struct Options {
     pub limits: Limits,
     /// By which the certificates of clients expire on connections that are open.
     pub clock: Clock,
+    /// Whether requests without credentials are served, as those of `system:anonymous`; otherwise they are answered with 401.
+    pub anonymous: bool,
 }
 
 /// Refuses an address for HTTP without TLS where others could read tokens: any but a loopback address.
@@ -26,10 +28,10 @@ pub fn check_plain_http(address: SocketAddr) -> Result<(), Error> {
 
 /// Puts a service on sockets, behind a [`Gate`]. Needs a tokio runtime with time and I/O.
 pub fn listen(options: Options, service: impl Service) -> Result<Front, Error> {
-    let Options { https: (https, tls), http, authenticators, limits, clock } = options;
+    let Options { https: (https, tls), http, authenticators, limits, clock, anonymous } = options;
     http.as_ref().map_or(Ok(()), |http| check_plain_http(http.address()))?;
     let supervisor = service.supervisor();
-    let gate = Gate::new(service, authenticators, clock);
+    let gate = Gate::new(service, authenticators, clock, anonymous);
     let mut front = Front::builder(gate).https(https, tls).limits(limits).supervisor(supervisor);
     if let Some(http) = http {
         front = front.http(http);

@@ -1,17 +1,31 @@
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use futures_util::future::BoxFuture;
+use parking_lot::RwLock;
 use subtle::ConstantTimeEq;
 
 use super::{Authenticator, Error, Identity, Presented};
 
-/// A fixed table of bearer tokens and whose they are.
+/// A table of bearer tokens and whose they are: some that are fixed, and those of files, which can be read again.
 ///
 /// A token is compared with all of the table, byte by byte to the end, so that the time it takes tells nothing but its
 /// length. Tokens never appear in `Debug` output or in errors.
 #[derive(Default)]
-pub struct Tokens(Vec<(Box<[u8]>, Identity)>);
+pub struct Tokens {
+    fixed: Table,
+    files: Vec<TokenFile>,
+}
+
+/// Tokens, and whose they are. A token is there once.
+type Table = Vec<(Box<[u8]>, Identity)>;
+
+/// A file of tokens.
+struct TokenFile {
+    path: PathBuf,
+    /// What it held when it was read last, and the table that was made of it when that could last be done.
+    read: RwLock<(String, Table)>,
+}
 
 impl Tokens {
     /// An empty table.
@@ -21,60 +35,114 @@ impl Tokens {
 
     /// Adds a token; one that is there already changes hands. An empty token is nobody's.
     pub fn add(&mut self, token: impl AsRef<[u8]>, identity: Identity) {
-        let token = token.as_ref();
-        if token.is_empty() {
-            return;
-        }
-        self.0.retain(|(known, _)| **known != *token);
-        self.0.push((token.into(), identity));
+        add(&mut self.fixed, token.as_ref(), identity);
     }
 
     /// Adds the tokens of a file in the format of kube-apiserver: comma-separated values, `token,user,uid` and
-    /// optionally the groups as one quoted value, `"group1,group2"`.
+    /// optionally the groups as one quoted value, `"group1,group2"`. A token that was [added](Self::add) stays whose it is.
     pub fn add_file(&mut self, file: &Path) -> Result<(), Error> {
-        let bad = |reason: String| Error::TokenFile { file: file.into(), reason };
-        let text = std::fs::read_to_string(file).map_err(|error| bad(error.to_string()))?;
-        let records = super::csv::records(&text)
-            .map_err(|wrong| bad(format!("line {}: {}", wrong.line, wrong.reason)))?;
-        for (line, record) in records {
-            let [token, user, uid, rest @ ..] = record.as_slice() else {
-                return Err(bad(format!(
-                    "line {line} has {} columns, at least 3 are needed: token, user name, user uid",
-                    record.len()
-                )));
-            };
-            if token.is_empty() {
-                tracing::warn!(file = %file.display(), line, "an empty token is skipped");
-                continue;
-            }
-            let groups = rest.first().map(|groups| groups.split(',').collect::<Vec<_>>()).unwrap_or_default();
-            let mut identity = Identity::new(user, groups.into_iter().filter(|group| !group.is_empty()));
-            identity.uid.clone_from(uid);
-            self.add(token, identity);
-        }
+        let text = read(file)?;
+        let table = parse(file, &text)?;
+        self.files.push(TokenFile { path: file.into(), read: RwLock::new((text, table)) });
         Ok(())
     }
 
-    /// Whose token this is.
-    pub(crate) fn find(&self, token: &[u8]) -> Option<&Identity> {
-        let mut found = None;
-        for (known, identity) in &self.0 {
-            if bool::from(known.ct_eq(token)) {
-                found = Some(identity);
+    /// Whether some are from files.
+    pub(crate) fn has_files(&self) -> bool {
+        !self.files.is_empty()
+    }
+
+    /// Reads the files again. Says whether there was something new. What cannot be used is an error once, and changes nothing. Blocks
+    /// while it reads.
+    pub fn refresh(&self) -> Result<bool, Error> {
+        let mut is_new = false;
+        for file in &self.files {
+            let text = read(&file.path)?;
+            if file.read.read().0 == text {
+                continue;
             }
+            let table = parse(&file.path, &text);
+            let mut read = file.read.write();
+            // Also if it cannot be used: that is said once.
+            read.0 = text;
+            read.1 = table?;
+            is_new = true;
         }
+        Ok(is_new)
+    }
+
+    /// Whose token this is.
+    pub(crate) fn find(&self, token: &[u8]) -> Option<Identity> {
+        let mut found = None;
+        for file in &self.files {
+            look_up(&file.read.read().1, token, &mut found);
+        }
+        look_up(&self.fixed, token, &mut found);
         found
     }
 }
 
+fn look_up(table: &Table, token: &[u8], found: &mut Option<Identity>) {
+    for (known, identity) in table {
+        if bool::from(known.ct_eq(token)) {
+            *found = Some(identity.clone());
+        }
+    }
+}
+
+fn add(table: &mut Table, token: &[u8], identity: Identity) {
+    if !token.is_empty() {
+        table.retain(|(known, _)| **known != *token);
+        table.push((token.into(), identity));
+    }
+}
+
+fn read(file: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(file).map_err(|error| bad(file, error.to_string()))
+}
+
+fn parse(file: &Path, text: &str) -> Result<Table, Error> {
+    let records = super::csv::records(text)
+        .map_err(|wrong| bad(file, format!("line {}: {}", wrong.line, wrong.reason)))?;
+    let mut table = Table::new();
+    for (line, record) in records {
+        let [token, user, uid, rest @ ..] = record.as_slice() else {
+            return Err(bad(
+                file,
+                format!(
+                    "line {line} has {} columns, at least 3 are needed: token, user name, user uid",
+                    record.len()
+                ),
+            ));
+        };
+        if token.is_empty() {
+            tracing::warn!(file = %file.display(), line, "empty token skipped");
+            continue;
+        }
+        let groups = rest.first().map(|groups| groups.split(',').collect::<Vec<_>>()).unwrap_or_default();
+        let mut identity = Identity::new(user, groups.into_iter().filter(|group| !group.is_empty()));
+        identity.uid.clone_from(uid);
+        add(&mut table, token.as_bytes(), identity);
+    }
+    Ok(table)
+}
+
+fn bad(file: &Path, reason: String) -> Error {
+    Error::TokenFile { file: file.into(), reason }
+}
+
 impl Authenticator for Tokens {
     fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> BoxFuture<'a, Option<Identity>> {
-        Box::pin(async move { self.find(presented.token?).cloned() })
+        Box::pin(async move { self.find(presented.token?) })
     }
 }
 
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.iter().map(|(_, identity)| &identity.user)).finish()
+        let mut set = f.debug_set();
+        for file in &self.files {
+            set.entries(file.read.read().1.iter().map(|(_, identity)| &identity.user));
+        }
+        set.entries(self.fixed.iter().map(|(_, identity)| &identity.user)).finish()
     }
 }

@@ -1,8 +1,9 @@
 //! What every cluster begins with: namespaces, roles and bindings, the Service by which programs find the server, the block
-//! of addresses that Services have, since when tokens in Secrets are tracked, and the APIServices of what is built in.
+//! of addresses that Services have, since when tokens in Secrets are tracked, the APIServices of what is built in, and what flow control begins with.
 
 mod api_services;
 mod change;
+mod flow_control;
 mod roles;
 
 use std::sync::Arc;
@@ -46,6 +47,7 @@ impl Server {
             }
             changes.extend(self.missing_settings().await?);
             changes.extend(api_services::missing(self).await?);
+            changes.extend(flow_control::missing(self).await?);
             let given = self.missing_service().await?.map(|(change, holdings, reservation)| {
                 let key = change.key.clone();
                 changes.push(change);

@@ -1,4 +1,4 @@
-//! The roles and bindings that every cluster begins with are made, and mended, when the server starts.
+//! Creates the roles and bindings that every cluster has, and restores what is missing in them, when the server starts.
 
 use serde_json::{Value, json};
 use watchkeeper_rbac::bootstrap::Bootstrap;
@@ -9,7 +9,7 @@ use crate::access::GROUP;
 use crate::object::meta;
 use crate::server::{Error, Server};
 
-/// Says whether an object is mended.
+/// The annotation that says whether an object is restored.
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 /// Says where an object comes from.
 const LABEL: &str = "kubernetes.io/bootstrapping";
@@ -40,7 +40,7 @@ async fn change(server: &Server, plural: &str, mut wanted: Value) -> Result<Opti
     let key = resource.key(namespace, meta::name(&wanted));
     if let Some(entry) = server.storage.get(&key, None).await?.entry {
         let Ok(mut object) = resource.read(&entry) else { return Ok(None) };
-        if object["metadata"]["annotations"][AUTOUPDATE] == "false" || !mend(&mut object, &wanted) {
+        if object["metadata"]["annotations"][AUTOUPDATE] == "false" || !add_missing(&mut object, &wanted) {
             return Ok(None);
         }
         let (replaces, value) = (Some(entry.modified), resource.encode(&object));
@@ -85,8 +85,8 @@ fn complete(server: &Server, object: &mut Value) {
     metadata.insert("uid".into(), crate::object::random::uid().into());
 }
 
-/// Gives an object what it lacks of what it should have, and takes nothing away. Whether it lacked anything.
-fn mend(object: &mut Value, wanted: &Value) -> bool {
+/// Adds fields of `wanted` that are missing. Returns whether anything was added.
+fn add_missing(object: &mut Value, wanted: &Value) -> bool {
     if !wanted["aggregationRule"].is_null() {
         // Its rules are worked out from those of others.
         let lacks = object["aggregationRule"].is_null();

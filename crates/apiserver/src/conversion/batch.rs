@@ -18,7 +18,7 @@ use crate::crd::Conversion;
 use crate::metrics::WebhookMetrics;
 use crate::object::meta;
 use crate::object::record::{self, Record};
-use crate::resource::{Installed, Nature, Resource};
+use crate::resource::{InstalledCrd, Nature, Resource};
 use crate::status_error::StatusError;
 use crate::webhook_client::{CallLimits, ClientConfig, WebhookClient};
 
@@ -74,7 +74,7 @@ impl Converter {
     /// Puts those in place that are kept, and sees to it that all others are being converted.
     fn begin(
         &self,
-        installed: &Arc<Installed>,
+        installed: &Arc<InstalledCrd>,
         version: usize,
         resource: &Resource,
         entries: &mut [Arc<Entry>],
@@ -122,7 +122,7 @@ impl Converter {
     fn send(
         &self,
         cache: &mut Cache,
-        installed: &Arc<Installed>,
+        installed: &Arc<InstalledCrd>,
         own: Vec<(usize, Id)>,
         entries: &[Arc<Entry>],
         together: &Together,
@@ -167,7 +167,7 @@ impl Converter {
     /// Asks the webhook of a definition for one object.
     pub(super) async fn asked(
         &self,
-        installed: &Arc<Installed>,
+        installed: &Arc<InstalledCrd>,
         object: Value,
         to: &str,
     ) -> Result<Value, Failure> {
@@ -229,7 +229,7 @@ impl Drop for Forget {
 struct Call {
     client: Arc<WebhookClient>,
     metrics: WebhookMetrics,
-    installed: Arc<Installed>,
+    installed: Arc<InstalledCrd>,
     version: usize,
 }
 
@@ -274,7 +274,7 @@ impl Call {
 async fn ask(
     client: &WebhookClient,
     metrics: &WebhookMetrics,
-    installed: &Installed,
+    installed: &InstalledCrd,
     mut objects: Vec<Value>,
     to: &str,
 ) -> Result<Vec<Value>, Failure> {

@@ -24,7 +24,7 @@ use watchkeeper_storage::{Entry, Revision};
 use crate::crd::Conversion;
 use crate::metrics::WebhookMetrics;
 use crate::object::{meta, record};
-use crate::resource::{Installed, Nature, Resource};
+use crate::resource::{InstalledCrd, Nature, Resource};
 use crate::status_error::StatusError;
 use crate::webhook_client::WebhookClient;
 use cache::{Cache, Id};
@@ -119,7 +119,7 @@ impl Converter {
 
     async fn converted(
         &self,
-        installed: &Arc<Installed>,
+        installed: &Arc<InstalledCrd>,
         mut object: Value,
         to: &str,
     ) -> Result<Value, StatusError> {
@@ -147,7 +147,7 @@ impl Converter {
 
 /// The definition of a resource, which of its versions the resource is, and which other one is stored; `None` if it is stored
 /// as it is.
-fn unstored(resource: &Resource) -> Option<(&Arc<Installed>, usize, usize)> {
+fn unstored(resource: &Resource) -> Option<(&Arc<InstalledCrd>, usize, usize)> {
     let Nature::Custom(installed, index) = &resource.nature else { return None };
     let storage = installed.definition.versions.iter().position(|version| version.storage)?;
     (storage != *index).then_some((installed, *index, storage))

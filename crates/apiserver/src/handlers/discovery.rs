@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 
+use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use crate::registry::{Group, GroupVersion, Registry};
+use crate::remote::Remote;
 use crate::resource::{Nature, Resource, api_version};
 
 /// `GET /api`. The address is where clients reach this server, if that is known: it does not depend on what they call it.
@@ -24,23 +26,56 @@ pub(crate) fn core_versions(registry: &Registry, address: Option<SocketAddr>) ->
 
 /// `GET /apis`.
 pub(crate) fn groups(registry: &Registry) -> Value {
+    let own = registry.groups.iter().filter(|group| !group.name.is_empty()).map(|group| group.name.as_str());
     let groups: Vec<Value> =
-        registry.groups.iter().filter(|group| !group.name.is_empty()).map(summary).collect();
+        own.chain(remote_groups(registry)).filter_map(|name| summary(registry, name)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// `GET /apis/GROUP`.
-pub(crate) fn group(group: &Group) -> Value {
-    let mut value = summary(group);
-    value["kind"] = "APIGroup".into();
-    value["apiVersion"] = "v1".into();
-    value
+/// The groups of which other servers serve all versions, the important ones first.
+fn remote_groups(registry: &Registry) -> Vec<&str> {
+    let mut remotes: Vec<&Remote> = registry
+        .remotes
+        .iter()
+        .map(|remote| &**remote)
+        .filter(|remote| registry.group(&remote.group).is_none())
+        .collect();
+    remotes.sort_by(|a, b| (b.group_priority, &a.group).cmp(&(a.group_priority, &b.group)));
+    let mut names: Vec<&str> = remotes.iter().map(|remote| remote.group.as_str()).collect();
+    names.dedup();
+    names
 }
 
-fn summary(group: &Group) -> Value {
-    let version = |version: &GroupVersion| json!({"groupVersion": api_version(&group.name, &version.version), "version": version.version});
-    let versions: Vec<Value> = group.versions.iter().map(version).collect();
-    json!({"name": group.name, "versions": versions, "preferredVersion": versions.first()})
+/// The versions of a group that other servers serve, the preferred one first.
+fn remote_versions<'a>(registry: &'a Registry, group: &str) -> Vec<&'a Remote> {
+    let remotes = registry.remotes.iter().map(|remote| &**remote).filter(|remote| remote.group == group);
+    let mut remotes: Vec<&Remote> =
+        remotes.filter(|remote| registry.remote(group, &remote.version).is_some()).collect();
+    remotes.sort_by(|a, b| {
+        let by_priority = b.version_priority.cmp(&a.version_priority);
+        by_priority.then_with(|| crate::crd::compare_versions(&a.version, &b.version))
+    });
+    remotes
+}
+
+/// `GET /apis/GROUP`.
+pub(crate) fn group(registry: &Registry, name: &str) -> Option<Value> {
+    let mut value = summary(registry, name).filter(|_| !name.is_empty())?;
+    value["kind"] = "APIGroup".into();
+    value["apiVersion"] = "v1".into();
+    Some(value)
+}
+
+fn summary(registry: &Registry, name: &str) -> Option<Value> {
+    let own = registry.group(name).into_iter().flat_map(|group| &group.versions);
+    let own = own.map(|version| version.version.as_str());
+    let remote = remote_versions(registry, name).into_iter().map(|remote| remote.version.as_str());
+    let versions: Vec<Value> = own
+        .chain(remote)
+        .map(|version| json!({"groupVersion": api_version(name, version), "version": version}))
+        .collect();
+    let preferred = versions.first()?.clone();
+    Some(json!({"name": name, "versions": versions, "preferredVersion": preferred}))
 }
 
 /// `GET /api/v1`, `GET /apis/GROUP/VERSION`.
@@ -73,8 +108,9 @@ fn entries(resource: &Resource) -> Vec<Value> {
     if !resource.categories.is_empty() {
         entry["categories"] = resource.categories.clone().into();
     }
-    if resource.is_stored() {
-        entry["storageVersionHash"] = storage_version_hash(resource).into();
+    let hash = if resource.is_stored() { storage_version_hash(resource) } else { String::new() };
+    if !hash.is_empty() {
+        entry["storageVersionHash"] = hash.into();
     }
     let mut entries = vec![entry];
     entries.extend(subresources(resource).into_iter().map(|sub| {
@@ -99,8 +135,9 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     let groups = registry.groups.iter().filter(|group| group.name.is_empty() == core);
     let items: Vec<Value> = groups
         .map(|group| {
-            let versions: Vec<Value> =
+            let mut versions: Vec<Value> =
                 group.versions.iter().map(|version| aggregated_version(group, version)).collect();
+            versions.extend(remote_versions(registry, &group.name).into_iter().map(aggregated_remote));
             let metadata = if core {
                 json!({"creationTimestamp": null})
             } else {
@@ -109,7 +146,58 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
+    let remote = remote_groups(registry).into_iter().filter(|_| !core).map(|group| {
+        let versions: Vec<Value> =
+            remote_versions(registry, group).into_iter().map(aggregated_remote).collect();
+        json!({"metadata": {"name": group, "creationTimestamp": null}, "versions": versions})
+    });
+    let items: Vec<Value> = items.into_iter().chain(remote).collect();
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+/// A version that another server serves, as that server lists it.
+fn aggregated_remote(remote: &Remote) -> Value {
+    let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+    let kind = |entry: &Value| {
+        let or_own = |field: &str, own: &str| match text(entry, field) {
+            text if text.is_empty() => own.to_owned(),
+            text => text,
+        };
+        json!({
+            "group": or_own("group", &remote.group), "version": or_own("version", &remote.version),
+            "kind": text(entry, "kind"),
+        })
+    };
+    let is_part = |entry: &&Value| text(entry, "name").contains('/');
+    let mut resources: Vec<Value> = Vec::new();
+    for entry in remote.resources.iter().filter(|entry| !is_part(entry)) {
+        let mut resource = json!({
+            "resource": text(entry, "name"),
+            "responseKind": kind(entry),
+            "scope": if entry["namespaced"] == true { "Namespaced" } else { "Cluster" },
+            "singularResource": text(entry, "singularName"),
+            "verbs": entry["verbs"],
+        });
+        for field in ["shortNames", "categories"] {
+            if entry[field].is_array() {
+                resource[field] = entry[field].clone();
+            }
+        }
+        resources.push(resource);
+    }
+    for entry in remote.resources.iter().filter(is_part) {
+        let name = text(entry, "name");
+        let Some((of, part)) = name.split_once('/') else { continue };
+        let part = json!({"subresource": part, "responseKind": kind(entry), "verbs": entry["verbs"]});
+        if let Some(resource) = resources.iter_mut().find(|resource| resource["resource"] == of) {
+            match resource["subresources"].as_array_mut() {
+                Some(parts) => parts.push(part),
+                None => resource["subresources"] = json!([part]),
+            }
+        }
+    }
+    let freshness = if remote.is_available { "Current" } else { "Stale" };
+    json!({"version": remote.version, "resources": resources, "freshness": freshness})
 }
 
 fn aggregated_version(group: &Group, version: &GroupVersion) -> Value {
@@ -198,13 +286,18 @@ fn subresources(resource: &Resource) -> Vec<Subresource<'_>> {
     }
 }
 
-/// Tells clients whether two servers store a resource as the same version. Any stable text does.
+/// Tells clients whether two servers store a resource as the same version: a hash of that version.
 fn storage_version_hash(resource: &Resource) -> String {
-    let text = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    watchkeeper_go::base64::encode(hash.to_be_bytes())
+    let (group, version) = match &resource.nature {
+        Nature::Builtin(kind) => kind.stored_as.unwrap_or((kind.group, kind.version)),
+        Nature::Custom(installed, _) => {
+            let stored = installed.definition.storage().filter(|version| version.served);
+            let Some(stored) = stored else { return String::new() };
+            (resource.group.as_str(), stored.name.as_str())
+        }
+    };
+    let hash = digest(&SHA256, format!("{group}/{version}/{}", resource.kind).as_bytes());
+    watchkeeper_go::base64::encode(&hash.as_ref()[..8])
 }
 
 impl Resource {

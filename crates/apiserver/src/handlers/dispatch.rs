@@ -1,5 +1,6 @@
 //! From requests to what is done about them.
 
+mod budgets;
 mod deadline;
 mod pods;
 mod token_request;
@@ -9,21 +10,25 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Method};
 use serde_json::Value;
+use watchkeeper_rbac::About;
 
 use crate::access::{Authorized, Split};
 use crate::authentication::Identity;
 use crate::documents::Name;
+use crate::flow_control::Flow;
 use crate::front::{Body, BodyError, Request, Response};
 use crate::handlers::call::Call;
 use crate::handlers::reply::Reply;
 use crate::handlers::route::{self, Collection, Route, Unrouted};
-use crate::handlers::{discovery, health, openapi, reviews};
+use crate::handlers::websocket::{self, Handshake, Refused};
+use crate::handlers::{components, discovery, health, openapi, remote, reviews};
 use crate::in_flight::Class;
 use crate::object::meta;
 use crate::read::filter::Filter;
 use crate::read::list::Listed;
 use crate::read::render::{Form, Shape};
 use crate::request::action::{Action, PageAction, Verb};
+use crate::request::is_public;
 use crate::request::list_options::ListOptions;
 use crate::request::media::{self, Accepted, Endpoint, Format, PatchFormat, Transform};
 use crate::request::path::Target;
@@ -36,12 +41,26 @@ use crate::write::{
     Applying, Incoming, Operation, Patch, ScaleChange, Subresource, WriteRequest, Written, admission,
     decode_as,
 };
-use crate::{access, gzip};
+use crate::{access, aggregation, gzip};
+
+/// Whether a path is about the server itself, and answered until the end.
+fn is_about_the_server(path: &str) -> bool {
+    is_public(path) || path.trim_end_matches('/') == "/metrics"
+}
+
+/// Whether a request would change something that is stored, if it were granted.
+fn changes_something(request: &watchkeeper_rbac::Request<'_>) -> bool {
+    let About::Resource { group, resource, .. } = request.about else { return false };
+    let is_question =
+        matches!(group, "authorization.k8s.io" | "authentication.k8s.io") && resource.ends_with("reviews");
+    !matches!(request.verb, "get" | "list" | "watch") && !is_question
+}
 
 impl Server {
     /// Answers a request.
     pub(crate) async fn answer(self: Arc<Self>, request: Request, identity: Identity) -> Response {
         let started = std::time::Instant::now();
+        let _running = self.run();
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let verb = verb(&parts.method, &query);
@@ -49,16 +68,25 @@ impl Server {
         let call = Call::new(parts.headers, query, identity);
         let (audit, pretty) = (call.headers.get("audit-id").cloned(), call.pretty);
         let (format, gzip) = (failure_format(&call.headers), gzip::is_wanted(&call.headers));
+        let mut flow = None;
+        let is_refused = self.is_refusing() && !is_about_the_server(parts.uri.path());
         let answer = async {
+            if is_refused {
+                return Ok(Reply::shutting_down());
+            }
             let action = action?;
-            self.authorize_and_serve(call, action, body).await
+            // Said before anything else, of whatever is asked for.
+            if !action.is_watch() {
+                call.query.timeout()?;
+            }
+            self.authorize_and_serve(call, action, body, &mut flow).await
         };
         let reply = match answer.await {
             Ok(reply) => reply,
             Err(failure) => Reply::failure(&failure, format),
         };
         self.metrics.answered(verb, reply.code(), started.elapsed());
-        reply.into_response(audit, pretty, gzip)
+        reply.of_flow(flow).into_response(audit, pretty, gzip)
     }
 
     /// Reads the body of a request, once it is known that its sender may send it.
@@ -67,9 +95,15 @@ impl Server {
         mut call: Call,
         action: Action,
         body: Body,
+        flow: &mut Option<Flow>,
     ) -> Result<Reply, StatusError> {
+        // Of those who may not, too.
+        *flow = self.flow_control.classify(&call.identity, &access::request(&action));
         let action = match self.access.authorize(&call.headers, Arc::clone(&call.identity), action) {
             Ok((identity, action)) => {
+                if !Arc::ptr_eq(&identity, &call.identity) {
+                    *flow = self.flow_control.classify(&identity, &access::request(&action));
+                }
                 call.identity = identity;
                 action
             }
@@ -79,6 +113,9 @@ impl Server {
             }
         };
         let class = Class::of(&access::request(&action));
+        if self.options.read_only && changes_something(&access::request(&action)) {
+            return Err(StatusError::read_only());
+        }
         let permit = match self.in_flight.enter(class, &call.identity) {
             Ok(permit) => permit,
             Err(rejected) => {
@@ -151,8 +188,8 @@ impl Server {
                     registry.documents.get(Name::Groups { format }, &self.documenting, make).await?;
                 Ok(Reply::new(200, document).typed(format.media_type()))
             }
-            Target::Group(group) => match registry.group(&group).filter(|group| !group.name.is_empty()) {
-                Some(group) => Ok(Reply::object(200, &discovery::group(group), format)),
+            Target::Group(group) => match discovery::group(&registry, &group) {
+                Some(group) => Ok(Reply::object(200, &group, format)),
                 None => Ok(Reply::no_such_page()),
             },
             Target::Version { group, version } => {
@@ -162,6 +199,13 @@ impl Server {
                 });
                 match found {
                     Some(list) => Ok(Reply::object(200, &list, format)),
+                    None if registry.remote(&group, &version).is_some() => {
+                        let target = Some(aggregation::Target::page(&path, &call.query));
+                        match registry.remote(&group, &version).filter(|_| verb == "get") {
+                            Some(remote) => remote::answer(self, call, remote, target).await,
+                            None => Err(StatusError::unknown_method()),
+                        }
+                    }
                     // Of a group that is there, a version is missing; of others, nothing is known.
                     None if registry.group(&group).is_some_and(|group| group.is_builtin()) => {
                         Err(StatusError::no_such_path())
@@ -196,8 +240,13 @@ impl Server {
 
     /// Does something with objects.
     async fn resource(self: &Arc<Self>, call: Call, action: Authorized) -> Result<Reply, StatusError> {
-        call.query.timeout()?;
-        let found = self.registry().resource_of(action.action()).and_then(|resource| {
+        let registry = self.registry();
+        let about = action.action();
+        if let Some(remote) = registry.remote(&about.group, &about.version) {
+            let target = aggregation::Target::of(about, &call.query);
+            return Box::pin(remote::answer(self, &call, remote, target)).await;
+        }
+        let found = registry.resource_of(action.action()).and_then(|resource| {
             if resource.builtin_kind().is_some() && !media::is_routed(&call.headers) {
                 let is_list = matches!(action.action().verb, Verb::List | Verb::Watch);
                 return Err(StatusError::not_routed(is_list).into());
@@ -227,6 +276,9 @@ impl Server {
     ) -> Result<Reply, StatusError> {
         match operation {
             route::Operation::Get(place) => self.got(call, &place).await,
+            route::Operation::Components(name) => {
+                Box::pin(components::answer(self, call, resource, name.as_deref())).await
+            }
             route::Operation::List(of) => self.listed(call, resource, &of).await,
             route::Operation::Watch(of) => self.watched(call, resource, &of).await,
             // The others are boxed: the future of a request is moved about, and that of a read would have to have room for a write.
@@ -330,12 +382,12 @@ impl Server {
         let context = &call.delete_context(&options);
         let request = WriteRequest::new(place.clone(), Operation::Delete(&options), context);
         let Written { object, removed, warnings, .. } = self.writer.write(request).await?;
-        let object = if removed && !resource.returns_deleted() {
-            status_error::deleted(resource.subject(), meta::name(&object), meta::uid(&object))
+        let reply = if removed && !resource.returns_deleted() {
+            let status = status_error::deleted(resource.subject(), meta::name(&object), meta::uid(&object));
+            Reply::object(200, &status, accepted.format)
         } else {
-            Form::new(&accepted, &call.query)?.shape.of_one(resource, object)
+            object_reply(200, resource, object, Form::new(&accepted, &call.query)?)
         };
-        let reply = Reply::object(200, &object, accepted.format);
         let reply = warnings.iter().fold(reply, |reply, warning| reply.warning(warning));
         let is_asked = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
         Ok(match resource.usual_propagation() {
@@ -357,7 +409,7 @@ impl Server {
             json.push(b'\n');
             return Ok(Reply::new(200, json));
         }
-        Ok(Reply::object(200, &form.shape.of_one(resource, resource.read(&entry)?), form.format))
+        Ok(object_reply(200, resource, resource.read(&entry)?, form))
     }
 
     async fn put(
@@ -418,7 +470,12 @@ impl Server {
         let accepted = accepted(call, &place.resource)?;
         let format = patch_format(call, &place.resource)?;
         let options = WriteOptions::of_patch(&call.query, format == PatchFormat::Apply)?;
-        let change = ScaleChange::Patch(Patch::read(&call.body, format)?);
+        let change = match format {
+            PatchFormat::Apply => {
+                ScaleChange::Apply(Applying::read_scale(&call.body, options.force.unwrap_or_default())?)
+            }
+            format => ScaleChange::Patch(Patch::read(&call.body, format)?),
+        };
         self.rescaled(call, place, &change, &options, &accepted).await
     }
 
@@ -452,13 +509,22 @@ impl Server {
         }
         let filter = filter.restricted_to(of.only.as_deref());
         let form = Form::new(&accepted, &call.query)?;
-        if media::asks_for_web_socket(&call.headers) {
-            // Clients that try one first (fabric8) wait for the end of an answer that refuses it, and only a 200 has them
-            // fall back to a plain watch.
-            return Ok(Reply::new(200, Body::empty()).typed(form.format.stream_type()));
-        }
+        let handshake = match media::asks_for_web_socket(&call.headers) {
+            true => match Handshake::read(&call.headers) {
+                Ok(handshake) => Some(handshake),
+                Err(Refused(code, why)) => return Ok(Reply::plain(code, why)),
+            },
+            false => None,
+        };
         let watcher = self.watch(resource, of.namespace.as_deref(), filter, form, &options).await?;
         let guard = self.metrics.watch();
+        if let Some(Handshake { accept, protocol }) = handshake {
+            let take_over = move |stream, permit| async move {
+                websocket::serve(stream, watcher.into_stream(), form.format).await;
+                drop((guard, permit));
+            };
+            return Ok(Reply::web_socket(&accept, protocol.as_deref(), take_over));
+        }
         let stream = futures_util::StreamExt::map(watcher.into_stream(), move |bytes| {
             let _ = &guard;
             bytes
@@ -475,7 +541,7 @@ impl Server {
     ) -> Result<Reply, StatusError> {
         let form = Form::new(accepted, &call.query)?;
         let code = if written.created { 201 } else { 200 };
-        let reply = Reply::object(code, &form.shape.of_one(resource, written.object), form.format);
+        let reply = object_reply(code, resource, written.object, form);
         Ok(written.warnings.iter().fold(reply, |reply, warning| reply.warning(warning)))
     }
 }
@@ -485,6 +551,16 @@ const SCALES: [&str; 4] = ["autoscaling/v1", "extensions/v1beta1", "apps/v1beta1
 
 /// Said to those who delete a job without saying what is to become of its pods.
 const ORPHANED_PODS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
+
+/// One object in the form that the client asked for.
+fn object_reply(code: u16, resource: &Resource, object: Value, form: Form) -> Reply {
+    let is_custom = resource.builtin_kind().is_none() && form.shape == Shape::Object;
+    let shown = form.shape.of_one(resource, object);
+    match is_custom {
+        true => Reply::custom_object(code, &shown, form.format),
+        false => Reply::object(code, &shown, form.format),
+    }
+}
 
 /// A page of a list in the form that the client asked for.
 async fn list_reply(
@@ -525,9 +601,19 @@ fn accepted(call: &Call, resource: &Resource) -> Result<Accepted, StatusError> {
     Ok(media::accept(&call.headers, endpoint(resource))?)
 }
 
+/// The same for a subresource that is no object, and is shown in no columns.
+fn accepted_untabled(call: &Call) -> Result<Accepted, StatusError> {
+    Ok(media::accept(&call.headers, Endpoint::Untabled)?)
+}
+
 /// In which forms a resource is served.
 fn endpoint(resource: &Resource) -> Endpoint {
-    if resource.builtin_kind().is_some() { Endpoint::Objects } else { Endpoint::Custom }
+    match resource.builtin_kind() {
+        // Reviews and the like, which nobody shows in columns.
+        Some(_) if !resource.is_stored() && !resource.is_made_up() => Endpoint::Untabled,
+        Some(_) => Endpoint::Objects,
+        None => Endpoint::Custom,
+    }
 }
 
 /// How failures are written: as the client asks for, if it asks for anything that is not made of an object.

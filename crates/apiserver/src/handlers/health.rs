@@ -4,21 +4,59 @@ use serde_json::{Value, json};
 
 use crate::handlers::call::Call;
 use crate::handlers::reply::Reply;
+use crate::object::order::VERSION;
 use crate::registry::Registry;
+use crate::request::query::Query;
 use crate::resource::api_version;
 use crate::server::Server;
 
 /// The version of Kubernetes whose API this is.
 const MINOR: &str = "36";
 
-/// What is looked at. Clients ask for some of these by name.
-const CHECKS: [&str; 5] = [
+/// What is looked at, by the names that kube-apiserver has for it: clients and probes ask for some of these. What a name stands
+/// for has been done here before the first request is answered, except `etcd`, which is the storage.
+const CHECKS: &[&str] = &[
     "ping",
     "log",
+    "loopback-serving-certificate",
     "etcd",
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/priority-and-fairness-config-consumer",
+    "poststarthook/priority-and-fairness-filter",
+    "poststarthook/storage-object-count-tracker-hook",
+    "poststarthook/start-apiextensions-informers",
     "poststarthook/start-apiextensions-controllers",
     "poststarthook/crd-informer-synced",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/peer-endpoint-reconciler-controller",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+    "poststarthook/storage-readiness",
+    "poststarthook/start-legacy-token-tracking-controller",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/start-kubernetes-service-cidr-controller",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-status-local-available-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/kube-apiserver-autoregistration",
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
 ];
+
+/// What `/readyz` does not look at.
+const LIVE_ONLY: &str = "loopback-serving-certificate";
+
+/// What only `/readyz` looks at, after the check of the storage, and at the end.
+const READY: ([&str; 2], &str) = (["etcd-readiness", "informer-sync"], "shutdown");
 
 /// `GET /`.
 pub(crate) fn paths(registry: &Registry) -> Value {
@@ -44,12 +82,12 @@ pub(crate) fn paths(registry: &Registry) -> Value {
 /// Answers `/version`, `/metrics` and the questions after its health.
 pub(crate) fn answer(server: &Server, call: &Call, path: &str) -> Reply {
     match path {
-        "/version" | "/version/" => Reply::json(200, &version()),
+        "/version" | "/version/" => Reply::ordered(200, &version(), &VERSION),
         "/metrics" => Reply::text(200, server.metrics.text(&server.storage.stats()))
             .typed("application/openmetrics-text; version=1.0.0; charset=utf-8"),
         path => {
             let Some((health, check)) = split(path) else { return Reply::no_such_page() };
-            checks(server, health, check, call.query.get("verbose").is_some())
+            checks(server, health, check, &call.query)
         }
     }
 }
@@ -77,38 +115,63 @@ pub(crate) fn readiness(server: &Server) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(failed.join(", ")) }
 }
 
+/// The names of the checks, in the order of kube-apiserver. Those of background tasks of this server are known, and are mentioned
+/// only if they fail.
+fn names(health: &str) -> Vec<&'static str> {
+    let (after_storage, last) = READY;
+    let mut names = CHECKS.to_vec();
+    if health == "readyz" {
+        names.retain(|name| *name != LIVE_ONLY);
+        let at = names.iter().position(|name| *name == "etcd").map_or(names.len(), |at| at + 1);
+        names.splice(at..at, after_storage);
+        names.push(last);
+    }
+    names
+}
+
 /// `/livez` does not ask for tasks that do not recover: what they stumble over is stored, and a restart would not remove it.
-fn checks(server: &Server, health: &str, check: Option<&str>, verbose: bool) -> Reply {
-    let halted = server.storage.stats().halted;
-    let ready = health == "readyz";
-    let stopping = ready && server.is_stopping();
+fn checks(server: &Server, health: &str, check: Option<&str>, query: &Query) -> Reply {
+    let halted = server.storage.stats().halted.is_some();
+    let stopping = server.is_stopping();
     let tasks = if health == "livez" { Vec::new() } else { tasks(server) };
     let failed = |name: &str| match name {
-        "etcd" => halted.is_some(),
+        "etcd" | "etcd-readiness" => halted,
         "shutdown" => stopping,
         name => tasks.iter().any(|(task, failed)| task == name && *failed),
     };
+    let names = names(health);
     if let Some(name) = check {
-        let is_task = tasks.iter().any(|(task, _)| task == name);
-        return match CHECKS.contains(&name) || is_task || (ready && name == "shutdown") {
+        let is_known = names.contains(&name) || tasks.iter().any(|(task, _)| task == name);
+        return match is_known {
             true if failed(name) => Reply::text(500, "internal server error: not healthy\n"),
             true => Reply::plain(200, "ok"),
             false => Reply::no_such_page(),
         };
     }
-    let names = CHECKS.iter().copied().chain(tasks.iter().map(|(task, _)| task.as_str()));
-    let names = names.chain(ready.then_some("shutdown"));
+    let mut excluded: Vec<&str> = query.all("exclude").collect();
     let mut lines = String::new();
     let mut is_well = true;
-    for name in names {
-        if failed(name) {
+    let failing = tasks.iter().filter(|(_, failed)| *failed).map(|(task, _)| task.as_str());
+    for name in names.into_iter().chain(failing) {
+        let before = excluded.len();
+        excluded.retain(|excluded| *excluded != name);
+        lines.push_str(&if excluded.len() < before {
+            format!("[+]{name} excluded: ok\n")
+        } else if failed(name) {
             is_well = false;
-            lines.push_str(&format!("[-]{name} failed: reason withheld\n"));
+            format!("[-]{name} failed: reason withheld\n")
         } else {
-            lines.push_str(&format!("[+]{name} ok\n"));
-        }
+            format!("[+]{name} ok\n")
+        });
     }
-    match (is_well, verbose) {
+    if !excluded.is_empty() {
+        excluded.sort_unstable();
+        excluded.dedup();
+        let quoted: Vec<String> = excluded.into_iter().map(watchkeeper_go::quote).collect();
+        let quoted = quoted.join(",");
+        lines.push_str(&format!("warn: some health checks cannot be excluded: no matches for {quoted}\n"));
+    }
+    match (is_well, query.get("verbose").is_some()) {
         (true, false) => Reply::text(200, "ok"),
         (true, true) => Reply::text(200, format!("{lines}{health} check passed\n")),
         (false, _) => Reply::text(500, format!("{lines}{health} check failed\n")),

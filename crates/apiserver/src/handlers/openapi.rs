@@ -6,9 +6,11 @@ use http::header::ACCEPT;
 use serde_json::{Map, json};
 use watchkeeper_kinds::openapi::{self, CustomKind};
 
+use crate::aggregation::Target;
 use crate::documents::Name;
 use crate::handlers::call::Call;
 use crate::handlers::health::release;
+use crate::handlers::remote;
 use crate::handlers::reply::Reply;
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -43,6 +45,10 @@ pub(crate) async fn answer(server: &Server, call: &Call, document: &str) -> Resu
         }
         document => {
             let Some(path) = document.strip_prefix("v3/") else { return Ok(Reply::no_such_page()) };
+            if let Some(remote) = split(path).and_then(|(group, version)| registry.remote(group, version)) {
+                let target = Target::page(&format!("/openapi/{document}"), &call.query);
+                return remote::answer(server, call, remote, Some(target)).await;
+            }
             let Some((group, version)) =
                 split(path).filter(|(group, version)| serves(&registry, group, version))
             else {
@@ -82,6 +88,12 @@ fn index(registry: &Registry) -> Vec<u8> {
                 path.clone(),
                 json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash:016X}")}),
             );
+        }
+    }
+    for remote in registry.remotes.iter().filter(|remote| remote.is_available) {
+        let path = format!("apis/{}", remote.api_version());
+        if let Some(address) = remote.documents.get(&path).filter(|_| !paths.contains_key(&path)) {
+            paths.insert(path, json!({"serverRelativeURL": address}));
         }
     }
     format!("{}\n", json!({"paths": paths})).into_bytes()

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, RETRY_AFTER, VARY, WARNING,
 };
@@ -12,9 +13,12 @@ use watchkeeper_kinds::protobuf;
 use watchkeeper_schema::yaml;
 
 use crate::documents::Document;
-use crate::front::{Body, Response};
+use crate::flow_control::Flow;
+use crate::front::{Body, Response, Upgrade, Upgraded};
 use crate::gzip::{self, THRESHOLD};
+use crate::handlers::indent;
 use crate::in_flight::Permit;
+use crate::object::order::Order;
 use crate::request::media::Format;
 use crate::status_error::StatusError;
 
@@ -39,7 +43,12 @@ enum Content {
     Body(Body),
     /// What is sent as it is kept, never indented.
     Document(Arc<Document>),
+    /// The connection is used for something else from now on.
+    Upgrade(TakeOver),
 }
+
+/// Takes a connection over. The request counts as running as long as the permit is kept.
+type TakeOver = Box<dyn FnOnce(Upgraded, Permit) -> BoxFuture<'static, ()> + Send>;
 
 impl From<Vec<u8>> for Content {
     fn from(bytes: Vec<u8>) -> Self {
@@ -69,11 +78,50 @@ impl Reply {
         Self { code, headers, warnings: Vec::new(), content, is_live: false, permit }
     }
 
+    /// The client goes on over a WebSocket.
+    pub(crate) fn web_socket<F>(
+        accept: &str,
+        protocol: Option<&str>,
+        take_over: impl FnOnce(Upgraded, Permit) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let take_over: TakeOver = Box::new(|stream, permit| Box::pin(take_over(stream, permit)));
+        let mut reply = Self::new(101, Content::Upgrade(take_over));
+        reply.headers.remove(CONTENT_TYPE);
+        let reply = reply.header("connection", "Upgrade").header("upgrade", "websocket");
+        let reply = reply.header("sec-websocket-accept", accept);
+        match protocol {
+            Some(protocol) => reply.header("sec-websocket-protocol", protocol),
+            None => reply,
+        }
+    }
+
+    /// What another server answered, as it came.
+    pub(crate) fn forwarded(code: StatusCode, headers: HeaderMap, body: Body) -> Self {
+        let (content, permit) = (Content::Body(body), Permit::default());
+        Self { code, headers, warnings: Vec::new(), content, is_live: true, permit }
+    }
+
     /// Nothing, and nothing said about it.
     pub(crate) fn no_content() -> Self {
         let mut reply = Self::new(204, Vec::new());
         reply.headers.remove(CONTENT_TYPE);
         reply
+    }
+
+    /// A value as JSON, its fields in an order.
+    pub(crate) fn ordered(code: u16, value: &Value, order: &Order) -> Self {
+        Self::new(code, ordered_line(value, order))
+    }
+
+    /// An object of a custom resource, whose fields are in the order of their names.
+    pub(crate) fn custom_object(code: u16, object: &Value, format: Format) -> Self {
+        match format {
+            Format::Json => Self::json(code, object),
+            format => Self::object(code, object, format),
+        }
     }
 
     /// A value as JSON.
@@ -95,7 +143,7 @@ impl Reply {
     /// The bytes of an object in a format; `None` if it has none in protobuf.
     pub(crate) fn encode(object: &Value, format: Format) -> Option<Vec<u8>> {
         match format {
-            Format::Json => Some(json_line(object)),
+            Format::Json => Some(ordered_line(object, Order::of(object))),
             Format::Yaml => Some(yaml::encode(object).into_bytes()),
             Format::Protobuf => protobuf::encode(object),
         }
@@ -119,6 +167,13 @@ impl Reply {
     /// Too many requests run. A text, as kube-apiserver has it; clients come back after a second by the header.
     pub(crate) fn too_many_requests() -> Self {
         Self::text(429, "Too many requests, please try again later.\n").header(RETRY_AFTER.as_str(), "1")
+    }
+
+    /// The server is about to stop. A text, as kube-apiserver has it; clients come back after some seconds, on another connection.
+    pub(crate) fn shutting_down() -> Self {
+        Self::text(429, "The apiserver is shutting down, please try again later.\n")
+            .header(RETRY_AFTER.as_str(), "5")
+            .header("connection", "close")
     }
 
     /// Nothing but a code.
@@ -154,6 +209,16 @@ impl Reply {
     #[must_use]
     pub(crate) fn live(mut self) -> Self {
         self.is_live = true;
+        self
+    }
+
+    /// Says what the request belonged to.
+    #[must_use]
+    pub(crate) fn of_flow(mut self, flow: Option<Flow>) -> Self {
+        if let Some(Flow { schema, level }) = flow {
+            self.headers.insert(HeaderName::from_static("x-kubernetes-pf-flowschema-uid"), schema);
+            self.headers.insert(HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid"), level);
+        }
         self
     }
 
@@ -207,6 +272,13 @@ impl Reply {
         headers.extend(audit.map(|audit| (HeaderName::from_static("audit-id"), audit)));
         let mut is_compressed = false;
         let (body, is_long) = match content {
+            Content::Upgrade(take_over) => {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = code;
+                *response.headers_mut() = headers;
+                response.extensions_mut().insert(Upgrade::new(move |stream| take_over(stream, permit)));
+                return response;
+            }
             Content::Document(document) => {
                 let (body, compressed) = document.body(gzip);
                 is_compressed = compressed;
@@ -216,10 +288,11 @@ impl Reply {
             Content::Body(body) => {
                 let is_long =
                     http_body::Body::size_hint(&body).exact().is_none_or(|size| size > THRESHOLD as u64);
+                let body = if pretty && !is_live && is_json(&headers) { indent::body(body) } else { body };
                 (body, is_long)
             }
             Content::Bytes(bytes) => {
-                let bytes = if pretty && is_json(&headers) { prettified(bytes) } else { bytes };
+                let bytes = if pretty && is_json(&headers) { indent::whole(bytes) } else { bytes };
                 let is_long = bytes.len() > THRESHOLD;
                 (Body::whole(bytes), is_long)
             }
@@ -248,6 +321,13 @@ impl<T: Into<Content>> From<T> for ReplyContent {
     fn from(content: T) -> Self {
         Self(content.into())
     }
+}
+
+fn ordered_line(value: &Value, order: &Order) -> Vec<u8> {
+    let mut json = Vec::with_capacity(128);
+    order.write(value, &mut json);
+    json.push(b'\n');
+    json
 }
 
 fn json_line(value: &impl serde::Serialize) -> Vec<u8> {
@@ -284,98 +364,4 @@ fn warning(text: &str) -> Option<HeaderValue> {
 
 fn is_json(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/json"))
-}
-
-/// What is longer than this when it is indented is sent as it is.
-const MOST_INDENTED: usize = 16 << 20;
-
-/// For people who look at it with curl.
-fn prettified(json: Vec<u8>) -> Vec<u8> {
-    indented(&json).unwrap_or(json)
-}
-
-/// JSON with every field and item on a line of its own; `None` if that is too long. Builds nothing but the text.
-fn indented(json: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(json.len() * 2);
-    let mut depth = 0;
-    let mut rest = json.trim_ascii();
-    let line = |out: &mut Vec<u8>, depth: usize| {
-        out.push(b'\n');
-        out.resize(out.len() + 2 * depth, b' ');
-    };
-    while let [byte, after @ ..] = rest {
-        let mut length = 1;
-        match byte {
-            b'"' => {
-                length = text_length(rest);
-                out.extend_from_slice(&rest[..length]);
-            }
-            b'{' | b'[' if matches!(after.trim_ascii_start(), [b'}' | b']', ..]) => {
-                length = rest.len() - after.trim_ascii_start().len() + 1;
-                out.extend_from_slice(if *byte == b'{' { b"{}" } else { b"[]" });
-            }
-            b'{' | b'[' => {
-                depth += 1;
-                out.push(*byte);
-                line(&mut out, depth);
-            }
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                line(&mut out, depth);
-                out.push(*byte);
-            }
-            b',' => {
-                out.push(b',');
-                line(&mut out, depth);
-            }
-            b':' => out.extend_from_slice(b": "),
-            byte if byte.is_ascii_whitespace() => {}
-            byte => out.push(*byte),
-        }
-        if out.len() > MOST_INDENTED {
-            return None;
-        }
-        rest = &rest[length..];
-    }
-    Some(out)
-}
-
-/// How long the text is that begins here, with its quotes.
-fn text_length(json: &[u8]) -> usize {
-    let mut at = 1;
-    while let Some(found) = json.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += found + 1;
-        if json[at - 1] == b'"' {
-            return at;
-        }
-        at += 1;
-    }
-    json.len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_is_indented_as_serde_json_indents_it() {
-        for text in [
-            r#"{"a":{},"b":[],"c":[1,-2.5,null,true,"x"],"d":{"e":"{[,:\"\\"}}"#,
-            r#"[[[]],[{"":[{}]}]]"#,
-            r#""text""#,
-            "0",
-        ] {
-            let value: Value = serde_json::from_str(text).unwrap();
-            let expected = serde_json::to_string_pretty(&value).unwrap();
-            assert_eq!(String::from_utf8(indented(text.as_bytes()).unwrap()).unwrap(), expected);
-            assert_eq!(indented(expected.as_bytes()).unwrap(), expected.as_bytes(), "again");
-        }
-        assert_eq!(indented(b" { \"a\" : [ ] } \n").unwrap(), b"{\n  \"a\": []\n}");
-    }
-
-    #[test]
-    fn what_would_be_far_longer_when_indented_is_not_indented() {
-        let deep = format!("{}{}0{}", "[".repeat(100), "0,".repeat(1_000_000), "]".repeat(100));
-        assert_eq!(prettified(deep.clone().into_bytes()), deep.into_bytes());
-    }
 }

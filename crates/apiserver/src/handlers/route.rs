@@ -39,6 +39,8 @@ pub(crate) enum Operation {
     Evict(ObjectRef),
     /// Issues a token of a ServiceAccount.
     IssueToken(ObjectRef),
+    /// Shows what the parts of the cluster say about themselves, or that one of them does.
+    Components(Option<String>),
     /// Looks into something that a node runs, by the subresource of this name.
     Connect(ObjectRef, String),
 }
@@ -158,6 +160,8 @@ fn of_collection(
     collection: Collection,
 ) -> Result<Operation, StatusError> {
     match verb {
+        Verb::List if resource.is_made_up() => Ok(Operation::Components(None)),
+        _ if resource.is_made_up() => Err(StatusError::unknown_method()),
         // Reviews and the like are made and not kept.
         _ if !resource.is_stored() && (everywhere || verb == Verb::Miswatch) => {
             Err(StatusError::no_such_path())
@@ -175,6 +179,8 @@ fn of_collection(
 
 fn of_object(verb: Verb, place: ObjectRef) -> Result<Operation, StatusError> {
     match verb {
+        Verb::Get if place.resource.is_made_up() => Ok(Operation::Components(Some(place.name))),
+        _ if place.resource.is_made_up() => Err(StatusError::unknown_method()),
         _ if !place.resource.is_stored() => Err(StatusError::no_such_path()),
         Verb::Get => Ok(Operation::Get(place)),
         Verb::Update => Ok(Operation::Update(place, Subresource::Main)),

@@ -1,4 +1,4 @@
-//! The APIServices of definitions come and go with what they define; those of other servers say whether they are available.
+//! The APIServices of definitions come and go with what they define.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,9 +8,7 @@ use futures_util::StreamExt;
 use serde_json::Value;
 use watchkeeper_storage::{Error, Range, Storage, Update};
 
-use crate::api_services::{
-    Backend, GROUP, MANAGER, PLURAL, Registered, builtin, condition, custom, set_condition,
-};
+use crate::api_services::{GROUP, MANAGER, PLURAL, Registered, builtin, custom};
 use crate::following::until_closed;
 use crate::object::meta;
 use crate::request::delete_options::DeleteOptions;
@@ -26,9 +24,6 @@ pub(super) const TASK: &str = "api-services";
 /// How long to wait before trying again what failed.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The label by which an EndpointSlice says whose it is.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
-
 /// Keeps APIServices as they should be, until the storage is closed.
 pub(super) async fn run(server: Arc<Server>) {
     let mut is_start = true;
@@ -40,18 +35,13 @@ async fn follow(server: &Server, is_start: bool) -> Result<(), Error> {
     let own = prefix(GROUP, PLURAL);
     let page = server.storage.range(Range::prefix(&own)).await?;
     let wanted = custom(&server.registry());
-    let mut keeper = Keeper { server, wanted, remote: BTreeSet::new(), has_failed: false };
+    let mut keeper = Keeper { server, wanted, has_failed: false };
     let present = page.entries.iter().filter_map(|entry| entry.key.strip_prefix(own.as_str()));
     let names: BTreeSet<String> = present.map(str::to_owned).chain(keeper.wanted.keys().cloned()).collect();
     for name in names {
         keeper.keep(&name, is_start).await;
     }
     let mut services = server.storage.watch(&own, page.revision).await?;
-    let mut backends = [
-        server.storage.watch(&prefix("", "services"), page.revision).await?,
-        server.storage.watch(&prefix("discovery.k8s.io", "endpointslices"), page.revision).await?,
-    ];
-    let [addresses, slices] = &mut backends;
     while !keeper.has_failed {
         tokio::select! {
             changed = definitions.changed() => {
@@ -66,14 +56,6 @@ async fn follow(server: &Server, is_start: bool) -> Result<(), Error> {
                 let name = event.key().strip_prefix(own.as_str()).unwrap_or_default().to_owned();
                 keeper.keep(&name, false).await;
             }
-            update = addresses.next() => {
-                let Some(update) = update else { return Ok(()) };
-                keeper.backend_changed(&update?).await;
-            }
-            update = slices.next() => {
-                let Some(update) = update else { return Ok(()) };
-                keeper.backend_changed(&update?).await;
-            }
         }
     }
     // All of it is looked at again.
@@ -86,8 +68,6 @@ struct Keeper<'a> {
     server: &'a Server,
     /// What definitions define.
     wanted: BTreeMap<String, Registered>,
-    /// The names of those that are served by others.
-    remote: BTreeSet<String>,
     /// Whether one could not be made what it should be, and nobody would say when to try again.
     has_failed: bool,
 }
@@ -104,27 +84,13 @@ impl Keeper<'_> {
         }
     }
 
-    /// Looks again at the APIServices whose Service or endpoints may have changed.
-    async fn backend_changed(&mut self, update: &Update) {
-        if matches!(update, Update::Event(_)) {
-            for name in self.remote.clone() {
-                self.keep(&name, false).await;
-            }
-        }
-    }
-
     /// Makes an APIService what it should be. One that others changed meanwhile is looked at again when that is heard of.
     async fn keep(&mut self, name: &str, is_start: bool) {
         // One at which this panics stays as it is.
         let supervisor = &self.server.supervisor;
         let kept = supervisor.caught_async(TASK, &name, self.try_keep(name, is_start)).await;
-        match kept.unwrap_or(Ok(false)) {
-            Ok(true) => {
-                self.remote.insert(name.to_owned());
-            }
-            Ok(false) => {
-                self.remote.remove(name);
-            }
+        match kept.unwrap_or(Ok(())) {
+            Ok(()) => {}
             Err(failure) if failure.code < 500 => {}
             Err(failure) => {
                 tracing::warn!(name, failure = %failure.message, "APIService could not be updated");
@@ -133,17 +99,16 @@ impl Keeper<'_> {
         }
     }
 
-    /// Returns whether it is served by another server.
-    async fn try_keep(&self, name: &str, is_start: bool) -> Result<bool, StatusError> {
+    async fn try_keep(&self, name: &str, is_start: bool) -> Result<(), StatusError> {
         let server = self.server;
-        let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(false) };
+        let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(()) };
         let place = ObjectRef { resource, namespace: None, name: name.to_owned() };
         let wanted = self.wanted.get(name);
         let Some(entry) = server.storage.get(&place.key(), None).await?.entry else {
             if let Some(wanted) = wanted {
                 server.writer.create_as(MANAGER, GROUP, "v1", PLURAL, None, wanted.object()).await?;
             }
-            return Ok(false);
+            return Ok(());
         };
         let object = place.resource.read(&entry)?;
         if Registered::is_managed(&object, is_start) {
@@ -152,45 +117,15 @@ impl Keeper<'_> {
                 let options =
                     DeleteOptions { uid: Some(meta::uid(&object).to_owned()), ..DeleteOptions::default() };
                 server.writer.delete(&place, &options).await?;
-                return Ok(false);
+                return Ok(());
             };
             if object["spec"] != wanted.spec() {
                 let spec = wanted.spec();
                 let correct = |object: &mut Value| object["spec"] = spec.clone();
                 server.writer.modify_as(MANAGER, &place, Subresource::Main, correct).await?;
             }
-            return Ok(false);
+            return Ok(());
         }
-        if !object["spec"]["service"].is_object() {
-            return Ok(false);
-        }
-        let condition = condition(&object["spec"], &self.backend(&object["spec"]["service"]).await?);
-        let now = server.options.clock.stamp();
-        let say = |object: &mut Value| set_condition(object, condition.clone(), &now);
-        server.writer.modify_as(MANAGER, &place, Subresource::Status, say).await?;
-        Ok(true)
-    }
-
-    /// What is behind the Service that an APIService names.
-    async fn backend(&self, service: &Value) -> Result<Backend, StatusError> {
-        let text = |name: &str| service[name].as_str().unwrap_or_default().to_owned();
-        let (namespace, name) = (text("namespace"), text("name"));
-        let (server, registry) = (self.server, self.server.registry());
-        let mut backend = Backend { service: None, slices: Vec::new() };
-        if let Some(services) = registry.find("", "v1", "services")
-            && let Some(entry) = server.storage.get(&services.key(Some(&namespace), &name), None).await?.entry
-        {
-            backend.service = Some(services.read(&entry)?);
-        }
-        if let Some(slices) = registry.find("discovery.k8s.io", "v1", "endpointslices") {
-            let page = server.storage.range(Range::prefix(&slices.prefix_in(Some(&namespace)))).await?;
-            for entry in page.entries {
-                let slice = slices.read(&entry)?;
-                if slice["metadata"]["labels"][SERVICE_NAME] == name.as_str() {
-                    backend.slices.push(slice);
-                }
-            }
-        }
-        Ok(backend)
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Definitions of custom resources: following them, and emptying those that are deleted.
+//! CustomResourceDefinitions: follows them, and deletes the objects of those that are deleted.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::api_services::MANAGER;
 use crate::crd::Definition;
 use crate::crd::deletion::{self, Cleanup};
 use crate::following::until_closed;
-use crate::resource::Installed;
+use crate::resource::InstalledCrd;
 use crate::resource::{ObjectRef, Resource, prefix};
 use crate::server::Server;
 use crate::status_error::StatusError;
@@ -20,10 +20,10 @@ use crate::write::Subresource;
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
 
-/// What the task is called that follows definitions.
+/// The name of the task that follows CRDs.
 pub(super) const FOLLOW: &str = "definitions";
 
-/// What the tasks are called that empty definitions.
+/// The name of the tasks that delete the objects of deleted CRDs.
 pub(super) const CLEAN: &str = "definition-deletion";
 
 /// The uids of the definitions that are being emptied.
@@ -36,7 +36,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
     let page = server.storage.range(Range::prefix(&prefix(GROUP, PLURAL))).await?;
     let installed = page.entries.iter().filter_map(|entry| install(server, entry));
-    let installed: BTreeMap<String, Arc<Installed>> =
+    let installed: BTreeMap<String, Arc<InstalledCrd>> =
         installed.map(|installed| (installed.definition.name.clone(), Arc::new(installed))).collect();
     server.registrar.replace(installed, page.revision);
     Ok(page.revision)
@@ -72,7 +72,7 @@ async fn follow_once(server: &Server) -> Result<(), Error> {
     }
 }
 
-fn install(server: &Server, entry: &Entry) -> Option<Installed> {
+fn install(server: &Server, entry: &Entry) -> Option<InstalledCrd> {
     let definitions = server.registry().find(GROUP, "v1", PLURAL)?;
     let read = || definitions.read(entry).map(|object| Definition::read(&object));
     let read = match server.supervisor.caught(FOLLOW, &entry.key, read)? {
@@ -84,7 +84,7 @@ fn install(server: &Server, entry: &Entry) -> Option<Installed> {
     };
     match read {
         Ok(definition) => {
-            Some(Installed { definition, key: entry.key.to_string(), revision: entry.modified })
+            Some(InstalledCrd { definition, key: entry.key.to_string(), revision: entry.modified })
         }
         Err(error) => {
             tracing::error!(key = %entry.key, %error, "CRD is not served");
@@ -126,7 +126,7 @@ pub(super) async fn clean(server: Arc<Server>, cleaning: Cleaning) {
 }
 
 /// Deletes the objects of a definition, and then what holds the definition.
-async fn clean_one(server: Arc<Server>, installed: Arc<Installed>) {
+async fn clean_one(server: Arc<Server>, installed: Arc<InstalledCrd>) {
     let definition = &installed.definition;
     let Some(index) = definition.versions.iter().position(|version| version.storage) else { return };
     let resource = Arc::new(Resource::custom(&installed, index));

@@ -5,15 +5,18 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+mod aggregation;
 mod allocation;
 mod api_services;
 mod crds;
 mod expiry;
+mod flow_control;
 mod garbage_collector;
 mod namespace_defaults;
 mod namespaces;
 mod role_aggregation;
 mod roles;
+mod token_files;
 mod webhooks;
 
 use std::sync::Arc;
@@ -26,13 +29,26 @@ use namespace_defaults::Provided;
 pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     crds::load(server).await?;
     server.spawn(crds::FOLLOW, crds::follow);
-    let cleaning = crds::Cleaning::default();
-    server.spawn_led(crds::CLEAN, move |server| crds::clean(server, cleaning.clone()));
+    if let Some(tokens) = server.options.tokens.clone().filter(|tokens| tokens.has_files()) {
+        server.spawn(token_files::TASK, move |_| token_files::follow(Arc::clone(&tokens)));
+    }
     let mut allocated = Some(allocation::load(server).await?);
     server.spawn(allocation::TASK, move |server| allocation::follow(server, allocated.take()));
     let mut configured = Some(webhooks::load(server).await?);
     server.spawn(webhooks::TASK, move |server| webhooks::follow(server, configured.take()));
+    if !server.options.read_only {
+        start_writing(server);
+    }
+    Ok(())
+}
+
+/// Starts what writes, on one of the servers that share a storage.
+fn start_writing(server: &Arc<Server>) {
+    let cleaning = crds::Cleaning::default();
+    server.spawn_led(crds::CLEAN, move |server| crds::clean(server, cleaning.clone()));
     server.spawn_led(api_services::TASK, api_services::run);
+    server.spawn(aggregation::FOLLOW, aggregation::follow);
+    server.spawn_led(aggregation::CHECK, aggregation::check);
     if server.options.namespace_deletion {
         let cleaning = namespaces::Cleaning::default();
         server.spawn_led(namespaces::TASK, move |server| namespaces::run(server, cleaning.clone()));
@@ -44,27 +60,43 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
         let account = Provided::Account;
         server.spawn_led(account.task(), move |server| namespace_defaults::run(server, account.clone()));
     }
-    if let Some(certificates) = server.options.certificate_authority.clone() {
+    let published = server.options.root_ca_publishing;
+    if let Some(certificates) = server.options.certificate_authority.clone().filter(|_| published) {
         let certificates = Provided::Certificates(certificates);
         server.spawn_led(certificates.task(), move |server| {
             namespace_defaults::run(server, certificates.clone())
         });
     }
+    server.spawn(flow_control::TASK, flow_control::follow);
+    server.spawn_led(flow_control::STATUS, flow_control::keep_statuses);
     server.spawn_led(expiry::TASK, |server| {
         let lifetime = server.options.event_lifetime;
         expiry::run(server, lifetime)
     });
+}
+
+/// Says how other servers can believe this one.
+pub(crate) async fn publish_front_proxy(server: &Arc<Server>) -> Result<(), Error> {
+    aggregation::publish(server).await.map_err(|failure| Error::Bootstrap {
+        what: "configmap kube-system/extension-apiserver-authentication".into(),
+        why: failure.message,
+    })
+}
+
+/// Reads flow schemas and levels: the first request is to find them.
+pub(crate) async fn load_flow_control(server: &Arc<Server>) -> Result<(), Error> {
+    flow_control::load(server).await?;
     Ok(())
 }
 
 /// Reads roles and bindings and starts to follow them, unless nobody asks for them.
 pub(crate) async fn start_roles(server: &Arc<Server>) -> Result<(), Error> {
-    if server.options.authorization == Authorization::None {
+    if server.options.authorization != Authorization::Rbac {
         return Ok(());
     }
     let mut loaded = Some(roles::load(server).await?);
     server.spawn(roles::TASK, move |server| roles::follow(server, loaded.take()));
-    if server.options.role_aggregation {
+    if server.options.role_aggregation && !server.options.read_only {
         server.spawn_led(role_aggregation::TASK, role_aggregation::run);
     }
     Ok(())

@@ -81,9 +81,21 @@ async fn clean(server: &Server, place: &ObjectRef) -> Result<(), StatusError> {
     loop {
         let before = server.storage.stats().revision;
         let mut remains = Remains::default();
-        for resource in server.registry().stored().iter().filter(|resource| resource.namespaced) {
-            empty(server, resource, Some(&place.name)).await?;
-            remains.look(server, resource, &place.name).await?;
+        // Pods go first: they may still need what they mount, and nothing that protects them is to be gone before them.
+        let (pods, others): (Vec<_>, Vec<_>) = server
+            .registry()
+            .stored()
+            .into_iter()
+            .filter(|resource| resource.namespaced)
+            .partition(|resource| resource.is_core("pods"));
+        for resources in [pods, others] {
+            for resource in &resources {
+                empty(server, resource, Some(&place.name)).await?;
+                remains.look(server, resource, &place.name).await?;
+            }
+            if !remains.resources.is_empty() {
+                break;
+            }
         }
         if remains.resources.is_empty() {
             break;

@@ -17,6 +17,11 @@ pub(crate) fn uid() -> String {
     uid
 }
 
+/// A part of a whole: from 0 up to and without 1.
+pub(crate) fn share() -> f64 {
+    fastrand::f64()
+}
+
 /// The end of a made-up name.
 pub(crate) fn suffix() -> String {
     (0..5).map(|_| char::from(LETTERS[fastrand::usize(..LETTERS.len())])).collect()

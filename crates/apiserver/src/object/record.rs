@@ -19,6 +19,9 @@ const HEADER: usize = 1 + 4 + 8;
 /// How the JSON begins, up to the version itself.
 const START: &[u8] = br#"{"apiVersion":""#;
 
+/// The field of the metadata that the digits are in. It stands where its name belongs: after the labels.
+const VERSION: &str = "resourceVersion";
+
 /// The most digits a revision has.
 const DIGITS: usize = 20;
 
@@ -108,6 +111,25 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Writes the JSON as [`write_as`](Self::write_as) does, with `kind` first: how built-in kinds are served.
+    pub(crate) fn write_kind_first(&self, api_version: &str, out: &mut Vec<u8>) {
+        let Some((kind, rest)) = self.kind() else { return self.write_as(api_version, out) };
+        out.extend_from_slice(br#"{"kind":"#);
+        out.extend_from_slice(kind);
+        out.extend_from_slice(br#","apiVersion":""#);
+        out.extend_from_slice(api_version.as_bytes());
+        out.push(b'"');
+        Self { before: rest, ..*self }.write(out);
+    }
+
+    /// The kind with its quotes, and what follows it.
+    fn kind(&self) -> Option<(&'a [u8], &'a [u8])> {
+        let length = self.typed_part()?;
+        let start = START.len() + self.api_version()?.len() + br#"","kind":"#.len();
+        // The comma belongs to what follows.
+        Some((self.before.get(start..length - 1)?, self.before.get(length - 1..)?))
+    }
+
     /// Writes the JSON as [`write`](Self::write) does, without `apiVersion` and `kind`: in lists of built-in kinds, the
     /// list says that for all of them.
     pub(crate) fn write_untyped(&self, out: &mut Vec<u8>) {
@@ -143,13 +165,13 @@ impl<'a> Record<'a> {
 
     /// Its labels.
     ///
-    /// Nothing that comes after them is looked at. They come before the version, which is the last field of the metadata.
+    /// Nothing that comes after them is looked at. They come before the version.
     pub(crate) fn labels(&self) -> Result<Labels<'a>, SyntaxError> {
         let mut json = Cursor::new(self.before);
         for field in ["metadata", "labels"] {
             json.expect(b'{', "an object")?;
             while json.name()?.raw != field.as_bytes() {
-                // Between these quotes are the digits that are not stored, and nothing follows but the end of the metadata.
+                // Between these quotes are the digits that are not stored, and labels do not follow.
                 if json.position() + 1 == self.before.len() {
                     return Ok(Labels::default());
                 }
@@ -245,14 +267,20 @@ impl Json {
     fn metadata(&mut self, metadata: &Map<String, Value>) {
         self.bytes.push(b'{');
         let mut first = true;
-        for (name, value) in metadata.iter().filter(|(name, _)| *name != "resourceVersion") {
+        let is_before = |name: &str| name < VERSION;
+        for (name, value) in metadata.iter().filter(|(name, _)| is_before(name)) {
             self.field(name, &mut first);
             self.value(value);
         }
-        self.field("resourceVersion", &mut first);
+        self.field(VERSION, &mut first);
         self.bytes.push(b'"');
         self.hole = self.bytes.len();
-        self.bytes.extend_from_slice(b"\"}");
+        self.bytes.push(b'"');
+        for (name, value) in metadata.iter().filter(|(name, _)| !is_before(name) && *name != VERSION) {
+            self.field(name, &mut first);
+            self.value(value);
+        }
+        self.bytes.push(b'}');
     }
 
     fn field(&mut self, name: &str, first: &mut bool) {
@@ -366,6 +394,27 @@ mod tests {
             assert!(item.get("kind").is_none() && item.get("apiVersion").is_none());
             assert_eq!(item.get("data"), object.get("data"));
         }
+    }
+
+    #[test]
+    fn a_built_in_object_begins_with_its_kind_and_others_are_in_the_order_of_names() {
+        let object =
+            json!({"apiVersion": "v1", "kind": "Secret", "data": {}, "metadata": {"name": "a", "uid": "u"}});
+        let bytes = encode(&object, 0);
+        let record = Record::parse(&bytes, 3).unwrap();
+        let mut out = Vec::new();
+        record.write_kind_first("v2", &mut out);
+        let metadata = r#""metadata":{"name":"a","resourceVersion":"3","uid":"u"},"data":{}}"#;
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            format!(r#"{{"kind":"Secret","apiVersion":"v2",{metadata}"#)
+        );
+        let text = String::from_utf8(record.json()).unwrap();
+        assert_eq!(text, format!(r#"{{"apiVersion":"v1","kind":"Secret",{metadata}"#));
+        let bytes = encode(&json!({"apiVersion": "v1"}), 0);
+        let mut out = Vec::new();
+        Record::parse(&bytes, 3).unwrap().write_kind_first("v1", &mut out);
+        assert_eq!(out, br#"{"apiVersion":"v1","metadata":{"resourceVersion":"3"}}"#, "it has none");
     }
 
     #[test]

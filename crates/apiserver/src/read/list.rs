@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use watchkeeper_schema::{FieldError, Path};
 use watchkeeper_storage::{Entry, Error, Range, Revision, Storage};
 
-use crate::object::meta;
+use crate::object::{meta, random};
 use crate::read::filter::Filter;
 use crate::read::render::Form;
 use crate::read::watch::{Asked, From, Watcher};
@@ -220,7 +220,14 @@ impl Server {
             bookmarks: options.allow_watch_bookmarks,
             lasting,
         };
-        Watcher::start(&*self.storage, &self.converter, asked, from, self.stopping()).await
+        Watcher::start(
+            &*self.storage,
+            &self.converter,
+            asked,
+            from,
+            self.stopping().at_share(random::share()),
+        )
+        .await
     }
 }
 

@@ -2,6 +2,6 @@
 
 pub(crate) mod filter;
 pub(crate) mod list;
-pub(crate) mod listing;
+pub(crate) mod list_body;
 pub(crate) mod render;
 pub(crate) mod watch;

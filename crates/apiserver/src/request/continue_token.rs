@@ -74,7 +74,7 @@ fn read_fields(bytes: &[u8]) -> Result<Map<String, Value>, String> {
             let found = go_json::kind(&other);
             Err(format!("json: cannot unmarshal {found} into Go value of type storage.continueToken"))
         }
-        Err(error) => Err(go_json::complaint(bytes).unwrap_or_else(|| error.to_string())),
+        Err(error) => Err(go_json::syntax_error(bytes).unwrap_or_else(|| error.to_string())),
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) enum Rejected {
 }
 
 impl Rejected {
-    /// Options that break rules, if there are any complaints.
+    /// Options that break rules, if there are any.
     pub(crate) fn unless_valid(kind: &'static str, errors: Vec<FieldError>) -> Result<(), Self> {
         if errors.is_empty() { Ok(()) } else { Err(Self::Invalid { kind, name: String::new(), errors }) }
     }

@@ -94,7 +94,7 @@ fn check_manager(name: &str, errors: &mut Vec<FieldError>) {
     for (position, char) in name.char_indices().filter(|(_, char)| !watchkeeper_go::quote::is_print(*char)) {
         let rule = format!("invalid character U+{:04X} (at position {position})", u32::from(char));
         errors.push(FieldError::invalid(&at, name, rule));
-        // The name is repeated in every complaint: a long one with many is answered in part.
+        // The name is repeated in every message: a long one with many is answered in part.
         if name.len() > LIMIT && errors.len() > LIMIT {
             return;
         }

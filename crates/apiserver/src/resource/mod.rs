@@ -23,7 +23,7 @@ pub(crate) use plugin_set::{AdmissionPlan, PluginSet};
 pub(crate) use reading::Unreadable;
 
 /// An installed CustomResourceDefinition, and where it is stored.
-pub(crate) struct Installed {
+pub(crate) struct InstalledCrd {
     pub(crate) definition: Definition,
     pub(crate) key: String,
     /// The revision it was written at.
@@ -65,7 +65,7 @@ pub(crate) enum Nature {
     /// From the table of built-in kinds.
     Builtin(&'static Kind),
     /// From a CustomResourceDefinition: the definition, and which of its versions.
-    Custom(Arc<Installed>, usize),
+    Custom(Arc<InstalledCrd>, usize),
 }
 
 impl Resource {
@@ -94,7 +94,7 @@ impl Resource {
     }
 
     /// One version of a custom resource.
-    pub(crate) fn custom(installed: &Arc<Installed>, index: usize) -> Self {
+    pub(crate) fn custom(installed: &Arc<InstalledCrd>, index: usize) -> Self {
         let definition = &installed.definition;
         let version = &definition.versions[index];
         let names = &definition.names;
@@ -168,7 +168,7 @@ impl Resource {
     }
 
     /// The version of a custom resource.
-    pub(crate) fn custom_version(&self) -> Option<(&Installed, &Version)> {
+    pub(crate) fn custom_version(&self) -> Option<(&InstalledCrd, &Version)> {
         match &self.nature {
             Nature::Builtin(_) => None,
             Nature::Custom(installed, index) => Some((installed, &installed.definition.versions[*index])),

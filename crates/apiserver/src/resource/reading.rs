@@ -9,6 +9,7 @@ use watchkeeper_table::Partial;
 
 use super::{Nature, Resource};
 use crate::crd::{self, Conversion};
+use crate::object::order::Order;
 use crate::object::record::{self, Record};
 use crate::status_error::StatusError;
 
@@ -112,13 +113,21 @@ impl Resource {
         out: &mut Vec<u8>,
     ) -> Result<(), Unreadable> {
         let record = self.record(entry)?.at(revision);
+        let is_builtin = self.builtin_kind().is_some();
         if self.serves(&record) {
-            record.write_as(&self.api_version, out);
+            match is_builtin {
+                true => record.write_kind_first(&self.api_version, out),
+                false => record.write_as(&self.api_version, out),
+            }
             return Ok(());
         }
         let object = self.convert(&record, &entry.key)?;
-        // Writing a value to a vector cannot fail.
-        let _ = serde_json::to_writer(out, &object);
+        if is_builtin {
+            Order::of(&object).write(&object, out);
+        } else {
+            // Writing a value to a vector cannot fail.
+            let _ = serde_json::to_writer(out, &object);
+        }
         Ok(())
     }
 
@@ -196,7 +205,7 @@ impl Resource {
         Ok(Value::Object([("metadata".to_owned(), only.metadata)].into_iter().collect()))
     }
 
-    /// A stored object of which only the metadata is wanted, as it is stored: it needs not be converted for that.
+    /// A stored object of which only the metadata is wanted, in the version in which it is stored.
     pub(crate) fn read_stored_metadata(&self, entry: &Entry) -> Result<Value, Unreadable> {
         let record = self.record(entry)?;
         let only: OnlyMetadata<Value> =

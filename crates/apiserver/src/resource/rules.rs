@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use watchkeeper_kinds::{Verbs, Write as Subresource};
+use watchkeeper_kinds::{Subresource, Verbs};
 use watchkeeper_schema::{Error, FieldError, Path, Reason, Shape, metadata, patch};
 use watchkeeper_table::FieldPath;
 
@@ -16,7 +16,12 @@ use crate::status_error::{StatusError, Subject};
 impl Resource {
     /// Whether objects of it are kept: reviews are answered and forgotten.
     pub(crate) fn is_stored(&self) -> bool {
-        self.builtin_kind().is_none_or(|kind| kind.verbs != Verbs::CreateOnly)
+        self.builtin_kind().is_none_or(|kind| !matches!(kind.verbs, Verbs::CreateOnly | Verbs::ReadOnly))
+    }
+
+    /// Whether its objects are made up when they are asked for.
+    pub(crate) fn is_made_up(&self) -> bool {
+        self.builtin_kind().is_some_and(|kind| kind.verbs == Verbs::ReadOnly)
     }
 
     /// Whether it has this subresource.
@@ -31,7 +36,7 @@ impl Resource {
         }
     }
 
-    /// Whether a replacement needs not say which version it replaces.
+    /// Whether an update may leave out the `resourceVersion` that it replaces.
     pub(crate) fn allows_unconditional_update(&self) -> bool {
         self.builtin_kind().is_some_and(|kind| kind.unconditional_update)
     }
@@ -65,8 +70,8 @@ impl Resource {
         }
     }
 
-    /// Makes of what was sent an object of this resource: what is unknown goes away and is returned as paths. The error
-    /// is a message for the client.
+    /// Coerces an object to the schema of this resource. Drops unknown fields and returns their paths. The error is a
+    /// message for the client.
     pub(crate) fn coerce(&self, object: &mut Value) -> Result<Vec<String>, String> {
         match &self.nature {
             Nature::Builtin(kind) => kind.coerce(object).map_err(|error| error.to_string()),
@@ -77,7 +82,7 @@ impl Resource {
         }
     }
 
-    /// Fills in what is missing.
+    /// Sets the defaults of fields that are missing.
     pub(crate) fn default(&self, object: &mut Value) {
         match &self.nature {
             Nature::Builtin(kind) => kind.default(object),

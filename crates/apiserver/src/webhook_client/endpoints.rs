@@ -9,9 +9,14 @@ use crate::object::meta;
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 impl WebhookClient {
+    /// Whether the address of a Service was given, and is not looked up.
+    pub(crate) fn is_given(&self, namespace: &str, name: &str) -> bool {
+        self.service_addresses.contains_key(&format!("{namespace}/{name}"))
+    }
+
     /// The host and the port of one that serves a port of a Service: a ready endpoint, any of several. The error is as upstream
     /// words it.
-    pub(super) async fn endpoint(
+    pub(crate) async fn endpoint(
         &self,
         namespace: &str,
         name: &str,

@@ -38,12 +38,21 @@ impl Holdings {
     }
 }
 
+/// What the keys of all claims begin with.
+const CLAIMS: &str = "/claims/";
+
+/// Whether a key of the storage is a claim on an address or a port. Servers that share a storage make claims so that they do not give away
+/// the same number at the same moment; who has which is said by the Services, so that claims need not be taken along to another storage.
+pub fn is_claim(key: &str) -> bool {
+    key.starts_with(CLAIMS)
+}
+
 impl Holdings {
     /// The keys that stand for these numbers. No resource is stored there.
     fn claims(&self) -> Vec<String> {
         let addresses = self.addresses.iter().map(|address| Ipv4Addr::from_bits(*address));
-        let addresses = addresses.map(|address| format!("/claims/addresses/{address}"));
-        addresses.chain(self.ports.iter().map(|port| format!("/claims/ports/{port}"))).collect()
+        let addresses = addresses.map(|address| format!("{CLAIMS}addresses/{address}"));
+        addresses.chain(self.ports.iter().map(|port| format!("{CLAIMS}ports/{port}"))).collect()
     }
 }
 

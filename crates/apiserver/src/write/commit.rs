@@ -94,6 +94,10 @@ impl Writer {
             self.converter.keep(resource, &key, [since, revision], encoded);
         }
         self.in_force(resource, revision).await;
+        if resource.frames.watchers() > 0 {
+            // Watchers were woken before; whoever writes and watches should hear of a change no later than that it was made.
+            tokio::task::yield_now().await;
+        }
         if removed && resource.is_core("services") {
             self.delete_endpoints(target).await;
         }
@@ -143,7 +147,7 @@ impl Writer {
         if resource.group == webhooks::GROUP {
             self.unless_stopping(self.webhooks().reach(revision)).await;
         }
-        if resource.group == access::GROUP && self.access.authorization() != Authorization::None {
+        if resource.group == access::GROUP && self.access.authorization() == Authorization::Rbac {
             self.unless_stopping(self.access.reach(revision)).await;
         }
     }

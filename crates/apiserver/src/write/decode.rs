@@ -41,7 +41,7 @@ impl Incoming {
         if format == BodyFormat::Json && resource.builtin_kind().is_some() {
             return Self::ordered(resource, decoded, body, field_validation);
         }
-        Self::of(resource, decoded.value, decoded.complaints, field_validation)
+        Self::of(resource, decoded.value, decoded.strict_errors, field_validation)
     }
 
     /// Reads an object of a built-in kind, of which everything is said in the order of the document.
@@ -51,10 +51,10 @@ impl Incoming {
         body: &[u8],
         field_validation: FieldValidation,
     ) -> Result<Self, StatusError> {
-        let Decoded { value: mut object, complaints } = decoded;
+        let Decoded { value: mut object, strict_errors } = decoded;
         let unknown = Self::shape(resource, &mut object)?;
         let mut said: Vec<String> =
-            unknown.iter().map(|path| unknown_field(path)).chain(complaints).collect();
+            unknown.iter().map(|path| unknown_field(path)).chain(strict_errors).collect();
         if said.len() > 1 {
             said = in_document_order(said, body);
         }
@@ -78,11 +78,11 @@ impl Incoming {
     pub(crate) fn of(
         resource: &Resource,
         mut object: Value,
-        complaints: Vec<String>,
+        strict_errors: Vec<String>,
         field_validation: FieldValidation,
     ) -> Result<Self, StatusError> {
         let unknown = Self::shape(resource, &mut object)?;
-        let warnings = judge(complaints, in_order(resource, unknown), field_validation)
+        let warnings = judge(strict_errors, in_order(resource, unknown), field_validation)
             .map_err(|problem| misshapen(resource, &problem))?;
         resource.default(&mut object);
         Ok(Self { object, warnings })
@@ -99,16 +99,16 @@ fn in_order(resource: &Resource, mut unknown: Vec<String>) -> Vec<String> {
 
 /// What is said about fields that are unknown or given twice.
 pub(crate) fn judge(
-    complaints: Vec<String>,
+    strict_errors: Vec<String>,
     unknown: Vec<String>,
     field_validation: FieldValidation,
 ) -> Result<Vec<String>, String> {
     match field_validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => {
-            Ok(complaints.into_iter().chain(unknown.iter().map(|path| unknown_field(path))).collect())
+            Ok(strict_errors.into_iter().chain(unknown.iter().map(|path| unknown_field(path))).collect())
         }
-        FieldValidation::Strict => match strict_message(&complaints, &unknown) {
+        FieldValidation::Strict => match strict_message(&strict_errors, &unknown) {
             None => Ok(Vec::new()),
             Some(message) => Err(message),
         },
@@ -159,7 +159,7 @@ pub(crate) fn decode(body: &[u8], format: BodyFormat) -> Result<Value, StatusErr
     }
 }
 
-/// Reads a body of this kind, in one of these versions; the body needs not say so.
+/// Reads a body of this kind, in one of these versions. The body may leave out `kind` and `apiVersion`.
 pub(crate) fn decode_as(
     body: &[u8],
     format: BodyFormat,
@@ -185,5 +185,5 @@ fn protobuf(body: &[u8]) -> Result<Decoded, Error> {
         watchkeeper_kinds::Error::TooLarge => Error::TooLarge,
         error => Error::Syntax(error.to_string()),
     })?;
-    Ok(Decoded { value, complaints: Vec::new() })
+    Ok(Decoded { value, strict_errors: Vec::new() })
 }

@@ -43,11 +43,12 @@ use std::sync::Arc;
 
 use watchkeeper_storage::Entry;
 
+pub use allocate::is_claim;
 pub(crate) use allocate::{Allocator, Holdings, Refusal, Reservation};
 pub(crate) use decode::{Incoming, decode, decode_as};
 pub(crate) use operation::{Applying, Eviction, FOREGROUND, ORPHAN, Operation, Patch, ScaleChange};
 pub(crate) use request::{Author, Draft, NamespaceState, WriteContext, WriteRequest, Written};
-pub(crate) use watchkeeper_kinds::Write as Subresource;
+pub(crate) use watchkeeper_kinds::Subresource;
 pub(crate) use writer::{Handles, Writer};
 
 use crate::budget;

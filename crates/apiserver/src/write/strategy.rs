@@ -21,7 +21,10 @@ impl Writer {
         let Draft { object, warnings } = draft;
         let mut planned = match (&request.operation, &current.object) {
             (Operation::Delete(options), Some(old)) => delete::plan(request, old, options, moment),
-            (Operation::Evict(eviction), Some(old)) => delete::plan(request, old, &eviction.options, moment),
+            (Operation::Evict(eviction), Some(old)) => {
+                let old = &delete::disrupted(old, &eviction.options, moment);
+                delete::plan(request, old, &eviction.options, moment)
+            }
             (_, Some(old)) => self.changed_object(request, current, old, object, moment)?,
             (_, None) => self.new_object(request, object)?,
         };

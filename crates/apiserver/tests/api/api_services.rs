@@ -37,7 +37,7 @@ async fn every_built_in_version_is_registered_when_the_server_is_ready() {
     let list = api.get(ALL).await.ok();
     let items = list["items"].as_array().unwrap();
     assert_eq!(list["kind"], "APIServiceList");
-    assert_eq!(items.len(), 20);
+    assert_eq!(items.len(), 21);
     for item in items {
         assert_eq!(item["metadata"]["labels"][AUTOMANAGED], "onstart", "{item}");
         let condition = &item["status"]["conditions"][0];
@@ -129,8 +129,9 @@ async fn a_version_that_another_server_serves_says_what_is_missing() {
     let row = api.get_as(&path, "application/json;as=Table;v=v1;g=meta.k8s.io").await.ok();
     let cells = &row["rows"][0]["cells"].as_array().unwrap()[..3];
     assert_eq!(cells, ["v1.metrics.example.com", "default/metrics", "False (FailedDiscoveryCheck)"]);
-    // What is served by nobody is not announced.
-    assert_eq!(api.get("/apis/metrics.example.com").await.code, 404);
+    // It is announced, and nobody answers.
+    api.eventually("/apis/metrics.example.com", |answer| answer.code == 200).await;
+    assert_eq!(api.get("/apis/metrics.example.com/v1").await.code, 503);
     api.delete(&path).await.ok();
     assert_eq!(api.get(&path).await.code, 404);
 }

@@ -5,6 +5,7 @@
 mod access;
 mod account_tokens;
 mod actions;
+mod aggregation;
 mod api_services;
 mod beginnings;
 mod bodies;

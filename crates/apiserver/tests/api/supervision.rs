@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use watchkeeper_apiserver::authentication::Service;
+use watchkeeper_apiserver::authentication::{Identity, Service};
 use watchkeeper_apiserver::{Clock, Options};
 use watchkeeper_storage::{Commit, Memory, Storage};
 use watchkeeper_supervision::Supervisor;
@@ -14,16 +14,21 @@ use crate::harness::{Answer, Api, DEFINITIONS, WIDGETS, config_map, definition, 
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+const FLOW_SCHEMAS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const EVENTS: &str = "/api/v1/namespaces/default/events";
 
 /// All tasks of a server.
-const TASKS: [&str; 12] = [
+const TASKS: [&str; 16] = [
     "access",
+    "aggregation",
+    "api-service-availability",
     "api-services",
     "definition-deletion",
     "definitions",
     "event-expiry",
+    "flow-control",
+    "flow-schemas",
     "garbage-collector",
     "namespace-deletion",
     "role-aggregation",
@@ -55,6 +60,24 @@ async fn use_task(api: &Api, task: &str, turn: usize) {
             api.post(ROLES, role).await.ok();
         }
         "api-services" => {
+            api.post(DEFINITIONS, definition(spec())).await.ok();
+            api.eventually(&format!("{API_SERVICES}/v1.example.com"), |answer| answer.code == 200).await;
+            api.delete(&format!("{DEFINITIONS}/widgets.example.com")).await.ok();
+            gone(api, &format!("{API_SERVICES}/v1.example.com")).await;
+        }
+        "aggregation" => {
+            let group = format!("turn{turn}.example.org");
+            let spec = json!({
+                "group": group, "version": "v1", "service": {"name": "s", "namespace": "default"},
+                "groupPriorityMinimum": 1, "versionPriority": 1, "insecureSkipTLSVerify": true,
+            });
+            api.post(API_SERVICES, json!({"metadata": {"name": format!("v1.{group}")}, "spec": spec}))
+                .await
+                .ok();
+            api.eventually(&format!("/apis/{group}"), |answer| answer.code == 200).await;
+        }
+        "flow-control" | "flow-schemas" => follow_schema(api, turn).await,
+        "api-service-availability" => {
             let name = format!("v{}.example.org", turn + 1);
             let (api_services, service) = (API_SERVICES, json!({"name": "s", "namespace": "default"}));
             let spec = json!({
@@ -109,6 +132,32 @@ async fn use_task(api: &Api, task: &str, turn: usize) {
         }
         task => panic!("{task} is not known here"),
     }
+}
+
+/// Writes a FlowSchema, and waits until requests belong to it and it says that its level exists.
+async fn follow_schema(api: &Api, turn: usize) {
+    let user = format!("user-{turn}");
+    let everything = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": true});
+    let schema = json!({
+        "metadata": {"name": user},
+        "spec": {
+            "matchingPrecedence": 50, "priorityLevelConfiguration": {"name": "workload-low"},
+            "rules": [{"subjects": [{"kind": "User", "user": {"name": user}}], "resourceRules": [everything]}],
+        },
+    });
+    let made = api.post(FLOW_SCHEMAS, schema).await.ok();
+    let who = Identity::new(user.as_str(), ["x"]);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let answer = api.send_as(&who, "GET", "/api/v1/pods", Value::Null).await;
+        if answer.headers["x-kubernetes-pf-flowschema-uid"] == made["metadata"]["uid"].as_str().unwrap() {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{:?}", answer.headers);
+        sleep(Duration::from_millis(2)).await;
+    }
+    let is_said = |answer: &Answer| answer.json()["status"]["conditions"][0]["reason"] == "Found";
+    api.eventually(&format!("{FLOW_SCHEMAS}/{user}"), is_said).await;
 }
 
 /// Has another server write a Service, and waits until its address is taken here.

@@ -139,7 +139,7 @@ const FLAGS: &[Flag] = &[
     flag("allow-metric-labels", Text, Ignored),
     flag("allow-metric-labels-manifest", Text, Ignored),
     flag("allow-privileged", Switch, Ignored),
-    flag("anonymous-auth", Switch, Used("whether requests without credentials are answered; only true")),
+    flag("anonymous-auth", Switch, Used("whether requests without credentials are answered")),
     flag("api-audiences", Text, Noted("tokens of service accounts are for the issuer")),
     flag("audit-log-batch-buffer-size", Text, Ignored),
     flag("audit-log-batch-max-size", Text, Ignored),

@@ -3,6 +3,7 @@
 mod flags;
 mod keeper;
 
+use std::env;
 use std::fs;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,11 +17,16 @@ use watchkeeper_apiserver::front::{Limits, Listener, Tls, TlsFiles, private_file
 use watchkeeper_apiserver::{AccountTokens, ApiServer, Authorization, Options as ServerOptions};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage};
 
+use crate::controllers::Controllers;
 use crate::failure::Failure;
 use crate::host;
-use crate::stopping::{Signals, Sockets, until_stopped};
+use crate::stopping::{ShutdownArgs, Signals, Sockets, until_stopped};
 use crate::{admission_plugins, caution, duration, logging};
 use flags::{Line, Values};
+
+/// The variable that says which controllers run in this server, as `watchkeeper serve --controllers` is told. Without it none do:
+/// tests that were written for kube-apiserver expect that nothing is collected and no namespace emptied.
+const CONTROLLERS: &str = "WATCHKEEPER_CONTROLLERS";
 
 /// After the first signal, how long requests may take to end. envtest waits for 20 seconds before it kills.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
@@ -53,7 +59,11 @@ pub(crate) fn run(arguments: &[String], start: Instant) -> Result<(), Failure> {
         }
         Line::Serve(values, notes) => (values, notes),
     };
-    let settings = Settings::of(&values).map_err(Failure::Running)?;
+    let mut settings = Settings::of(&values).map_err(Failure::Running)?;
+    if let Some(names) = env::var_os(CONTROLLERS) {
+        let names = names.to_string_lossy().parse();
+        settings.controllers = names.map_err(|wrong| Failure::Running(format!("${CONTROLLERS}: {wrong}")))?;
+    }
     logging::begin(settings.log)?;
     for note in notes {
         tracing::warn!("{note}");
@@ -74,6 +84,8 @@ struct Settings {
     token_file: Option<PathBuf>,
     etcd: Vec<String>,
     authorization: Authorization,
+    /// Whether requests without credentials are answered.
+    anonymous: bool,
     /// The address in the endpoints of the Service `kubernetes`, if it is not that of `listen`.
     advertise: Option<IpAddr>,
     account_issuer: Option<String>,
@@ -84,6 +96,8 @@ struct Settings {
     /// The admission plugins that are switched off.
     disabled_plugins: Vec<String>,
     garbage_collection: bool,
+    /// What of kube-controller-manager's work is done here.
+    controllers: Controllers,
     event_lifetime: Option<Duration>,
     request_timeout: Option<Duration>,
     log: &'static str,
@@ -99,9 +113,6 @@ impl Settings {
             if !all.iter().any(|all| api.strip_prefix(all).is_some_and(|rest| matches!(rest, "" | "=true"))) {
                 return Err(format!("--runtime-config={api}: single APIs cannot be switched on or off"));
             }
-        }
-        if values.last("anonymous-auth") == Some("false") {
-            return Err("--anonymous-auth=false: requests without credentials are anonymous here".to_owned());
         }
         for range in values.words("service-cluster-ip-range") {
             if !range.starts_with("10.0.0.0/") {
@@ -129,6 +140,9 @@ impl Settings {
             token_file: path("token-auth-file"),
             etcd: values.words("etcd-servers").map(str::to_owned).collect(),
             authorization: authorization(values)?,
+            // Whoever could do everything is not to be anybody, as with kube-apiserver.
+            anonymous: values.last("anonymous-auth") != Some("false")
+                && authorization(values)? != Authorization::AlwaysAllow,
             advertise: parsed(values, "advertise-address")?,
             account_issuer: values.words("service-account-issuer").next().map(str::to_owned),
             account_keys_uri: keys_uri(values, port)?,
@@ -136,6 +150,7 @@ impl Settings {
             account_keys: values.words("service-account-key-file").map(PathBuf::from).collect(),
             disabled_plugins,
             garbage_collection: values.last("enable-garbage-collector") != Some("false"),
+            controllers: Controllers::NONE,
             event_lifetime: time(values, "event-ttl")?,
             request_timeout: time(values, "request-timeout")?,
             log: match parsed::<u8>(values, "v")?.unwrap_or(0) {
@@ -209,10 +224,11 @@ impl Settings {
         options.authorization = self.authorization;
         options.account_tokens = Some(accounts);
         options.tokens = Some(Arc::new(tokens));
-        // Nobody misses the ServiceAccount of a namespace if Pods are not given one.
-        options.service_accounts = !self.disabled_plugins.iter().any(|name| name == "ServiceAccount");
         options.disabled_admission_plugins = self.disabled_plugins.clone();
-        options.garbage_collection = self.garbage_collection;
+        self.controllers.choose(&mut options);
+        options.garbage_collection &= self.garbage_collection;
+        // Nobody misses the ServiceAccount of a namespace if Pods are not given one.
+        options.service_accounts &= !self.disabled_plugins.iter().any(|name| name == "ServiceAccount");
         options.event_lifetime = self.event_lifetime.unwrap_or(options.event_lifetime);
         options.request_timeout = self.request_timeout.unwrap_or(options.request_timeout);
         Ok(options)
@@ -262,13 +278,16 @@ impl Settings {
             authenticators: vec![Box::new(ClientCertificates), Box::new(tokens), Box::new(accounts)],
             limits: Limits::of_files(raise_open_files()),
             clock,
+            anonymous: self.anonymous,
         };
         let front = listen(options, Arc::clone(&server)).map_err(Failure::running)?;
         server.show_access(front.metrics());
-        let advertised = SocketAddr::new(self.advertise.unwrap_or(listening.ip()), listening.port());
+        let advertised = self.advertise.unwrap_or_else(|| host::own_address(listening.ip()));
+        let advertised = SocketAddr::new(advertised, listening.port());
         server.advertise(Some(advertised)).await.map_err(Failure::running)?;
         tracing::info!("ready in {} ms: https://{listening}", start.elapsed().as_millis());
-        until_stopped(&mut signals, &server, front, Sockets::Closed, SHUTDOWN_GRACE).await;
+        let shutdown = ShutdownArgs::default();
+        until_stopped(&mut signals, &server, front, Sockets::Closed, shutdown, SHUTDOWN_GRACE).await;
         Ok(())
     }
 }
@@ -299,7 +318,7 @@ fn authorization(values: &Values) -> Result<Authorization, String> {
         return Err(format!("--authorization-mode={mode}: this server knows AlwaysAllow, Node and RBAC"));
     }
     Ok(if modes.is_empty() || modes.contains(&"AlwaysAllow") {
-        Authorization::None
+        Authorization::AlwaysAllow
     } else {
         Authorization::Rbac
     })
@@ -377,7 +396,6 @@ mod tests {
             "--disable-admission-plugins=Nonsense",
             "--runtime-config=batch/v1=false",
             "--runtime-config=api/beta=false",
-            "--anonymous-auth=false",
             "--service-cluster-ip-range=192.168.0.0/16",
             "--secure-port=http",
             "--bind-address=localhost",
@@ -386,14 +404,23 @@ mod tests {
             assert!(settings(&[wrong]).is_err(), "{wrong}");
         }
         assert!(settings(&["--runtime-config=api/all=true,api/beta"]).is_ok());
-        assert!(settings(&["--anonymous-auth=true"]).is_ok());
+    }
+
+    #[test]
+    fn nobody_is_anonymous_where_everything_is_allowed_or_it_is_switched_off() {
+        let anonymous = |arguments: &[&str]| settings(arguments).unwrap().anonymous;
+        assert!(anonymous(&["--authorization-mode=RBAC"]));
+        assert!(anonymous(&["--authorization-mode=RBAC", "--anonymous-auth=true"]));
+        assert!(!anonymous(&["--authorization-mode=RBAC", "--anonymous-auth=false"]));
+        assert!(!anonymous(&["--authorization-mode=RBAC,AlwaysAllow"]));
+        assert!(!anonymous(&["--anonymous-auth=true"]), "what is not said is AlwaysAllow");
     }
 
     #[test]
     fn roles_are_looked_at_only_if_that_is_asked_for() {
         let authorization = |arguments: &[&str]| settings(arguments).unwrap().authorization;
-        assert_eq!(authorization(&[]), Authorization::None);
-        assert_eq!(authorization(&["--authorization-mode=AlwaysAllow,RBAC"]), Authorization::None);
+        assert_eq!(authorization(&[]), Authorization::AlwaysAllow);
+        assert_eq!(authorization(&["--authorization-mode=AlwaysAllow,RBAC"]), Authorization::AlwaysAllow);
         assert_eq!(authorization(&["--authorization-mode=Node,RBAC"]), Authorization::Rbac);
     }
 }

@@ -15,7 +15,7 @@ use crate::monitor::{Monitor, Part};
 
 /// How often to look whether somebody is ready.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// When somebody is not ready by then, something is wrong that waiting does not mend.
+/// How long the parts of `up` may take to become ready before it fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Who works on the objects, in this process, through the same API as everybody.
@@ -47,6 +47,7 @@ impl Crew {
         let (name, manager, said) = match operator {
             Operator::Webapp => {
                 let manager = watchkeeper_webapp::operator(self.manager("watchkeeper-webapp"));
+                let manager = watchkeeper_webapp::webhooks(manager);
                 ("webapp", manager, "webapp: a Deployment and a Service for every WebApp")
             }
         };

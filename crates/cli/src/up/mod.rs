@@ -130,7 +130,7 @@ impl Up {
     ) -> Result<(), Failure> {
         let mut signals = Signals::listen()?;
         let host = Host::start(plan).await?;
-        let kubeconfig = Kubeconfig::new(&host.url, &host.credentials);
+        let kubeconfig = Kubeconfig::new(&host.url, &host.credentials).map_err(Failure::running)?;
         kubeconfig.write(&folder.kubeconfig()).map_err(Failure::running)?;
         let served = format!(
             "{}   ready in {} ms   data in {}",

@@ -1,6 +1,7 @@
 //! `watchkeeper new`, as those meet it who have an empty folder.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod book;
 mod project;
 mod refused;
 

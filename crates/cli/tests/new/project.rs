@@ -11,7 +11,7 @@ use crate::{checkout, watchkeeper};
 const TIMEOUT: Duration = Duration::from_secs(900);
 
 /// A command of a README and all that it starts, ended with the test.
-struct Running(Child);
+pub(crate) struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -22,9 +22,9 @@ impl Drop for Running {
 }
 
 /// A new project, and the shell that its README is for.
-struct Project {
+pub(crate) struct Project {
     _place: tempfile::TempDir,
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     target: PathBuf,
 }
 
@@ -36,9 +36,20 @@ impl Project {
         all.extend(arguments);
         let output = watchkeeper(place.path(), &all);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Self::at(place, "shop")
+    }
+
+    /// An empty folder, for a project that is typed.
+    pub(crate) fn empty(name: &str) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join(name)).unwrap();
+        Self::at(place, name)
+    }
+
+    fn at(place: tempfile::TempDir, name: &str) -> Self {
         // One for all projects: what they depend on is compiled once.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("new");
-        Self { folder: place.path().join("shop"), _place: place, target }
+        Self { folder: place.path().join(name), _place: place, target }
     }
 
     /// A line for the shell, in the folder of the project.
@@ -54,14 +65,14 @@ impl Project {
         shell
     }
 
-    fn run(&self, line: &str) {
+    pub(crate) fn run(&self, line: &str) {
         let output = self.shell(line).output().unwrap();
         let told = [&*output.stdout, &*output.stderr].map(String::from_utf8_lossy).concat();
         assert!(output.status.success(), "{line}:\n{told}");
     }
 
     /// Runs a command again and again, until it succeeds.
-    fn run_until_it_succeeds(&self, line: &str) -> String {
+    pub(crate) fn run_until_it_succeeds(&self, line: &str) -> String {
         let start = Instant::now();
         loop {
             let output = self.shell(line).output().unwrap();
@@ -75,12 +86,12 @@ impl Project {
     }
 
     /// Starts a command that is left running. What it writes is not lost: the last of it is in the output of the test.
-    fn start(&self, line: &str) -> Running {
+    pub(crate) fn start(&self, line: &str) -> Running {
         Running(self.shell(line).spawn().unwrap())
     }
 
     /// Starts a command that is left running, and waits until it says something.
-    fn start_until(&self, line: &str, said: &str) -> Running {
+    pub(crate) fn start_until(&self, line: &str, said: &str) -> Running {
         let mut running = Running(self.shell(line).stdout(Stdio::piped()).spawn().unwrap());
         let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().contains(said)), "{line} did not say {said}");
@@ -111,6 +122,7 @@ fn the_readme_of_a_new_project_works_as_written() {
 #[test]
 #[ignore = "compiles a second operator; `make soak` runs it"]
 fn a_project_with_all_parts_compiles_and_passes_its_tests() {
-    let project = Project::new(&["--kind", "WebShop", "--cluster-scoped", "--with", "finalizer,source"]);
+    let project =
+        Project::new(&["--kind", "WebShop", "--cluster-scoped", "--with", "finalizer,source,webhook"]);
     project.run("cargo fmt --check && cargo test");
 }

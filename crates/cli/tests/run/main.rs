@@ -19,6 +19,7 @@ mod restarts;
 #[path = "../watch/server.rs"]
 #[allow(dead_code, reason = "the tests of watch use more of it")]
 mod server;
+mod stores;
 #[path = "../watch/watcher.rs"]
 #[allow(dead_code, reason = "the tests of watch use more of it")]
 mod watcher;

@@ -19,7 +19,7 @@ use context::Context;
 use fields::Fields;
 use user::User;
 
-/// What one or several kubeconfig files say.
+/// The content of one or several kubeconfig files, merged.
 ///
 /// Files are read as kubectl reads them: of several, the first that has a cluster, a user or a context of a name wins with all of
 /// it, and so does the first that has a current context. Relative paths are relative to the file that they are in. Nothing

@@ -160,7 +160,7 @@ impl Memory {
         state.feeds.len()
     }
 
-    /// What there is, as it would be delivered.
+    /// The present objects, as a snapshot would deliver them.
     pub fn documents(&self) -> Vec<Document> {
         self.lock().objects.values().map(|(stored, revision)| stored.document(*revision)).collect()
     }

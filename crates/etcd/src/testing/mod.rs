@@ -238,6 +238,12 @@ impl Server {
         }
     }
 
+    /// Starts it again after [`kill`](Self::kill), with its data, and does not wait: one without the others of its cluster does not answer.
+    pub fn launch_again(&self) {
+        // If it cannot be started, nobody will be answered, which is noticed.
+        let _ = self.launch();
+    }
+
     /// Starts it again after [`kill`](Self::kill), with its data, and waits until it answers.
     ///
     /// # Errors

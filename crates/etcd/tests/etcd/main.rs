@@ -6,6 +6,7 @@ mod calls;
 mod failures;
 mod leases;
 mod secured;
+mod snapshot_file;
 mod watches;
 
 /// A server, or the end of the test where there is none.

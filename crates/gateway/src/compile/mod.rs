@@ -175,6 +175,12 @@ impl Compiler {
         std::mem::take(&mut self.touched)
     }
 
+    /// Has the reports of all objects be asked for again, and the table be published.
+    pub fn touch_all(&mut self) {
+        self.changed |= !self.objects.is_empty();
+        self.touched.extend(self.objects.keys().cloned());
+    }
+
     /// Whether anything was compiled since this was asked last: otherwise the table is the one that was published.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -39,6 +40,8 @@ use sources::{Follower, News, Sources};
 use state::StateFile;
 use statuses::Statuses;
 
+/// The name of the task that keeps the table up to date.
+const TASK: &str = "configuration";
 /// How many pieces of news are taken together.
 const BATCH: usize = 4_096;
 /// How long sources may take for their first word, before what others have said is served.
@@ -112,6 +115,7 @@ pub struct Handle {
     pub(crate) shared: Arc<Shared>,
     pub(crate) view: Arc<Mutex<View>>,
     progress: watch::Receiver<u64>,
+    supervisor: Supervisor,
 }
 
 /// What the keeper last did.
@@ -152,21 +156,32 @@ impl Gateway {
         let (stop, stopping) = watch::channel(None);
         let (told, progress) = watch::channel(0);
         let (sender, news) = mpsc::channel(BATCH);
-        let sources = Sources::start(from, &sender);
-        let keeper = Keeper {
+        let sources = Sources::start(from, &sender, &supervisor);
+        let mut keeper = Keeper {
             compiler: Compiler::new(settings),
             origins: HashMap::new(),
-            ports: Ports::new(Arc::clone(&shared), supervisor, sockets),
-            side_tasks: SideTasks::default(),
-            statuses: Statuses::start(sources.handles()),
+            ports: Ports::new(Arc::clone(&shared), supervisor.clone(), sockets),
+            side_tasks: SideTasks::new(supervisor.clone()),
+            statuses: Statuses::start(sources.handles(), &supervisor),
             shared: Arc::clone(&shared),
             view: Arc::clone(&view),
             sources,
             state,
             told,
+            news,
+            stopping,
+            begun: false,
+            supervisor: supervisor.clone(),
         };
-        let keeper = tokio::spawn(keeper.keep(news, stopping));
-        Ok(Self { handle: Handle { shared, view, progress }, stop: Some(stop), keeper })
+        let from_state = keeper.load_state();
+        view.lock().from_state = from_state;
+        keeper.begun = from_state;
+        let handle = Handle { shared, view, progress, supervisor: supervisor.clone() };
+        let keeper =
+            tokio::spawn(
+                async move { supervisor.run_with(TASK, keeper, |keeper| Box::pin(keeper.keep())).await },
+            );
+        Ok(Self { handle, stop: Some(stop), keeper })
     }
 
     /// What is to be seen of it.
@@ -232,8 +247,12 @@ impl Handle {
 
     /// Whether requests are served, and what is not as it should be.
     pub fn readiness(&self) -> (bool, Vec<String>) {
+        let failing = self.supervisor.failing();
+        let mut notes: Vec<String> = failing
+            .iter()
+            .map(|task| format!("task {task}: panics again and again; the log says where"))
+            .collect();
         let view = self.view.lock();
-        let mut notes = Vec::new();
         for source in &view.sources {
             match (&source.error, source.synced) {
                 (Some(error), _) => notes.push(format!("source {}: {error}", source.name)),
@@ -255,7 +274,7 @@ impl Handle {
             }
         }
         let served = view.begun && (view.from_state || view.sources.iter().all(|source| source.synced));
-        (served && view.ports.values().all(Result::is_ok), notes)
+        (served && failing.is_empty() && view.ports.values().all(Result::is_ok), notes)
     }
 
     /// Waits until something changed after the last time that this was called on the same handle.
@@ -287,47 +306,66 @@ struct Keeper {
     sources: Sources,
     state: Option<StateFile>,
     told: watch::Sender<u64>,
+    news: mpsc::Receiver<News>,
+    /// Set to how long requests may take to end when the gateway is to stop.
+    stopping: watch::Receiver<Option<Ending>>,
+    /// Whether what is known is served yet.
+    begun: bool,
+    supervisor: Supervisor,
 }
 
 impl Keeper {
-    async fn keep(
-        mut self,
-        mut news: mpsc::Receiver<News>,
-        mut stopping: watch::Receiver<Option<Ending>>,
-    ) -> Drained {
-        let from_state = self.load_state();
-        self.view.lock().from_state = from_state;
+    /// Follows the sources until the gateway is to stop. Can be called again after a panic: all objects are then looked at again.
+    async fn keep(&mut self) -> Drained {
         let deadline = Instant::now() + SYNC_TIMEOUT;
         let mut round = interval(ROUND);
         round.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut begun = from_state || self.sources.is_synced();
-        if begun {
+        self.compiler.touch_all();
+        self.begun |= self.sources.is_synced();
+        if self.begun {
             self.publish();
         }
         let (mut batch, mut is_silent) = (Vec::new(), false);
         let ending = loop {
             tokio::select! {
                 biased;
-                stopped = stopping.wait_for(Option::is_some) => {
-                    break stopped.ok().and_then(|ending| *ending).unwrap_or(Ending::Stop(Duration::ZERO));
+                ending = self.stopping.wait_for(Option::is_some).map(|ending| ending.ok().and_then(|ending| *ending)) => {
+                    break ending.unwrap_or(Ending::Stop(Duration::ZERO));
                 }
-                taken = news.recv_many(&mut batch, BATCH), if !is_silent => {
+                taken = self.news.recv_many(&mut batch, BATCH), if !is_silent => {
                     // No source is left that could say anything.
                     is_silent = taken == 0;
                     for piece in batch.drain(..) {
-                        self.take(piece);
+                        self.take_caught(piece);
                     }
-                    begun = begun || self.sources.is_synced();
+                    self.begun |= self.sources.is_synced();
                 }
                 _ = round.tick() => self.round(),
-                () = sleep_until(deadline), if !begun => begun = true,
+                () = sleep_until(deadline), if !self.begun => self.begun = true,
             }
-            if begun {
+            if self.begun {
                 self.publish();
             }
-            self.show(begun);
+            self.show();
         };
         self.stop(ending).await
+    }
+
+    /// Takes one piece of news. An object that makes this panic is rejected, and keeps its last good form.
+    fn take_caught(&mut self, piece: News) {
+        let name = match &piece {
+            News::Changed(follower, key, _) => self.sources.shown(*follower, key),
+            News::Rejected(follower, Some(key), _) | News::Mended(follower, key) => {
+                self.sources.shown(*follower, key)
+            }
+            News::Rejected(follower, None, _) | News::Synced(follower) | News::Failed(follower, _) => {
+                self.sources.name(*follower).to_owned()
+            }
+        };
+        let supervisor = self.supervisor.clone();
+        if supervisor.caught(TASK, &name, || self.take(piece)).is_none() {
+            self.view.lock().rejected.insert(name, "it makes the gateway panic, which is a bug".to_owned());
+        }
     }
 
     /// Takes one piece of news.
@@ -458,9 +496,9 @@ impl Keeper {
     }
 
     /// Lets others see what was done.
-    fn show(&mut self, begun: bool) {
+    fn show(&mut self) {
         let mut view = self.view.lock();
-        view.begun = begun;
+        view.begun = self.begun;
         view.sources = self.sources.views();
         drop(view);
         self.told.send_modify(|count| *count = count.wrapping_add(1));
@@ -479,7 +517,7 @@ impl Keeper {
         any
     }
 
-    async fn stop(mut self, ending: Ending) -> Drained {
+    async fn stop(&mut self, ending: Ending) -> Drained {
         self.sources.stop().await;
         self.side_tasks.stop();
         self.view.lock().sockets.clear();

@@ -192,11 +192,10 @@ impl Ports {
     }
 
     /// Ends: requests that run may end within this time.
-    pub(super) async fn stop(self, ending: Ending) -> Drained {
-        let Self { open, retired, mut draining, .. } = self;
+    pub(super) async fn stop(&mut self, ending: Ending) -> Drained {
         let mut tasks = JoinSet::new();
-        let retired = retired.into_iter().map(|(_, front)| front);
-        for front in open.into_values().map(|port| port.front).chain(retired) {
+        let retired = self.retired.drain(..).map(|(_, front)| front);
+        for front in self.open.drain().map(|(_, port)| port.front).chain(retired) {
             tasks.spawn(async move {
                 match ending {
                     Ending::Stop(grace) => front.shutdown(grace).await,
@@ -210,8 +209,8 @@ impl Ports {
                 drained = Drained::CutOff;
             }
         }
-        draining.abort_all();
-        while draining.join_next().await.is_some() {}
+        self.draining.abort_all();
+        while self.draining.join_next().await.is_some() {}
         drained
     }
 }

@@ -8,6 +8,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 use watchkeeper_connection::HttpClient;
 use watchkeeper_core::Key;
+use watchkeeper_supervision::Supervisor;
 
 use crate::object::{InputKind, ObjectId};
 use crate::policy::{KeySet, Policy, PolicyState};
@@ -20,14 +21,18 @@ const FETCH: (Duration, Duration) = (Duration::from_secs(300), Duration::from_se
 const KEYS_BYTES: usize = 1 << 20;
 
 /// Tasks that backends and policies need: health checks, keys that are fetched.
-#[derive(Default)]
 pub(super) struct SideTasks {
+    supervisor: Supervisor,
     tasks: JoinSet<()>,
     checks: HashMap<Key, (Arc<Backend>, Vec<AbortHandle>)>,
     fetches: HashMap<Key, (Uri, AbortHandle)>,
 }
 
 impl SideTasks {
+    pub(super) fn new(supervisor: Supervisor) -> Self {
+        Self { supervisor, tasks: JoinSet::new(), checks: HashMap::new(), fetches: HashMap::new() }
+    }
+
     /// Begins and ends tasks for what has changed.
     pub(super) fn follow(&mut self, table: &Table, touched: &BTreeSet<ObjectId>) {
         while self.tasks.try_join_next().is_some() {}
@@ -53,8 +58,12 @@ impl SideTasks {
             return;
         };
         let begin = |endpoint: &crate::upstream::Endpoint| {
-            let state = Arc::clone(&endpoint.state);
-            self.tasks.spawn(check_actively(Arc::clone(backend), state, check.clone()))
+            let (backend, state, check) = (Arc::clone(backend), Arc::clone(&endpoint.state), check.clone());
+            let (supervisor, name) = (self.supervisor.clone(), key.to_string());
+            self.tasks.spawn(async move {
+                let check = || check_actively(Arc::clone(&backend), Arc::clone(&state), check.clone());
+                supervisor.run_for("health-check", &name, check).await;
+            })
         };
         let tasks = backend.endpoints.iter().map(begin).collect();
         self.checks.insert(key.clone(), (Arc::clone(backend), tasks));
@@ -71,7 +80,12 @@ impl SideTasks {
             task.abort();
         }
         if let Some((url, policy)) = url.zip(policy) {
-            let task = self.tasks.spawn(fetch(policy.key.clone(), url.clone(), Arc::clone(&policy.state)));
+            let (supervisor, name) = (self.supervisor.clone(), key.to_string());
+            let (policy, keys_url, state) = (policy.key.clone(), url.clone(), Arc::clone(&policy.state));
+            let task = self.tasks.spawn(async move {
+                let fetch = || fetch(policy.clone(), keys_url.clone(), Arc::clone(&state));
+                supervisor.run_for("issuer-keys", &name, fetch).await;
+            });
             self.fetches.insert(key.clone(), (url, task));
         }
     }

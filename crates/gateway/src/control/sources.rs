@@ -2,13 +2,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kube_core::discovery::ApiResource;
+use prometheus_client::registry::Registry;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use watchkeeper_connection::Connection;
 use watchkeeper_core::{Error, Freshness, Key, Source, Version};
-use watchkeeper_informer::{Entry, Informer};
+use watchkeeper_informer::{Entry, Informer, InformerMetrics};
 use watchkeeper_sources::kubernetes::Kubernetes;
+use watchkeeper_supervision::Supervisor;
 
 use super::{From, SourceView};
 use crate::compile::Place;
@@ -64,19 +66,23 @@ struct Following {
 }
 
 impl Sources {
-    pub(super) fn start(from: Vec<From>, news: &mpsc::Sender<News>) -> Self {
+    pub(super) fn start(from: Vec<From>, news: &mpsc::Sender<News>, supervisor: &Supervisor) -> Self {
         let mut sources =
             Self { followers: Vec::new(), names: Vec::new(), remembered: HashMap::new(), tasks: Vec::new() };
+        let metrics = InformerMetrics::register(&mut Registry::default()).supervised_by(supervisor);
+        let follow = |sources: &mut Self, number, kind, source| {
+            sources.follow(number, kind, source, news, &metrics, supervisor);
+        };
         for (number, from) in from.into_iter().enumerate() {
             match from {
                 From::Source(source) => {
                     sources.names.push(source.name().to_owned());
-                    sources.follow(number, None, source, news);
+                    follow(&mut sources, number, None, source);
                 }
                 From::Kubernetes(connection) => {
                     sources.names.push("kubernetes".to_owned());
                     for kind in InputKind::ALL {
-                        sources.follow(number, Some(kind), Arc::new(resource(&connection, kind)), news);
+                        follow(&mut sources, number, Some(kind), Arc::new(resource(&connection, kind)));
                     }
                 }
             }
@@ -90,17 +96,28 @@ impl Sources {
         kind: Option<InputKind>,
         source: Arc<dyn Source>,
         news: &mpsc::Sender<News>,
+        metrics: &InformerMetrics,
+        supervisor: &Supervisor,
     ) {
         let follower = Follower(self.followers.len());
         let (journal, entries) = mpsc::channel(WAITING);
         let informer = Informer::<Value>::builder()
             .name(source.name())
             .first_snapshot(Freshness::Newest)
+            .metrics(metrics)
             .journal(journal)
             .start(Arc::clone(&source));
         // A cluster need not have the kinds of Gateway API.
         let may_lack = kind.is_some_and(InputKind::is_standard);
-        self.tasks.push(tokio::spawn(read(follower, may_lack, entries, news.clone())));
+        let (supervisor, task) = (supervisor.clone(), format!("source {}", source.name()));
+        let reading = (follower, entries, news.clone());
+        self.tasks.push(tokio::spawn(async move {
+            supervisor
+                .run_with(&task, reading, |(follower, entries, news)| {
+                    Box::pin(read(*follower, may_lack, entries, news))
+                })
+                .await;
+        }));
         self.followers.push(Following { number, kind, source, informer, synced: false, error: None });
     }
 
@@ -117,10 +134,14 @@ impl Sources {
         }
     }
 
+    /// The name of the source that an informer follows.
+    pub(super) fn name(&self, follower: Follower) -> &str {
+        self.followers.get(follower.0).map_or("", |following| following.source.name())
+    }
+
     /// An object in words.
     pub(super) fn shown(&self, follower: Follower, key: &Key) -> String {
-        let name = self.followers.get(follower.0).map_or("", |following| following.source.name());
-        format!("{name}: {key}")
+        format!("{}: {key}", self.name(follower))
     }
 
     pub(super) fn handles(&self) -> Vec<Arc<dyn Source>> {
@@ -220,8 +241,8 @@ fn resource(connection: &Connection, kind: InputKind) -> Kubernetes {
 async fn read(
     follower: Follower,
     may_lack: bool,
-    mut entries: mpsc::Receiver<Entry<Value>>,
-    news: mpsc::Sender<News>,
+    entries: &mut mpsc::Receiver<Entry<Value>>,
+    news: &mpsc::Sender<News>,
 ) {
     while let Some(entry) = entries.recv().await {
         let piece = match entry {

@@ -8,12 +8,15 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use watchkeeper_core::{Error, Key, ObjectStatus, Source, Version};
 use watchkeeper_go::Time;
+use watchkeeper_supervision::Supervisor;
 
 use super::sources::Follower;
 use crate::compile::Report;
 use crate::kinds::standard;
 use crate::object::ObjectId;
 
+/// The name of the task that writes statuses.
+const TASK: &str = "statuses";
 /// How many statuses are written at a time.
 const AT_A_TIME: usize = 8;
 /// How often, and after how long, writing is tried again.
@@ -36,9 +39,16 @@ struct Seen {
 }
 
 impl Statuses {
-    pub(super) fn start(sources: Vec<Arc<dyn Source>>) -> Self {
+    pub(super) fn start(sources: Vec<Arc<dyn Source>>, supervisor: &Supervisor) -> Self {
         let (queue, statuses) = mpsc::unbounded_channel();
-        Self { sources, seen: HashMap::new(), queue, writer: tokio::spawn(write(statuses)) }
+        let supervisor = supervisor.clone();
+        let writer = tokio::spawn(async move {
+            let state = (statuses, supervisor.clone());
+            supervisor
+                .run_with(TASK, state, |(statuses, supervisor)| Box::pin(write(statuses, supervisor)))
+                .await;
+        });
+        Self { sources, seen: HashMap::new(), queue, writer }
     }
 
     fn source(&self, follower: Follower) -> Option<&Arc<dyn Source>> {
@@ -165,27 +175,35 @@ fn stamp(conditions: &mut Value, before: &Value, now: &str) {
     }
 }
 
-async fn write(mut statuses: mpsc::UnboundedReceiver<(Arc<dyn Source>, ObjectStatus)>) {
+async fn write(
+    statuses: &mut mpsc::UnboundedReceiver<(Arc<dyn Source>, ObjectStatus)>,
+    supervisor: &Supervisor,
+) {
     let turns = Arc::new(Semaphore::new(AT_A_TIME));
     let mut tasks = tokio::task::JoinSet::new();
     while let Some((source, status)) = statuses.recv().await {
         while tasks.try_join_next().is_some() {}
         let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { return };
+        let supervisor = supervisor.clone();
         tasks.spawn(async move {
             let _turn = turn;
-            for _ in 0..RETRY.0 {
-                match source.write_status(status.clone()).await {
-                    // Whoever has changed meanwhile is told of, and gets a status then.
-                    Ok(()) | Err(Error::Expired(_) | Error::Missing(_)) => return,
-                    Err(error) => tracing::warn!(
-                        "{}: the status of {} is not written: {error}",
-                        source.name(),
-                        status.key
-                    ),
-                }
-                sleep(RETRY.1).await;
-            }
+            let key = status.key.clone();
+            supervisor.caught_async(TASK, &key, write_one(&*source, status)).await;
         });
+    }
+}
+
+/// Writes the status of one object, again if that fails.
+async fn write_one(source: &dyn Source, status: ObjectStatus) {
+    for _ in 0..RETRY.0 {
+        match source.write_status(status.clone()).await {
+            // Whoever has changed meanwhile is told of, and gets a status then.
+            Ok(()) | Err(Error::Expired(_) | Error::Missing(_)) => return,
+            Err(error) => {
+                tracing::warn!("{}: the status of {} is not written: {error}", source.name(), status.key);
+            }
+        }
+        sleep(RETRY.1).await;
     }
 }
 

@@ -11,5 +11,6 @@ mod protocols;
 mod routes;
 mod sources;
 mod standard;
+mod supervision;
 mod support;
 mod upstreams;

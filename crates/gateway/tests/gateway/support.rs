@@ -19,6 +19,7 @@ use watchkeeper_gateway::kinds::API_VERSION;
 use watchkeeper_gateway::object::{InputKind, ObjectId};
 use watchkeeper_gateway::{From, Gateway, Handle, Options, Settings};
 use watchkeeper_sources::channel::{Sender, channel};
+use watchkeeper_supervision::Supervisor;
 
 /// Whatever takes longer has failed.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
@@ -38,6 +39,7 @@ pub(crate) struct Bench {
     pub(crate) gateway: Gateway,
     pub(crate) handle: Handle,
     pub(crate) address: SocketAddr,
+    pub(crate) supervisor: Supervisor,
     generation: AtomicI64,
 }
 
@@ -67,12 +69,14 @@ impl Bench {
     async fn start_with(listener: Value, options: Options) -> Self {
         let (objects, source) = channel("test");
         objects.put(&Key::new(None, "web"), &object("GatewayListener", "web", listener)).unwrap();
-        let options = Options { from: vec![From::Source(Arc::new(source))], ..options };
+        let supervisor = Supervisor::default();
+        let from = vec![From::Source(Arc::new(source) as Arc<_>)];
+        let options = Options { from, supervisor: supervisor.clone(), ..options };
         let gateway = Gateway::start(options).unwrap();
         let mut handle = gateway.handle().clone();
         within("starting", handle.ready()).await;
         let address = *handle.ports().values().next().unwrap().as_ref().unwrap();
-        Self { objects, gateway, handle, address, generation: AtomicI64::new(0) }
+        Self { objects, gateway, handle, address, supervisor, generation: AtomicI64::new(0) }
     }
 
     /// Puts an object, and waits until it is served or refused.

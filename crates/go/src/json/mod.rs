@@ -2,7 +2,7 @@
 
 mod syntax;
 
-pub use syntax::complaint;
+pub use syntax::syntax_error;
 
 use serde_json::Value;
 

@@ -12,11 +12,11 @@ enum Around {
 ///
 /// ```
 /// use watchkeeper_go::json;
-/// assert_eq!(json::complaint(b"nonsense").as_deref(), Some("invalid character 'o' in literal null (expecting 'u')"));
-/// assert_eq!(json::complaint(br#"{"a": 1"#).as_deref(), Some("unexpected end of JSON input"));
-/// assert_eq!(json::complaint(br#"{"a": 1}"#), None);
+/// assert_eq!(json::syntax_error(b"nonsense").as_deref(), Some("invalid character 'o' in literal null (expecting 'u')"));
+/// assert_eq!(json::syntax_error(br#"{"a": 1"#).as_deref(), Some("unexpected end of JSON input"));
+/// assert_eq!(json::syntax_error(br#"{"a": 1}"#), None);
 /// ```
-pub fn complaint(bytes: &[u8]) -> Option<String> {
+pub fn syntax_error(bytes: &[u8]) -> Option<String> {
     let mut scanner = Scanner { bytes, at: 0, around: Vec::new() };
     scanner.document().err()
 }
@@ -218,7 +218,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn complaints_are_worded_as_go_words_them() {
+    fn errors_are_worded_as_go_words_them() {
         for (bytes, expected) in [
             (&b""[..], "unexpected end of JSON input"),
             (b"  ", "unexpected end of JSON input"),
@@ -241,7 +241,7 @@ mod tests {
             (b"NaN", "invalid character 'N' looking for beginning of value"),
             (b"nan", "invalid character 'a' in literal null (expecting 'u')"),
         ] {
-            assert_eq!(complaint(bytes).as_deref(), Some(expected), "{}", String::from_utf8_lossy(bytes));
+            assert_eq!(syntax_error(bytes).as_deref(), Some(expected), "{}", String::from_utf8_lossy(bytes));
         }
     }
 
@@ -250,14 +250,14 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in any::<Vec<u8>>()) {
-            let _ = complaint(&bytes);
+            let _ = syntax_error(&bytes);
         }
 
         #[test]
         fn what_is_no_json_is_complained_about(text in "[\\[\\]{},:\"a0-9.eE+ -]{0,12}") {
             let is_json = serde_json::from_str::<serde_json::Value>(&text).is_ok();
             // Numbers beyond all floats are JSON, but not values.
-            prop_assert!(complaint(text.as_bytes()).is_none() == is_json || text.contains(['e', 'E']), "{}", text);
+            prop_assert!(syntax_error(text.as_bytes()).is_none() == is_json || text.contains(['e', 'E']), "{}", text);
         }
     }
 }

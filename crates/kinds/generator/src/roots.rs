@@ -2,7 +2,8 @@ use k8s_openapi::api::{
     admissionregistration::v1 as admission, apps::v1 as apps, authentication::v1 as authentication,
     authorization::v1 as authorization, autoscaling::v1 as autoscaling_v1, autoscaling::v2 as autoscaling_v2,
     batch::v1 as batch, certificates::v1 as certificates, coordination::v1 as coordination, core::v1 as core,
-    discovery::v1 as discovery, events::v1 as events, networking::v1 as networking, node::v1 as node,
+    discovery::v1 as discovery, events::v1 as events,
+    flowcontrol::v1 as flowcontrol, networking::v1 as networking, node::v1 as node,
     policy::v1 as policy, rbac::v1 as rbac, resource::v1 as resource, scheduling::v1 as scheduling,
     storage::v1 as storage,
 };
@@ -42,7 +43,8 @@ pub(crate) fn definitions() -> BTreeMap<String, Value> {
         networking::ServiceCIDR, node::RuntimeClass, resource::DeviceClass, resource::ResourceClaim,
         resource::ResourceClaimTemplate, resource::ResourceSlice, storage::CSIDriver, storage::CSINode,
         storage::CSIStorageCapacity, storage::VolumeAttachment, storage::VolumeAttributesClass,
-        extensions::CustomResourceDefinition, registration::APIService;
+        extensions::CustomResourceDefinition, registration::APIService, core::ComponentStatus, flowcontrol::FlowSchema,
+        flowcontrol::PriorityLevelConfiguration;
         others: authentication::SelfSubjectReview, authentication::TokenReview, authentication::TokenRequest,
         authorization::SelfSubjectAccessReview, authorization::SelfSubjectRulesReview,
         authorization::SubjectAccessReview, authorization::LocalSubjectAccessReview, autoscaling_v1::Scale,

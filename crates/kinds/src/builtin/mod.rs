@@ -5,6 +5,7 @@
 
 pub(crate) mod core {
     pub(crate) mod binding;
+    pub(crate) mod component_status;
     pub(crate) mod config_map;
     pub(crate) mod endpoints;
     pub(crate) mod event;
@@ -85,6 +86,15 @@ pub(crate) mod events {
     pub(crate) mod event;
 }
 
+pub(crate) mod flowcontrol {
+    pub(crate) mod bootstrap;
+    mod conditions;
+    pub(crate) mod flow_schema;
+    pub(crate) mod priority_level_configuration;
+    mod rules;
+    mod table;
+}
+
 pub(crate) mod networking {
     pub(crate) mod ingress;
     pub(crate) mod ingress_class;
@@ -151,6 +161,7 @@ pub(crate) fn place(kind: &Kind) -> usize {
 /// are told to prefer.
 const KINDS: &[Kind] = &[
     core::binding::KIND,
+    core::component_status::KIND,
     core::config_map::KIND,
     core::endpoints::KIND,
     core::event::KIND,
@@ -193,6 +204,8 @@ const KINDS: &[Kind] = &[
     coordination::lease::KIND,
     discovery::endpoint_slice::KIND,
     events::event::KIND,
+    flowcontrol::flow_schema::KIND,
+    flowcontrol::priority_level_configuration::KIND,
     networking::ingress_class::KIND,
     networking::ingress::KIND,
     networking::ip_address::KIND,

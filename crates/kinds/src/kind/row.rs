@@ -3,8 +3,8 @@
 use super::strategy::{
     Conversion, Fields, Fill, GracePeriod, Prepare, Strategy, Validate, ValidateUpdate, Warn,
 };
-use super::{Kind, MetadataChecks, NameRule, ScalePaths, SelectableField, Speaks, Subresource, Verbs};
-use crate::prepare::Write;
+use super::{Kind, MetadataChecks, NameRule, ScalePaths, SelectableField, Speaks, SubresourceInfo, Verbs};
+use crate::prepare::Subresource;
 use crate::validate::field::{Errors, Field};
 use serde_json::Value;
 use watchkeeper_table::layout::Layout;
@@ -66,7 +66,7 @@ impl Kind {
         Self { verbs, ..self }
     }
 
-    pub(crate) const fn with(self, subresources: &'static [Subresource]) -> Self {
+    pub(crate) const fn with(self, subresources: &'static [SubresourceInfo]) -> Self {
         Self { subresources, ..self }
     }
 
@@ -215,7 +215,10 @@ impl Kind {
         self.validate_update(validate)
     }
 
-    pub(crate) const fn validate_subresources(mut self, rules: &'static [(Write, ValidateUpdate)]) -> Self {
+    pub(crate) const fn validate_subresources(
+        mut self,
+        rules: &'static [(Subresource, ValidateUpdate)],
+    ) -> Self {
         self.strategy.validate_subresources = rules;
         self
     }
@@ -242,7 +245,7 @@ impl Kind {
 
     pub(crate) const fn resets(
         mut self,
-        fields: &'static [(Write, &'static [&'static [&'static str]])],
+        fields: &'static [(Subresource, &'static [&'static [&'static str]])],
     ) -> Self {
         self.strategy.resets = fields;
         self
@@ -275,8 +278,8 @@ pub(crate) const fn field_or(label: &'static str, path: &'static str, or: &'stat
 
 const READ_AND_WRITE: &[&str] = &["get", "patch", "update"];
 
-const fn own(name: &'static str, verbs: &'static [&'static str]) -> Subresource {
-    Subresource { name, speaks: None, verbs }
+const fn own(name: &'static str, verbs: &'static [&'static str]) -> SubresourceInfo {
+    SubresourceInfo { name, speaks: None, verbs }
 }
 
 const fn foreign(
@@ -285,17 +288,17 @@ const fn foreign(
     version: &'static str,
     kind: &'static str,
     verbs: &'static [&'static str],
-) -> Subresource {
-    Subresource { name, speaks: Some(Speaks { group, version, kind }), verbs }
+) -> SubresourceInfo {
+    SubresourceInfo { name, speaks: Some(Speaks { group, version, kind }), verbs }
 }
 
-pub(crate) const STATUS: Subresource = own("status", READ_AND_WRITE);
-pub(crate) const APPROVAL: Subresource = own("approval", READ_AND_WRITE);
-pub(crate) const FINALIZE: Subresource = own("finalize", &["update"]);
-pub(crate) const EPHEMERAL_CONTAINERS: Subresource = own("ephemeralcontainers", READ_AND_WRITE);
-pub(crate) const RESIZE: Subresource = own("resize", READ_AND_WRITE);
-pub(crate) const SCALE: Subresource = foreign("scale", "autoscaling", "v1", "Scale", READ_AND_WRITE);
-pub(crate) const EVICTION: Subresource = foreign("eviction", "policy", "v1", "Eviction", &["create"]);
-pub(crate) const BINDING: Subresource = foreign("binding", "", "v1", "Binding", &["create"]);
-pub(crate) const TOKEN: Subresource =
+pub(crate) const STATUS: SubresourceInfo = own("status", READ_AND_WRITE);
+pub(crate) const APPROVAL: SubresourceInfo = own("approval", READ_AND_WRITE);
+pub(crate) const FINALIZE: SubresourceInfo = own("finalize", &["update"]);
+pub(crate) const EPHEMERAL_CONTAINERS: SubresourceInfo = own("ephemeralcontainers", READ_AND_WRITE);
+pub(crate) const RESIZE: SubresourceInfo = own("resize", READ_AND_WRITE);
+pub(crate) const SCALE: SubresourceInfo = foreign("scale", "autoscaling", "v1", "Scale", READ_AND_WRITE);
+pub(crate) const EVICTION: SubresourceInfo = foreign("eviction", "policy", "v1", "Eviction", &["create"]);
+pub(crate) const BINDING: SubresourceInfo = foreign("binding", "", "v1", "Binding", &["create"]);
+pub(crate) const TOKEN: SubresourceInfo =
     foreign("token", "authentication.k8s.io", "v1", "TokenRequest", &["create"]);

@@ -1,6 +1,6 @@
 //! The functions of a kind: what kube-apiserver calls its strategy.
 
-use crate::prepare::Write;
+use crate::prepare::Subresource;
 use crate::validate::field::{Errors, Field};
 use serde_json::{Map, Value};
 
@@ -60,7 +60,7 @@ pub(crate) struct Strategy {
     /// Whether the rules for changes come before those for objects.
     pub(crate) validates_changes_first: bool,
     /// The rules for writes of subresources.
-    pub(crate) validate_subresources: &'static [(Write, ValidateUpdate)],
+    pub(crate) validate_subresources: &'static [(Subresource, ValidateUpdate)],
     /// How an object becomes one of the kind it is [stored as](crate::Kind#structfield.stored_as), and the way back.
     pub(crate) conversion: Option<Conversion>,
     /// A warning about an object that is accepted, and that replaces `old`.
@@ -72,7 +72,7 @@ pub(crate) struct Strategy {
     /// Whether something else than finalizers in its metadata keeps an object from being deleted.
     pub(crate) is_held: Option<fn(&Value) -> bool>,
     /// The fields that writers of the object or of a subresource do not come to own, if they are not the usual ones.
-    pub(crate) resets: &'static [(Write, &'static [&'static [&'static str]])],
+    pub(crate) resets: &'static [(Subresource, &'static [&'static [&'static str]])],
     /// The answer to a field selector that names a field it may not, if it is not the usual one.
     pub(crate) unsupported_field: Option<fn(label: &str) -> String>,
 }

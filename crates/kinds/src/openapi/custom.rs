@@ -2,7 +2,9 @@
 
 use super::CustomKind;
 use super::resource::gvk;
+use crate::definition;
 use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
 
 const OBJECT_META: &str = "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
@@ -53,11 +55,16 @@ pub(super) fn definitions(kind: &CustomKind<'_>, for_swagger: bool) -> [(String,
 }
 
 fn type_meta(name: &str) -> Value {
-    let description = match name {
-        "apiVersion" => "The group and version of the schema this object has.",
-        _ => "The kind of this object, in CamelCase.",
-    };
-    json!({"description": description, "type": "string"})
+    json!({"description": builtin_description(name), "type": "string"})
+}
+
+/// What the definitions of built-in kinds say about a field that every object has. Clients compare it.
+fn builtin_description(name: &str) -> &'static str {
+    static PROPERTIES: LazyLock<Value> = LazyLock::new(|| {
+        let index = definition::find("io.k8s.api.core.v1.ConfigMap");
+        index.map(|index| definition::schema(index)["properties"].take()).unwrap_or_default()
+    });
+    PROPERTIES[name]["description"].as_str().unwrap_or_default()
 }
 
 fn add_type_and_metadata(schema: &mut Map<String, Value>) {
@@ -68,7 +75,7 @@ fn add_type_and_metadata(schema: &mut Map<String, Value>) {
     for name in ["apiVersion", "kind"] {
         properties[name] = type_meta(name);
     }
-    properties["metadata"] = json!({"description": "Standard metadata of objects.", "$ref": OBJECT_META});
+    properties["metadata"] = json!({"description": builtin_description("metadata"), "$ref": OBJECT_META});
 }
 
 /// Objects inside of objects have type and metadata too.

@@ -111,6 +111,9 @@ pub(super) fn paths(resource: &Resource) -> Vec<Path> {
         parameters: parameters.clone(),
         operations: maker.object(),
     });
+    if resource.verbs == Verbs::ReadOnly {
+        return paths;
+    }
     for (path, parameters, suffix) in watched(resource, &root) {
         let operations = vec![maker.watch(suffix)];
         paths.push(Path { path, parameters, operations });
@@ -197,6 +200,7 @@ impl Maker<'_> {
         };
         match self.resource.verbs {
             Verbs::CreateOnly => vec![create],
+            Verbs::ReadOnly => vec![self.list("")],
             Verbs::NoDeleteCollection => vec![self.list(""), create],
             Verbs::All => {
                 let delete = self.operation("delete", "deletecollection", "deleteCollection", "");
@@ -208,6 +212,10 @@ impl Maker<'_> {
     }
 
     fn object(&self) -> Vec<Operation> {
+        let read = Operation { parameters: vec![PRETTY], ..self.operation("get", "get", "read", "") };
+        if self.resource.verbs == Verbs::ReadOnly {
+            return vec![read];
+        }
         let delete = Operation {
             parameters: DELETE.to_vec(),
             body: Some(DELETE_OPTIONS.into()),
@@ -215,12 +223,7 @@ impl Maker<'_> {
             codes: &["200", "202"],
             ..self.operation("delete", "delete", "delete", "")
         };
-        vec![
-            Operation { parameters: vec![PRETTY], ..self.operation("get", "get", "read", "") },
-            self.replace(""),
-            delete,
-            self.patch(""),
-        ]
+        vec![read, self.replace(""), delete, self.patch("")]
     }
 
     fn replace(&self, suffix: &str) -> Operation {

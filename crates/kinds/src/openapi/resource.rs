@@ -1,7 +1,7 @@
 //! Built-in and custom kinds seen alike, as far as paths go.
 
 use super::{CustomKind, custom};
-use crate::kind::{Kind, Subresource, Verbs};
+use crate::kind::{Kind, SubresourceInfo, Verbs};
 use crate::{all, definition};
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ fn built_in(kind: &Kind) -> Resource {
     }
 }
 
-fn sub_path(kind: &Kind, object: &str, subresource: &Subresource) -> SubPath {
+fn sub_path(kind: &Kind, object: &str, subresource: &SubresourceInfo) -> SubPath {
     let (gvk, definition) = match subresource.speaks {
         None => (gvk(kind.group, kind.version, kind.kind), object.to_owned()),
         Some(other) => (

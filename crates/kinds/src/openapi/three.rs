@@ -58,7 +58,9 @@ fn path_item(path: &Path) -> Value {
         .iter()
         .map(|operation| (operation.method.to_owned(), self::operation(operation)))
         .collect();
-    item.insert("parameters".into(), path.parameters.iter().map(parameter).collect());
+    if !path.parameters.is_empty() {
+        item.insert("parameters".into(), path.parameters.iter().map(parameter).collect());
+    }
     Value::Object(item)
 }
 

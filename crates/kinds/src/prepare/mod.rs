@@ -12,10 +12,10 @@ use crate::definition::{self, Shape};
 use crate::kind::strategy::Fields;
 use serde_json::{Map, Value};
 
-/// Through which door an object is written: each may change its own part of it.
+/// The subresource that is written, or the object itself. Each may change its own part of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Write {
+pub enum Subresource {
     /// The object itself: everything but the status.
     Main,
     /// The `status` subresource: the status only.
@@ -32,8 +32,8 @@ pub enum Write {
     Resize,
 }
 
-impl Write {
-    /// The way of writing that a subresource stands for; `""` is the object itself. `None` for those that speak of other
+impl Subresource {
+    /// The subresource of this name; `""` is the object itself. `None` for those that speak of other
     /// types, such as `scale`.
     pub fn of(subresource: &str) -> Option<Self> {
         Some(match subresource {
@@ -73,7 +73,7 @@ impl Kind {
     /// Takes back what this way of writing may not change, and counts the generation up if it changed what counts.
     ///
     /// Both objects must have been coerced and defaulted.
-    pub fn prepare_for_update(&self, write: Write, new: &mut Value, old: &Value) {
+    pub fn prepare_for_update(&self, write: Subresource, new: &mut Value, old: &Value) {
         if let (Value::Object(new), Value::Object(old)) = (new, old) {
             update::prepare(self, write, new, old);
         }

@@ -1,22 +1,22 @@
-use super::{Write, object};
+use super::{Subresource, object};
 use crate::Kind;
 use crate::kind::strategy::Fields;
 use serde_json::{Value, json};
 
-pub(super) fn prepare(kind: &Kind, write: Write, new: &mut Fields, old: &Fields) {
+pub(super) fn prepare(kind: &Kind, write: Subresource, new: &mut Fields, old: &Fields) {
     if kind.generation {
         keep(object(new, "metadata"), metadata(old), "generation");
     }
     match write {
-        Write::Main => main(kind, new, old),
-        Write::Status => status(kind, new, old),
-        Write::Finalize => only(new, old, "finalizers"),
-        Write::EphemeralContainers => only(new, old, "ephemeralContainers"),
-        Write::Approval => approval(new, old),
-        Write::Binding => {}
-        Write::Resize => resize(new, old),
+        Subresource::Main => main(kind, new, old),
+        Subresource::Status => status(kind, new, old),
+        Subresource::Finalize => only(new, old, "finalizers"),
+        Subresource::EphemeralContainers => only(new, old, "ephemeralContainers"),
+        Subresource::Approval => approval(new, old),
+        Subresource::Binding => {}
+        Subresource::Resize => resize(new, old),
     }
-    let counts = kind.generation && !matches!(write, Write::Status | Write::Binding);
+    let counts = kind.generation && !matches!(write, Subresource::Status | Subresource::Binding);
     if counts && (kind.strategy.counts)(new, old) {
         let before = metadata(old).and_then(|metadata| metadata.get("generation")).and_then(Value::as_i64);
         object(new, "metadata").insert("generation".into(), json!(before.unwrap_or_default() + 1));

@@ -14,6 +14,7 @@ pub(crate) mod names;
 pub(crate) mod pod;
 pub(crate) mod policies;
 pub(crate) mod rbac;
+mod security_context;
 pub(crate) mod selector;
 pub(crate) mod status;
 pub(crate) mod storage;
@@ -42,7 +43,7 @@ impl Kind {
     /// ```
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        if self.verbs == crate::Verbs::CreateOnly {
+        if matches!(self.verbs, crate::Verbs::CreateOnly | crate::Verbs::ReadOnly) {
             return errors;
         }
         let (object, before) = (Field::root(new), old.map(Field::root));
@@ -70,7 +71,7 @@ impl Kind {
 
     /// What is wrong with an object whose part other than the main one replaces that of `old`: its status, what holds a
     /// namespace, or a decision. Under the same conditions as [`validate`](Self::validate).
-    pub fn validate_part(&self, part: crate::Write, new: &Value, old: &Value) -> Vec<FieldError> {
+    pub fn validate_part(&self, part: crate::Subresource, new: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let rules = self.strategy.validate_subresources.iter().find(|(of, _)| *of == part);
         if let Some((_, validate)) = rules {

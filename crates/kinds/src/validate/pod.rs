@@ -2,6 +2,7 @@
 
 use super::containers::{containers, ephemeral_containers};
 use super::field::{Errors, Field};
+use super::security_context::pod_security_context;
 use super::volumes::volumes;
 use super::workloads::template_labels;
 use std::collections::HashSet;
@@ -29,6 +30,7 @@ pub(crate) fn spec(spec: &Field<'_>, errors: &mut Errors) {
     spec.get("restartPolicy").one_of(&["Always", "OnFailure", "Never"], errors);
     spec.get("dnsPolicy").one_of(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], errors);
     spec.get("nodeSelector").labels(errors);
+    pod_security_context(spec, errors);
     spec.get("serviceAccountName").dns_subdomain(errors);
     spec.get("nodeName").dns_subdomain(errors);
     let deadline = spec.get("activeDeadlineSeconds");

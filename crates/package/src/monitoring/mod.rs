@@ -7,8 +7,9 @@ pub(crate) mod promql;
 use serde_json::{Value, json};
 
 use crate::Renderer;
+use crate::error::Error;
 use crate::file::File;
-use crate::operator::{Error, Operator};
+use crate::operator::Operator;
 use promql::Known;
 
 pub(crate) const RENDERER: Renderer = Renderer {

@@ -1,4 +1,4 @@
-//! Objects that are applied to a cluster.
+//! The action `apply`: objects in a cluster.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

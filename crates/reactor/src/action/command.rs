@@ -1,4 +1,4 @@
-//! Programs that are run.
+//! The action `command`: runs a program.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};

@@ -1,4 +1,4 @@
-//! What is done for a change.
+//! Actions: what a reaction does for a change.
 
 mod apply;
 mod command;

@@ -1,4 +1,4 @@
-//! What a command prints.
+//! The output of a command, with a limit.
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 

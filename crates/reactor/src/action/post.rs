@@ -1,4 +1,4 @@
-//! Requests that are sent.
+//! The action `post`: sends a request.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};

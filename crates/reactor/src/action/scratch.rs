@@ -1,4 +1,4 @@
-//! Files that last as long as a command runs.
+//! Temporary files of a command.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Seek as _, Write as _};

@@ -1,4 +1,4 @@
-//! What a reaction does.
+//! Reads the `do` of a reaction.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The conditions of a filter.
+//! Reads the conditions of a filter.
 
 use serde_json::Value;
 use watchkeeper_table::JsonPath;

@@ -1,4 +1,4 @@
-//! The file that says what is watched and what is done.
+//! Reads the file of a Reactor: its sources and reactions.
 
 mod actions;
 mod filters;
@@ -26,7 +26,7 @@ pub(crate) use reactions::{ReactionSpec, Retry};
 const API_VERSION: &str = "run.watchkeeper.dev/v1alpha1";
 const KIND: &str = "Reactor";
 
-/// What a reactor file says: sources, and reactions to their changes.
+/// A reactor file: sources, and reactions to their changes.
 ///
 /// ```yaml
 /// apiVersion: run.watchkeeper.dev/v1alpha1
@@ -83,7 +83,7 @@ pub(crate) struct SourceSpec {
     pub(crate) origin: Origin,
 }
 
-/// Something that is wrong with a file.
+/// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mistake {
@@ -93,7 +93,7 @@ pub struct Mistake {
     pub column: usize,
     /// Which field: `spec.reactions[0].on`. Empty for the whole file.
     pub field: String,
-    /// What is wrong with it.
+    /// The message.
     pub message: String,
 }
 
@@ -189,7 +189,7 @@ impl Reactor {
         Ok(self)
     }
 
-    /// What it is called.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -1,4 +1,4 @@
-//! The reactions of a file.
+//! Reads the reactions of a file.
 
 use std::collections::HashSet;
 use std::path::Path;

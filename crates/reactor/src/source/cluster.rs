@@ -131,12 +131,7 @@ impl Source for ClusterKind {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            order: Order::Total,
-            follow: Follow::Log,
-            confirm_shrink: None,
-            status_write_back: true,
-        }
+        Capabilities::new(Order::Total, Follow::Log).status_write_back(true)
     }
 
     fn open(&self, start: Start) -> Feed {

@@ -12,7 +12,7 @@ use crate::request::WorkKey;
 pub struct Keyed;
 
 impl<R: WorkKey> ControllerBuilder<Keyed, R> {
-    /// What is done for a key. The last word: the controller is complete.
+    /// Sets the function that reconciles a key. Completes the controller.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::Pod;

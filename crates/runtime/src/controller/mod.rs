@@ -2,8 +2,8 @@
 
 mod access;
 mod keyed;
-mod life;
 mod object;
+mod object_task;
 mod settings;
 mod watches;
 pub(crate) mod worker;
@@ -20,23 +20,23 @@ use watchkeeper_informer::{Readable, SourceStatus};
 use watchkeeper_queue::Queue;
 
 pub use keyed::Keyed;
-pub use life::Every;
 pub use object::Primary;
+pub use object_task::Every;
 pub use settings::ControllerBuilder;
 pub use watches::{DynamicWatches, WatchId};
 
 use crate::declared::Declared;
 use crate::degradation::Kept;
-use crate::feed::{Feed, Sink};
 use crate::hot_loop::HotLoops;
-use crate::lead::Lead;
+use crate::leadership::LeadershipWatch;
 use crate::manager::{Environment, StartError};
 use crate::request::WorkKey;
+use crate::watch_task::{WatchTask, WorkSink};
 use settings::Settings;
 use watchkeeper_client::{DynamicKind, DynamicObject, Kind};
 use worker::{Run, Workers};
 
-/// Something that keeps the world as objects declare it: what wakes it, and what it does then.
+/// A controller: what wakes it, and how it reconciles.
 ///
 /// Described by a [`ControllerBuilder`], run by a [`Manager`](crate::Manager).
 ///
@@ -120,9 +120,9 @@ pub(crate) struct Stopped {
 
 /// Everything of a controller that has been started before its workers.
 pub(crate) struct Prepared<R> {
-    pub(crate) sink: Arc<Sink<R>>,
-    pub(crate) feeds: Vec<Feed>,
-    pub(crate) places: Vec<crate::feed::Place>,
+    pub(crate) sink: Arc<WorkSink<R>>,
+    pub(crate) watch_tasks: Vec<WatchTask>,
+    pub(crate) clusters: Vec<crate::clusters::Cluster>,
     kept: Vec<Kept>,
 }
 
@@ -134,12 +134,12 @@ impl<R: WorkKey> Settings<R> {
         alarm: crate::hot_loop::Alarm<R>,
     ) -> Result<Prepared<R>, StartError> {
         let controller = self.name.clone();
-        let places = environment
+        let clusters = environment
             .clusters
-            .places(self.clusters.as_deref())
+            .selected(self.clusters.as_deref())
             .map_err(|cluster| StartError::UnknownCluster { controller: controller.clone(), cluster })?;
         let failed = |error| StartError::Watch { controller: controller.clone(), error };
-        let sink = Arc::new(Sink {
+        let sink = Arc::new(WorkSink {
             controller: controller.as_str().into(),
             queue: self.queue(environment),
             causes: crate::cause::Causes::default(),
@@ -149,17 +149,17 @@ impl<R: WorkKey> Settings<R> {
         });
         let mut kept = Vec::new();
         for declare in &self.reads {
-            for place in &places {
-                kept.push(declare(&place.client).map_err(failed)?);
+            for cluster in &clusters {
+                kept.push(declare(&cluster.client).map_err(failed)?);
             }
         }
-        let mut feeds = Vec::new();
+        let mut watch_tasks = Vec::new();
         for watch in self.watches.drain(..) {
-            feeds.extend(watch.start(&places, &environment.informers, &sink).map_err(failed)?);
+            watch_tasks.extend(watch.start(&clusters, &environment.informers, &sink).map_err(failed)?);
         }
-        self.run_time.connect(&places, &environment.informers, &sink).map_err(failed)?;
+        self.run_time.connect(&clusters, &environment.informers, &sink).map_err(failed)?;
         self.trigger.connect(&sink.queue);
-        Ok(Prepared { sink, feeds, places, kept })
+        Ok(Prepared { sink, watch_tasks, clusters, kept })
     }
 
     /// Starts the workers, as soon as all watches are synced, and what else lives as long as they do.
@@ -169,11 +169,11 @@ impl<R: WorkKey> Settings<R> {
         environment: &Environment,
         run: Run<R>,
         cluster: fn(&R) -> Option<&str>,
-        lives: Vec<life::Life>,
+        object_tasks: Vec<object_task::ObjectTaskRunner>,
     ) -> Running {
-        let Prepared { sink, feeds, kept, .. } = prepared;
+        let Prepared { sink, watch_tasks, kept, .. } = prepared;
         let (abort, stopping) = (CancellationToken::new(), CancellationToken::new());
-        let lead = if self.needs_lead { &environment.lead } else { &environment.always }.clone();
+        let leadership = if self.needs_lead { &environment.leadership } else { &environment.always }.clone();
         let clusters = self.clusters_of(environment);
         let metrics = environment.metrics.controller(&self.name);
         metrics.workers.set(self.concurrency as i64);
@@ -185,22 +185,28 @@ impl<R: WorkKey> Settings<R> {
             recorder: environment.recorder.clone(),
             timeout: self.timeout,
             metrics,
-            lead: lead.clone(),
+            leadership: leadership.clone(),
             abort: abort.clone(),
             stopping: stopping.clone(),
         });
-        let watched = feeds.iter().map(|feed| (Arc::clone(&feed.name), feed.status.clone()));
+        let watched = watch_tasks.iter().map(|task| (Arc::clone(&task.name), task.status.clone()));
         let read = kept.iter().map(|kept| (Arc::clone(&kept.name), kept.status.clone()));
         let sources = watched.chain(read).collect();
-        let synced = synced(&feeds, &kept);
-        let supervisor =
-            tokio::spawn(supervise(workers, synced, self.concurrency, lives, lead, stopping.clone()));
+        let synced = synced(&watch_tasks, &kept);
+        let supervisor = tokio::spawn(supervise(
+            workers,
+            synced,
+            self.concurrency,
+            object_tasks,
+            leadership,
+            stopping.clone(),
+        ));
         let (queue, run_time) = (sink.queue.clone(), self.run_time);
         let stop = move |grace: Duration| -> BoxFuture<'static, Stopped> {
             Box::pin(async move {
                 stopping.cancel();
                 run_time.disconnect();
-                drop((feeds, kept));
+                drop((watch_tasks, kept));
                 let deadline = Instant::now().checked_add(grace.saturating_add(LEFT_BEHIND));
                 let left = drain(&queue, grace, &abort).await;
                 // It ends with its workers, which end with the queue, and with the timers and tasks of objects; unless one
@@ -219,11 +225,11 @@ impl<R: WorkKey> Settings<R> {
 }
 
 /// Resolves when everything that is watched has become work, and everything that is read is there.
-fn synced(feeds: &[Feed], kept: &[Kept]) -> BoxFuture<'static, ()> {
-    let feeds = futures_util::future::join_all(feeds.iter().map(Feed::synced));
+fn synced(watch_tasks: &[WatchTask], kept: &[Kept]) -> BoxFuture<'static, ()> {
+    let watch_tasks = futures_util::future::join_all(watch_tasks.iter().map(WatchTask::synced));
     let kept = futures_util::future::join_all(kept.iter().map(Kept::synced));
     Box::pin(async move {
-        feeds.await;
+        watch_tasks.await;
         kept.await;
     })
 }
@@ -239,8 +245,8 @@ async fn supervise<R: WorkKey>(
     workers: Arc<Workers<R>>,
     synced: BoxFuture<'static, ()>,
     concurrency: usize,
-    lives: Vec<life::Life>,
-    lead: Lead,
+    object_tasks: Vec<object_task::ObjectTaskRunner>,
+    leadership: LeadershipWatch,
     stopping: CancellationToken,
 ) {
     tokio::select! {
@@ -256,10 +262,10 @@ async fn supervise<R: WorkKey>(
         // What it has in hand when it panics is tried again.
         tasks.spawn(async move { supervisor.run(&name, || Arc::clone(&workers).work()).await });
     }
-    for life in lives {
-        let (lead, stopping, supervisor) = (lead.clone(), stopping.clone(), supervisor.clone());
+    for run in object_tasks {
+        let (leadership, stopping, supervisor) = (leadership.clone(), stopping.clone(), supervisor.clone());
         let name = format!("{name} tasks");
-        tasks.spawn(async move { supervisor.run(&name, || life(lead.clone(), stopping.clone())).await });
+        tasks.spawn(async move { supervisor.run(&name, || run(leadership.clone(), stopping.clone())).await });
     }
     // Panics are caught inside.
     while tasks.join_next().await.is_some() {}

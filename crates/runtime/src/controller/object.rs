@@ -12,19 +12,19 @@ use watchkeeper_informer::{AnyValue, Readable, Store};
 use crate::action::Action;
 use crate::context::Context;
 use crate::controller::access::{Access, OfKind, OfSource, Read, typed};
-use crate::controller::life::{Every, LifeOf, Live};
+use crate::controller::object_task::{Every, ObjectTask, ObjectTasks};
 use crate::controller::settings::Settings;
 use crate::controller::worker::Run;
 use crate::controller::{Controller, ControllerBuilder, Running};
 use crate::declared::resource;
 use crate::error::Result;
-use crate::feed::{Each, Gone, Opened};
 use crate::hot_loop::Loop;
 use crate::manager::{Environment, StartError};
 use crate::predicate::Predicate;
 use crate::reconciler::Reconciler;
 use crate::request::Request;
 use crate::watch::{Origin, Rules, Watch};
+use crate::watch_task::{Each, Gone, Opened};
 
 /// The objects that a controller works on: those of a kind, or those of a source.
 pub struct Primary<T: Readable> {
@@ -43,7 +43,7 @@ struct AnyPrimary {
     cleanup: Option<Arc<dyn AnyReconciler>>,
     deleted: Option<Arc<dyn AnyReconciler>>,
     reconcile_deleting: bool,
-    lives: Vec<Live>,
+    object_tasks: Vec<ObjectTask>,
 }
 
 impl<T: Readable> Primary<T> {
@@ -57,7 +57,7 @@ impl<T: Readable> Primary<T> {
             cleanup: None,
             deleted: None,
             reconcile_deleting: false,
-            lives: Vec::new(),
+            object_tasks: Vec::new(),
         };
         Self { inner, kind: PhantomData }
     }
@@ -137,7 +137,7 @@ impl<T: Readable> ControllerBuilder<Primary<T>> {
         self
     }
 
-    /// What is done when an object is gone; see [`Reconciler::deleted`].
+    /// Sets the function that is called when an object is gone; see [`Reconciler::deleted`].
     #[must_use]
     pub fn deleted(mut self, deleted: impl Reconciler<T>) -> Self {
         self.primary.inner.deleted = Some(erased(deleted));
@@ -148,7 +148,7 @@ impl<T: Readable> ControllerBuilder<Primary<T>> {
     /// time as one.
     #[must_use]
     pub fn every(mut self, every: Every, call: impl Reconciler<T>) -> Self {
-        self.primary.inner.lives.push(Live::timer(every, erased(call)));
+        self.primary.inner.object_tasks.push(ObjectTask::timer(every, erased(call)));
         self
     }
 
@@ -157,11 +157,11 @@ impl<T: Readable> ControllerBuilder<Primary<T>> {
     /// returns is not started again; one that fails or panics is, after the controller's back-off.
     #[must_use]
     pub fn task(mut self, grace: std::time::Duration, task: impl Reconciler<T>) -> Self {
-        self.primary.inner.lives.push(Live::task(grace, erased(task)));
+        self.primary.inner.object_tasks.push(ObjectTask::task(grace, erased(task)));
         self
     }
 
-    /// What is done for an object. The last word: the controller is complete.
+    /// Sets the reconciler of an object. Completes the controller.
     pub fn reconcile(self, reconciler: impl Reconciler<T>) -> Controller {
         let Self { settings, primary } = self;
         primary.inner.controller(settings, erased(reconciler))
@@ -193,12 +193,12 @@ impl AnyPrimary {
         let mut prepared = settings.prepare(environment, alarm)?;
         let opened = primary
             .origin
-            .open(&prepared.places, &environment.informers)
+            .open(&prepared.clusters, &environment.informers)
             .map_err(|error| StartError::Watch { controller: settings.name.clone(), error })?;
-        if let [Opened { informer, place: None }] = opened.as_slice() {
+        if let [Opened { informer, cluster: None }] = opened.as_slice() {
             *primary.store.write() = Some(informer.store());
         }
-        let lives = Arc::new(LifeOf {
+        let shared = Arc::new(ObjectTasks {
             access: Arc::clone(&primary.access),
             controller: Arc::clone(&prepared.sink.controller),
             clusters: settings.clusters_of(environment),
@@ -207,7 +207,8 @@ impl AnyPrimary {
             metrics: environment.metrics.controller(&settings.name),
             supervisor: environment.metrics.supervisor.clone(),
         });
-        let lives = primary.lives.into_iter().map(|live| lives.of(live, &opened)).collect();
+        let object_tasks =
+            primary.object_tasks.into_iter().map(|task| shared.runner(task, &opened)).collect();
         let gone = Arc::new(Gone::default());
         let rules = Arc::new(primary.rules);
         for opened in opened {
@@ -219,7 +220,7 @@ impl AnyPrimary {
                     queue.forget(&Request::at(cluster, change.key.clone()));
                 }
             });
-            prepared.feeds.push(opened.feed(&rules, &prepared.sink, each));
+            prepared.watch_tasks.push(opened.map_changes(&rules, &prepared.sink, each));
         }
         let run = ObjectRun {
             access: primary.access,
@@ -235,7 +236,7 @@ impl AnyPrimary {
             let run = Arc::clone(&run);
             Box::pin(async move { run.run(&request, cx).await })
         });
-        Ok(settings.run(prepared, environment, run, Request::cluster, lives))
+        Ok(settings.run(prepared, environment, run, Request::cluster, object_tasks))
     }
 }
 

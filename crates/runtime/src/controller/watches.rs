@@ -4,9 +4,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use watchkeeper_informer::{InformerSet, Readable};
 
-use crate::feed::{Feed, Place, Sink};
+use crate::clusters::Cluster;
 use crate::request::{Request, WorkKey};
 use crate::watch::{AnyWatch, Watch};
+use crate::watch_task::{WatchTask, WorkSink};
 
 /// Adds and removes watches of a controller while it runs; from [`ControllerBuilder::dynamic_watches`](crate::ControllerBuilder::dynamic_watches).
 ///
@@ -24,19 +25,19 @@ struct State<R> {
     next: u64,
     running: Option<Running<R>>,
     early: BTreeMap<u64, AnyWatch<R>>,
-    feeds: BTreeMap<u64, Vec<Feed>>,
+    tasks: BTreeMap<u64, Vec<WatchTask>>,
 }
 
 /// What a watch needs to be started.
 struct Running<R> {
-    places: Vec<Place>,
+    clusters: Vec<Cluster>,
     informers: InformerSet,
-    sink: Arc<Sink<R>>,
+    sink: Arc<WorkSink<R>>,
 }
 
 impl<R: WorkKey> DynamicWatches<R> {
     pub(crate) fn new() -> Self {
-        let state = State { next: 0, running: None, early: BTreeMap::new(), feeds: BTreeMap::new() };
+        let state = State { next: 0, running: None, early: BTreeMap::new(), tasks: BTreeMap::new() };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -52,8 +53,8 @@ impl<R: WorkKey> DynamicWatches<R> {
         state.next += 1;
         match &state.running {
             Some(running) => {
-                let feeds = watch.start(&running.places, &running.informers, &running.sink)?;
-                state.feeds.insert(id, feeds);
+                let tasks = watch.start(&running.clusters, &running.informers, &running.sink)?;
+                state.tasks.insert(id, tasks);
             }
             None => drop(state.early.insert(id, watch)),
         }
@@ -63,28 +64,28 @@ impl<R: WorkKey> DynamicWatches<R> {
     /// Removes a watch; it makes no more work after this returns. A source of its own is not asked any more, unless somebody
     /// else watches it; the cache of a kind stays, since clients read from it.
     pub async fn remove(&self, id: WatchId) {
-        let feeds = {
+        let tasks = {
             let mut state = self.state.lock();
             state.early.remove(&id.0);
-            state.feeds.remove(&id.0)
+            state.tasks.remove(&id.0)
         };
-        for feed in feeds.into_iter().flatten() {
-            feed.stop().await;
+        for task in tasks.into_iter().flatten() {
+            task.stop().await;
         }
     }
 
     pub(crate) fn connect(
         &self,
-        places: &[Place],
+        clusters: &[Cluster],
         informers: &InformerSet,
-        sink: &Arc<Sink<R>>,
+        sink: &Arc<WorkSink<R>>,
     ) -> Result<(), watchkeeper_client::Error> {
         let state = &mut *self.state.lock();
         for (id, watch) in std::mem::take(&mut state.early) {
-            state.feeds.insert(id, watch.start(places, informers, sink)?);
+            state.tasks.insert(id, watch.start(clusters, informers, sink)?);
         }
-        let (places, informers, sink) = (places.to_vec(), informers.clone(), Arc::clone(sink));
-        state.running = Some(Running { places, informers, sink });
+        let (clusters, informers, sink) = (clusters.to_vec(), informers.clone(), Arc::clone(sink));
+        state.running = Some(Running { clusters, informers, sink });
         Ok(())
     }
 
@@ -93,7 +94,7 @@ impl<R: WorkKey> DynamicWatches<R> {
         let mut state = self.state.lock();
         state.running = None;
         state.early.clear();
-        state.feeds.clear();
+        state.tasks.clear();
     }
 }
 
@@ -105,6 +106,6 @@ impl<R> Clone for DynamicWatches<R> {
 
 impl<R> std::fmt::Debug for DynamicWatches<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DynamicWatches").field("feeds", &self.state.lock().feeds.len()).finish()
+        f.debug_struct("DynamicWatches").field("watches", &self.state.lock().tasks.len()).finish()
     }
 }

@@ -15,17 +15,17 @@ use crate::action::Action;
 use crate::clusters::Clusters;
 use crate::context::{Context, Inner};
 use crate::error::{Error, Result, Retry};
-use crate::feed::Sink;
-use crate::lead::Lead;
+use crate::leadership::LeadershipWatch;
 use crate::metrics::ControllerMetrics;
 use crate::request::WorkKey;
+use crate::watch_task::WorkSink;
 
 /// What is done for a key.
 pub(crate) type Run<R> = Arc<dyn Fn(R, Context) -> BoxFuture<'static, Result<Action>> + Send + Sync>;
 
 /// What all workers of a controller share.
 pub(crate) struct Workers<R> {
-    pub(crate) sink: Arc<Sink<R>>,
+    pub(crate) sink: Arc<WorkSink<R>>,
     pub(crate) run: Run<R>,
     /// The cluster that a key is in.
     pub(crate) cluster: fn(&R) -> Option<&str>,
@@ -34,7 +34,7 @@ pub(crate) struct Workers<R> {
     pub(crate) timeout: Option<Duration>,
     pub(crate) metrics: ControllerMetrics,
     /// Whether work may be done; a worker whose lead ends drops what it runs.
-    pub(crate) lead: Lead,
+    pub(crate) leadership: LeadershipWatch,
     /// The grace of a shutdown is over: drop what runs.
     pub(crate) abort: CancellationToken,
     /// A shutdown has begun: reconciles are told.
@@ -53,15 +53,15 @@ enum Ended {
 impl<R: WorkKey> Workers<R> {
     /// Works until the queue is shut down.
     pub(crate) async fn work(self: Arc<Self>) {
-        let mut lead = self.lead.clone();
-        while let Some(term) = lead.won().await {
+        let mut leadership = self.leadership.clone();
+        while let Some(term) = leadership.won().await {
             let job = tokio::select! {
                 biased;
-                () = lead.lost(term) => continue,
+                () = leadership.lost(term) => continue,
                 job = self.sink.queue.get() => job,
             };
             let Some(job) = job else { return };
-            self.reconcile(job, lead.lost(term)).await;
+            self.reconcile(job, leadership.lost(term)).await;
         }
     }
 

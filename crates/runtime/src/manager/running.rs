@@ -1,4 +1,4 @@
-#[cfg(all(feature = "server", unix))]
+#[cfg(all(any(feature = "server", feature = "webhooks"), unix))]
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::controller;
 use crate::degradation::{Kept, Watched};
 use crate::error::{Error, Result};
 use crate::health::Checks;
-use crate::lead::{Lead, Leads};
-use crate::manager::lead::Standing;
+use crate::leadership::{LeadershipSender, LeadershipWatch};
+use crate::manager::election::ElectionState;
 use crate::metrics::Metrics;
 #[cfg(all(feature = "server", unix))]
 use crate::server::Server;
@@ -31,26 +31,28 @@ pub struct Running {
     pub(super) tasks: JoinSet<Result<()>>,
     pub(super) stop_tasks: CancellationToken,
     pub(super) stopping: CancellationToken,
-    pub(super) led: Option<Led>,
-    pub(super) leads: Lead,
+    pub(super) election: Option<RunningElection>,
+    pub(super) leadership: LeadershipWatch,
     /// Taken by whoever stops in order.
     pub(super) events: Option<Events>,
     pub(super) ready: Checks,
     pub(super) metrics: Metrics,
     #[cfg(all(feature = "server", unix))]
     pub(super) server: Option<Server>,
+    #[cfg(all(feature = "webhooks", unix))]
+    pub(super) webhook_address: Option<SocketAddr>,
     pub(super) grace: Duration,
     pub(super) _watched: Watched,
     pub(super) _kept: Vec<Kept>,
     /// What says to those who do not depend on an election that they may work, for as long as this lives.
-    pub(super) _always: (Leads, Option<Leads>),
+    pub(super) _always: (LeadershipSender, Option<LeadershipSender>),
 }
 
 /// The election of a manager.
-pub(super) struct Led {
+pub(super) struct RunningElection {
     pub(super) task: JoinHandle<Election>,
     pub(super) stop: CancellationToken,
-    pub(super) standing: watch::Receiver<Standing>,
+    pub(super) state: watch::Receiver<ElectionState>,
 }
 
 /// What was left undone when a manager was stopped.
@@ -108,12 +110,12 @@ impl Running {
 
     /// Whether this process leads; without election it does.
     pub fn is_leading(&self) -> bool {
-        self.leads.is_leading()
+        self.leadership.is_leading()
     }
 
     /// Resolves when this process leads.
     pub async fn leading(&self) {
-        if self.leads.clone().won().await.is_none() {
+        if self.leadership.clone().won().await.is_none() {
             // It stops, and will not.
             std::future::pending::<()>().await;
         }
@@ -121,9 +123,9 @@ impl Running {
 
     /// Who leads, if it is known and somebody else.
     pub fn leader(&self) -> Option<String> {
-        match &*self.led.as_ref()?.standing.borrow() {
-            Standing::Standby { leader } => leader.clone(),
-            Standing::Unknown | Standing::Leading => None,
+        match &*self.election.as_ref()?.state.borrow() {
+            ElectionState::Standby { leader } => leader.clone(),
+            ElectionState::Unknown | ElectionState::Leading => None,
         }
     }
 
@@ -137,6 +139,12 @@ impl Running {
     #[cfg(all(feature = "server", unix))]
     pub fn address(&self) -> Option<SocketAddr> {
         self.server.as_ref().map(|server| server.address)
+    }
+
+    /// Where webhooks are served, if there are some.
+    #[cfg(all(feature = "webhooks", unix))]
+    pub fn webhook_address(&self) -> Option<SocketAddr> {
+        self.webhook_address
     }
 
     /// What watches over the tasks of this manager.
@@ -219,9 +227,9 @@ impl Running {
         if let Some(events) = self.events.take() {
             events.shutdown(SHUTDOWN_TIMEOUT).await;
         }
-        if let Some(led) = self.led.take() {
-            led.stop.cancel();
-            if let Ok(election) = led.task.await
+        if let Some(running) = self.election.take() {
+            running.stop.cancel();
+            if let Ok(election) = running.task.await
                 && timeout(SHUTDOWN_TIMEOUT, election.release()).await.is_err()
             {
                 tracing::warn!("lease could not be released; other replicas wait until it expires");
@@ -238,8 +246,8 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.stopping.cancel();
         self.stop_tasks.cancel();
-        if let Some(led) = &self.led {
-            led.task.abort();
+        if let Some(running) = &self.election {
+            running.task.abort();
         }
     }
 }

@@ -21,10 +21,11 @@ use crate::clusters::Clusters;
 use crate::controller;
 use crate::degradation::Watched;
 use crate::health::{Check, Checks};
-use crate::lead::{Lead, Leads};
+use crate::leadership::{LeadershipSender, LeadershipWatch};
 use crate::manager::access::Access;
-use crate::manager::lead::{Follower, Standing, Term};
-use crate::manager::running::{Led, Running};
+use crate::manager::election::{ElectionState, Follower, Term};
+use crate::manager::running::{Running, RunningElection};
+use crate::manager::target::Target;
 use crate::manager::tasks::Task;
 use crate::manager::{Environment, Manager};
 use crate::metrics::Metrics;
@@ -35,8 +36,8 @@ use crate::server::{Pages, Server};
 /// How long to wait for definitions to be in force before what they define is watched.
 const DEFINITIONS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a manager does not start. All of these are mistakes that waiting would not mend; what may mend itself, such as a
-/// server that does not answer yet, is waited for.
+/// Why a manager does not start. All of these are permanent; what may pass, such as a server that does not
+/// answer yet, is waited for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -83,6 +84,9 @@ pub enum StartError {
         "the command line asks for a description or a check: Manager::run does that, Manager::start does not"
     )]
     NotToRun,
+    /// Webhooks cannot be served.
+    #[error("{0}")]
+    Webhooks(String),
     /// The times of the election do not fit together.
     #[error("leader election: {0}")]
     Election(#[from] InvalidOptions),
@@ -97,7 +101,8 @@ impl From<ConnectError> for StartError {
 impl Manager {
     /// Starts everything and returns. Waits a few seconds at the most for definitions that it installs, and neither for caches nor
     /// for the lead: see [`Running::ready`].
-    pub async fn start(self) -> Result<Running, StartError> {
+    #[cfg_attr(not(all(feature = "webhooks", unix)), allow(unused_mut, reason = "webhooks add tasks"))]
+    pub async fn start(mut self) -> Result<Running, StartError> {
         if self.about.instead.is_some() {
             return Err(StartError::NotToRun);
         }
@@ -107,8 +112,11 @@ impl Manager {
             return Err(StartError::SameName(twice.name.clone()));
         }
         let (rights, needed) = (Arc::new(self.rights()), self.needed());
-        let metrics = Metrics::register(self.registry);
-        let connection = counted(&self.target.connect().await?, "own", &metrics.requests);
+        let metrics = Metrics::register(std::mem::take(&mut self.registry));
+        let target = std::mem::replace(&mut self.target, Target::Infer { kubeconfig: None, context: None });
+        let connection = counted(&target.connect().await?, "own", &metrics.requests);
+        #[cfg(all(feature = "webhooks", unix))]
+        self.serve_webhooks(&connection, &metrics)?;
         let clusters = connect(&self.name, &connection, &self.clusters, &self.namespaces, &metrics);
         let declared = clusters.map(|client| declared_only(client, &rights));
         let stopping = CancellationToken::new();
@@ -124,8 +132,8 @@ impl Manager {
             }),
             None => declared.clone(),
         };
-        let (lead, leads) = Lead::channel(self.election.is_none().then_some(0));
-        let (always_sender, always) = Lead::channel(Some(0));
+        let (leadership_sender, leadership) = LeadershipWatch::channel(self.election.is_none().then_some(0));
+        let (always_sender, always) = LeadershipWatch::channel(Some(0));
 
         let mut tasks = JoinSet::new();
         let stop_tasks = CancellationToken::new();
@@ -133,7 +141,7 @@ impl Manager {
             let (client, guarded) = (declared.own().clone(), guarded.own().clone());
             let (ready, name) = (ready.clone(), format!("task {}", task.name));
             let running =
-                task.run(client, guarded, leads.clone(), stop_tasks.clone(), metrics.supervisor.clone());
+                task.run(client, guarded, leadership.clone(), stop_tasks.clone(), metrics.supervisor.clone());
             // Not everybody waits for the tasks to end.
             tasks.spawn(running.inspect_err(move |error| {
                 let error = error.to_string();
@@ -167,7 +175,7 @@ impl Manager {
             informers: InformerSet::new(&metrics.informers),
             metrics: metrics.clone(),
             recorder: events.recorder(),
-            lead: leads.clone(),
+            leadership: leadership.clone(),
             always,
         };
         let mut controllers = Vec::new();
@@ -181,15 +189,15 @@ impl Manager {
         }
 
         // Without an election, whoever waits for the lead has it for as long as this is kept.
-        let (led, unelected) = match self.election {
+        let (election, unelected) = match self.election {
             Some(mut lease) => {
                 lease.options.supervisor = metrics.supervisor.clone();
                 let place = lease.place(&self.name, connection.default_namespace());
                 let name: Arc<str> = place.to_string().into();
                 let election = Election::start(connection, place, lease.options)?;
-                (Some(elect(election, name, term, lead, &ready, &metrics)), None)
+                (Some(elect(election, name, term, leadership_sender, &ready, &metrics)), None)
             }
-            None => (None, Some(lead)),
+            None => (None, Some(leadership_sender)),
         };
         for task in self.tasks {
             run(&mut tasks, task);
@@ -202,13 +210,15 @@ impl Manager {
             tasks,
             stop_tasks,
             stopping,
-            led,
-            leads,
+            election,
+            leadership,
             events: Some(events),
             ready,
             metrics,
             #[cfg(all(feature = "server", unix))]
             server,
+            #[cfg(all(feature = "webhooks", unix))]
+            webhook_address: self.webhook_address,
             grace: self.grace,
             _watched: watched,
             _kept: kept,
@@ -294,18 +304,18 @@ fn elect(
     election: Election,
     name: Arc<str>,
     term: Term,
-    lead: Leads,
+    leadership: LeadershipSender,
     ready: &Checks,
     metrics: &Metrics,
-) -> Led {
-    let (standing, known) = watch::channel(Standing::Unknown);
+) -> RunningElection {
+    let (state, known) = watch::channel(ElectionState::Unknown);
     let look = known.clone();
     let check = move || match &*look.borrow() {
-        Standing::Unknown => Err("it is not known yet who leads".to_owned()),
-        Standing::Standby { .. } | Standing::Leading => Ok(()),
+        ElectionState::Unknown => Err("it is not known yet who leads".to_owned()),
+        ElectionState::Standby { .. } | ElectionState::Leading => Ok(()),
     };
     ready.set("election", Arc::new(check));
     let stop = CancellationToken::new();
-    let follower = Follower { election, name, term, lead, standing, metrics: metrics.clone() };
-    Led { task: tokio::spawn(follower.supervised(stop.clone())), stop, standing: known }
+    let follower = Follower { election, name, term, leadership, state, metrics: metrics.clone() };
+    RunningElection { task: tokio::spawn(follower.supervised(stop.clone())), stop, state: known }
 }

@@ -4,7 +4,7 @@ use watchkeeper_client::Client;
 use watchkeeper_supervision::Supervisor;
 
 use crate::error::{Error, Result};
-use crate::lead::Lead;
+use crate::leadership::LeadershipWatch;
 
 /// Something of the user's own that a manager runs.
 pub(crate) struct Task {
@@ -40,7 +40,7 @@ impl Task {
         self,
         client: Client,
         guarded: Client,
-        mut lead: Lead,
+        mut leadership: LeadershipWatch,
         stop: CancellationToken,
         supervisor: Supervisor,
     ) -> Result<()> {
@@ -50,7 +50,7 @@ impl Task {
             How::WhileLeading(task) => loop {
                 let won = tokio::select! {
                     () = stop.cancelled() => return Ok(()),
-                    won = lead.won() => won,
+                    won = leadership.won() => won,
                 };
                 let Some(number) = won else { return Ok(()) };
                 let term = stop.child_token();
@@ -59,7 +59,7 @@ impl Task {
                 let ended = tokio::select! {
                     biased;
                     ended = &mut running => Some(ended),
-                    () = lead.lost(number) => None,
+                    () = leadership.lost(number) => None,
                 };
                 match ended {
                     // It has done its work, for this term and for later ones.

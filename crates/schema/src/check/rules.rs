@@ -32,7 +32,7 @@ pub(super) fn check(node: &Node, at: &Path, errors: &mut Bounded<FieldError>) {
     }
 }
 
-/// At most one complaint about the rule and its message.
+/// At most one error about the rule and its message.
 fn check_texts(rule: &Rule, at: &Path) -> Option<FieldError> {
     let message = rule.message.as_deref().unwrap_or_default();
     let said = message.trim();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// Who owned what before anybody applied.
 const BEFORE_APPLY: &str = "before-first-apply";
 
-/// What an apply made.
+/// The result of an apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Applied {
     /// The object to store, with its owners.

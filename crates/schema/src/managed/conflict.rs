@@ -7,7 +7,7 @@ use watchkeeper_go as go;
 /// A field that is applied with another value than that of the manager who owns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// Who owns the field, in words: `"curl" using apps/v1`.
+    /// The manager of the field, in words: `"curl" using apps/v1`.
     pub manager: String,
     /// The field.
     pub path: FieldPath,

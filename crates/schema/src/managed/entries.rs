@@ -26,7 +26,7 @@ impl Operation {
 /// One entry of `metadata.managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Who owns the fields.
+    /// The manager.
     pub manager: String,
     /// How they came to be owned.
     pub operation: Operation,
@@ -34,7 +34,7 @@ pub struct Entry {
     pub api_version: String,
     /// When the manager last changed something.
     pub time: Option<String>,
-    /// What is owned.
+    /// The fields that it owns.
     pub fields: FieldSet,
     /// The subresource it was done through; empty for the resource itself.
     pub subresource: String,

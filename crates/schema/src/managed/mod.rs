@@ -41,7 +41,7 @@ pub use set::FieldSet;
 pub use update::{update, update_or_clear};
 pub use versions::{Converted, Versions};
 
-/// What is asked for, besides the objects.
+/// The options of a write, besides the objects.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The shapes of the kind, and how objects go from one version to another. A [`Shape`](crate::Shape) will do for kinds
@@ -53,7 +53,7 @@ pub struct Request<'a> {
     pub kind: &'a str,
     /// Empty for the resource itself.
     pub subresource: &'a str,
-    /// Who asks; empty counts as `unknown`.
+    /// The manager; empty counts as `unknown`.
     pub manager: &'a str,
     /// The time, as it is to be written: RFC 3339, UTC, whole seconds.
     pub now: &'a str,

@@ -3,7 +3,7 @@ use crate::{Error, Shape};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// What became of an object that was to be converted.
+/// The result of a conversion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Converted {
     /// The object in the other version.

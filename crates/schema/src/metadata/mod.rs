@@ -19,7 +19,7 @@ pub(crate) use shape::coerce as read;
 /// `metadata` as a typed reader sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coerced {
-    /// What is left: fields that are known and not empty.
+    /// The fields that are known and not empty.
     pub value: Value,
     /// The fields that are unknown, below the metadata: `bogus`, `ownerReferences[0].x`. By name, as sorted JSON reads.
     pub unknown: Vec<String>,

@@ -9,7 +9,7 @@ use watchkeeper_wire::names::{dns_label_problems, label_key_problems, label_valu
 /// The bytes of keys and values that annotations may hold together.
 const MAX_ANNOTATIONS: i64 = 256 * 1024;
 
-/// What is wrong with the namespace, generation, labels, annotations, owner references and finalizers of an object.
+/// Errors in the namespace, generation, labels, annotations, owner references and finalizers of an object.
 ///
 /// The name is the caller's to check, because its rule depends on the kind; so is whether there must be a namespace. Fields
 /// of the wrong type are passed over: [`coerce`](super::coerce) finds those. `managedFields` are not looked at.

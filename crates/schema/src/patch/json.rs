@@ -22,7 +22,7 @@ const MAX_MEASURED: usize = 1_000_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonPatch {
     operations: Vec<Map<String, Value>>,
-    complaints: Vec<String>,
+    strict_errors: Vec<String>,
 }
 
 impl JsonPatch {
@@ -46,8 +46,8 @@ impl JsonPatch {
         if items.len() > MAX_OPERATIONS {
             return Err(Error::TooManyOperations { operations: items.len() });
         }
-        let mut complaints: Vec<String> =
-            decoded.complaints.iter().map(|complaint| format!("json patch {complaint}")).collect();
+        let mut strict_errors: Vec<String> =
+            decoded.strict_errors.iter().map(|error| format!("json patch {error}")).collect();
         let mut operations = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {
             let Value::Object(operation) = item else {
@@ -56,17 +56,17 @@ impl JsonPatch {
             for name in operation.keys() {
                 if !matches!(name.as_str(), "op" | "path" | "from" | "value") {
                     let place = go::quote(&format!("[{index}].{name}"));
-                    complaints.push(format!("json patch unknown field {place}"));
+                    strict_errors.push(format!("json patch unknown field {place}"));
                 }
             }
             operations.push(operation);
         }
-        Ok(Self { operations, complaints })
+        Ok(Self { operations, strict_errors })
     }
 
-    /// What strict field validation objects to: fields given twice, fields no operation has.
-    pub fn complaints(&self) -> &[String] {
-        &self.complaints
+    /// Strict decoding errors: fields given twice, fields no operation has.
+    pub fn strict_errors(&self) -> &[String] {
+        &self.strict_errors
     }
 
     /// How many operations there are.

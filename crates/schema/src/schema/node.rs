@@ -187,7 +187,7 @@ pub(crate) struct Keywords {
 pub struct Rule {
     /// The CEL expression.
     pub rule: String,
-    /// What to say when it is false.
+    /// The message when it is false.
     pub message: Option<String>,
     /// A CEL expression that says it.
     pub message_expression: Option<String>,

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use walk::Walk;
 
 impl Schema {
-    /// What is wrong with a new object; nothing if the list is empty.
+    /// Errors in a new object; it is valid if there are none.
     ///
     /// Errors come in the order of kube-apiserver: first those of values against the schema, then those of embedded
     /// objects, then duplicates in lists that are sets or maps. Where kube-apiserver's order is random (the fields of
@@ -35,7 +35,7 @@ impl Schema {
         errors.into_vec()
     }
 
-    /// What is wrong with an object that replaces `old`.
+    /// Errors in an object that replaces `old`.
     ///
     /// What was wrong already and has not been touched is tolerated: errors of a value that equals its old value are
     /// dropped. Elements of a list have an old value only if the list is a map by keys. Duplicates in lists are tolerated

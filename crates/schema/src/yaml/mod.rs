@@ -26,12 +26,12 @@ use watchkeeper_go as go;
 /// How many bytes of JSON aliases may add up to.
 const MAX_ALIASED: usize = 4 << 20;
 
-/// How many strictness complaints are kept of one document.
-const MAX_COMPLAINTS: usize = 100;
+/// How many strict decoding errors are kept of one document.
+const MAX_STRICT_ERRORS: usize = 100;
 
 /// Decodes the first document; an empty one is null.
 ///
-/// A key given twice keeps its last value; all such keys make one complaint, worded as Go words it.
+/// A key given twice keeps its last value; all such keys make one error, worded as Go words it.
 ///
 /// ```
 /// use serde_json::json;
@@ -43,7 +43,7 @@ const MAX_COMPLAINTS: usize = 100;
 pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
     let text = std::str::from_utf8(bytes).map_err(|_| syntax("invalid Unicode"))?;
     let Document { value, doubled } = read(text).map_err(|misread| misread.error)?;
-    let complaints = match doubled.as_slice() {
+    let strict_errors = match doubled.as_slice() {
         [] => Vec::new(),
         doubled => {
             let lines = doubled
@@ -52,13 +52,13 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
             vec![format!("yaml: unmarshal errors:\n  {}", lines.collect::<Vec<_>>().join("\n  "))]
         }
     };
-    Ok(Decoded { value, complaints })
+    Ok(Decoded { value, strict_errors })
 }
 
 /// A document that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// What it says; null if it is empty.
+    /// The value; null if it is empty.
     pub value: Value,
     /// The keys that were given more than once in their mapping, at most 100. The last value is the one in `value`.
     pub doubled: Vec<Doubled>,
@@ -79,7 +79,7 @@ pub struct Doubled {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {error}")]
 pub struct Misread {
-    /// What is wrong.
+    /// The error.
     pub error: Error,
     /// The line, from 1.
     pub line: usize,
@@ -298,7 +298,7 @@ impl<'a> Decoder<'a> {
                 Key::Merge => merge(&mut fields, value)?,
                 Key::Field((name, shown)) => {
                     self.weight.field(fields.len(), name.len())?;
-                    if fields.contains_key(&name) && self.doubled.len() < MAX_COMPLAINTS {
+                    if fields.contains_key(&name) && self.doubled.len() < MAX_STRICT_ERRORS {
                         self.doubled.push(Doubled { key: shown, line, column });
                     }
                     fields.insert(name, value);

@@ -57,11 +57,11 @@ fn keys_become_texts() {
 }
 
 #[test]
-fn duplicate_keys_make_one_complaint_with_their_lines() {
+fn duplicate_keys_make_one_strict_error_with_their_lines() {
     let decoded = decode(b"a: 1\nb:\n  c: 1\n  c: 2\na: 3\n1: x\n1: z\n").unwrap();
     assert_eq!(decoded.value, json!({"a": 3, "b": {"c": 2}, "1": "z"}));
     assert_eq!(
-        decoded.complaints,
+        decoded.strict_errors,
         [
             "yaml: unmarshal errors:\n  line 4: key \"c\" already set in map\n  line 5: key \"a\" already set in map\n  line 7: key 1 already set in map"
         ]

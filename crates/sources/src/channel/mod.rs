@@ -70,7 +70,7 @@ impl Sender {
     }
 }
 
-/// What a program put into a channel, as a source.
+/// The objects that a program puts into a channel, as a source.
 ///
 /// # What it promises beyond [`Source`]
 ///
@@ -97,12 +97,7 @@ impl Source for Channel {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            order: Order::Total,
-            follow: Follow::Log,
-            confirm_shrink: None,
-            status_write_back: false,
-        }
+        Capabilities::new(Order::Total, Follow::Log)
     }
 
     fn open(&self, start: Start) -> Feed {

@@ -1,4 +1,4 @@
-//! What a channel holds: the objects, and the last changes of them.
+//! The state of a channel: its objects, and their last changes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

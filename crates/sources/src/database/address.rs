@@ -1,4 +1,4 @@
-//! Where the server of a database is and how to get in: connection URLs.
+//! Connection URLs of database servers.
 
 use std::fmt;
 use std::path::PathBuf;

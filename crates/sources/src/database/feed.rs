@@ -1,4 +1,4 @@
-//! The way of a feed: all rows, then what changes among them.
+//! The feed of a table: all rows, then their changes.
 
 use std::collections::VecDeque;
 use std::future::Future;

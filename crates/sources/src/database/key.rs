@@ -25,7 +25,7 @@ pub(crate) fn keyed<'v>(
     let Some(column) = null else { return Ok(key) };
     let detail = format!("the column {column} is part of the key, and is empty or NULL");
     let key = if key.name().is_empty() { Key::new(key.namespace(), "NULL") } else { key };
-    Err(Rejection { key: Some(key), position: None, reason: Reason::Unreadable, detail })
+    Err(Rejection::new(Some(key), Reason::Unreadable, detail))
 }
 
 /// The key of a row: the namespace, if a column has it, and the values of the other columns of the key, with a slash between them. Where there

@@ -1,4 +1,4 @@
-//! What tables of databases have in common: rows that are read again, and compared with what was told of them.
+//! The common part of table sources: rows are read again and compared with those already reported.
 //!
 //! A database that can be polled is one file: an implementation of [`Database`]. Everything else (what a feed tells and in which order,
 //! what is gone, what is told once only) is here and is the same for all of them.

@@ -1,4 +1,4 @@
-//! Ways to a server: TCP, TLS over it, and the sockets of the same machine.
+//! Connections to a database server: TCP, TLS over TCP, Unix sockets.
 
 use std::pin::Pin;
 use std::sync::Arc;

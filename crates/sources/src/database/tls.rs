@@ -1,4 +1,4 @@
-//! TLS to a server of a database, as strict as its URL asks for.
+//! TLS to a database server, as strict as its URL asks for.
 
 use std::sync::Arc;
 

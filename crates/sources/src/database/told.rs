@@ -1,4 +1,4 @@
-//! What the reader of a feed was told of a table, and what is new to it. Without I/O.
+//! The rows that a feed has reported, and the difference to those just read. Without I/O.
 
 use std::collections::HashMap;
 
@@ -127,9 +127,9 @@ impl Told {
                 match known {
                     Some(row) if row.round == round => {
                         self.rows.insert(key.clone(), row);
-                        let detail = "another row has the same key".into();
+                        let detail = "another row has the same key";
                         let reason = Reason::Conflict;
-                        Some(News::Rejected(Rejection { key: Some(key), position: None, reason, detail }))
+                        Some(News::Rejected(Rejection::new(Some(key), reason, detail)))
                     }
                     known => {
                         self.rejected.retain(|rejection| rejection.key.as_ref() != Some(&key));
@@ -160,7 +160,7 @@ mod tests {
     fn rejected(name: &str) -> Found {
         let key = Some(Key::new(None, name));
         let reason = Reason::TooLarge;
-        Found::Rejected(Rejection { key, position: None, reason, detail: "too large".into() })
+        Found::Rejected(Rejection::new(key, reason, "too large"))
     }
 
     fn show(events: impl IntoIterator<Item = Event>) -> Vec<String> {

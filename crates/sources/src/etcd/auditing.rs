@@ -1,4 +1,4 @@
-//! The keys themselves, read now and then beside their log.
+//! The periodic read of all keys that is compared with the log.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -83,7 +83,7 @@ impl Auditing {
                 true
             }
             Err(error) => {
-                tracing::debug!(source = self.settings.name, %error, "the keys could not be compared with their log");
+                tracing::debug!(source = self.settings.name, %error, "keys could not be compared with the log");
                 self.audit.abandon();
                 self.stage = Stage::Waiting(Instant::now() + self.interval);
                 false
@@ -111,7 +111,7 @@ impl Auditing {
         // Positions of before are of no use any more, nor is a snapshot that is only not older than one of them.
         self.settings.forget();
         let name = &self.settings.name;
-        tracing::warn!(source = name, drift, "keys have changed, and the log has not told of it");
+        tracing::warn!(source = name, drift, "drift: keys changed without an entry in the log");
         Err(Error::Expired(format!("{name}: {drift} keys are not what the log has told")))
     }
 }

@@ -1,4 +1,4 @@
-//! Values as documents.
+//! Values of keys as documents.
 
 use watchkeeper_core::json::Cursor;
 use watchkeeper_core::{Document, Key, Projection, Reason, Rejection, Version};
@@ -26,7 +26,7 @@ pub(super) fn read(settings: &Settings, pair: &KeyValue) -> Said {
     match body(&pair.value) {
         Ok(body) => Said::Object(Box::new(document(key, pair, body))),
         Err((Reason::TooLarge, detail)) => {
-            Said::Rejected(Rejection { reason: Reason::TooLarge, ..rejection(key, detail) })
+            Said::Rejected(Rejection::new(Some(key), Reason::TooLarge, detail))
         }
         Err((_, detail)) => Said::Rejected(rejection(key, detail)),
     }
@@ -34,7 +34,7 @@ pub(super) fn read(settings: &Settings, pair: &KeyValue) -> Said {
 
 /// The object is to blame, whatever is wrong with it: reading it again gives the same.
 pub(super) fn rejection(key: Key, detail: String) -> Rejection {
-    Rejection { key: Some(key), position: None, reason: Reason::Unreadable, detail }
+    Rejection::new(Some(key), Reason::Unreadable, detail)
 }
 
 /// A document whose identity is that of its key, whatever it says itself.

@@ -1,4 +1,4 @@
-//! The way of a feed: the keys in pages, then what changes in them.
+//! The feed of a prefix: its keys in pages, then their changes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

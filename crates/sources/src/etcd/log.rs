@@ -1,6 +1,6 @@
-//! What a watch says, as entries of a log. Without I/O.
+//! Responses of a watch as entries of a log. Without I/O.
 
-use watchkeeper_core::{Event, Rejection, Version};
+use watchkeeper_core::{Event, Version};
 use watchkeeper_etcd::{Change, ChangeKind};
 
 use super::documents::{self, Said};
@@ -50,7 +50,7 @@ fn entry(settings: &Settings, change: &Change, position: Option<Version>) -> Opt
     }
     match documents::read(settings, &change.kv) {
         Said::Object(document) => Some(Event::Put { document: *document, position }),
-        Said::Rejected(rejection) => Some(Event::Rejected(Rejection { position, ..rejection })),
+        Said::Rejected(rejection) => Some(Event::Rejected(rejection.at(position))),
         Said::Nothing => position.map(Event::Position),
     }
 }

@@ -66,7 +66,7 @@ impl Etcd {
         Self { settings: Arc::new(Settings::new(endpoints.into_iter().map(Into::into).collect(), prefix)) }
     }
 
-    /// What it is called in logs, metrics and errors. Default: `etcd:` and the prefix.
+    /// The name in logs, metrics and errors. Default: `etcd:` and the prefix.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         self.with(|settings| settings.name = name.into())
@@ -175,12 +175,7 @@ impl Source for Etcd {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            order: Order::Total,
-            follow: Follow::Log,
-            confirm_shrink: None,
-            status_write_back: self.settings.status.is_some(),
-        }
+        Capabilities::new(Order::Total, Follow::Log).status_write_back(self.settings.status.is_some())
     }
 
     fn open(&self, start: Start) -> Feed {

@@ -1,4 +1,4 @@
-//! Which object a key is, and which keys are none.
+//! Maps keys of etcd to keys of objects, and ignores those that are none.
 
 use watchkeeper_core::Key;
 

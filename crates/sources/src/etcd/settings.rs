@@ -1,4 +1,4 @@
-//! What is read and how, and how the failures of etcd are told.
+//! The settings of an etcd source, and its errors as those of a feed.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! The keys in pages, all of one revision.
+//! A snapshot of the keys, in pages of one revision.
 
 use watchkeeper_core::{Error, Event, Freshness, Reason, Rejection};
 use watchkeeper_etcd::{Client, Error as EtcdError, Found, KeyValue, Keys, Range};
@@ -102,8 +102,7 @@ fn too_large(settings: &Settings, pair: &KeyValue, bytes: usize) -> Option<Event
     match settings.named(&pair.key) {
         Named::Object(key) | Named::Unreadable(key) => {
             let detail = format!("an answer of {bytes} bytes, more than max_message_bytes");
-            let rejection = documents::rejection(key, detail);
-            Some(Event::Rejected(Rejection { reason: Reason::TooLarge, ..rejection }))
+            Some(Event::Rejected(Rejection::new(Some(key), Reason::TooLarge, detail)))
         }
         Named::Status => None,
     }

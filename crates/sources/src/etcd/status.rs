@@ -1,4 +1,4 @@
-//! Writing a status beside its object.
+//! Writes the status of an object to a key beside it.
 
 use watchkeeper_core::{Error, ObjectStatus};
 use watchkeeper_etcd::{Compare, Keys, Outcome, Put, Range, Relation, Txn};

@@ -1,4 +1,4 @@
-//! When to look at which path: a state machine that is given the time.
+//! The schedule of scans: a state machine that is given the time and says which path is due.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

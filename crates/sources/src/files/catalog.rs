@@ -1,4 +1,4 @@
-//! Which file has which objects, which of several wins, and what the reader of the feed was told. Without I/O.
+//! The objects of each file, precedence among files with the same object, and the events of the feed. Without I/O.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -214,5 +214,5 @@ impl FileState {
 
 pub(super) fn rejected(fault: Fault) -> Event {
     let Fault { key, reason, detail } = fault;
-    Event::Rejected(Rejection { key: Some(key), position: None, reason, detail })
+    Event::Rejected(Rejection::new(Some(key), reason, detail))
 }

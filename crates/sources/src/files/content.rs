@@ -1,4 +1,4 @@
-//! The bytes of one file, as they are at one moment.
+//! The content of one file, read at one moment.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! The objects in the bytes of a file.
+//! Reads the objects in the content of a file.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -118,8 +118,8 @@ impl Reader<'_> {
                 }
                 Ok(span) => match json::decode(&text.as_bytes()[span]) {
                     Err(error) => self.misread(place, &error),
-                    Ok(decoded) => match decoded.complaints.first() {
-                        Some(complaint) => self.fault(place, Reason::Unreadable, complaint),
+                    Ok(decoded) => match decoded.strict_errors.first() {
+                        Some(error) => self.fault(place, Reason::Unreadable, error),
                         None => self.value(decoded.value, place),
                     },
                 },

@@ -1,4 +1,4 @@
-//! The asynchronous shell around a [`Tracker`]: waits, has it look, hands on what it found.
+//! The asynchronous shell around a [`Tracker`]: waits, lets it scan, and hands its events on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What tells files apart without reading them.
+//! Fingerprints of files from their metadata, without reading them.
 
 use std::fs::Metadata;
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,4 @@
-//! What the operating system tells, collected until somebody looks.
+//! Notifications of the operating system, collected until the next scan.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

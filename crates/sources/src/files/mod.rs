@@ -191,12 +191,9 @@ impl Source for Files {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            order: Order::Opaque,
-            follow: Follow::Hints,
-            confirm_shrink: Some(settings::SHRINK),
-            status_write_back: self.settings.status_directory.is_some(),
-        }
+        Capabilities::new(Order::Opaque, Follow::Hints)
+            .confirm_shrink(settings::SHRINK)
+            .status_write_back(self.settings.status_directory.is_some())
     }
 
     fn open(&self, start: Start) -> Feed {

@@ -1,4 +1,4 @@
-//! What the system says about the file systems behind a path.
+//! The file systems behind a path.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Which names are those of documents.
+//! Decides by its name whether a file has documents.
 
 use std::path::Path;
 

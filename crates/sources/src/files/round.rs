@@ -1,4 +1,4 @@
-//! What changed since the last look, told as differences.
+//! One scan after the snapshot, reported as differences.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,7 +140,11 @@ impl Tracker {
                 if self.suspects.remove(path) {
                     self.settings.shared.lock().status.drift += 1;
                     let file = self.settings.shown(path);
-                    tracing::warn!(source = self.settings.name, file, "changed, and nobody told of it");
+                    tracing::warn!(
+                        source = self.settings.name,
+                        file,
+                        "drift: file changed without a notification"
+                    );
                 }
             }
         }

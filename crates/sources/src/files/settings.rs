@@ -1,4 +1,4 @@
-//! What is watched and how, and what feeds of one source remember for each other.
+//! The settings of a file source, and the state that its feeds share.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Everything there is, in batches.
+//! A snapshot of all files, in batches.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ pub struct Status {
     pub watching: Watching,
     /// How many changes it found that nobody had told it of. Stays 0 unless events get lost or the links lead elsewhere.
     pub drift: u64,
-    /// What somebody who runs this should know: a file that is a mount of its own and will not follow its origin.
+    /// Notes for operators: a file that is a mount of its own and does not follow its origin.
     pub notes: Vec<String>,
 }
 

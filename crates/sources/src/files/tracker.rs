@@ -1,4 +1,4 @@
-//! The synchronous heart of a feed: what is watched, what is known, what is to be looked at. Every call may block on files.
+//! The synchronous core of a feed: watches, the catalog and the schedule of scans. Every call may block on files.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! What is below a directory, each directory watched before it is read.
+//! Walks a directory tree; each directory is watched before it is read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! The status of an object, in a file of its own where nobody takes it for an object.
+//! Writes the status of an object to a file outside of what is watched.
 
 use std::fs;
 use std::io::{self, Write as _};

@@ -1,4 +1,4 @@
-//! What the head of an answer means.
+//! The status and headers of a response, as results.
 
 use std::time::{Duration, SystemTime};
 

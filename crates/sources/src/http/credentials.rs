@@ -1,4 +1,4 @@
-//! Headers of requests, some of which are secrets in files.
+//! Headers of requests; secret ones are read from files.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use watchkeeper_core::Error;

@@ -1,4 +1,4 @@
-//! What the reader of a feed was told, and what is new to it. Without I/O.
+//! The items that a feed has reported, and the difference to those just read. Without I/O.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! The way of a feed: the list, then what changes in it.
+//! The feed of a list: all items, then their changes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -78,18 +78,13 @@ impl Items {
             self.objects.push((print, document));
         } else {
             let detail = format!("{at} has the key of an item before it");
-            self.rejections.push(Rejection {
-                key: Some(key),
-                position: None,
-                reason: Reason::Conflict,
-                detail,
-            });
+            self.rejections.push(Rejection::new(Some(key), Reason::Conflict, detail));
         }
     }
 
     fn nameless(&mut self, at: &str, why: &str) {
         let detail = format!("{at}: {why}");
-        self.rejections.push(Rejection { key: None, position: None, reason: Reason::Nameless, detail });
+        self.rejections.push(Rejection::new(None, Reason::Nameless, detail));
     }
 }
 

@@ -1,4 +1,4 @@
-//! One look at the whole list: requests, pages, validators.
+//! Reads the whole list once: requests, pages, validators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,7 +115,7 @@ impl Asker {
             };
         }
         if self.validators.is_outdated(answer.headers()) {
-            tracing::debug!(source = settings.name, "passed over an answer that is older than one before");
+            tracing::debug!(source = settings.name, "response ignored: it is older than an earlier one");
             return match self.known {
                 Some(_) => Ok(Listing::Unchanged),
                 None => Err(garbled("the answer is older than one before")),

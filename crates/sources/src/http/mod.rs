@@ -1,4 +1,4 @@
-//! A list of items that an HTTP service has, as a source.
+//! A list of items behind a URL, as a source.
 
 mod answer;
 mod credentials;
@@ -174,12 +174,7 @@ impl Source for Http {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            order: Order::Opaque,
-            follow: Follow::Hints,
-            confirm_shrink: Some(SHRINK),
-            status_write_back: false,
-        }
+        Capabilities::new(Order::Opaque, Follow::Hints).confirm_shrink(SHRINK)
     }
 
     fn open(&self, start: Start) -> Feed {

@@ -1,4 +1,4 @@
-//! What is asked for and how.
+//! The settings of an HTTP source.
 
 use std::fmt;
 use std::path::PathBuf;

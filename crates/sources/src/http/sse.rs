@@ -1,4 +1,4 @@
-//! Server-sent events, as far as they are needed to know that one came. Without I/O.
+//! Parses server-sent events as far as needed to notice one. Without I/O.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A stream of events, connected again and again, each event of which is a reason to look.
+//! A stream of server-sent events, reconnected; each event triggers a read of the list.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl Subscription {
                     Ok(None) => self.state = State::Over,
                     Err(error) => {
                         let events = shown(&self.url);
-                        tracing::warn!(source = self.settings.name, events, %error, "no events; polling goes on");
+                        tracing::warn!(source = self.settings.name, events, %error, "event stream failed; the list is polled");
                         self.wait();
                     }
                 },

@@ -1,4 +1,4 @@
-//! Requests out, answers in.
+//! Sends requests and reads responses.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What an answer gives to ask whether it still holds.
+//! ETag and Last-Modified of a response, for conditional requests.
 
 use std::time::{Duration, SystemTime};
 

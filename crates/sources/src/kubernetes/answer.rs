@@ -1,4 +1,4 @@
-//! Sends a request and reads the answer's body piece by piece, with no more patience than it is given.
+//! Sends a request and reads the body of the response piece by piece, within a time limit.
 
 use std::time::Duration;
 

@@ -33,11 +33,8 @@ impl Entry {
             Line::Whole(line) => Reader::of(line, kinds).read(),
             Line::TooLong(prefix) => {
                 let entry = Reader::of(prefix, kinds).read();
-                Self::Rejected(Rejection {
-                    reason: Reason::TooLarge,
-                    detail: format!("an entry of more than {} bytes", prefix.len()),
-                    ..entry.into_rejection()
-                })
+                let detail = format!("an entry of more than {} bytes", prefix.len());
+                Self::Rejected(entry.into_rejection().because(Reason::TooLarge, detail))
             }
         }
     }
@@ -53,7 +50,7 @@ impl Entry {
             Self::Failed(_) => (None, None),
         };
         let position = position.filter(|version| !version.is_empty());
-        Rejection { key, position, reason: Reason::Malformed, detail: String::new() }
+        Rejection::new(key, Reason::Malformed, String::new()).at(position)
     }
 }
 
@@ -100,7 +97,10 @@ impl<'a, 'k> Reader<'a, 'k> {
         let deletes = self.deletes;
         match self.entry(walked) {
             // To name the object would mean that its last good state stays, and it must not.
-            Entry::Rejected(rejection) if deletes => Entry::Rejected(Rejection { key: None, ..rejection }),
+            Entry::Rejected(mut rejection) if deletes => {
+                rejection.key = None;
+                Entry::Rejected(rejection)
+            }
             entry => entry,
         }
     }
@@ -113,13 +113,8 @@ impl<'a, 'k> Reader<'a, 'k> {
             // The line breaks off or breaks down around the object: what was read of it may name it, no more.
             Err(error) => Entry::Rejected(match self.entry {
                 Some(entry @ Entry::Rejected(_)) | Some(entry @ Entry::Failed(_)) => return entry,
-                Some(entry) => Rejection { detail: error.to_string(), ..entry.into_rejection() },
-                None => Rejection {
-                    key: None,
-                    position: None,
-                    reason: Reason::Malformed,
-                    detail: error.to_string(),
-                },
+                Some(entry) => entry.into_rejection().because(Reason::Malformed, error.to_string()),
+                None => Rejection::new(None, Reason::Malformed, error.to_string()),
             }),
         }
     }
@@ -175,7 +170,7 @@ impl<'a, 'k> Reader<'a, 'k> {
                     Err(unreadable) => kinds::rejection(unreadable),
                     Ok(document) => Entry::Delete(document).into_rejection(),
                 };
-                Entry::Rejected(Rejection { reason: Reason::UnknownEntry, detail, ..known })
+                Entry::Rejected(known.because(Reason::UnknownEntry, detail))
             }
         });
         Ok(())
@@ -221,7 +216,7 @@ fn bookmark(cursor: &mut Cursor<'_>) -> Result<Entry, SyntaxError> {
 }
 
 fn rejected(reason: Reason, detail: String) -> Entry {
-    Entry::Rejected(Rejection { key: None, position: None, reason, detail })
+    Entry::Rejected(Rejection::new(None, reason, detail))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The way of a feed: a snapshot, streamed or in pages, then the watch.
+//! The feed of a kind: a snapshot, streamed or in pages, then the watch.
 
 use std::sync::Arc;
 use std::time::Duration;

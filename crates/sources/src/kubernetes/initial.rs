@@ -1,4 +1,4 @@
-//! A streamed list: the part of a watch in which the server tells what is there already.
+//! A streamed list (WatchList): the initial events of a watch.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ impl Initial {
             Entry::Failed(status) => Told::Failed(self.watch.answer().refused(&status)),
             // Before the end nothing is a position to go on from.
             Entry::Rejected(rejection) => {
-                let rejection = Rejection { position: None, ..rejection };
+                let rejection = rejection.at(None);
                 match rejection.key {
                     Some(_) => Told::Event(Event::Rejected(rejection)),
                     None => Told::Unidentified(rejection),

@@ -1,4 +1,4 @@
-//! Reads objects of the kind that was asked for, and tells what is wrong with the others.
+//! Reads objects of the kind that was asked for; others become rejections.
 
 use std::sync::Arc;
 
@@ -47,13 +47,10 @@ pub(super) fn rejection(Unreadable { error, known }: Unreadable) -> Rejection {
         ReadError::TooLarge => Reason::TooLarge,
         _ => Reason::Malformed,
     };
-    Rejection {
-        // The name of something of another kind is not the key of anything that is watched here.
-        key: known.key.filter(|_| reason != Reason::WrongKind),
-        position: known.version.filter(|version| !version.is_empty()),
-        reason,
-        detail: error.to_string(),
-    }
+    // The name of something of another kind is not the key of anything that is watched here.
+    let key = known.key.filter(|_| reason != Reason::WrongKind);
+    let position = known.version.filter(|version| !version.is_empty());
+    Rejection::new(key, reason, error.to_string()).at(position)
 }
 
 /// Visits the members of the object at the cursor. Each visit consumes the member's value.

@@ -1,4 +1,4 @@
-//! Takes the items out of a list while its bytes arrive.
+//! Reads the items of a list while its bytes arrive.
 
 use watchkeeper_core::json::{Cursor, SyntaxError};
 use watchkeeper_core::text::bounded;
@@ -301,7 +301,7 @@ impl ListReader {
         };
         self.go(0, State::Passing { skip: Skip::default(), item: true });
         let detail = format!("an object of more than {} bytes", self.limit);
-        rejected(Rejection { key, position: None, reason: Reason::TooLarge, detail })
+        rejected(Rejection::new(key, Reason::TooLarge, detail))
     }
 
     fn pass(&mut self) -> Result<(), Stop> {
@@ -328,7 +328,7 @@ impl ListReader {
 
 /// The version of an item is not a position of the log.
 fn rejected(rejection: Rejection) -> Found {
-    Found::Rejected(Rejection { position: None, ..rejection })
+    Found::Rejected(rejection.at(None))
 }
 
 fn read_meta(cursor: &mut Cursor<'_>) -> Result<ListMeta, SyntaxError> {

@@ -1,4 +1,4 @@
-//! A list in pages: which page to ask for next, and the items of the one that is arriving.
+//! A list in pages: the next continue token, and the items of the page that is arriving.
 
 use std::time::Duration;
 

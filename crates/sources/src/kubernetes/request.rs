@@ -1,4 +1,4 @@
-//! What is asked of the server, as URIs. Nothing is sent from here.
+//! Builds the URIs of requests. Sends nothing.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING};
@@ -119,7 +119,7 @@ fn resource_version(freshness: &Freshness) -> Option<String> {
         Freshness::Any => Some("0".into()),
         Freshness::NotOlderThan(version) if !version.is_empty() => Some(version.to_string()),
         // Not older than an unknown version: only the newest is sure to be that.
-        Freshness::NotOlderThan(_) | Freshness::Newest => None,
+        _ => None,
     }
 }
 

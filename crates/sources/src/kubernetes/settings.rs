@@ -1,4 +1,4 @@
-//! What is watched and how, and what the server has shown of itself.
+//! The settings of a Kubernetes source, and what was learned about the server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,7 +82,7 @@ impl Settings {
     fn page_limit(&self, freshness: &Freshness) -> Option<u32> {
         let from_memory = match freshness {
             Freshness::NotOlderThan(version) => !version.is_empty() && version.number() != Some(0),
-            Freshness::Any | Freshness::Newest => false,
+            _ => false,
         };
         match self.page_size {
             Some(size) => (size > 0).then_some(size),

@@ -1,4 +1,4 @@
-//! Finds the end of a value without holding it.
+//! Finds the end of a JSON value without buffering it.
 
 use memchr::memchr2;
 

@@ -1,4 +1,4 @@
-//! What a server's refusal means for the reader of a feed.
+//! Error responses of the API server as errors of a feed: 410 is `Expired`, 403 is `Denied`.
 //!
 //! Kubernetes says no in three ways: with an HTTP status code, with a `Status` object in the body of such an answer,
 //! and with a `Status` object inside a watch that is under way. All three end here and become one [`Error`].

@@ -1,4 +1,4 @@
-//! One watch: a request, and the entries of its answer.
+//! One watch: a request, and the entries of its response.
 
 use std::time::Duration;
 

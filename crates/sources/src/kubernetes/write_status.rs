@@ -1,4 +1,4 @@
-//! Writing the status of an object.
+//! Writes the status of an object.
 
 use bytes::Bytes;
 use http::Request;

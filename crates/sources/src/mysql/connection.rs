@@ -1,4 +1,4 @@
-//! One connection to a server: the packets of MySQL's protocol, as few of them as are needed.
+//! One connection to a server: the part of the MySQL protocol that is needed.
 //!
 //! Statements are sent as text and values come as text. Nothing happens but while a method is awaited, no task is spawned, and dropping the
 //! connection closes it.

@@ -1,4 +1,4 @@
-//! Getting in: the start of a connection, up to where statements can be sent.
+//! The handshake of a connection, up to where statements can be sent.
 
 use bytes::Bytes;
 use ring::digest;

@@ -141,7 +141,7 @@ impl Mysql {
         Self { settings: Arc::new(settings) }
     }
 
-    /// What is wrong with the URL, if something is. Says nothing of what may be secret.
+    /// The error in the URL, if there is one. Contains no secret.
     pub fn mistake(&self) -> Option<&str> {
         self.settings.address.as_ref().err().map(String::as_str)
     }
@@ -226,12 +226,7 @@ impl Source for Mysql {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            order: Order::Opaque,
-            follow: Follow::Hints,
-            confirm_shrink: None,
-            status_write_back: self.settings.status.is_some(),
-        }
+        Capabilities::new(Order::Opaque, Follow::Hints).status_write_back(self.settings.status.is_some())
     }
 
     fn open(&self, start: Start) -> Feed {

@@ -1,4 +1,4 @@
-//! A table that is read again whenever it is time to, and compared with what was told.
+//! Polls a table and compares its rows with those already reported.
 
 use std::sync::Arc;
 

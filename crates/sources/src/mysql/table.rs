@@ -1,4 +1,4 @@
-//! What a table has: its columns, its key, and the statement that reads it.
+//! The columns and the key of a table, and the statement that reads it.
 
 use bytes::Bytes;
 use watchkeeper_core::{Key, Reason, Rejection};
@@ -260,7 +260,7 @@ fn stored(column: &Column, value: &str) -> String {
 }
 
 fn reject(key: Option<Key>, reason: Reason, detail: String) -> Rejection {
-    Rejection { key, position: None, reason, detail }
+    Rejection::new(key, reason, detail)
 }
 
 fn column(row: Vec<Option<String>>, table: &str) -> Result<Column, Failure> {

@@ -1,4 +1,4 @@
-//! Values as MySQL writes them, as JSON. Without I/O.
+//! Converts values of MySQL to JSON. Without I/O.
 
 use watchkeeper_core::json::Cursor;
 

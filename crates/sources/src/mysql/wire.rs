@@ -1,4 +1,4 @@
-//! The bytes of packets: integers, texts, and texts with their lengths before them. Without I/O.
+//! Reads and writes the fields of packets. Without I/O.
 
 use bytes::{Buf as _, Bytes};
 

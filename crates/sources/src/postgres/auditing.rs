@@ -1,4 +1,4 @@
-//! The table itself, read now and then beside its log.
+//! The periodic read of the table that is compared with the log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +101,7 @@ impl Auditing {
 
     fn fail(&mut self, settings: &Settings, failure: Failure) {
         let error = failure.classify(&settings.name);
-        tracing::debug!(source = settings.name, %error, "the table could not be compared with its log");
+        tracing::debug!(source = settings.name, %error, "table could not be compared with the log");
         self.audit.abandon();
         self.stage = Stage::Waiting(Instant::now() + self.interval);
     }
@@ -117,11 +117,7 @@ impl Auditing {
         if !corrections.is_empty() {
             let drift = u64::try_from(corrections.len()).unwrap_or(u64::MAX);
             self.shared.lock().drift += drift;
-            tracing::warn!(
-                source = settings.name,
-                drift,
-                "rows have changed, and the log has not told of it"
-            );
+            tracing::warn!(source = settings.name, drift, "drift: rows changed without an entry in the log");
         }
         corrections
     }

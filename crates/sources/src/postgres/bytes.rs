@@ -1,4 +1,4 @@
-//! The parts of messages: numbers in network order and texts that end with a zero.
+//! Reads the fields of messages: numbers in network order, texts that end with a zero.
 
 use bytes::{Buf as _, Bytes};
 

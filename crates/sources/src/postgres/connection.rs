@@ -1,4 +1,4 @@
-//! One connection to a server: the messages of PostgreSQL's protocol, as few of them as are needed.
+//! One connection to a server: the part of the PostgreSQL protocol that is needed.
 //!
 //! Statements are sent as text and values come as text, as they do in logical replication: a row is then the same however it was
 //! read. Nothing happens but while a method is awaited, no task is spawned, and dropping the connection closes it. Methods that read

@@ -1,4 +1,4 @@
-//! What the server says when it refuses something, and what that means for the reader of a feed.
+//! Error responses of the server as errors of a feed.
 
 use std::fmt;
 

@@ -12,7 +12,7 @@ pub struct Figures {
     /// How far, in bytes of the log, what was confirmed to the server is behind what it has written. Export it as a metric: the server keeps at
     /// least this much of its log for us.
     pub lag_bytes: u64,
-    /// What the server says of the slot, asked every [`rescan`](super::Postgres::rescan).
+    /// The slot as the server reports it, read every [`rescan`](super::Postgres::rescan).
     pub slot: Option<Slot>,
 }
 

@@ -1,4 +1,4 @@
-//! Notifications: which rows have changed, says a trigger; that it can be heard, says a heartbeat.
+//! Notifications of a trigger about changed rows, and the heartbeat that proves that they arrive.
 //!
 //! What is notified before something else is heard before it. So when a heartbeat comes back that was sent after a read, all is known that was
 //! notified of what the read saw, and what it saw beyond that is drift.

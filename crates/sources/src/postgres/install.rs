@@ -1,4 +1,4 @@
-//! What has to be in the database: triggers for notifications, publications for replication. Made and removed on request only.
+//! Creates and removes triggers and publications in the database, on request only.
 
 use super::connection::{Connection, identifier, literal};
 use super::failure::Failure;

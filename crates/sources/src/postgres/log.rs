@@ -1,4 +1,4 @@
-//! What the entries of the log are to the reader of a feed. Without I/O.
+//! Entries of the replication log as events of a feed. Without I/O.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -194,7 +194,7 @@ impl Log {
         events.extend(match held {
             Some(Event::Put { document, .. }) => Some(Event::Put { document, position }),
             Some(Event::Gone { key, .. }) => Some(Event::Gone { key, position }),
-            Some(Event::Rejected(rejection)) => Some(Event::Rejected(Rejection { position, ..rejection })),
+            Some(Event::Rejected(rejection)) => Some(Event::Rejected(rejection.at(position))),
             Some(other) => Some(other),
             None if told => position.map(Event::Position),
             None => None,

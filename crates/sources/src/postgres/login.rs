@@ -1,4 +1,4 @@
-//! Getting in: the start of a connection, up to where statements can be sent.
+//! The startup and authentication of a connection, up to where statements can be sent.
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};

@@ -119,7 +119,7 @@ impl Postgres {
         Self { settings: Arc::new(Settings::new(url, None)) }
     }
 
-    /// What is wrong with the URL, if something is. Says nothing of what may be secret.
+    /// The error in the URL, if there is one. Contains no secret.
     pub fn mistake(&self) -> Option<&str> {
         self.settings.address.as_ref().err().map(String::as_str)
     }
@@ -283,12 +283,7 @@ impl Source for Postgres {
             // Without a slot that stays there is nothing to resume.
             Mode::Poll | Mode::Notify | Mode::Replicate(None) => Follow::Hints,
         };
-        Capabilities {
-            order: Order::Opaque,
-            follow,
-            confirm_shrink: None,
-            status_write_back: self.settings.status.is_some(),
-        }
+        Capabilities::new(Order::Opaque, follow).status_write_back(self.settings.status.is_some())
     }
 
     fn open(&self, start: Start) -> Feed {

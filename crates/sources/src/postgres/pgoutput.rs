@@ -1,4 +1,4 @@
-//! The messages of pgoutput, version 1: what logical replication says. Without I/O.
+//! Parses the messages of pgoutput, version 1. Without I/O.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! A table that is read again: whenever it is time to, or when somebody says that it has changed.
+//! Polls a table, at intervals or after a notification, and compares its rows with those already reported.
 //!
 //! Of a table that was read before, only rows of transactions are read that the last read may not have seen: those from the oldest on that
 //! was running then (`xmin` of its snapshot). No clock and no sequence is asked, both of which say a value before the transaction that takes it is

@@ -1,4 +1,4 @@
-//! Places in the log of a server.
+//! Positions in the log of a server.
 
 use std::fmt;
 

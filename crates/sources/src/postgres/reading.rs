@@ -1,4 +1,4 @@
-//! Rows by their keys.
+//! Reads rows by their keys.
 
 use bytes::Bytes;
 

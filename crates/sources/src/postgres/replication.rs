@@ -1,4 +1,4 @@
-//! The way of a feed that reads the log: a slot, the rows as of where it begins, then the log.
+//! The feed of a replicated table: a slot, the rows of its snapshot, then the log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

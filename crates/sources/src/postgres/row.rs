@@ -13,9 +13,7 @@ pub(super) fn found(table: &Table, values: &[Option<Bytes>], max_bytes: usize) -
         Ok(key) => key,
         Err(rejection) => return Found::Rejected(rejection),
     };
-    let reject = |reason, detail| {
-        Found::Rejected(Rejection { key: Some(key.clone()), position: None, reason, detail })
-    };
+    let reject = |reason, detail| Found::Rejected(Rejection::new(Some(key.clone()), reason, detail));
     let size: usize = values.iter().flatten().map(Bytes::len).sum();
     if size > max_bytes {
         return reject(Reason::TooLarge, format!("the row has {size} bytes, and {max_bytes} are read"));

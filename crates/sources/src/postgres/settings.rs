@@ -1,4 +1,4 @@
-//! Which table is watched and how, and what outlives a feed.
+//! The settings of a PostgreSQL source, and the state that outlives a feed.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Replication slots and publications: what has to be there before the log can be read.
+//! Replication slots and publications, which the log is read through.
 
 use std::time::Duration;
 

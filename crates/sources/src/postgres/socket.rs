@@ -1,4 +1,4 @@
-//! The way to a PostgreSQL server, on which both sides agree before anything else is said.
+//! The connection to a PostgreSQL server, with the negotiation of TLS.
 
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;

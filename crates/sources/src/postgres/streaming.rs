@@ -1,4 +1,4 @@
-//! The log as it is written: entries in, confirmations out.
+//! Streams the log: entries in, confirmations out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -274,7 +274,7 @@ impl Streaming {
             }
             Err(failure) => {
                 let error = failure.classify(&self.settings.name);
-                tracing::debug!(source = self.settings.name, %error, "the replication slot could not be looked at");
+                tracing::debug!(source = self.settings.name, %error, "replication slot could not be read");
             }
         }
         Ok(())

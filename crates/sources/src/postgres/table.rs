@@ -1,4 +1,4 @@
-//! What the catalog says of a table.
+//! The columns and the key of a table, from the catalog.
 
 use watchkeeper_core::Error;
 

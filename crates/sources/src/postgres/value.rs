@@ -1,4 +1,4 @@
-//! Values as PostgreSQL writes them, as JSON. Without I/O.
+//! Converts values of PostgreSQL to JSON. Without I/O.
 
 use watchkeeper_core::json::Cursor;
 

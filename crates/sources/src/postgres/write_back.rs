@@ -1,4 +1,4 @@
-//! The status of objects, written to where it does not look like a change.
+//! Writes the status of objects to columns that are not watched.
 
 use bytes::Bytes;
 use watchkeeper_core::{Error, Key, ObjectStatus, Version};

@@ -1,4 +1,4 @@
-//! The way of a feed: one member after the other, then all of them.
+//! The feed of a union: a snapshot of one member after the other, then the changes of all.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;

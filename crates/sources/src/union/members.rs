@@ -1,4 +1,4 @@
-//! The feeds of the members: opened, read, opened again.
+//! The feeds of the members; those that fail are opened again.
 
 use std::pin::Pin;
 use std::sync::Arc;

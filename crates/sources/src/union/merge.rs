@@ -1,4 +1,4 @@
-//! What the members have, who of them is told, and what the reader has to hear. Without I/O.
+//! The objects of each member, which member wins for each key, and the events of the union. Without I/O.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl Merge {
                 position
             }
             Event::Position(position) => Some(position),
-            Event::Rejected(Rejection { key, position, reason, detail }) => {
+            Event::Rejected(Rejection { key, position, reason, detail, .. }) => {
                 let entry = &mut self.members[member];
                 match (&key, &mut entry.listed) {
                     (Some(key), Some(listed)) => drop(listed.insert(key.clone())),
@@ -169,8 +169,12 @@ impl Merge {
                     entry.objects.entry(key.clone()).or_default();
                 }
                 let detail = format!("{}: {detail}", entry.name);
-                told.push(Event::Rejected(Rejection { key, position: None, reason, detail }));
+                told.push(Event::Rejected(Rejection::new(key, reason, detail)));
                 position
+            }
+            unknown => {
+                told.push(unknown);
+                None
             }
         };
         if let Some(position) = moved.filter(|position| !position.is_empty()) {
@@ -282,7 +286,7 @@ impl Merge {
             let (winner, loser) = (&self.members[winner].name, &self.members[loser].name);
             let detail = format!("{loser}: {winner} has an object of this name, and comes before it");
             let (key, reason) = (Some(key.clone()), Reason::Conflict);
-            told.push(Event::Rejected(Rejection { key, position: None, reason, detail }));
+            told.push(Event::Rejected(Rejection::new(key, reason, detail)));
         }
     }
 
@@ -312,7 +316,7 @@ impl Merge {
 /// What an earlier feed told of and a snapshot that is in doubt does not mention.
 fn kept(member: &str, key: Key) -> Event {
     let detail = format!("{member}: not there any more; it stays until that is certain");
-    Event::Rejected(Rejection { key: Some(key), position: None, reason: Reason::Unreadable, detail })
+    Event::Rejected(Rejection::new(Some(key), Reason::Unreadable, detail))
 }
 
 #[cfg(test)]

@@ -164,13 +164,10 @@ impl Source for Union {
 
     fn capabilities(&self) -> Capabilities {
         let members = &self.shared.members;
-        Capabilities {
-            order: Order::Opaque,
-            follow: if self.shared.has_log() { Follow::Log } else { Follow::Hints },
-            // What has to be confirmed is confirmed here.
-            confirm_shrink: None,
-            status_write_back: members.iter().any(|member| member.source.capabilities().status_write_back),
-        }
+        let follow = if self.shared.has_log() { Follow::Log } else { Follow::Hints };
+        let writes_status = members.iter().any(|member| member.source.capabilities().status_write_back);
+        // What has to be confirmed is confirmed here.
+        Capabilities::new(Order::Opaque, follow).status_write_back(writes_status)
     }
 
     fn open(&self, start: Start) -> Feed {

@@ -1,4 +1,4 @@
-//! Versions that say which member they are of, and positions that are made of several.
+//! Versions that name their member, and positions composed of those of all members.
 
 use watchkeeper_core::{Document, Uid, Version};
 

@@ -1,4 +1,4 @@
-//! Which deliveries came already. Without I/O and without a clock.
+//! Recognises repeated deliveries. Without I/O and without a clock.
 
 use std::collections::{HashSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! The feed of another source, begun anew when a webhook says so.
+//! The feed of another source, read again after each delivery.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

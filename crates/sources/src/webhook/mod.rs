@@ -1,4 +1,4 @@
-//! Webhooks: what others send when something has changed.
+//! Webhooks as triggers of another source.
 //!
 //! A webhook may be lost, doubled, late, out of order, or forged. So a [`Receiver`] verifies it, and what it says is at most a reason to look: it
 //! makes a [`Hooked`] source read again what another source has. Only if the payload carries a version that can be compared is it taken
@@ -46,12 +46,11 @@ impl<S: Source> Source for Hooked<S> {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let capabilities = self.source.capabilities();
-        let follow = match capabilities.follow {
-            Follow::Log => Follow::Log,
-            Follow::Poll(_) | Follow::Hints => Follow::Hints,
-        };
-        Capabilities { follow, ..capabilities }
+        let mut capabilities = self.source.capabilities();
+        if capabilities.follow != Follow::Log {
+            capabilities.follow = Follow::Hints;
+        }
+        capabilities
     }
 
     fn open(&self, start: Start) -> Feed {

@@ -1,4 +1,4 @@
-//! What answers those who send webhooks.
+//! The HTTP service that receives deliveries.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -138,7 +138,7 @@ impl Receiver {
         match verify(self.inner.scheme, &secrets, &head.headers, &body, now, tolerance) {
             Err(refusal) => {
                 self.inner.refused.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%refusal, "a webhook is not believed");
+                tracing::warn!(%refusal, "webhook delivery rejected");
                 StatusCode::UNAUTHORIZED
             }
             Ok(signed) => {

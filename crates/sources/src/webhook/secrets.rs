@@ -1,4 +1,4 @@
-//! The secrets of a receiver, in a file that may be replaced at any time.
+//! The secrets of a receiver, from a file that is read again when it changes.
 
 use std::fs;
 use std::path::PathBuf;

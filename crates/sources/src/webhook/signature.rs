@@ -1,4 +1,4 @@
-//! Whether a delivery is from whom it says. Without I/O and without a clock.
+//! Verifies the signature of a delivery. Without I/O and without a clock.
 
 use http::HeaderMap;
 use ring::hmac;

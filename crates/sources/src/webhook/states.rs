@@ -1,4 +1,4 @@
-//! Deliveries that carry the state of an object, laid over what the other source says. Without I/O.
+//! Object states from deliveries, laid over those of the other source. Without I/O.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};

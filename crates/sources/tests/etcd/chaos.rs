@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use watchkeeper_core::{Change, ChangeKind};
+use watchkeeper_core::{Change, ChangeKind, Source as _};
 use watchkeeper_etcd::testing::{Proxy, Server};
 use watchkeeper_etcd::{Client, Delete, Keys, Put, Range, Txn};
 use watchkeeper_informer::{Informer, Object, SourceBackoff};
@@ -90,11 +90,11 @@ async fn run(steps: u64, seed: u64) {
     for name in truth.keys() {
         client.put(&Put::new(format!("/a/{name}"), r#"{"value":1}"#)).await.unwrap();
     }
-    let etcd =
-        Etcd::prefix([proxy.endpoint()], "/a/").page_size(7).progress_interval(Duration::from_millis(20));
     let quick = Duration::from_millis(20);
+    let etcd =
+        Etcd::prefix([proxy.endpoint()], "/a/").page_size(7).progress_interval(quick).check_drift(quick);
     let backoff = SourceBackoff::new(Duration::from_millis(1), quick).with_refused_cap(quick);
-    let informer = Informer::<Value>::builder().backoff(backoff).start(etcd);
+    let informer = Informer::<Value>::builder().backoff(backoff).start(etcd.clone());
     informer.synced().await.unwrap();
     let mut changes = informer.subscribe("test");
     let mut dice = Dice(seed);
@@ -124,6 +124,7 @@ async fn run(steps: u64, seed: u64) {
     while let Some(change) = changes.try_next() {
         check(change);
     }
+    assert_eq!(etcd.drift(), 0, "seed {seed}");
 }
 
 #[tokio::test]

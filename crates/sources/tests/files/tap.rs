@@ -105,6 +105,7 @@ impl Tap {
                 self.listed.iter_mut().for_each(|listed| listed.extend(key.clone()));
                 format!("rejected {rejection}")
             }
+            other => panic!("{other:?}"),
         };
         self.log.push(line);
     }

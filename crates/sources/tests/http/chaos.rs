@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use watchkeeper_core::ChangeKind;
+use watchkeeper_core::{ChangeKind, Source as _};
 use watchkeeper_informer::{Informer, SourceBackoff};
 use watchkeeper_sources::http::{Http, Pages};
 
@@ -48,12 +48,13 @@ async fn run(steps: u64, seed: u64) {
     };
     let quick = Duration::from_millis(20);
     let backoff = SourceBackoff::new(Duration::from_millis(1), quick).with_refused_cap(quick);
-    let informer = Informer::<Value>::builder().backoff(backoff).start(http);
+    let informer = Informer::<Value>::builder().backoff(backoff).start(http.clone());
     let mut changes = informer.subscribe("test");
     for step in 0..steps {
         match dice.below(10) {
             0..4 => service.put(&format!("n{}", dice.below(8)), step),
             4 => service.remove(&format!("n{}", dice.below(8))),
+            5 => service.lock().skew = dice.below(7 * 86_400),
             _ => service.fail(fault(&mut dice)),
         }
         if dice.below(4) == 0 {
@@ -89,6 +90,7 @@ async fn run(steps: u64, seed: u64) {
             Err(_) => panic!("seed {seed}: the store has {:#?}, the service has {truth:#?}", shown()),
         }
     }
+    assert_eq!(http.drift(), 0, "seed {seed}");
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@ pub(crate) enum Validator {
     Strong,
     /// A weak tag that does not change.
     Weak,
-    /// The second of the last change, on a clock that is an hour off.
+    /// The second of the last change, on a clock that is off.
     Date,
     None,
 }
@@ -70,6 +70,8 @@ pub(crate) struct State {
     pub(crate) password: Option<String>,
     /// The second of the last change, and how many of them there were in it.
     changed: u64,
+    /// By how many seconds its clock is off.
+    pub(crate) skew: u64,
     /// What is added to the revision that is shown as index.
     pub(crate) index_offset: i64,
     /// Whether it waits when it is asked to.
@@ -89,6 +91,7 @@ impl Service {
             requests: Vec::new(),
             password: None,
             changed: 1_000_000,
+            skew: 3600,
             index_offset: 0,
             waits: true,
         };
@@ -253,8 +256,11 @@ impl Connection {
             Validator::Weak => headers += "etag: W/\"always\"\r\n",
             Validator::Date => {
                 let changed = state.changed - if tag < revision { 10 } else { 0 };
-                headers +=
-                    &format!("last-modified: {}\r\ndate: {}\r\n", date(changed), date(state.changed + 3600));
+                headers += &format!(
+                    "last-modified: {}\r\ndate: {}\r\n",
+                    date(changed),
+                    date(state.changed + state.skew)
+                );
             }
             Validator::None => {}
         }

@@ -113,6 +113,7 @@ fn show(event: &Event) -> String {
         Event::Gone { key, position } => format!("gone {key}{}", at(position)),
         Event::Position(version) => format!("nothing >{version}"),
         Event::Rejected(rejection) => format!("rejected {rejection}{}", at(&rejection.position)),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -29,12 +29,7 @@ impl Source for Hosts {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            order: Order::Opaque,
-            follow: Follow::Poll(Duration::from_secs(5)),
-            confirm_shrink: Some(0.5),
-            status_write_back: false,
-        }
+        Capabilities::new(Order::Opaque, Follow::Poll(Duration::from_secs(5))).confirm_shrink(0.5)
     }
 
     fn open(&self, start: Start) -> Feed {
@@ -79,5 +74,5 @@ fn snapshot(text: &str) -> Vec<Event> {
 }
 
 fn reject(name: &str, reason: Reason, detail: String) -> Event {
-    Event::Rejected(Rejection { key: Some(Key::new(None, name)), position: None, reason, detail })
+    Event::Rejected(Rejection::new(Some(Key::new(None, name)), reason, detail))
 }

@@ -119,6 +119,7 @@ impl Tap {
             }
             Event::Rejected(rejection) => format!("rejected {rejection}"),
             Event::Delete { document, .. } => panic!("{}: no last states are kept", name(&document)),
+            other => panic!("{other:?}"),
         };
         self.log.push(line);
     }

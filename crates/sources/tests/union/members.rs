@@ -37,7 +37,7 @@ impl Source for Named {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { status_write_back: true, ..self.memory.capabilities() }
+        self.memory.capabilities().status_write_back(true)
     }
 
     fn open(&self, start: Start) -> Feed {

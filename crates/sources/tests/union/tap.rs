@@ -97,6 +97,7 @@ impl Tap {
                 "position".into()
             }
             Event::Rejected(rejection) => format!("rejected {rejection}"),
+            other => panic!("{other:?}"),
         };
         self.position = moved.or(self.position.take());
         self.log.push(line);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use watchkeeper_core::Key;
+use watchkeeper_core::{Key, Source as _};
 use watchkeeper_informer::Informer;
 
 use crate::hooked::{Polled, payload};
@@ -29,7 +29,7 @@ async fn run(steps: u64, seed: u64, states: bool) {
     }
     let source =
         if states { shop.receiver.states_of(polled, payload()) } else { shop.receiver.hints_for(polled) };
-    let informer = Informer::<Value>::builder().start(source);
+    let informer = Informer::<Value>::builder().start(source.clone());
     informer.synced().await.unwrap();
     let mut truth = BTreeMap::new();
     // Deliveries on their way: id, body.
@@ -76,6 +76,7 @@ async fn run(steps: u64, seed: u64, states: bool) {
             Err(_) => panic!("seed {seed}: the store has {:#?}, the shop has {truth:#?}", shown()),
         }
     }
+    assert_eq!(source.drift(), 0, "seed {seed}");
 }
 
 #[tokio::test]

@@ -39,7 +39,9 @@ impl Source for Polled {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { follow: Follow::Poll(self.interval), ..self.channel.capabilities() }
+        let mut capabilities = self.channel.capabilities();
+        capabilities.follow = Follow::Poll(self.interval);
+        capabilities
     }
 
     fn open(&self, start: Start) -> Feed {

@@ -27,7 +27,7 @@ pub trait World {
 pub struct Violation {
     /// The promise.
     pub promise: &'static str,
-    /// What was seen instead.
+    /// The violation that was observed.
     pub detail: String,
 }
 

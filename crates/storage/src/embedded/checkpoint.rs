@@ -16,15 +16,20 @@ const BLOCK: usize = 1 << 20;
 const MAX_BLOCK: usize = BLOCK + crate::MAX_COMMIT_BYTES + 64;
 const PREFIX: usize = 8;
 
-/// Writes a state to a file of its own, under its name only once all of it is durable. `go_on` is asked now and then.
+/// Writes a state to a file of its own, under its name only once all of it is durable. `go_on` is asked now and then, with the number of
+/// entries that are written.
 ///
 /// The file is a header, then blocks (`length, checksum, entries`), then a block that holds the number of entries.
 /// Gives the size of the file.
-pub(crate) fn write(disk: &dyn Disk, tree: &Tree, go_on: &dyn Fn() -> bool) -> io::Result<u64> {
-    let name = Kind::Checkpoint.name(tree.revision());
+pub(crate) fn write(
+    disk: &dyn Disk,
+    name: &str,
+    tree: &Tree,
+    go_on: &dyn Fn(usize) -> bool,
+) -> io::Result<u64> {
     let temporary = format!("{name}.tmp");
     let written = write_file(disk, &temporary, tree, go_on).and_then(|size| {
-        disk.rename(&temporary, &name)?;
+        disk.rename(&temporary, name)?;
         disk.sync_directory()?;
         Ok(size)
     });
@@ -35,19 +40,19 @@ pub(crate) fn write(disk: &dyn Disk, tree: &Tree, go_on: &dyn Fn() -> bool) -> i
     written
 }
 
-fn write_file(disk: &dyn Disk, name: &str, tree: &Tree, go_on: &dyn Fn() -> bool) -> io::Result<u64> {
+fn write_file(disk: &dyn Disk, name: &str, tree: &Tree, go_on: &dyn Fn(usize) -> bool) -> io::Result<u64> {
     let header = Header::new(tree.revision());
     let mut output = Output { file: disk.create(name)?, length: 0, salt: header.salt };
     output.put(&header.encode(Kind::Checkpoint))?;
     let mut block = vec![0; PREFIX];
-    for entry in tree.iter() {
+    for (number, entry) in tree.iter().enumerate() {
         block.extend_from_slice(&entry.created.to_le_bytes());
         block.extend_from_slice(&entry.modified.to_le_bytes());
         put_counted(&mut block, entry.key.as_bytes());
         put_counted(&mut block, &entry.value);
         if block.len() >= BLOCK {
             output.put_block(&mut block)?;
-            if !go_on() {
+            if !go_on(number + 1) {
                 return Err(ErrorKind::Interrupted.into());
             }
         }
@@ -87,10 +92,10 @@ impl Output {
     }
 }
 
-/// Reads the checkpoint of a revision, and its size. Anything wrong with it is damage: it had its name only when it was
+/// Reads a checkpoint, of this revision if one is given, and its size. Anything wrong with it is damage: it had its name only when it was
 /// complete.
-pub(crate) fn read(disk: &dyn Disk, revision: Revision) -> Result<(Tree, u64), Error> {
-    let mut input = Input::open(disk, revision)?;
+pub(crate) fn read(disk: &dyn Disk, name: &str, revision: Option<Revision>) -> Result<(Tree, u64), Error> {
+    let mut input = Input::open(disk, name, revision)?;
     let mut entries: Vec<Arc<Entry>> = Vec::new();
     loop {
         let offset = input.offset;
@@ -98,7 +103,7 @@ pub(crate) fn read(disk: &dyn Disk, revision: Revision) -> Result<(Tree, u64), E
         if block.len() == size_of::<u64>() {
             let count = entries.len() as u64;
             return match Reader(&block).u64() == Some(count) {
-                true => Ok((Tree::restore(revision, entries), input.offset)),
+                true => Ok((Tree::restore(input.revision, entries), input.offset)),
                 false => Err(input.corrupt(offset, "entries are missing")),
             };
         }
@@ -113,16 +118,17 @@ struct Input {
     file: Box<dyn Read>,
     offset: u64,
     salt: u64,
+    revision: Revision,
 }
 
 impl Input {
-    fn open(disk: &dyn Disk, revision: Revision) -> Result<Self, Error> {
-        let name = Kind::Checkpoint.name(revision);
-        let path = disk.path(&name);
-        let file = disk.read(&name).map_err(|error| unreadable(&path, &error))?;
-        let mut input = Self { path, file, offset: 0, salt: 0 };
+    fn open(disk: &dyn Disk, name: &str, revision: Option<Revision>) -> Result<Self, Error> {
+        let path = disk.path(name);
+        let file = disk.read(name).map_err(|error| unreadable(&path, &error))?;
+        let mut input = Self { path, file, offset: 0, salt: 0, revision: 0 };
         let header = input.up_to(HEADER)?;
-        input.salt = Header::decode(Kind::Checkpoint, input.path.clone(), revision, &header)?.salt;
+        let header = Header::decode(Kind::Checkpoint, input.path.clone(), revision, &header)?;
+        (input.salt, input.revision) = (header.salt, header.revision);
         Ok(input)
     }
 

@@ -94,8 +94,9 @@ impl Job {
     }
 
     fn make(&self, tree: &Tree) {
-        let go_on = || !self.stopping.load(Acquire);
-        match checkpoint::write(&*self.disk, tree, &go_on) {
+        let go_on = |_| !self.stopping.load(Acquire);
+        let name = Kind::Checkpoint.name(tree.revision());
+        match checkpoint::write(&*self.disk, &name, tree, &go_on) {
             Ok(bytes) => {
                 self.counters.checkpoint_bytes.store(bytes, Relaxed);
                 self.counters.checkpoints.fetch_add(1, Relaxed);

@@ -66,8 +66,13 @@ impl Header {
         bytes
     }
 
-    /// Reads the header of the file that is called after `revision`.
-    pub(crate) fn decode(kind: Kind, file: PathBuf, revision: Revision, bytes: &[u8]) -> Result<Self, Error> {
+    /// Reads the header of a file, which has to be that of the revision after which the file is called, if it is called after one.
+    pub(crate) fn decode(
+        kind: Kind,
+        file: PathBuf,
+        revision: Option<Revision>,
+        bytes: &[u8],
+    ) -> Result<Self, Error> {
         let corrupt = |reason: &str| Error::Corrupt { file: file.clone(), offset: 0, reason: reason.into() };
         let mut reader = Reader(bytes);
         if reader.array::<8>().as_ref() != Some(kind.magic()) {
@@ -83,10 +88,10 @@ impl Header {
         if checksum != crc32fast::hash(&bytes[..28]) {
             return Err(corrupt("the checksum of the header is wrong"));
         }
-        if named != revision {
+        if revision.is_some_and(|revision| named != revision) {
             return Err(corrupt(&format!("its header says revision {named}")));
         }
-        Ok(Self { revision, salt })
+        Ok(Self { revision: named, salt })
     }
 }
 
@@ -113,7 +118,7 @@ mod tests {
     fn a_header_survives_and_says_what_is_wrong_with_it() {
         let header = Header::new(7);
         let bytes = header.encode(Kind::Log);
-        let decode = |kind, revision, bytes: &[u8]| Header::decode(kind, "f".into(), revision, bytes);
+        let decode = |kind, revision, bytes: &[u8]| Header::decode(kind, "f".into(), Some(revision), bytes);
         assert_eq!(decode(Kind::Log, 7, &bytes).unwrap(), header);
         let mut newer = bytes;
         newer[8] = 2;

@@ -1,10 +1,11 @@
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod checkpointer;
 mod counters;
-mod desk;
+mod create;
 mod disk;
 mod encoding;
 mod frame;
+mod group_commit;
 mod header;
 mod lock;
 mod log;
@@ -16,14 +17,16 @@ mod simulated;
 mod tests;
 mod writer;
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use self::create::create;
+pub(crate) use self::disk::{Directory, is_full};
+pub(crate) use self::recover::look;
+
 use self::counters::Counters;
-use self::desk::Desk;
-use self::disk::{Directory, Disk};
+use self::disk::Disk;
+use self::group_commit::GroupCommit;
 use self::lock::Lock;
 use self::writer::Writer;
 use crate::engine::Engine;
@@ -92,7 +95,7 @@ use crate::{Answer, Commit, Committed, Error, Found, Options, Page, Range, Revis
 pub struct Embedded {
     engine: Arc<Engine>,
     counters: Arc<Counters>,
-    desk: Desk,
+    group_commit: GroupCommit,
     /// Given back after the last commit was written.
     _lock: Option<Lock>,
 }
@@ -101,11 +104,7 @@ impl Embedded {
     /// Opens the storage in a directory, which is created if it is not there. Blocks while it reads.
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let directory = directory.as_ref();
-        let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        created.map_err(|error| Error::Io {
-            doing: format!("creating {}", directory.display()),
-            reason: error.to_string(),
-        })?;
+        create::directory(directory)?;
         let lock = Lock::acquire(directory)?;
         Self::on_disk(Arc::new(Directory::new(directory)), Some(lock), options)
     }
@@ -114,7 +113,7 @@ impl Embedded {
         let writer = Writer::open(disk, options)?;
         let engine = Arc::clone(&writer.engine);
         let counters = Arc::clone(&writer.counters);
-        Ok(Self { engine, counters, desk: Desk::open(writer)?, _lock: lock })
+        Ok(Self { engine, counters, group_commit: GroupCommit::open(writer)?, _lock: lock })
     }
 }
 
@@ -130,7 +129,7 @@ impl Storage for Embedded {
     fn commit(&self, commit: Commit) -> Answer<'_, Committed> {
         Box::pin(async move {
             commit.validate()?;
-            self.desk.commit(commit).await
+            self.group_commit.commit(commit).await
         })
     }
 
@@ -150,7 +149,7 @@ impl Storage for Embedded {
 /// Waits until the commits that were let in are durable, then gives the directory back.
 impl Drop for Embedded {
     fn drop(&mut self) {
-        self.desk.close();
+        self.group_commit.close();
         self.engine.close();
     }
 }

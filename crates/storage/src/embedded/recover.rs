@@ -32,27 +32,8 @@ pub(crate) struct Recovered {
 /// files that a checkpoint has made superfluous. Anything else is damage, and refused.
 pub(crate) fn recover(disk: &Arc<dyn Disk>) -> Result<Recovered, Error> {
     let files = Files::list(&**disk)?;
-    let (base, checkpoint_bytes) = match files.checkpoint {
-        Some(revision) => checkpoint::read(&**disk, revision)?,
-        None => (Tree::default(), 0),
-    };
-    let mut replay = Replay {
-        tree: base.clone(),
-        events: Vec::new(),
-        superfluous: files.superfluous,
-        log_bytes: 0,
-        last: None,
-    };
-    let first = base.revision() + 1;
-    let is_new = files.checkpoint.is_none() && files.segments.is_empty();
-    if !is_new && !files.segments.contains(&first) {
-        return Err(Error::Corrupt {
-            file: disk.path(&Kind::Log.name(first)),
-            offset: 0,
-            reason: "this file of the log is missing".into(),
-        });
-    }
-    replay.read_all(&**disk, &files.segments, first)?;
+    let is_new = files.is_new();
+    let (base, checkpoint_bytes, mut replay) = files.replay(&**disk)?;
     let log = match replay.last.take() {
         Some(segment) => Some(resume(disk, segment, replay.tree.revision())?),
         None if is_new => None,
@@ -69,6 +50,24 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>) -> Result<Recovered, Error> {
         checkpoint_bytes,
         log_bytes: replay.log_bytes,
     })
+}
+
+/// Reads the state of a directory without touching anything in it; `None` if nothing has been committed there.
+///
+/// Whoever writes to the directory meanwhile may replace a file that is about to be read, or be half-way through a frame: that looks like
+/// damage, and is gone when it is read again.
+pub(crate) fn look(disk: &dyn Disk) -> Result<Option<Tree>, Error> {
+    let files = Files::list(disk)?;
+    if files.is_new() {
+        return Ok(None);
+    }
+    let (_, _, replay) = files.replay(disk)?;
+    Ok(Some(replay.tree))
+}
+
+/// Whether a directory holds no storage yet.
+pub(super) fn is_new(disk: &dyn Disk) -> Result<bool, Error> {
+    Ok(Files::list(disk)?.is_new())
 }
 
 /// The files of a directory, by what they are for.
@@ -93,6 +92,36 @@ impl Files {
         });
         let older = checkpoints.into_iter().map(|revision| Kind::Checkpoint.name(revision));
         Ok(Self { checkpoint, segments, superfluous: unfinished.chain(older).collect() })
+    }
+
+    fn is_new(&self) -> bool {
+        self.checkpoint.is_none() && self.segments.is_empty()
+    }
+
+    /// Reads them: the state of the checkpoint and its size in bytes, and what the log made of it.
+    fn replay(self, disk: &dyn Disk) -> Result<(Tree, u64, Replay), Error> {
+        let is_new = self.is_new();
+        let (base, checkpoint_bytes) = match self.checkpoint {
+            Some(revision) => checkpoint::read(disk, &Kind::Checkpoint.name(revision), Some(revision))?,
+            None => (Tree::default(), 0),
+        };
+        let mut replay = Replay {
+            tree: base.clone(),
+            events: Vec::new(),
+            superfluous: self.superfluous,
+            log_bytes: 0,
+            last: None,
+        };
+        let first = base.revision() + 1;
+        if !is_new && !self.segments.contains(&first) {
+            return Err(Error::Corrupt {
+                file: disk.path(&Kind::Log.name(first)),
+                offset: 0,
+                reason: "this file of the log is missing".into(),
+            });
+        }
+        replay.read_all(disk, &self.segments, first)?;
+        Ok((base, checkpoint_bytes, replay))
     }
 }
 
@@ -133,7 +162,7 @@ impl Replay {
         let read = disk.read(&name).and_then(|mut file| file.read_to_end(&mut bytes));
         read.map_err(failed(disk, "reading", &name))?;
         let bytes = Bytes::from(bytes);
-        let header = Header::decode(Kind::Log, disk.path(&name), first, &bytes)?;
+        let header = Header::decode(Kind::Log, disk.path(&name), Some(first), &bytes)?;
         if first != self.tree.revision() + 1 {
             let reason = format!("the log before this file ends at revision {}", self.tree.revision());
             return Err(corrupt(0, reason));
@@ -163,7 +192,7 @@ fn resume(
             file = %disk.path(&name).display(),
             offset = segment.end,
             bytes = cut,
-            "cut off a write that was interrupted"
+            "log truncated at an incomplete write"
         );
     }
     let opened = disk.open(&name).and_then(|mut file| {
@@ -179,12 +208,16 @@ fn resume(
     Ok(Log::resume(Arc::clone(disk), name, file, segment.salt, segment.end as u64, written))
 }
 
-fn begin(disk: &Arc<dyn Disk>, after: Revision) -> Result<Log, Error> {
+pub(super) fn begin(disk: &Arc<dyn Disk>, after: Revision) -> Result<Log, Error> {
     let name = Kind::Log.name(after + 1);
     Log::create(Arc::clone(disk), after).map_err(failed(&**disk, "creating", &name))
 }
 
-fn failed<'a>(disk: &'a dyn Disk, doing: &'a str, name: &'a str) -> impl FnOnce(io::Error) -> Error + 'a {
+pub(super) fn failed<'a>(
+    disk: &'a dyn Disk,
+    doing: &'a str,
+    name: &'a str,
+) -> impl FnOnce(io::Error) -> Error + 'a {
     move |error| match disk::is_full(&error) {
         true => Error::Full { reason: format!("{doing} {}: {error}", disk.path(name).display()) },
         false => {

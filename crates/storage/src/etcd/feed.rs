@@ -3,20 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use watchkeeper_etcd::{
-    Change, ChangeKind, Client, Error as EtcdError, KeyValue, Keys, Notice, Range, Watch,
-};
+use watchkeeper_etcd::{Change, ChangeKind, Client, Error as EtcdError, Keys, Notice, Range, Watch};
 
+use super::layout::Layout;
 use super::mirror::Mirror;
 use super::{number, revision, unavailable};
 use crate::commit::Operation;
 use crate::engine::Engine;
 use crate::tree::Tree;
-use crate::{Entry, Error, Options, Revision};
+use crate::{Error, Options, Progress, Revision};
 
 /// So many keys are asked for at a time; fewer, if they turn out to be too large for one answer.
 const PAGE: i64 = 1000;
+
+/// How often everything is read again that was compacted while it was read.
+const ATTEMPTS: usize = 3;
 
 /// How long to wait before etcd is asked again.
 const SOON: Duration = Duration::from_millis(50);
@@ -36,39 +37,62 @@ impl From<EtcdError> for Ended {
     }
 }
 
+/// What is mirrored: everything under a prefix of a cluster, written in some layout.
+pub(super) struct Place {
+    pub(super) client: Client,
+    pub(super) prefix: Arc<str>,
+    pub(super) layout: Layout,
+}
+
 /// Reads everything under the prefix, as it was a little while ago if etcd still knows it: the watch tells the rest.
-pub(super) async fn start(
-    client: &Client,
-    prefix: &str,
-    lookback: Revision,
-    options: Options,
-) -> Result<Arc<Mirror>, Error> {
+pub(super) async fn start(place: &Place, lookback: Revision, options: Options) -> Result<Arc<Mirror>, Error> {
+    let Place { client, prefix, layout } = place;
     let head = head(client).await.map_err(|error| unavailable(&error))?;
     for back in [lookback, lookback / 10, 0] {
         let at = head.saturating_sub(back).max(1);
-        match snapshot(client, prefix, at).await {
+        match snapshot_at(client, prefix, layout, at, &|_| ()).await {
             Ok(tree) => return Ok(Arc::new(Mirror::new(Engine::new(tree, options)))),
             Err(Unread::Etcd(error)) if error.is_compacted() && back > 0 => {}
-            Err(Unread::Etcd(error)) => return Err(unavailable(&error)),
-            Err(Unread::Key(key)) => {
-                return Err(Error::Invalid(format!("{key} in etcd is no key of ours: is the prefix right?")));
-            }
+            Err(unread) => return Err(unread.into()),
         }
     }
-    Err(Error::Unavailable { reason: "etcd is compacted more often than it can be read".into() })
+    Err(too_often())
 }
 
-/// Follows etcd for as long as the storage is open.
-pub(super) async fn run(client: Client, prefix: Arc<str>, mirror: Arc<Mirror>) {
+/// Reads everything under the prefix, as it is now. `progress` is told how many keys were read.
+pub(crate) async fn snapshot(
+    client: &Client,
+    prefix: &str,
+    layout: &Layout,
+    progress: Progress<'_>,
+) -> Result<Tree, Error> {
+    let prefix = prefix.trim_end_matches('/');
+    for _ in 0..ATTEMPTS {
+        let head = head(client).await.map_err(|error| unavailable(&error))?;
+        match snapshot_at(client, prefix, layout, head, progress).await {
+            Err(Unread::Etcd(error)) if error.is_compacted() => {}
+            read => return Ok(read?),
+        }
+    }
+    Err(too_often())
+}
+
+fn too_often() -> Error {
+    Error::Unavailable { reason: "etcd is compacted more often than it can be read".into() }
+}
+
+/// Follows etcd for as long as the storage is open. After a panic, it is not known how far the mirror is: everything is read again.
+pub(super) async fn run(place: Arc<Place>, mirror: Arc<Mirror>) {
+    let _unless_it_panics = mirror.fed();
     let mut delay = SOON;
     loop {
         let before = mirror.revision();
-        let ended = follow(&client, &prefix, &mirror).await;
+        let ended = follow(&place, &mirror).await;
         let reason = match ended {
             Ended::Lost(reason) => reason,
             Ended::Behind(reason) => {
                 tracing::warn!(%reason, "everything is read from etcd again, and all watches end");
-                match again(&client, &prefix, &mirror).await {
+                match again(&place, &mirror).await {
                     Ok(()) => continue,
                     Err(reason) => reason,
                 }
@@ -87,26 +111,32 @@ pub(super) async fn run(client: Client, prefix: Arc<str>, mirror: Arc<Mirror>) {
 }
 
 /// Reads everything anew. Whoever watches has missed something.
-async fn again(client: &Client, prefix: &str, mirror: &Mirror) -> Result<(), String> {
+async fn again(place: &Place, mirror: &Mirror) -> Result<(), String> {
+    let Place { client, prefix, layout } = place;
     let head = head(client).await.map_err(|error| error.to_string())?;
-    let tree = snapshot(client, prefix, head).await.map_err(|unread| match unread {
+    let tree = snapshot_at(client, prefix, layout, head, &|_| ()).await.map_err(|unread| match unread {
         Unread::Etcd(error) => error.to_string(),
         Unread::Key(key) => format!("{key} in etcd is no key of ours"),
     })?;
     mirror.engine.replace(tree);
     mirror.reached(head);
+    mirror.mark_sound();
     Ok(())
 }
 
 /// Watches, from where the mirror is.
-async fn follow(client: &Client, prefix: &str, mirror: &Mirror) -> Ended {
-    match watch(client, prefix, mirror).await {
+async fn follow(place: &Place, mirror: &Mirror) -> Ended {
+    match watch(place, mirror).await {
         Err(ended) => ended,
         Ok(never) => match never {},
     }
 }
 
-async fn watch(client: &Client, prefix: &str, mirror: &Mirror) -> Result<std::convert::Infallible, Ended> {
+async fn watch(place: &Place, mirror: &Mirror) -> Result<std::convert::Infallible, Ended> {
+    let Place { client, prefix, layout } = place;
+    if mirror.is_in_doubt() {
+        return Err(Ended::Behind("the task that follows etcd panicked".into()));
+    }
     // Asked first: of a revision to come, etcd says nothing, for ever.
     let head = head(client).await?;
     let reached = mirror.revision();
@@ -137,7 +167,7 @@ async fn watch(client: &Client, prefix: &str, mirror: &Mirror) -> Result<std::co
             Notice::Changes { changes, complete, .. } => {
                 gathered.extend(changes);
                 if complete {
-                    apply(mirror, prefix, &std::mem::take(&mut gathered))?;
+                    apply(mirror, prefix, layout, &std::mem::take(&mut gathered))?;
                 }
             }
             Notice::Progress { revision: told, .. } => advance(mirror, revision(told)),
@@ -163,7 +193,7 @@ fn advance(mirror: &Mirror, to: Revision) {
 }
 
 /// Puts whole revisions of changes into the engine.
-fn apply(mirror: &Mirror, prefix: &str, changes: &[Change]) -> Result<(), Ended> {
+fn apply(mirror: &Mirror, prefix: &str, layout: &Layout, changes: &[Change]) -> Result<(), Ended> {
     let mut tree = mirror.engine.now();
     let mut events = Vec::with_capacity(changes.len());
     for change in changes {
@@ -171,13 +201,20 @@ fn apply(mirror: &Mirror, prefix: &str, changes: &[Change]) -> Result<(), Ended>
         if at <= mirror.revision() {
             return Err(Ended::Behind(format!("revision {at} is told a second time")));
         }
-        let Some(key) = own_key(prefix, &change.kv.key) else {
-            tracing::warn!("a key in etcd that is not a text is not served");
+        let Some(key) = layout.key(prefix, &change.kv.key) else {
+            if matches!(layout, Layout::Own) {
+                tracing::warn!("a key in etcd that is not a text is not served");
+            }
             continue;
         };
-        let operation = match change.kind {
-            ChangeKind::Put => Operation::Put { key: key.into(), value: change.kv.value.clone() },
-            ChangeKind::Delete => Operation::Delete { key: key.into() },
+        let value = match change.kind {
+            ChangeKind::Put => layout.value(prefix, &change.kv.key, &change.kv.value),
+            ChangeKind::Delete => None,
+        };
+        let key = key.as_ref().into();
+        let operation = match value {
+            Some(value) => Operation::Put { key, value },
+            None => Operation::Delete { key },
         };
         events.extend(tree.follow(&operation, at));
     }
@@ -202,10 +239,27 @@ enum Unread {
     Key(String),
 }
 
+impl From<Unread> for Error {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Etcd(error) => unavailable(&error),
+            Unread::Key(key) => {
+                Self::Invalid(format!("{key} in etcd is no key of ours: is the prefix right?"))
+            }
+        }
+    }
+}
+
 /// Everything under the prefix, at a revision.
-async fn snapshot(client: &Client, prefix: &str, at: Revision) -> Result<Tree, Unread> {
+async fn snapshot_at(
+    client: &Client,
+    prefix: &str,
+    layout: &Layout,
+    at: Revision,
+    progress: Progress<'_>,
+) -> Result<Tree, Unread> {
     let all = Keys::prefix(format!("{prefix}/"));
-    let (mut keys, mut limit, mut entries) = (all.clone(), PAGE, Vec::new());
+    let (mut keys, mut limit, mut entries, mut read) = (all.clone(), PAGE, Vec::new(), 0);
     loop {
         let found = match client.range(&Range::of(keys.clone()).at(number(at)).limit(limit)).await {
             Ok(found) => found,
@@ -216,28 +270,20 @@ async fn snapshot(client: &Client, prefix: &str, at: Revision) -> Result<Tree, U
             Err(error) => return Err(Unread::Etcd(error)),
         };
         for pair in &found.kvs {
-            let entry =
-                entry(prefix, pair).ok_or_else(|| Unread::Key(pair.key.escape_ascii().to_string()))?;
-            entries.push(Arc::new(entry));
+            match layout.entry(prefix, pair) {
+                Some(entry) => entries.push(Arc::new(entry)),
+                None if matches!(layout, Layout::Own) => {
+                    return Err(Unread::Key(pair.key.escape_ascii().to_string()));
+                }
+                None => {}
+            }
         }
+        read += found.kvs.len();
+        progress(read);
         match found.kvs.last() {
             Some(last) if found.more => keys = all.after(&last.key),
-            _ => return Ok(Tree::restore(at, entries)),
+            // Another layout may order its keys in another way.
+            _ => return Ok(Tree::gather(at, entries)),
         }
     }
-}
-
-/// An entry as the storage knows it, without the prefix.
-pub(super) fn entry(prefix: &str, pair: &KeyValue) -> Option<Entry> {
-    Some(Entry {
-        key: own_key(prefix, &pair.key)?.into(),
-        // A copy of its own: the value is a small part of a large answer, which it would keep alive.
-        value: Bytes::copy_from_slice(&pair.value),
-        created: revision(pair.create_revision),
-        modified: revision(pair.mod_revision),
-    })
-}
-
-fn own_key<'a>(prefix: &str, key: &'a [u8]) -> Option<&'a str> {
-    std::str::from_utf8(key.strip_prefix(prefix.as_bytes())?).ok()
 }

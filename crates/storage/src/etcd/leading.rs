@@ -19,22 +19,53 @@ const RENEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the lease is renewed, and how often others try to take the lead.
 const INTERVAL: Duration = Duration::from_secs(3);
 
-/// Leads from time to time, until the storage is closed.
-pub(super) async fn run(client: Client, prefix: Arc<str>, leading: watch::Sender<bool>) {
-    // Beside the prefix, not under it: it is not mirrored.
-    let key = format!("{prefix}:leader");
+/// The key of whoever leads. Beside the prefix, not under it: it is not mirrored.
+pub(crate) fn key(prefix: &str) -> String {
+    format!("{prefix}:leader")
+}
+
+/// Leads from time to time, until the storage is closed or this process retires.
+pub(super) async fn run(
+    client: Client,
+    prefix: Arc<str>,
+    leading: Arc<watch::Sender<bool>>,
+    mut retiring: watch::Receiver<bool>,
+) {
+    let key = key(&prefix);
+    let _end = StepsBack(&leading);
     loop {
-        match lead(&client, &key, &leading).await {
+        match lead(&client, &key, &leading, &mut retiring).await {
             Ok(()) => {}
             Err(error) => tracing::debug!(%error, "not leading"),
         }
-        leading.send_if_modified(|leading| std::mem::take(leading));
-        sleep(INTERVAL.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+        step_back(&leading);
+        tokio::select! {
+            _ = retiring.wait_for(|retiring| *retiring) => return,
+            () = sleep(INTERVAL.mul_f64(0.5 + fastrand::f64() / 2.0)) => {}
+        }
+    }
+}
+
+fn step_back(leading: &watch::Sender<bool>) {
+    leading.send_if_modified(|leading| std::mem::take(leading));
+}
+
+/// Whoever does not renew its lease any more does not lead, also after a panic.
+struct StepsBack<'a>(&'a watch::Sender<bool>);
+
+impl Drop for StepsBack<'_> {
+    fn drop(&mut self) {
+        step_back(self.0);
     }
 }
 
 /// Takes the lead if nobody has it, and keeps it for as long as that is possible.
-async fn lead(client: &Client, key: &str, leading: &watch::Sender<bool>) -> Result<(), Error> {
+async fn lead(
+    client: &Client,
+    key: &str,
+    leading: &watch::Sender<bool>,
+    retiring: &mut watch::Receiver<bool>,
+) -> Result<(), Error> {
     let begun = Instant::now();
     let lease = client.lease_grant(TERM).await?;
     let campaign = Txn::new().when(Compare::absent(key)).then(Put::new(key, "").lease(lease.id));
@@ -49,7 +80,15 @@ async fn lead(client: &Client, key: &str, leading: &watch::Sender<bool>) -> Resu
     let mut renewed = begun;
     let mut stream = None;
     loop {
-        sleep(INTERVAL).await;
+        let retires = tokio::select! {
+            _ = retiring.wait_for(|retiring| *retiring) => true,
+            () = sleep(INTERVAL) => false,
+        };
+        if retires {
+            // If it cannot be revoked, it runs out.
+            let _ = client.lease_revoke(lease.id).await;
+            return Ok(());
+        }
         let renewing = async {
             let open = match stream.take() {
                 Some(open) => open,

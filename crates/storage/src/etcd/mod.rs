@@ -8,6 +8,8 @@
 mod compaction;
 mod feed;
 mod head;
+mod importing;
+mod layout;
 mod leading;
 mod mirror;
 mod transaction;
@@ -16,14 +18,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use watchkeeper_etcd::{Client, Error as EtcdError};
+use watchkeeper_supervision::Supervisor;
 
 use crate::{
     Answer, Commit, Committed, Error, Found, Leadership, Options, Page, Range, Revision, Stats, Storage,
     Watch,
 };
+pub(crate) use feed::snapshot;
+pub(crate) use importing::{check_complete, exists, importing_key};
+pub use layout::Layout;
+pub(crate) use leading::key as leader_key;
+
 use head::Heads;
 use mirror::Mirror;
 use transaction::Transaction;
@@ -31,7 +41,7 @@ use transaction::Transaction;
 /// How an [`Etcd`] uses its cluster.
 #[derive(Clone, Debug)]
 pub struct EtcdOptions {
-    /// What all keys begin with in etcd. Servers that share it share everything.
+    /// The prefix of all keys in etcd. Servers that share it share everything.
     pub prefix: String,
     /// How often old revisions are compacted, by whichever of the servers is first: what is kept is from one to two of
     /// these. `None`: somebody else does it.
@@ -43,6 +53,10 @@ pub struct EtcdOptions {
     pub timeout: Duration,
     /// Whether this process may become the one that does what only one should do.
     pub may_lead: bool,
+    /// Who has written what is under the prefix. What others have written can only be read: commits are [`Error::Invalid`].
+    pub layout: Layout,
+    /// Watches over the tasks: `etcd-feed`, `etcd-leadership` and `etcd-compaction`.
+    pub supervisor: Supervisor,
 }
 
 impl Default for EtcdOptions {
@@ -53,9 +67,14 @@ impl Default for EtcdOptions {
             lookback: 10_000,
             timeout: Duration::from_secs(3),
             may_lead: true,
+            layout: Layout::Own,
+            supervisor: Supervisor::default(),
         }
     }
 }
+
+/// Begins a task, once more after a panic.
+type Task = Box<dyn FnMut() -> BoxFuture<'static, ()> + Send>;
 
 /// A storage in an etcd cluster. Any number of them share what has the same prefix.
 ///
@@ -73,6 +92,9 @@ pub struct Etcd {
     timeout: Duration,
     commits: AtomicU64,
     leading: watch::Receiver<bool>,
+    /// Says that it should not lead any more.
+    retiring: watch::Sender<bool>,
+    is_own: bool,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -94,15 +116,38 @@ impl Etcd {
             )));
         }
         let prefix: Arc<str> = options.prefix.trim_end_matches('/').into();
-        let mirror = feed::start(&client, &prefix, options.lookback, storage).await?;
+        check_complete(&client, &prefix).await?;
+        let is_own = matches!(options.layout, Layout::Own);
+        let place =
+            feed::Place { client: client.clone(), prefix: Arc::clone(&prefix), layout: options.layout };
+        let mirror = feed::start(&place, options.lookback, storage).await?;
         let (leader, leading) = watch::channel(false);
-        let mut tasks =
-            vec![tokio::spawn(feed::run(client.clone(), Arc::clone(&prefix), Arc::clone(&mirror)))];
-        if options.may_lead {
-            tasks.push(tokio::spawn(leading::run(client.clone(), Arc::clone(&prefix), leader)));
+        let retiring = watch::Sender::new(false);
+        let supervised = |name: &'static str, task: Task| {
+            let supervisor = options.supervisor.clone();
+            tokio::spawn(async move { supervisor.run(name, task).await })
+        };
+        let feed = {
+            let (place, mirror) = (Arc::new(place), Arc::clone(&mirror));
+            supervised(
+                "etcd-feed",
+                Box::new(move || Box::pin(feed::run(Arc::clone(&place), Arc::clone(&mirror)))),
+            )
+        };
+        let mut tasks = vec![feed];
+        if options.may_lead && is_own {
+            let (client, prefix, leader) = (client.clone(), Arc::clone(&prefix), Arc::new(leader));
+            let retiring = retiring.subscribe();
+            let lead = move || {
+                leading::run(client.clone(), Arc::clone(&prefix), Arc::clone(&leader), retiring.clone())
+                    .boxed()
+            };
+            tasks.push(supervised("etcd-leadership", Box::new(lead)));
         }
-        if let Some(interval) = options.compaction_interval {
-            tasks.push(tokio::spawn(compaction::run(client.clone(), interval)));
+        if let Some(interval) = options.compaction_interval.filter(|_| is_own) {
+            let client = client.clone();
+            let compact = move || compaction::run(client.clone(), interval).boxed();
+            tasks.push(supervised("etcd-compaction", Box::new(compact)));
         }
         Ok(Self {
             heads: Heads::new(client.clone()),
@@ -112,6 +157,8 @@ impl Etcd {
             timeout: options.timeout,
             commits: AtomicU64::new(0),
             leading,
+            retiring,
+            is_own,
             tasks,
         })
     }
@@ -138,6 +185,9 @@ impl Etcd {
 
     async fn commit_now(&self, commit: Commit) -> Result<Committed, Error> {
         commit.validate()?;
+        if !self.is_own {
+            return Err(Error::Invalid("what others have written to etcd is only read".into()));
+        }
         let transaction = Transaction::new(&self.prefix, commit, &self.mirror.engine);
         let client = self.client.clone();
         // A task of its own: what has been sent is not cut off half-way if the caller goes away.
@@ -213,6 +263,15 @@ impl Storage for Etcd {
     fn leadership(&self) -> Leadership {
         Leadership::of(self.leading.clone())
     }
+
+    fn retire(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.retiring.send_replace(true);
+            let mut leading = self.leading.clone();
+            // If etcd does not answer, others wait until the lease has run out.
+            let _ = tokio::time::timeout(self.timeout, leading.wait_for(|leading| !leading)).await;
+        })
+    }
 }
 
 impl Drop for Etcd {
@@ -234,12 +293,12 @@ fn is_recent(version: &str) -> bool {
 }
 
 /// Nothing happened, and trying again may help.
-fn unavailable(error: &EtcdError) -> Error {
+pub(crate) fn unavailable(error: &EtcdError) -> Error {
     Error::Unavailable { reason: error.to_string() }
 }
 
 /// Why a transaction did not happen.
-fn refused(error: &EtcdError) -> Error {
+pub(crate) fn refused(error: &EtcdError) -> Error {
     match error {
         error if error.is_no_space() => Error::Full { reason: error.to_string() },
         EtcdError::Refused { message, .. }

@@ -2,8 +2,7 @@ use std::sync::Arc;
 
 use watchkeeper_etcd::{Compare, Delete, Keys, Outcome, Put, Range, Relation, Txn, TxnDone};
 
-use super::feed::entry;
-use super::{number, revision};
+use super::{Layout, number, revision};
 use crate::commit::{Expected, Operation};
 use crate::engine::Engine;
 use crate::{Commit, Committed, Entry, Error};
@@ -77,7 +76,7 @@ impl Transaction {
                     Outcome::Delete(deleted) => deleted.previous.first(),
                     _ => None,
                 };
-                pair.and_then(|pair| entry(&self.prefix, pair)).map(Arc::new)
+                pair.and_then(|pair| Layout::Own.entry(&self.prefix, pair)).map(Arc::new)
             });
             let previous = self.before.iter().zip(told).map(|(before, told)| match before {
                 Before::Known(entry) => entry.clone(),
@@ -87,7 +86,8 @@ impl Transaction {
         }
         for ((key, expected), outcome) in self.commit.preconditions.iter().zip(done.outcomes) {
             let Outcome::Range(found) = outcome else { continue };
-            let current = found.kvs.first().and_then(|pair| entry(&self.prefix, pair)).map(Arc::new);
+            let current =
+                found.kvs.first().and_then(|pair| Layout::Own.entry(&self.prefix, pair)).map(Arc::new);
             let holds = match expected {
                 Expected::Absent => current.is_none(),
                 Expected::Modified(modified) => {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use watchkeeper_go as go;
 
-/// What is wrong with a field, in the words of a `StatusCause`.
+/// The reason of a field error, in the words of a `StatusCause`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
@@ -69,7 +69,7 @@ impl Reason {
 /// [`Reason::cause`] its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
-    /// What kind of thing is wrong.
+    /// The reason.
     pub reason: Reason,
     /// Where, as a printed [`Path`].
     pub field: String,

@@ -8,7 +8,7 @@ pub struct FieldSelector {
     terms: Vec<Term>,
 }
 
-/// What one field must be, or must not be.
+/// One requirement of a field selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
     /// The name of the field: `metadata.name`.

@@ -14,7 +14,7 @@ pub struct LabelSelector {
     is_nothing: bool,
 }
 
-/// What one label must be.
+/// One requirement of a label selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     key: String,

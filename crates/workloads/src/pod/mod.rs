@@ -1,6 +1,5 @@
 //! Scheduler and kubelet: what becomes of a pod.
 
-mod addresses;
 mod fate;
 mod status;
 mod step;
@@ -14,8 +13,6 @@ use watchkeeper_connection::RequestError;
 use watchkeeper_events::Event;
 use watchkeeper_runtime::{Action, Context, Controller, Reconciler, Result};
 use watchkeeper_wire::{Refusal, ResourcePath, Uri};
-
-pub(crate) use addresses::Addresses;
 
 use crate::node::NODE;
 use crate::world::World;

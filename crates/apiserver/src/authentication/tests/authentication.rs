@@ -112,6 +112,29 @@ async fn token_files_are_read_as_kube_apiserver_reads_them() {
 }
 
 #[test]
+fn a_token_file_is_read_again_and_a_bad_one_leaves_the_tokens_that_are_in_force() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens.csv");
+    std::fs::write(&file, "old,alice,1\nadmin,mallory,2\n").unwrap();
+    let mut tokens = Tokens::new();
+    tokens.add_file(&file).unwrap();
+    tokens.add("admin", Identity::admin());
+    let who = |token: &str| tokens.find(token.as_bytes()).map(|identity| identity.user);
+    assert_eq!(who("old").as_deref(), Some("alice"));
+    assert!(!tokens.refresh().unwrap());
+    std::fs::write(&file, "new,bob,1\nadmin,mallory,2\n").unwrap();
+    assert!(tokens.refresh().unwrap());
+    assert_eq!((who("old"), who("new").as_deref()), (None, Some("bob")));
+    std::fs::write(&file, "broken").unwrap();
+    assert!(tokens.refresh().is_err());
+    assert!(!tokens.refresh().unwrap(), "it is said once");
+    std::fs::remove_file(&file).unwrap();
+    assert!(tokens.refresh().is_err());
+    assert_eq!(who("new").as_deref(), Some("bob"));
+    assert_eq!(who("admin"), Some(Identity::admin().user), "no file takes a fixed token over");
+}
+
+#[test]
 fn a_bad_token_file_is_refused_with_the_line_and_without_the_token() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.csv");
@@ -137,7 +160,7 @@ fn secrets_do_not_show_in_debug_output() {
     let mut tokens = Tokens::new();
     tokens.add(token, Identity::admin());
     let presented = Presented { token: Some(token.as_bytes()), certificate: None };
-    let kubeconfig = Kubeconfig::new("https://localhost", &credentials);
+    let kubeconfig = Kubeconfig::new("https://localhost", &credentials).unwrap();
     let issued = credentials.issue_client("jane", &[]).unwrap();
     let shown = format!("{credentials:?} {tokens:?} {presented:?} {kubeconfig:?} {issued:?}");
     assert!(!shown.contains(token) && !shown.contains("KEY"), "{shown}");
@@ -195,6 +218,7 @@ async fn plain_http_is_refused_where_others_could_read_tokens() {
         authenticators: vec![],
         limits: Limits::default(),
         clock: Clock::default(),
+        anonymous: true,
     };
     let error = listen(options, WhoAmI::default()).unwrap_err().to_string();
     assert!(error.contains("only served on loopback addresses, not on 0.0.0.0:"), "{error}");

@@ -93,6 +93,7 @@ impl Files {
             authenticators: vec![Box::new(ClientCertificates)],
             limits: Limits::default(),
             clock: Clock::default(),
+            anonymous: true,
         };
         (listen(options, WhoAmI::default()).unwrap(), address)
     }

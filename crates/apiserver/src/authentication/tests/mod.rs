@@ -74,6 +74,7 @@ impl Server {
             authenticators: vec![Box::new(ClientCertificates), Box::new(tokens)],
             limits: Limits::default(),
             clock,
+            anonymous: true,
         };
         Self { _front: listen(options, service).unwrap(), https, credentials, calls }
     }

@@ -1,4 +1,4 @@
-//! The rules for names, as lists of complaints.
+//! The rules for names, as lists of messages.
 
 /// What is wrong with a name that must be a DNS label (RFC 1035): it starts with a letter.
 pub(super) fn dns_1035_problems(name: &str) -> Vec<String> {

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::accepted;
+use super::accepted_untabled;
+use super::budgets::Budgets;
 use crate::access::denial;
 use crate::handlers::call::Call;
 use crate::handlers::reply::Reply;
@@ -19,7 +20,7 @@ impl Server {
     /// Puts a pod on a node.
     pub(super) async fn bind(&self, call: &Call, place: &ObjectRef) -> Result<Reply, StatusError> {
         let options = WriteOptions::of_create(&call.query)?;
-        let accepted = accepted(call, &place.resource)?;
+        let accepted = accepted_untabled(call)?;
         let format = media::body_format(&call.headers, true)?;
         let Some(bindings) = self.registry().find("", "v1", "bindings") else {
             return Err(StatusError::internal("bindings are not served"));
@@ -78,7 +79,7 @@ impl Server {
 
     /// Deletes a pod in a polite way.
     pub(super) async fn evict(&self, call: &Call, place: &ObjectRef) -> Result<Reply, StatusError> {
-        let accepted = accepted(call, &place.resource)?;
+        let accepted = accepted_untabled(call)?;
         let format = media::body_format(&call.headers, true)?;
         let eviction = decode_as(&call.body, format, "Eviction", &["policy/v1", "policy/v1beta1"])?;
         check_name(place, &eviction, "Eviction")?;
@@ -86,6 +87,15 @@ impl Server {
         let create = WriteOptions::of_create(&call.query)?;
         options.dry_run |= create.dry_run;
         let context = &WriteContext { dry_run: options.dry_run, ..call.context(&create) };
+        match self.check_budgets(place, &options).await? {
+            Budgets::Allow => {}
+            Budgets::AllowThisState(version) => options.resource_version = Some(version),
+            Budgets::TooMany => {
+                // It failed, although its code says something else.
+                let status = status_error::several_budgets();
+                return Ok(Reply::object(201, &status, accepted.format));
+            }
+        }
         let eviction = Eviction { object: eviction, options };
         self.writer.write(WriteRequest::new(place.clone(), Operation::Evict(&eviction), context)).await?;
         Ok(Reply::object(201, &status_error::success(201), accepted.format))

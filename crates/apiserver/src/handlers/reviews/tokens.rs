@@ -29,7 +29,7 @@ pub(super) async fn review(server: &Server, object: &Value) -> Result<Value, Sta
         return Ok(match audiences.is_empty() {
             true => refused(UNKNOWN),
             false => {
-                json!({"authenticated": true, "user": user_info(identity), "audiences": audiences})
+                json!({"authenticated": true, "user": user_info(&identity), "audiences": audiences})
             }
         });
     }

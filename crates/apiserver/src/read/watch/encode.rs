@@ -7,6 +7,7 @@ use serde_json::Value;
 use watchkeeper_kinds::protobuf;
 use watchkeeper_storage::{Entry, Event, Revision};
 
+use crate::object::order::Order;
 use crate::read::render::{Form, Shape};
 use crate::request::media::Format;
 use crate::resource::{Frame, Resource, Unreadable};
@@ -93,13 +94,12 @@ pub(crate) fn frame(kind: &str, object: &Value, format: Format) -> Option<Bytes>
         return protobuf::watch_frame(kind, object).map(Bytes::from);
     }
     let mut line = format!(r#"{{"type":"{kind}","object":"#).into_bytes();
-    // Writing a value to a vector cannot fail.
-    let _ = serde_json::to_writer(&mut line, object);
+    Order::of(object).write(object, &mut line);
     line.extend_from_slice(b"}\n");
     Some(line.into())
 }
 
-/// The same for an object in JSON, which needs not be parsed for it.
+/// Like [`frame`], for an object that is JSON already.
 fn line(
     event_type: EventType,
     entry: &Entry,

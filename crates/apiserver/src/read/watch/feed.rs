@@ -23,10 +23,10 @@ pub(super) struct Feed {
     converting: Option<Converting>,
 }
 
-/// What a [`Feed`] says.
-pub(super) enum Told {
+/// An item of a [`Feed`].
+pub(super) enum WatchUpdate {
     Change(Changed),
-    /// All changes up to this revision have been told.
+    /// All changes up to this revision have been sent.
     Progress(Revision),
 }
 
@@ -45,7 +45,7 @@ pub(super) enum Failed {
     Conversion(StatusError),
 }
 
-type Outcome = Result<Told, Failed>;
+type Outcome = Result<WatchUpdate, Failed>;
 
 struct Converting {
     converter: Arc<Converter>,
@@ -103,8 +103,8 @@ impl Stream for Feed {
 
 fn unconverted(update: Result<Update, Error>) -> Outcome {
     match update {
-        Ok(Update::Event(event)) => Ok(Told::Change(Changed { event, converted: None })),
-        Ok(Update::Progress(revision)) => Ok(Told::Progress(revision)),
+        Ok(Update::Event(event)) => Ok(WatchUpdate::Change(Changed { event, converted: None })),
+        Ok(Update::Progress(revision)) => Ok(WatchUpdate::Progress(revision)),
         Err(error) => Err(Failed::Storage(error)),
     }
 }
@@ -176,7 +176,7 @@ async fn converted(
     };
     let several = updates.len() > 1;
     match converter.entries(resource, entries(&updates)).await {
-        Ok(entries) => return told(updates, entries, needs_previous),
+        Ok(entries) => return with_entries(updates, entries, needs_previous),
         Err(failure) if !several => return VecDeque::from([Err(Failed::Conversion(failure))]),
         Err(_) => {}
     }
@@ -184,7 +184,7 @@ async fn converted(
     let mut outcomes = VecDeque::new();
     for update in updates {
         match converter.entries(resource, shown(&update, needs_previous).collect()).await {
-            Ok(entries) => outcomes.extend(told(vec![update], entries, needs_previous)),
+            Ok(entries) => outcomes.extend(with_entries(vec![update], entries, needs_previous)),
             Err(failure) => {
                 outcomes.push_back(Err(Failed::Conversion(failure)));
                 break;
@@ -208,10 +208,10 @@ fn shown(update: &Update, needs_previous: bool) -> impl Iterator<Item = Arc<Entr
 }
 
 /// Updates with these entries in them, as [`shown`] lists them.
-fn told(updates: Vec<Update>, entries: Vec<Arc<Entry>>, needs_previous: bool) -> VecDeque<Outcome> {
+fn with_entries(updates: Vec<Update>, entries: Vec<Arc<Entry>>, needs_previous: bool) -> VecDeque<Outcome> {
     let mut entries = entries.into_iter();
-    let mut told = |update: Update| match update {
-        Update::Progress(revision) => Told::Progress(revision),
+    let mut convert = |update: Update| match update {
+        Update::Progress(revision) => WatchUpdate::Progress(revision),
         Update::Event(event) => {
             let mut next = |stored: &Arc<Entry>| entries.next().unwrap_or_else(|| Arc::clone(stored));
             let change = match &event.change {
@@ -224,8 +224,8 @@ fn told(updates: Vec<Update>, entries: Vec<Arc<Entry>>, needs_previous: bool) ->
                 Change::Deleted(previous) => Change::Deleted(next(previous)),
             };
             let converted = Some(Event { revision: event.revision, change });
-            Told::Change(Changed { event, converted })
+            WatchUpdate::Change(Changed { event, converted })
         }
     };
-    updates.into_iter().map(|update| Ok(told(update))).collect()
+    updates.into_iter().map(|update| Ok(convert(update))).collect()
 }

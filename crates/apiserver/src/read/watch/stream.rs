@@ -13,7 +13,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
 use watchkeeper_storage::{Entry, Error, Revision, Storage, Update, Watch};
 
 use super::encode::{self, EventType};
-use super::feed::{Changed, Failed, Feed, Told};
+use super::feed::{Changed, Failed, Feed, WatchUpdate};
 use crate::conversion::Converter;
 use crate::read::filter::Filter;
 use crate::read::render::Form;
@@ -254,7 +254,7 @@ impl Watcher {
                 self.feed.request_progress();
                 Some(None)
             }
-            update = self.feed.next() => self.tell(update),
+            update = self.feed.next() => self.encode_update(update),
         }
     }
 
@@ -265,7 +265,7 @@ impl Watcher {
         while !self.ended && gathered < BATCH {
             let Some(update) = self.feed.next().now_or_never() else { break };
             self.ended = update.is_none();
-            let Some(Some(next)) = self.tell(update) else { continue };
+            let Some(Some(next)) = self.encode_update(update) else { continue };
             gathered += next.len();
             count += 1;
             self.add(line.replace(next), &mut batch);
@@ -291,14 +291,14 @@ impl Watcher {
         self.gathered.extend([before, line].into_iter().filter(|bytes| !bytes.is_empty()));
     }
 
-    fn tell(&mut self, update: Option<Result<Told, Failed>>) -> Option<Option<Bytes>> {
+    fn encode_update(&mut self, update: Option<Result<WatchUpdate, Failed>>) -> Option<Option<Bytes>> {
         match update {
             None => None,
-            Some(Ok(Told::Progress(revision))) => {
+            Some(Ok(WatchUpdate::Progress(revision))) => {
                 self.revision = revision;
                 Some(Some(self.bookmark(revision, false)))
             }
-            Some(Ok(Told::Change(change))) => {
+            Some(Ok(WatchUpdate::Change(change))) => {
                 self.revision = change.event.revision;
                 match self.event(&change) {
                     Ok(line) => Some(line),

@@ -15,7 +15,7 @@ use crate::write::{Incoming, Subresource, WriteRequest, ownership};
 /// All that a manager has to say about an object.
 pub(crate) struct Applying {
     object: Value,
-    complaints: Vec<String>,
+    strict_errors: Vec<String>,
     /// Whether fields are taken from those who manage them.
     force: bool,
 }
@@ -23,6 +23,17 @@ pub(crate) struct Applying {
 impl Applying {
     /// Reads the body of a request.
     pub(crate) fn read(resource: &Resource, body: &[u8], force: bool) -> Result<Self, StatusError> {
+        let applying = Self::read_any(body, force)?;
+        resource.check_kind(&applying.object, || applying.object.to_string().into())?;
+        Ok(applying)
+    }
+
+    /// The same for the Scale of an object.
+    pub(crate) fn read_scale(body: &[u8], force: bool) -> Result<Self, StatusError> {
+        Self::read_any(body, force)
+    }
+
+    fn read_any(body: &[u8], force: bool) -> Result<Self, StatusError> {
         let decoded = match plain_json(body) {
             Some(decoded) => decoded,
             None => yaml::decode(body).map_err(|error| match error {
@@ -33,8 +44,7 @@ impl Applying {
         if !decoded.value.is_object() {
             return Err(StatusError::bad_request("error decoding YAML: the body is not an object"));
         }
-        resource.check_kind(&decoded.value, || decoded.value.to_string().into())?;
-        Ok(Self { object: decoded.value, complaints: decoded.complaints, force })
+        Ok(Self { object: decoded.value, strict_errors: decoded.strict_errors, force })
     }
 }
 
@@ -51,12 +61,26 @@ fn plain_json(body: &[u8]) -> Option<Decoded> {
     }
     let is_object = body.trim_ascii_start().starts_with(b"{");
     let decoded = is_object.then(|| json::decode(body).ok()).flatten()?;
-    (decoded.complaints.is_empty() && is_plain(&decoded.value)).then_some(decoded)
+    (decoded.strict_errors.is_empty() && is_plain(&decoded.value)).then_some(decoded)
+}
+
+impl From<ApplyError> for StatusError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Conflicts(conflicts) => Self::apply_conflict(&conflicts),
+            ApplyError::Failed(Error::NotApplicable(message)) => Self::bad_request(message),
+            ApplyError::Failed(error) => Self::untyped(error.to_string()),
+        }
+    }
 }
 
 impl Applying {
     pub(super) fn object(&self) -> &Value {
         &self.object
+    }
+
+    pub(super) fn is_forced(&self) -> bool {
+        self.force
     }
 
     /// Refuses to apply to an object that does not exist, if the request means an existing one.
@@ -103,11 +127,6 @@ impl Applying {
         let WriteRequest { target, subresource, context, .. } = request;
         let merge = |request: &Request<'_>| managed::apply(request, live, &self.object, self.force);
         let applied = ownership::as_manager(&target.resource, *subresource, &context.manager, moment, merge);
-        let applied = applied.map_err(|error| match error {
-            ApplyError::Conflicts(conflicts) => StatusError::apply_conflict(&conflicts),
-            ApplyError::Failed(Error::NotApplicable(message)) => StatusError::bad_request(message),
-            ApplyError::Failed(error) => StatusError::untyped(error.to_string()),
-        })?;
-        Incoming::of(&target.resource, applied.object, self.complaints.clone(), context.field_validation)
+        Incoming::of(&target.resource, applied?.object, self.strict_errors.clone(), context.field_validation)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::object::meta;
 use crate::object::time;
@@ -46,6 +46,26 @@ pub(super) fn next(
 ) -> Result<Draft, StatusError> {
     check_preconditions(request, current, old, options)?;
     Ok(Draft::of(Value::Null))
+}
+
+/// A Pod that is evicted says so, unless it only might be.
+pub(in crate::write) fn disrupted(pod: &Value, options: &DeleteOptions, moment: &Moment) -> Value {
+    let mut pod = pod.clone();
+    if options.dry_run {
+        return pod;
+    }
+    let condition = json!({
+        "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": moment.stamp,
+    });
+    match pod["status"]["conditions"].as_array_mut() {
+        Some(conditions) => {
+            conditions.retain(|known| known["type"] != condition["type"]);
+            conditions.push(condition);
+        }
+        None => pod["status"]["conditions"] = json!([condition]),
+    }
+    pod
 }
 
 /// Removes the object, or marks it for deletion if something holds it.

@@ -107,7 +107,7 @@ impl Operation<'_> {
             (Self::Replace(incoming), _) => replace::next(request, incoming, current, moment),
             (Self::Apply(applying), _) => applying.next(request, current, moment),
             (Self::Patch(patch), Some(old)) => patch.next(request, old, current),
-            (Self::Scale(change), Some(old)) => change.next(request, old),
+            (Self::Scale(change), Some(old)) => change.next(request, old, moment),
             (Self::Bind(binding), Some(old)) => bind::next(request, binding, old),
             (Self::Delete(options), Some(old)) => delete::next(request, current, old, options),
             (Self::Evict(eviction), Some(old)) => eviction.next(request, current, old),

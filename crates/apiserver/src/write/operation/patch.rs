@@ -19,9 +19,9 @@ pub(crate) enum Patch {
     /// Operations on places in the object (RFC 6902).
     Json(JsonPatch),
     /// An object that is laid over it (RFC 7386).
-    Merge { patch: Value, complaints: Vec<String> },
+    Merge { patch: Value, strict_errors: Vec<String> },
     /// An object that is laid over it, lists merged by the rules of the kind.
-    Strategic { patch: Value, complaints: Vec<String> },
+    Strategic { patch: Value, strict_errors: Vec<String> },
 }
 
 impl Patch {
@@ -43,7 +43,7 @@ impl Patch {
                 );
                 return Err(StatusError::bad_request(message));
             }
-            Ok((decoded.value, decoded.complaints))
+            Ok((decoded.value, decoded.strict_errors))
         };
         match format {
             PatchFormat::Json => match JsonPatch::decode(body) {
@@ -53,9 +53,9 @@ impl Patch {
                 )),
                 Err(error) => Err(StatusError::bad_request(format!("error decoding patch: {error}"))),
             },
-            PatchFormat::Merge => object().map(|(patch, complaints)| Self::Merge { patch, complaints }),
+            PatchFormat::Merge => object().map(|(patch, strict_errors)| Self::Merge { patch, strict_errors }),
             PatchFormat::Strategic => {
-                object().map(|(patch, complaints)| Self::Strategic { patch, complaints })
+                object().map(|(patch, strict_errors)| Self::Strategic { patch, strict_errors })
             }
             PatchFormat::Apply => {
                 Err(StatusError::unsupported_media_type("apply patches are read elsewhere"))
@@ -85,10 +85,12 @@ impl Patch {
         applied.map_err(|_| StatusError::unprocessable())
     }
 
-    fn complaints(&self) -> Vec<String> {
+    fn strict_errors(&self) -> Vec<String> {
         match self {
-            Self::Json(patch) => patch.complaints().to_vec(),
-            Self::Merge { complaints, .. } | Self::Strategic { complaints, .. } => complaints.clone(),
+            Self::Json(patch) => patch.strict_errors().to_vec(),
+            Self::Merge { strict_errors, .. } | Self::Strategic { strict_errors, .. } => {
+                strict_errors.clone()
+            }
         }
     }
 
@@ -117,7 +119,9 @@ impl Patch {
         }
         let invalid = |detail: String| {
             let shown = match self {
-                Self::Strategic { patch, .. } if detail.starts_with("unrecognized type") => {
+                Self::Strategic { patch, .. }
+                    if detail.starts_with("unrecognized type") || detail.starts_with("cannot restore") =>
+                {
                     watchkeeper_go::fmt::value(patch)
                 }
                 // Made anew, without what was dropped from it since: that is rare, and keeping it is not for free.
@@ -134,25 +138,42 @@ impl Patch {
                 _ => failure,
             });
         }
-        let unknown = resource.coerce(&mut object).map_err(|problem| {
-            match (self, problem.rsplit_once(" of type ")) {
-                (Self::Strategic { .. }, Some((_, wanted))) => {
-                    invalid(format!("unrecognized type: {wanted}"))
-                }
+        let unknown =
+            resource.coerce(&mut object).map_err(|problem| match (self, unrestorable(&problem)) {
+                (Self::Strategic { .. }, Some(detail)) => invalid(detail),
                 _ => invalid(problem),
-            }
-        })?;
-        let complaints = self.complaints();
+            })?;
+        let strict_errors = self.strict_errors();
         let warnings = match context.field_validation {
-            FieldValidation::Strict => match strict_message(&complaints, &unknown) {
+            FieldValidation::Strict => match strict_message(&strict_errors, &unknown) {
                 Some(message) => return Err(invalid(message)),
                 None => Vec::new(),
             },
-            lenient => judge(complaints, unknown, lenient).map_err(StatusError::bad_request)?,
+            lenient => judge(strict_errors, unknown, lenient).map_err(StatusError::bad_request)?,
         };
         resource.default(&mut object);
         Ok(Incoming { object, warnings })
     }
+}
+
+/// A field of the wrong type, in the words of those who make Go values of JSON that was read already. `problem` is the same in those
+/// of the decoder: `json: cannot unmarshal string into Go struct field ObjectMeta.metadata.labels of type map[string]string`.
+fn unrestorable(problem: &str) -> Option<String> {
+    let (found, wanted) = problem.rsplit_once(" of type ")?;
+    let found = found.strip_prefix("json: cannot unmarshal ")?.split_once(" into ")?.0;
+    let kind = match found {
+        "array" => "slice",
+        "object" => "map",
+        number if number.starts_with("number") && number.contains(['.', 'e', 'E']) => "float64",
+        number if number.starts_with("number") => "int64",
+        other => other,
+    };
+    Some(match wanted {
+        map if map.starts_with("map[") => format!("cannot restore map from {kind}"),
+        list if list.starts_with("[]") => format!("cannot restore slice from {kind}"),
+        structure if structure.contains('.') => format!("cannot restore struct from: {kind}"),
+        wanted => format!("unrecognized type: {wanted}"),
+    })
 }
 
 /// The built-in kind that an object says it is of.

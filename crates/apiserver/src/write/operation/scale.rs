@@ -1,11 +1,13 @@
 //! The number of replicas, for those who know nothing else about a kind.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 use watchkeeper_schema::managed::{self, FieldPath, FieldSet, ManagedFields, Request, scale as owned};
 use watchkeeper_schema::{FieldError, Path, Shape};
 use watchkeeper_wire::LabelSelector;
 
-use super::{Patch, based_on, check_target, no_name};
+use super::{Applying, Operation, Patch, based_on, check_target, no_name};
 use crate::crd::ScalePaths;
 use crate::crd::scale::{self, ScaleError};
 use crate::object::meta;
@@ -30,7 +32,7 @@ fn check(target: &ObjectRef, change: &ScaleChange, scale: &Value) -> Result<(), 
             ScaleChange::Replace(_) => StatusError::bad_request(format!(
                 "{kind} in version \"v1\" cannot be handled as a Scale: {problem}"
             )),
-            ScaleChange::Patch(_) => {
+            ScaleChange::Patch(_) | ScaleChange::Apply(_) => {
                 let at = Path::root().child("patch");
                 let error = FieldError::invalid(&at, scale.to_string(), problem);
                 StatusError::invalid(Subject { group: "", name: "" }, "", &[error])
@@ -94,6 +96,8 @@ pub(crate) enum ScaleChange {
     Replace(Value),
     /// By this.
     Patch(Patch),
+    /// To what its manager says about it.
+    Apply(Applying),
 }
 
 impl Resource {
@@ -130,12 +134,18 @@ impl Resource {
 
 impl ScaleChange {
     /// The Scale that is wanted.
-    pub(super) fn next(&self, request: &WriteRequest<'_>, old: &Value) -> Result<Draft, StatusError> {
+    pub(super) fn next(
+        &self,
+        request: &WriteRequest<'_>,
+        old: &Value,
+        moment: &Moment,
+    ) -> Result<Draft, StatusError> {
         let target = &request.target;
         let before = scale_to_write(&target.resource, old)?;
         let after = match self {
             Self::Replace(scale) => scale.clone(),
             Self::Patch(patch) => patch.apply_to_scale(&before)?,
+            Self::Apply(applying) => applied(request, applying, before, old, moment)?,
         };
         check(target, self, &after)?;
         let replicas = after["spec"]["replicas"].as_i64().unwrap_or_default();
@@ -147,6 +157,26 @@ impl ScaleChange {
         }
         Ok(Draft::of(after))
     }
+}
+
+/// A Scale with what is applied merged into it, and its owners.
+fn applied(
+    request: &WriteRequest<'_>,
+    applying: &Applying,
+    mut live: Value,
+    parent: &Value,
+    moment: &Moment,
+) -> Result<Value, StatusError> {
+    let paths = request.target.resource.scale_paths().ok_or_else(StatusError::no_such_path)?;
+    let owners = ManagedFields::read(parent).unwrap_or_default();
+    owned::from_parent(&owners, |_| Some(replicas(&paths))).write(&mut live);
+    let made = managed::apply(
+        &as_manager(&request.context.manager, moment),
+        Some(&live),
+        applying.object(),
+        applying.is_forced(),
+    );
+    Ok(made.map_err(StatusError::from)?.object)
 }
 
 /// The object with the replicas of a Scale.
@@ -161,7 +191,15 @@ pub(super) fn laid_into(
     let paths = target.resource.scale_paths().ok_or_else(StatusError::no_such_path)?;
     let before = scale_to_write(&target.resource, old)?;
     let mut object = scale::write(&paths, old, scale)?;
-    record_scaled(target, &paths, [&before, scale], old, &mut object, &context.manager, moment);
+    if let Operation::Scale(ScaleChange::Apply(_)) = &request.operation {
+        let owners = ManagedFields::read(old).unwrap_or_default();
+        if let Ok(scale) = ManagedFields::read(scale) {
+            let path = |_: &str| Some(replicas(&paths));
+            owned::to_parent(&owners, &scale, &target.resource.api_version, path).write(&mut object);
+        }
+    } else {
+        record_scaled(target, &paths, [&before, scale], old, &mut object, &context.manager, moment);
+    }
     Ok(based_on(request, current, object)?.object)
 }
 
@@ -184,23 +222,34 @@ fn record_scaled(
     manager: &str,
     moment: &Moment,
 ) {
-    let path = |_: &str| Some(FieldPath::of(paths.spec.trim_start_matches('.').split('.')));
+    let path = |_: &str| Some(replicas(paths));
     let Ok(owners) = ManagedFields::read(current) else { return };
     let (mut live, mut new) = (before.clone(), after.clone());
     owned::from_parent(&owners, path).write(&mut live);
     meta::copy(&mut new, &live, "managedFields");
-    let request = Request {
-        versions: &Shape::deduced(),
+    let new = managed::update_or_clear(&as_manager(manager, moment), &live, new);
+    if let Ok(scale) = ManagedFields::read(&new) {
+        owned::to_parent(&owners, &scale, &target.resource.api_version, path).write(object);
+    }
+}
+
+/// Where the number of replicas is in an object.
+fn replicas(paths: &ScalePaths) -> FieldPath {
+    FieldPath::of(paths.spec.trim_start_matches('.').split('.'))
+}
+
+/// How a Scale is written, in the name of a manager.
+fn as_manager<'a>(manager: &'a str, moment: &'a Moment) -> Request<'a> {
+    static SHAPE: LazyLock<Shape> = LazyLock::new(Shape::deduced);
+    static NOTHING: LazyLock<FieldSet> = LazyLock::new(FieldSet::default);
+    Request {
+        versions: &*SHAPE,
         api_version: "autoscaling/v1",
         kind: "Scale",
         subresource: "scale",
         manager,
         now: &moment.stamp,
-        reset: &FieldSet::default(),
-    };
-    let new = managed::update_or_clear(&request, &live, new);
-    if let Ok(scale) = ManagedFields::read(&new) {
-        owned::to_parent(&owners, &scale, &target.resource.api_version, path).write(object);
+        reset: &NOTHING,
     }
 }
 

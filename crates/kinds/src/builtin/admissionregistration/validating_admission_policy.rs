@@ -1,7 +1,7 @@
 use crate::kind::row::{STATUS, kind};
 use crate::validate::field::{Errors, Field};
 use crate::validate::policies::{NOT_SPECIFIED, common};
-use crate::{Kind, Write};
+use crate::{Kind, Subresource};
 use std::collections::HashSet;
 use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::label_key_problems;
@@ -19,9 +19,9 @@ pub(crate) const KIND: Kind = kind(
 .generation()
 .conditional()
 .validate_with(validate)
-.validate_subresources(&[(Write::Status, validate_status)])
+.validate_subresources(&[(Subresource::Status, validate_status)])
 .status_keeps(&["labels", "annotations", "ownerReferences", "finalizers"])
-.resets(&[(Write::Status, &[&["metadata"], &["spec"]])])
+.resets(&[(Subresource::Status, &[&["metadata"], &["spec"]])])
 .metadata_checks(0, 1)
 .no_metadata_checks_of_subresources()
 .table(table::TABLE);

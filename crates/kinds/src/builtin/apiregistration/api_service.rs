@@ -2,7 +2,7 @@ use crate::kind::row::{STATUS, kind};
 use crate::kind::strategy::Fields;
 use crate::prepare::object;
 use crate::validate::field::{Errors, Field};
-use crate::{Kind, NameRule, Write};
+use crate::{Kind, NameRule, Subresource};
 use serde_json::json;
 use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::dns_1035_label_problems;
@@ -17,9 +17,9 @@ pub(crate) const KIND: Kind = kind("apiregistration.k8s.io", "v1", "APIService",
     .prepare_create(prepare_create)
     .validate_name(validate_name)
     .validate_with(validate)
-    .validate_subresources(&[(Write::Status, validate_status)])
+    .validate_subresources(&[(Subresource::Status, validate_status)])
     .status_keeps(&["labels", "annotations", "ownerReferences", "finalizers"])
-    .resets(&[(Write::Status, &[&["metadata"], &["spec"]])])
+    .resets(&[(Subresource::Status, &[&["metadata"], &["spec"]])])
     .table(table::TABLE);
 
 /// What this server serves itself is available at once.

@@ -8,7 +8,7 @@ use crate::validate::workloads::{
     always_restarting, amount_or_percent, deadline_not_allowed, matching, not_above_all, shown_strategy,
 };
 use crate::validate::{pod, selector};
-use crate::{Kind, Write};
+use crate::{Kind, Subresource};
 use serde_json::{Map, Value};
 use watchkeeper_schema::FieldError;
 
@@ -23,7 +23,7 @@ pub(crate) const KIND: Kind = kind("apps", "v1", "DaemonSet", "daemonsets", "dae
     .prepare_create(prepare_create)
     .prepare_update(prepare_update)
     .validate_with(validate)
-    .validate_subresources(&[(Write::Status, validate_status)])
+    .validate_subresources(&[(Subresource::Status, validate_status)])
     .metadata_checks(1, 0)
     .table(table::TABLE);
 

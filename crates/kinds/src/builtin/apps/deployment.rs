@@ -7,7 +7,7 @@ use crate::validate::status::Counts;
 use crate::validate::workloads::{
     amount_or_percent, not_above_all, replicated_template, selection, shown_strategy,
 };
-use crate::{Kind, Write};
+use crate::{Kind, Subresource};
 use serde_json::Value;
 use watchkeeper_schema::FieldError;
 
@@ -21,7 +21,7 @@ pub(crate) const KIND: Kind = kind("apps", "v1", "Deployment", "deployments", "d
     .generation_counts(|new, old| spec_differs(new, old) || metadata_differs("annotations", new, old))
     .status_keeps(&["labels"])
     .validate_with(validate)
-    .validate_subresources(&[(Write::Status, validate_status)])
+    .validate_subresources(&[(Subresource::Status, validate_status)])
     .metadata_checks(1, 0)
     .table(table::TABLE);
 

@@ -2,7 +2,7 @@ use crate::kind::row::{SCALE, STATUS, kind};
 use crate::validate::field::{Errors, Field};
 use crate::validate::status::Counts;
 use crate::validate::workloads::{replicated_template, selection};
-use crate::{Kind, Write};
+use crate::{Kind, Subresource};
 
 pub(crate) const KIND: Kind = kind("apps", "v1", "ReplicaSet", "replicasets", "replicaset")
     .short(&["rs"])
@@ -12,7 +12,7 @@ pub(crate) const KIND: Kind = kind("apps", "v1", "ReplicaSet", "replicasets", "r
     .generation()
     .immutable(&["spec.selector"])
     .validate_with(validate)
-    .validate_subresources(&[(Write::Status, validate_status)])
+    .validate_subresources(&[(Subresource::Status, validate_status)])
     .metadata_checks(1, 0)
     .table(table::TABLE);
 

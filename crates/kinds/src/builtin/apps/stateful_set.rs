@@ -9,7 +9,7 @@ use crate::validate::status::Counts;
 use crate::validate::workloads::{
     always_restarting, deadline_not_allowed, selection, shown_strategy, template_labels,
 };
-use crate::{Kind, NameRule, Write};
+use crate::{Kind, NameRule, Subresource};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use watchkeeper_schema::FieldError;
@@ -24,7 +24,7 @@ pub(crate) const KIND: Kind = kind("apps", "v1", "StatefulSet", "statefulsets", 
     .type_defaults(&[("StatefulSetUpdateStrategy", default_strategy), ("StatefulSetSpec", default_spec)])
     .validate_with(validate)
     .validate_update(validate_update)
-    .validate_subresources(&[(Write::Status, validate_status)])
+    .validate_subresources(&[(Subresource::Status, validate_status)])
     .metadata_checks(1, 0)
     .table(table::TABLE);
 

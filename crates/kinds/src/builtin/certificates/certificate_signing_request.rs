@@ -3,7 +3,7 @@ use crate::kind::strategy::Fields;
 use crate::prepare::{keep, same};
 use crate::validate::field::{Errors, Field};
 use crate::validate::names::signer;
-use crate::{Kind, NameRule, Write, pem};
+use crate::{Kind, NameRule, Subresource, pem};
 use serde_json::Value;
 use std::collections::HashSet;
 use watchkeeper_go::base64;
@@ -24,12 +24,12 @@ pub(crate) const KIND: Kind = kind(
 .prepare_update(|new, old| keep(new, Some(old), "spec"))
 .prepare_status_update(keep_decisions)
 .validate_with(|object, _, errors| request(object, errors))
-.validate_update(|new, old, errors| changes(Write::Main, new, old, errors))
-.validate_subresources(&[(Write::Status, validate_status), (Write::Approval, validate_approval)])
+.validate_update(|new, old, errors| changes(Subresource::Main, new, old, errors))
+.validate_subresources(&[(Subresource::Status, validate_status), (Subresource::Approval, validate_approval)])
 .resets(&[
-    (Write::Main, &[&["spec"], &["status"]]),
-    (Write::Status, &[&["spec"], &["status", "conditions"]]),
-    (Write::Approval, &[&["spec"], &["status", "certificate"]]),
+    (Subresource::Main, &[&["spec"], &["status"]]),
+    (Subresource::Status, &[&["spec"], &["status", "conditions"]]),
+    (Subresource::Approval, &[&["spec"], &["status", "certificate"]]),
 ])
 .table(table::TABLE);
 
@@ -137,16 +137,16 @@ fn conditions(conditions: &Field<'_>, errors: &mut Errors) {
 
 fn validate_status(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     request(new, errors);
-    changes(Write::Status, new, old, errors);
+    changes(Subresource::Status, new, old, errors);
 }
 
 fn validate_approval(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     request(new, errors);
-    changes(Write::Approval, new, old, errors);
+    changes(Subresource::Approval, new, old, errors);
 }
 
 /// What may not change: a decision is final, and only its own door leads to it, and so it is with the certificate.
-fn changes(part: Write, new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
+fn changes(part: Subresource, new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let at = Path::root().child("status").child("conditions");
     for kind in ["Approved", "Denied", "Failed"] {
         if of_type(new, kind).len() < of_type(old, kind).len() {
@@ -154,7 +154,7 @@ fn changes(part: Write, new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
             errors.push(FieldError::forbidden(&at, detail));
         }
     }
-    for kind in ["Approved", "Denied"].into_iter().filter(|_| part != Write::Approval) {
+    for kind in ["Approved", "Denied"].into_iter().filter(|_| part != Subresource::Approval) {
         let (after, before) = (of_type(new, kind), of_type(old, kind));
         let change = match after.len().cmp(&before.len()) {
             std::cmp::Ordering::Greater => "add",
@@ -166,7 +166,7 @@ fn changes(part: Write, new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     }
     let [after, before] = [new, old].map(|object| object.get("status").get("certificate"));
     if !same(Some(after.value), Some(before.value)) {
-        if part != Write::Status {
+        if part != Subresource::Status {
             errors.push(FieldError::forbidden(&after.at, "updates may not set certificate content"));
         } else if !before.is_empty() {
             errors.push(FieldError::forbidden(

@@ -3,7 +3,7 @@ use crate::kind::row::{FINALIZE, STATUS, field, kind};
 use crate::kind::strategy::Fields;
 use crate::prepare::{keep, object};
 use crate::validate::field::{Errors, Field};
-use crate::{Kind, NameRule, Verbs, Write};
+use crate::{Kind, NameRule, Subresource, Verbs};
 use serde_json::{Value, json};
 use watchkeeper_schema::FieldError;
 use watchkeeper_schema::metadata::label_key_problems;
@@ -20,7 +20,7 @@ pub(crate) const KIND: Kind = kind("", "v1", "Namespace", "namespaces", "namespa
     .prepare_create(prepare_create)
     .prepare_update(prepare_update)
     .validate_with(validate)
-    .validate_subresources(&[(Write::Finalize, validate_finalizers)])
+    .validate_subresources(&[(Subresource::Finalize, validate_finalizers)])
     .prepare_delete(prepare_delete)
     .held_while(is_held)
     .table(table::TABLE);

@@ -27,6 +27,7 @@ pub(crate) const KIND: Kind = kind("", "v1", "Pod", "pods", "pod")
         ("Volume", default_volume),
     ])
     .prepare_create(prepare_create)
+    .prepare_update(prepare_update)
     .prepare_status_update(prepare_status_update)
     .status_keeps(&["ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"])
     .validate_with(validate)
@@ -127,6 +128,17 @@ fn prepare_create(fields: &mut Fields) {
                 "lastTransitionTime": created, "message": "Scheduling is blocked due to non-empty scheduling gates",
             }]),
         );
+    }
+}
+
+/// Who replaces a pod and does not mention its priority leaves it as it is.
+fn prepare_update(new: &mut Fields, old: &Fields) {
+    let Some(before) = old.get("spec").and_then(Value::as_object) else { return };
+    let spec = object(new, "spec");
+    for field in ["priority", "preemptionPolicy"] {
+        if !spec.contains_key(field) {
+            keep(spec, Some(before), field);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::validate::field::{Errors, Field};
 use crate::validate::pod;
 use crate::validate::status::Counts;
 use crate::validate::workloads::{always_restarting, deadline_not_allowed};
-use crate::{Kind, Write};
+use crate::{Kind, Subresource};
 use serde_json::Value;
 
 pub(crate) const KIND: Kind =
@@ -18,7 +18,7 @@ pub(crate) const KIND: Kind =
         .selectable(&[field("status.replicas", "0")])
         .default_with(default)
         .validate_with(validate)
-        .validate_subresources(&[(Write::Status, validate_status)])
+        .validate_subresources(&[(Subresource::Status, validate_status)])
         .orphans_by_default()
         .metadata_checks(1, 0)
         .table(table::TABLE);

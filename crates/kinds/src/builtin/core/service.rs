@@ -6,7 +6,7 @@ use crate::kind::row::{STATUS, field, kind};
 use crate::kind::strategy::Fields;
 use crate::validate::addresses::reachable;
 use crate::validate::field::{Errors, Field};
-use crate::{Kind, NameRule, Write, address};
+use crate::{Kind, NameRule, Subresource, address};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use watchkeeper_schema::FieldError;
@@ -26,7 +26,7 @@ pub(crate) const KIND: Kind = kind("", "v1", "Service", "services", "service")
     .prepare_update(prepare::update)
     .validate_with(validate)
     .validate_update_first(validate_update)
-    .validate_subresources(&[(Write::Status, validate_status)])
+    .validate_subresources(&[(Subresource::Status, validate_status)])
     .warn(warning)
     .metadata_checks(1, 0)
     .table(table::TABLE);

@@ -1,7 +1,7 @@
 use crate::kind::row::{STATUS, kind};
 use crate::validate::field::{Errors, Field};
 use crate::validate::update::IMMUTABLE;
-use crate::{Kind, Write, address};
+use crate::{Kind, Subresource, address};
 use watchkeeper_schema::FieldError;
 
 pub(crate) const KIND: Kind = kind("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", "servicecidr")
@@ -10,7 +10,7 @@ pub(crate) const KIND: Kind = kind("networking.k8s.io", "v1", "ServiceCIDR", "se
     .validate_with(validate)
     .validate_update(validate_update)
     .status_keeps(&["labels", "annotations", "ownerReferences", "finalizers"])
-    .resets(&[(Write::Status, &[&["metadata"], &["spec"]])])
+    .resets(&[(Subresource::Status, &[&["metadata"], &["spec"]])])
     .metadata_checks(1, 0)
     .table(table::TABLE);
 

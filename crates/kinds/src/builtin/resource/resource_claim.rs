@@ -1,7 +1,7 @@
 use crate::kind::row::{STATUS, kind};
 use crate::validate::devices;
 use crate::validate::field::{Errors, Field};
-use crate::{Kind, Write};
+use crate::{Kind, Subresource};
 
 pub(crate) const KIND: Kind =
     kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", "resourceclaim")
@@ -11,7 +11,7 @@ pub(crate) const KIND: Kind =
         .type_defaults(devices::TYPE_DEFAULTS)
         .validate_with(validate)
         .status_keeps(&["labels", "annotations", "ownerReferences", "finalizers"])
-        .resets(&[(Write::Status, &[&["metadata"], &["spec"]])])
+        .resets(&[(Subresource::Status, &[&["metadata"], &["spec"]])])
         .table(table::TABLE);
 
 fn validate(object: &Field<'_>, old: Option<&Field<'_>>, errors: &mut Errors) {

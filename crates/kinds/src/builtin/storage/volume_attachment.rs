@@ -4,7 +4,7 @@ use crate::prepare::same;
 use crate::validate::field::{Errors, Field};
 use crate::validate::names::driver;
 use crate::validate::update::IMMUTABLE;
-use crate::{Kind, Write};
+use crate::{Kind, Subresource};
 use serde_json::json;
 use watchkeeper_schema::{FieldError, Path};
 
@@ -16,9 +16,9 @@ pub(crate) const KIND: Kind =
         .returns_deleted()
         .validate_with(validate)
         .validate_update(validate_update)
-        .validate_subresources(&[(Write::Status, validate_status)])
+        .validate_subresources(&[(Subresource::Status, validate_status)])
         .status_keeps(&["labels", "annotations", "ownerReferences", "finalizers"])
-        .resets(&[(Write::Status, &[&["metadata"], &["spec"]])])
+        .resets(&[(Subresource::Status, &[&["metadata"], &["spec"]])])
         .metadata_checks(0, 1)
         .table(table::TABLE);
 

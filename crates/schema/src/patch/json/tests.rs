@@ -187,7 +187,7 @@ fn what_is_no_patch_is_refused() {
 fn strictness_names_unknown_and_duplicate_fields() {
     let patch = JsonPatch::decode(br#"[{"op":"test","path":"/a","path":"","foo":1}]"#).unwrap();
     assert_eq!(
-        patch.complaints(),
+        patch.strict_errors(),
         [r#"json patch duplicate field "[0].path""#, r#"json patch unknown field "[0].foo""#]
     );
 }

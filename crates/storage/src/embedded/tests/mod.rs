@@ -4,8 +4,8 @@
 
 mod corruption;
 mod crash;
-mod desk;
 mod failure;
+mod group_commit;
 mod history;
 
 use std::sync::Arc;

@@ -1,0 +1,277 @@
+//! What other servers serve is asked for and kept; their APIServices say whether they are available.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt, future};
+use serde_json::{Value, json};
+use watchkeeper_storage::{Error, Range, Revision, Storage, Update};
+
+use crate::aggregation::ALLOWED_NAME;
+use crate::api_services::{Backend, GROUP, MANAGER, PLURAL, asked, condition, set_condition};
+use crate::following::until_closed;
+use crate::object::meta;
+use crate::remote::Remote;
+use crate::resource::{ObjectRef, prefix};
+use crate::server::Server;
+use crate::status_error::StatusError;
+use crate::write::Subresource;
+
+/// What the tasks are called: the one that follows what others serve, and the one that says whether they are available.
+pub(super) const FOLLOW: &str = "aggregation";
+pub(super) const CHECK: &str = "api-service-availability";
+
+/// How often other servers are asked, if nothing changes.
+const INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long changes are gathered before others are asked again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The label by which an EndpointSlice says whose it is.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// Where other servers read how to believe this one, and the most authorities that are kept there: of servers that share the storage, and of
+/// those that were here before.
+const PUBLISHED: (&str, &str) = ("kube-system", "extension-apiserver-authentication");
+const MOST_AUTHORITIES: usize = 8;
+
+/// The APIServices that name a Service, and the revision they are of.
+async fn registered(server: &Server) -> Result<(Vec<(Value, Remote)>, Revision), Error> {
+    let page = server.storage.range(Range::prefix(&prefix(GROUP, PLURAL))).await?;
+    let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else {
+        return Ok((Vec::new(), page.revision));
+    };
+    let read = page.entries.iter().filter_map(|entry| {
+        let object = server.supervisor.caught(FOLLOW, &entry.key, || resource.read(entry))?.ok()?;
+        let remote = Remote::read(&object)?;
+        Some((object, remote))
+    });
+    Ok((read.collect(), page.revision))
+}
+
+/// Waits until something has changed below one of these after a revision, or for a time; `false` if the storage is closed.
+async fn changed(
+    server: &Server,
+    prefixes: &[String],
+    revision: Revision,
+    most: Duration,
+) -> Result<bool, Error> {
+    let mut watches = Vec::new();
+    for prefix in prefixes {
+        watches.push(server.storage.watch(prefix, revision).await?);
+    }
+    let mut all = futures_util::stream::select_all(watches);
+    let waited = tokio::time::timeout(most, async {
+        while let Some(update) = all.next().await {
+            if let Update::Event(_) = update? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    });
+    waited.await.unwrap_or(Ok(true))
+}
+
+/// Keeps in the registry what others serve, until the storage is closed.
+pub(super) async fn follow(server: Arc<Server>) {
+    until_closed("other servers", || follow_once(&server)).await;
+}
+
+async fn follow_once(server: &Server) -> Result<(), Error> {
+    loop {
+        let (found, revision) = registered(server).await?;
+        let remotes: Vec<Remote> = found.into_iter().map(|(_, remote)| with_known(server, remote)).collect();
+        // What is known is in force before others are asked, who may take their time.
+        set(server, remotes.clone());
+        if !remotes.is_empty() {
+            let remotes = future::join_all(remotes.into_iter().map(|remote| refreshed(server, remote))).await;
+            set(server, remotes);
+        }
+        if !changed(server, &[prefix(GROUP, PLURAL)], revision, INTERVAL).await? {
+            return Ok(());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn set(server: &Server, remotes: Vec<Remote>) {
+    server.registrar.set_remotes(remotes.into_iter().map(Arc::new).collect());
+}
+
+/// The same with what was last heard of its server.
+fn with_known(server: &Server, remote: Remote) -> Remote {
+    let registry = server.registry();
+    let known = registry.remotes.iter().find(|known| known.api_version() == remote.api_version());
+    match known {
+        Some(known) => {
+            Remote { resources: known.resources.clone(), documents: known.documents.clone(), ..remote }
+        }
+        None => remote,
+    }
+}
+
+/// The same with what its server says now, if it does.
+async fn refreshed(server: &Server, mut remote: Remote) -> Remote {
+    if !remote.is_available {
+        return remote;
+    }
+    let (resources, documents) =
+        future::join(server.aggregator.resources(&remote), server.aggregator.documents(&remote)).await;
+    if let Ok(resources) = resources {
+        remote.resources = resources;
+    }
+    // Not every server has documents.
+    if let Ok(Value::Object(documents)) = documents {
+        let addresses = documents.iter().filter_map(|(path, document)| {
+            Some((path.clone(), document["serverRelativeURL"].as_str()?.to_owned()))
+        });
+        remote.documents = addresses.collect::<BTreeMap<_, _>>();
+    }
+    remote
+}
+
+/// Keeps the conditions of the APIServices of other servers true, until the storage is closed.
+pub(super) async fn check(server: Arc<Server>) {
+    until_closed("the servers of APIServices", || check_once(&server)).await;
+}
+
+async fn check_once(server: &Server) -> Result<(), Error> {
+    loop {
+        let (found, revision) = registered(server).await?;
+        let is_empty = found.is_empty();
+        let mut checks: FuturesUnordered<_> =
+            found.into_iter().map(|(object, remote)| check_one(server, object, remote)).collect();
+        // Each as soon as it is known: one that hangs delays no other.
+        while checks.next().await.is_some() {}
+        let mut watched = vec![prefix(GROUP, PLURAL)];
+        if !is_empty {
+            watched.extend([prefix("", "services"), prefix("discovery.k8s.io", "endpointslices")]);
+        }
+        if !changed(server, &watched, revision, INTERVAL).await? {
+            return Ok(());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Says in an APIService whether its server is available.
+async fn check_one(server: &Server, object: Value, remote: Remote) {
+    let name = meta::name(&object).to_owned();
+    let checked = server.supervisor.caught_async(CHECK, &name, try_check(server, &object, &remote)).await;
+    if let Some(Err(failure)) = checked {
+        tracing::warn!(name, failure = %failure.message, "availability of an APIService could not be written");
+    }
+}
+
+async fn try_check(server: &Server, object: &Value, remote: &Remote) -> Result<(), StatusError> {
+    let missing = match server.aggregator.is_given(&remote.backend) {
+        true => None,
+        false => condition(&object["spec"], &backend(server, &object["spec"]["service"]).await?),
+    };
+    let said = match missing {
+        Some(missing) => missing,
+        None => asked(server.aggregator.resources(remote).await.map(drop)),
+    };
+    let mut known = object["status"]["conditions"].as_array().into_iter().flatten();
+    let fields = ["type", "status", "reason", "message"];
+    if known.any(|known| fields.iter().all(|field| known[*field] == said[*field])) {
+        return Ok(());
+    }
+    let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Ok(()) };
+    let place = ObjectRef { resource, namespace: None, name: meta::name(object).to_owned() };
+    let now = server.options.clock.stamp();
+    let say = |object: &mut Value| set_condition(object, said.clone(), &now);
+    server.writer.modify_as(MANAGER, &place, Subresource::Status, say).await
+}
+
+/// What is behind the Service that an APIService names.
+async fn backend(server: &Server, service: &Value) -> Result<Backend, StatusError> {
+    let text = |name: &str| service[name].as_str().unwrap_or_default().to_owned();
+    let (namespace, name) = (text("namespace"), text("name"));
+    let registry = server.registry();
+    let mut backend = Backend { service: None, slices: Vec::new() };
+    if let Some(services) = registry.find("", "v1", "services")
+        && let Some(entry) = server.storage.get(&services.key(Some(&namespace), &name), None).await?.entry
+    {
+        backend.service = Some(services.read(&entry)?);
+    }
+    if let Some(slices) = registry.find("discovery.k8s.io", "v1", "endpointslices") {
+        let page = server.storage.range(Range::prefix(&slices.prefix_in(Some(&namespace)))).await?;
+        for entry in page.entries {
+            let slice = slices.read(&entry)?;
+            if slice["metadata"]["labels"][SERVICE_NAME] == name.as_str() {
+                backend.slices.push(slice);
+            }
+        }
+    }
+    Ok(backend)
+}
+
+/// Says in a ConfigMap how other servers can believe this one, and the headers in which they are told who asks.
+pub(crate) async fn publish(server: &Server) -> Result<(), StatusError> {
+    let (namespace, name) = PUBLISHED;
+    let Some(resource) = server.registry().find("", "v1", "configmaps") else { return Ok(()) };
+    let place = ObjectRef { resource, namespace: Some(namespace.into()), name: name.into() };
+    let authority = server.aggregator.authority();
+    let mut data = json!({
+        "requestheader-allowed-names": json!([ALLOWED_NAME]).to_string(),
+        "requestheader-client-ca-file": authority,
+        "requestheader-extra-headers-prefix": r#"["X-Remote-Extra-"]"#,
+        "requestheader-group-headers": r#"["X-Remote-Group"]"#,
+        "requestheader-uid-headers": r#"["X-Remote-Uid"]"#,
+        "requestheader-username-headers": r#"["X-Remote-User"]"#,
+    });
+    if let Some(clients) = &server.options.certificate_authority {
+        data["client-ca-file"] = clients.as_str().into();
+    }
+    if server.storage.get(&place.key(), None).await?.entry.is_none() {
+        let object =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data});
+        match server.writer.create_as(MANAGER, "", "v1", "configmaps", Some(namespace), object).await {
+            Err(failure) if failure.reason == "AlreadyExists" => {}
+            made => return made.map(drop),
+        }
+    }
+    let correct = |object: &mut Value| {
+        let field = "requestheader-client-ca-file";
+        let known = object["data"][field].as_str().unwrap_or_default().to_owned();
+        let all = with_authority(&known, authority);
+        for (name, value) in data.as_object().into_iter().flatten() {
+            object["data"][name] = value.clone();
+        }
+        object["data"][field] = all.into();
+    };
+    server.writer.modify_as(MANAGER, &place, Subresource::Main, correct).await
+}
+
+/// The authorities that were known and this one, without the oldest if there are many.
+fn with_authority(known: &str, authority: &str) -> String {
+    const END: &str = "-----END CERTIFICATE-----";
+    let mut all: Vec<&str> =
+        known.split_inclusive(END).map(str::trim).filter(|pem| pem.ends_with(END)).collect();
+    all.retain(|pem| *pem != authority.trim());
+    let first = (all.len() + 1).saturating_sub(MOST_AUTHORITIES);
+    let mut text: String = all[first.min(all.len())..].iter().map(|pem| format!("{pem}\n")).collect();
+    text.push_str(authority);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_of_other_servers_stay_and_the_oldest_go() {
+        let pem =
+            |number: usize| format!("-----BEGIN CERTIFICATE-----\n{number}\n-----END CERTIFICATE-----\n");
+        let mut known = String::new();
+        for number in 0..10 {
+            known = with_authority(&known, &pem(number));
+        }
+        assert_eq!(known, (2..10).map(pem).collect::<String>());
+        assert_eq!(with_authority(&known, &pem(9)), known, "again");
+        assert_eq!(with_authority("nonsense", &pem(1)), pem(1));
+    }
+}

@@ -1,0 +1,111 @@
+//! Keeps flow control equal to the schemas and levels that are stored, and says in each schema whether its level exists.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use serde_json::Value;
+use watchkeeper_storage::{Error, Range, Revision, Storage, Update};
+
+use crate::api_services::set_condition;
+use crate::flow_control::{CONSUMER, GROUP, condition};
+use crate::following::until_closed;
+use crate::object::meta;
+use crate::resource::{ObjectRef, ROOT};
+use crate::server::Server;
+use crate::write::Subresource;
+
+/// What the tasks are called: the one that follows, and the one that writes.
+pub(super) const TASK: &str = "flow-control";
+pub(super) const STATUS: &str = "flow-schemas";
+
+/// What the keys of all schemas and levels begin with.
+fn root() -> String {
+    format!("{ROOT}{GROUP}/")
+}
+
+/// The schemas and the levels that are stored, and the revision they are of.
+async fn read(server: &Server) -> Result<(Vec<Value>, Vec<Value>, Revision), Error> {
+    let page = server.storage.range(Range::prefix(&root())).await?;
+    let registry = server.registry();
+    let (mut schemas, mut levels) = (Vec::new(), Vec::new());
+    for entry in &page.entries {
+        let Some(resource) = registry.of_key(&entry.key) else { continue };
+        let Some(Ok(object)) = server.supervisor.caught(TASK, &entry.key, || resource.read(entry)) else {
+            continue;
+        };
+        match resource.plural.as_str() {
+            "flowschemas" => schemas.push(object),
+            _ => levels.push(object),
+        }
+    }
+    Ok((schemas, levels, page.revision))
+}
+
+/// Follows what is stored, until the storage is closed.
+pub(super) async fn follow(server: Arc<Server>) {
+    until_closed("flow control", || follow_once(&server)).await;
+}
+
+async fn follow_once(server: &Server) -> Result<(), Error> {
+    loop {
+        let revision = load(server).await?;
+        if !changed(server, revision).await? {
+            return Ok(());
+        }
+    }
+}
+
+/// Takes in all schemas and levels. Returns the revision they are of.
+pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
+    let (schemas, levels, revision) = read(server).await?;
+    server.flow_control.replace(&schemas, &levels);
+    Ok(revision)
+}
+
+/// Waits until something has changed after a revision; `false` if nothing will.
+async fn changed(server: &Server, revision: Revision) -> Result<bool, Error> {
+    let mut watch = server.storage.watch(&root(), revision).await?;
+    while let Some(update) = watch.next().await {
+        if let Update::Event(_) = update? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Keeps the statuses of schemas true, until the storage is closed.
+pub(super) async fn keep_statuses(server: Arc<Server>) {
+    until_closed("flow schemas", || keep_once(&server)).await;
+}
+
+async fn keep_once(server: &Server) -> Result<(), Error> {
+    loop {
+        let (schemas, levels, revision) = read(server).await?;
+        for schema in &schemas {
+            say(server, schema, &levels).await;
+        }
+        if !changed(server, revision).await? {
+            return Ok(());
+        }
+    }
+}
+
+/// Says in a schema whether its level exists, if it does not say so yet.
+async fn say(server: &Server, schema: &Value, levels: &[Value]) {
+    let wanted = condition(schema, levels);
+    let mut known = schema["status"]["conditions"].as_array().into_iter().flatten();
+    let is_said = |known: &Value| {
+        ["type", "status", "reason", "message"].iter().all(|field| known[*field] == wanted[*field])
+    };
+    if known.any(is_said) {
+        return;
+    }
+    let Some(resource) = server.registry().find(GROUP, "v1", "flowschemas") else { return };
+    let place = ObjectRef { resource, namespace: None, name: meta::name(schema).to_owned() };
+    let now = server.options.clock.stamp();
+    let change = |schema: &mut Value| set_condition(schema, wanted.clone(), &now);
+    // It is looked at again with the next change of any of them.
+    if let Err(failure) = server.writer.modify_as(CONSUMER, &place, Subresource::Status, change).await {
+        tracing::warn!(name = %place.name, failure = %failure.message, "status of a FlowSchema could not be written");
+    }
+}

@@ -1,0 +1,22 @@
+/// Why nothing can be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The name of the operator cannot be a name in a cluster.
+    #[error(
+        "the operator is called {0:?}, which is no DNS label of at most 50 characters: give its package another name"
+    )]
+    Name(String),
+    /// A namespace that cannot be one.
+    #[error("{0:?} is no namespace: it has to be a DNS label of at most 63 characters")]
+    Namespace(String),
+    /// A definition lacks something that every definition has.
+    #[error(
+        "definition {name}: {field} is missing or no text: this is no CustomResourceDefinition of apiextensions.k8s.io/v1"
+    )]
+    Definition {
+        /// The name of the definition, or its place.
+        name: String,
+        /// The field.
+        field: &'static str,
+    },
+}
