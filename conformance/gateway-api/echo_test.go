@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/websocket"
@@ -19,8 +17,6 @@ import (
 type echo struct {
 	namespace, pod string
 	servers        []*http.Server
-	// How often each request was tried, by the name that it has in its query.
-	tries sync.Map
 }
 
 // The ports of the containers: HTTP/1.1, and HTTP/2 without TLS.
@@ -30,7 +26,6 @@ func startEcho(address, namespace, pod string) (*echo, error) {
 	echo := &echo{namespace: namespace, pod: pod}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/status/", status)
-	mux.HandleFunc("/retry/", echo.retry)
 	mux.HandleFunc("/", echo.answer)
 	mux.Handle("/ws", websocket.Handler(func(socket *websocket.Conn) {
 		var message []byte
@@ -78,33 +73,6 @@ func status(writer http.ResponseWriter, request *http.Request) {
 		code = http.StatusBadRequest
 	}
 	writer.WriteHeader(code)
-}
-
-// retry fails as often as the query says before it succeeds: with a code, or by cutting the connection.
-func (e *echo) retry(writer http.ResponseWriter, request *http.Request) {
-	query := request.URL.Query()
-	failures, err := strconv.Atoi(query.Get("succeedAfter"))
-	if err != nil || query.Get("uuid") == "" {
-		http.Error(writer, "succeedAfter and uuid are needed", http.StatusBadRequest)
-		return
-	}
-	count, _ := e.tries.LoadOrStore(query.Get("uuid"), new(atomic.Int64))
-	if count.(*atomic.Int64).Add(1) > int64(failures) {
-		e.answer(writer, request)
-		return
-	}
-	if delay, err := time.ParseDuration(query.Get("delayRetry")); err == nil {
-		time.Sleep(delay)
-	}
-	if code, err := strconv.Atoi(query.Get("responseCode")); err == nil {
-		writer.WriteHeader(code)
-		return
-	}
-	connection, _, err := writer.(http.Hijacker).Hijack()
-	if err == nil {
-		connection.(*net.TCPConn).SetLinger(0)
-		connection.Close()
-	}
 }
 
 func (e *echo) answer(writer http.ResponseWriter, request *http.Request) {

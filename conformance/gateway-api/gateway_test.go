@@ -5,7 +5,7 @@
 // for the suite's containers, so that neither nodes nor images are needed. scripts/conformance-gateway-api makes a network namespace in which ports 80 and 443
 // are free and 198.18.0.0/16 is routed to the loopback interface.
 //
-// SHORT_NAME runs one test, FEATURES adds those of features that the gateway does not say it has. The tests that are left out, and why, are in skipped.
+// SHORT_NAME runs one test, FEATURES adds those of features that the gateway does not say it has. README.md says which tests are not run, and why.
 package gatewayapi
 
 import (
@@ -44,12 +44,6 @@ const (
 	// Each Gateway gets one of these.
 	addresses = "127.8.0.0/16"
 )
-
-// Tests of features that the gateway has, which cannot be run or passed here, with the reason.
-var skipped = map[string]string{
-	// HTTPRouteRequestMirror, HTTPRouteRequestMultipleMirrors and HTTPRouteRequestPercentageMirror look for the copies in the logs of containers. The gateway
-	// has the filter, and does not say that it has the features.
-}
 
 func TestConformance(t *testing.T) {
 	log.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
@@ -111,9 +105,6 @@ func TestConformance(t *testing.T) {
 		Clientset:  clients,
 		RestConfig: rest,
 		ManifestFS: []fs.FS{&conformance.Manifests},
-	}
-	for name := range skipped {
-		options.SkipTests = append(options.SkipTests, name)
 	}
 	run, err := suite.NewConformanceTestSuite(options)
 	require.NoError(t, err)
