@@ -15,6 +15,7 @@ use crate::control::{Handle, Question, SourceView, explain};
 use crate::dump::{backend, dump};
 use crate::metrics::page;
 use crate::query::parameter;
+use crate::spans::Tracer;
 
 /// The admin endpoint.
 ///
@@ -222,5 +223,6 @@ fn metrics_text(handle: &Handle) -> String {
     handle.shared.ai.write_metrics(&mut calls);
     let counters = &handle.shared.counters;
     counters.lost_lines.store(handle.shared.log.lost.load(Relaxed), Relaxed);
+    counters.lost_spans.store(handle.shared.tracer.as_ref().map_or(0, Tracer::lost), Relaxed);
     page(&handle.table(), counters, &sources, &(calls + &front))
 }

@@ -4,6 +4,7 @@ use std::env;
 use std::fs::File;
 use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::{self, Command};
 use std::time::Duration;
 
@@ -77,8 +78,7 @@ async fn replace(gateway: &Handle, others: &[Listener]) -> Result<u32, String> {
     let waiting = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(said)?;
     let word = random_word()?;
     let mut arguments = env::args_os();
-    let program = env::current_exe().map_err(said)?;
-    let mut command = Command::new(program);
+    let mut command = Command::new(program().map_err(said)?);
     command.args(arguments.by_ref().skip(1));
     command.env(READY, format!("{} {word}", waiting.local_addr().map_err(said)?));
     let sockets = gateway.sockets();
@@ -99,6 +99,14 @@ async fn replace(gateway: &Handle, others: &[Listener]) -> Result<u32, String> {
             Err(format!("it did not serve within {PATIENCE:?}"))
         }
     }
+}
+
+/// This program, or what has been put in its place since it was started.
+fn program() -> std::io::Result<PathBuf> {
+    let path = env::current_exe()?;
+    // What Linux calls a file that was replaced.
+    let replaced = path.to_str().and_then(|text| text.strip_suffix(" (deleted)")).map(PathBuf::from);
+    Ok(replaced.unwrap_or(path))
 }
 
 /// Waits until somebody who knows the word says it.

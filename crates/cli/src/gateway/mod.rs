@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use http::Uri;
 use watchkeeper_gateway::{Settings, check, kinds, policy::Password};
 
 use crate::cluster::ClusterArguments;
@@ -60,6 +61,12 @@ pub(crate) struct Gateway {
     /// Record calls of models in this directory, a line of JSON each
     #[arg(long, value_name = "DIR")]
     records: Option<PathBuf>,
+    /// Export a span for each request to this collector, by OTLP over HTTP: http://127.0.0.1:4318. Backends get its traceparent
+    #[arg(long, value_name = "URL")]
+    otlp: Option<Uri>,
+    /// Trace one of so many requests that come without a traceparent; of others, whoever began the trace decides
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "otlp")]
+    otlp_sample: u64,
     /// After a signal, how long requests may take to end
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
     grace: Duration,

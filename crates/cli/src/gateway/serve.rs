@@ -9,7 +9,7 @@ use watchkeeper_apiserver::front::{Drained, Listener, raise_open_files};
 use watchkeeper_core::Key;
 use watchkeeper_gateway::net::AddressPool;
 use watchkeeper_gateway::object::DEFAULT_NAMESPACE;
-use watchkeeper_gateway::{Admin, From, Gateway, Handle, Options, Settings};
+use watchkeeper_gateway::{Admin, From, Gateway, Handle, Options, Otlp, Settings};
 use watchkeeper_reactor::source;
 
 use super::Gateway as Arguments;
@@ -18,6 +18,9 @@ use crate::failure::Failure;
 use crate::monitor::{Monitor, Part};
 use crate::stopping::Signals;
 use crate::{caution, host, logging};
+
+/// What collectors of spans know it by.
+const SERVICE: &str = "watchkeeper-gateway";
 
 /// Serves until a signal.
 pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
@@ -96,6 +99,11 @@ async fn serve(
         settings,
         state: arguments.state.clone(),
         access_log,
+        otlp: arguments.otlp.clone().map(|endpoint| Otlp {
+            endpoint,
+            one_in: arguments.otlp_sample,
+            service: SERVICE.to_owned(),
+        }),
         sockets: inherited,
         records: arguments.records.clone(),
         ..Options::default()

@@ -34,6 +34,7 @@ use crate::compile::{Compiler, Report, Settings};
 use crate::object::ObjectId;
 use crate::proxy::Shared;
 use crate::proxy::access_log::AccessLog;
+use crate::spans::{Otlp, Tracer};
 use crate::table::Table;
 use ports::{Ending, Ports};
 use side_tasks::SideTasks;
@@ -69,6 +70,8 @@ pub struct Options {
     pub state: Option<PathBuf>,
     /// Where the access log goes, and of how many requests one is logged.
     pub access_log: Option<(Box<dyn Write + Send>, u64)>,
+    /// Where spans of requests go.
+    pub otlp: Option<Otlp>,
     /// Sockets that were opened by somebody else, such as the process before this one: a listener that wants the address of one gets it.
     pub sockets: Vec<Socket>,
     /// The directory in which calls of models are recorded.
@@ -90,6 +93,9 @@ pub enum Error {
     /// Calls of models cannot be recorded.
     #[error("the records of calls: {0}")]
     Records(std::io::Error),
+    /// Spans cannot be exported.
+    #[error("the export of spans: {0}")]
+    Otlp(String),
 }
 
 /// A gateway that runs.
@@ -145,7 +151,7 @@ pub(crate) struct SourceView {
 impl Gateway {
     /// Starts on the current runtime. Sources that do not answer are waited for, while what others have is served.
     pub fn start(options: Options) -> Result<Self, Error> {
-        let Options { from, mut settings, state, access_log, sockets, records, supervisor } = options;
+        let Options { from, mut settings, state, access_log, otlp, sockets, records, supervisor } = options;
         if let Some(directory) = &records {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
             (settings.spent, settings.spent_at) =
@@ -158,7 +164,8 @@ impl Gateway {
         let state = state.map(StateFile::open).transpose()?;
         let records =
             records.map(|directory| Records::start(&directory)).transpose().map_err(Error::Records)?;
-        let shared = Arc::new(Shared::new(log, ai::Shared { records, ..ai::Shared::default() }));
+        let tracer = otlp.map(Tracer::start).transpose().map_err(Error::Otlp)?;
+        let shared = Arc::new(Shared::new(log, tracer, ai::Shared { records, ..ai::Shared::default() }));
         let view = Arc::<Mutex<View>>::default();
         let (stop, stopping) = watch::channel(None);
         let (told, progress) = watch::channel(0);

@@ -146,12 +146,25 @@ fn standard_status(wanted: &Value, before: &Value) -> Option<Value> {
             let known = named(&before["parents"], &|known| is_same(known, parent));
             stamp(&mut parent["conditions"], &known.unwrap_or_default(), &now);
         }
-        let others = before["parents"].as_array().into_iter().flatten();
-        parents.extend(others.filter(|other| other["controllerName"] != standard::CONTROLLER).cloned());
+        // In the order in which they are: two controllers that each put theirs first would never come to an end.
+        let mut merged = Vec::new();
+        for known in before["parents"].as_array().into_iter().flatten() {
+            match parents.iter().position(|parent| is_same(known, parent)) {
+                Some(at) => merged.push(parents.remove(at)),
+                None if known["controllerName"] != standard::CONTROLLER => merged.push(known.clone()),
+                None => {}
+            }
+        }
+        merged.append(parents);
+        *parents = merged;
     }
     let fields = status.as_object_mut()?;
     fields.retain(|_, value| !value.is_null());
-    let is_new = fields.iter().any(|(name, value)| before[name.as_str()] != *value);
+    let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    let is_new = fields.iter().any(|(name, value)| {
+        let known = &before[name.as_str()];
+        known != value && !(known.is_null() && is_empty(value))
+    });
     is_new.then_some(status)
 }
 
@@ -195,5 +208,49 @@ async fn write_one(source: &dyn Source, status: ObjectStatus) {
             }
         }
         sleep(RETRY.1).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(status: &str, since: Option<&str>) -> Value {
+        let mut condition = json!({"type": "Accepted", "status": status, "reason": "R", "message": "", "observedGeneration": 2});
+        if let Some(since) = since {
+            condition["lastTransitionTime"] = since.into();
+        }
+        condition
+    }
+
+    #[test]
+    fn a_condition_keeps_the_time_since_when_it_is_so() {
+        let before = json!({"conditions": [condition("True", Some("then"))], "listeners": [
+            {"name": "a", "conditions": [condition("True", Some("then"))]},
+        ]});
+        let wanted = |status: &str| {
+            json!({"conditions": [condition("True", None)], "listeners": [
+                {"name": "a", "conditions": [condition(status, None)]},
+            ]})
+        };
+        assert_eq!(standard_status(&wanted("True"), &before), None, "nothing is new");
+        let new = standard_status(&wanted("False"), &before).unwrap();
+        assert_eq!(new["conditions"][0]["lastTransitionTime"], "then");
+        assert_ne!(new["listeners"][0]["conditions"][0]["lastTransitionTime"], "then");
+    }
+
+    #[test]
+    fn what_other_controllers_say_of_a_route_stays() {
+        let parent = |controller: &str, since: Option<&str>| json!({"parentRef": {"name": "web"}, "controllerName": controller, "conditions": [condition("True", since)]});
+        let ours = |since| parent(standard::CONTROLLER, since);
+        let before = json!({"parents": [parent("example.com/other", Some("then")), ours(Some("then"))]});
+        assert_eq!(standard_status(&json!({"parents": [ours(None)]}), &before), None);
+        let other = json!({"parents": [parent("example.com/other", Some("then"))]});
+        let new = standard_status(&json!({"parents": [ours(None)]}), &other).unwrap();
+        assert_eq!(new["parents"][0], other["parents"][0]);
+        assert_eq!(new["parents"][1]["controllerName"], standard::CONTROLLER);
+        let gone = standard_status(&json!({"parents": []}), &new).unwrap();
+        assert_eq!(gone["parents"], json!([parent("example.com/other", Some("then"))]));
+        assert_eq!(standard_status(&json!({"parents": []}), &Value::Null), None, "it is none of ours");
     }
 }

@@ -14,7 +14,7 @@ use crate::object::{InputKind, ObjectId};
 use crate::table::Table;
 
 /// What the gateway can do, in the words of the conformance suite, in their order.
-const FEATURES: [&str; 20] = [
+const FEATURES: [&str; 24] = [
     "Gateway",
     "GatewayAddressEmpty",
     "GatewayHTTPListenerIsolation",
@@ -23,9 +23,13 @@ const FEATURES: [&str; 20] = [
     "HTTPRoute303RedirectStatusCode",
     "HTTPRoute307RedirectStatusCode",
     "HTTPRoute308RedirectStatusCode",
+    "HTTPRouteBackendProtocolH2C",
+    "HTTPRouteBackendProtocolWebSocket",
     "HTTPRouteBackendTimeout",
+    "HTTPRouteDestinationPortMatching",
     "HTTPRouteHostRewrite",
     "HTTPRouteMethodMatching",
+    "HTTPRouteNamedRouteRule",
     "HTTPRouteParentRefPort",
     "HTTPRoutePathRedirect",
     "HTTPRoutePathRewrite",
