@@ -16,6 +16,7 @@ fn blocks<'a>(chapter: &'a str, language: &str) -> Vec<&'a str> {
 }
 
 #[test]
+#[ignore = "compiles a second operator; `make soak` runs it"]
 fn the_operator_of_the_book_compiles_as_it_is_typed_and_runs() {
     let project = Project::empty("greeter");
     let root = checkout();
@@ -36,10 +37,9 @@ fn the_operator_of_the_book_compiles_as_it_is_typed_and_runs() {
     let finalized = format!("{}{}{}", &program[..before], with_finalizer[0], &program[after..]);
 
     fs::write(project.folder.join("src/main.rs"), program).unwrap();
-    project.run("cargo check --quiet --all-targets");
+    project.run("cargo test --quiet");
     // From here on with the finalizer, which the chapter adds last.
     fs::write(project.folder.join("src/main.rs"), finalized).unwrap();
-    project.run("cargo test --quiet");
 
     let _server = project.start_until(
         "watchkeeper serve --in-memory --listen 127.0.0.1:0 --kubeconfig ./kubeconfig",
@@ -51,10 +51,10 @@ fn the_operator_of_the_book_compiles_as_it_is_typed_and_runs() {
         project.run_until_it_succeeds(&format!("kubectl --kubeconfig ./kubeconfig {arguments}"))
     };
     kubectl("apply -f greeting.yaml");
-    let page = "get configmap hello -o jsonpath='{.data}'";
-    assert_eq!(kubectl(page), r#"{"index.html":"<h1>Hello</h1>"}"#);
+    let page = r"get configmap hello -o jsonpath='{.data.index\.html}'";
+    assert_eq!(kubectl(page), "<h1>Hello</h1>");
     kubectl("delete configmap hello");
-    assert_eq!(kubectl(page), r#"{"index.html":"<h1>Hello</h1>"}"#, "it is back");
+    assert_eq!(kubectl(page), "<h1>Hello</h1>", "it is back");
     kubectl("wait --for=condition=Ready --timeout=60s greeting hello");
     assert_eq!(kubectl("get greeting hello -o jsonpath='{.status.conditions[0].reason}'"), "PageWritten");
     kubectl("delete greeting hello --timeout=60s");

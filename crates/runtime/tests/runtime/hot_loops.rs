@@ -25,7 +25,12 @@ async fn an_object_that_is_woken_again_and_again_by_own_writes_raises_an_alarm_t
     running.ready().await;
     running.client().create(&widget("a", 1)).await.unwrap();
     let alarm = r#"watchkeeper_hot_loops_total{controller="widget",source="widgets.test.watchkeeper.dev",field="status.seen"} 1"#;
-    eventually(|| async { running.metrics().contains(alarm) }).within(Duration::from_secs(60)).await;
+    let raised = || async {
+        let metrics = running.metrics();
+        let counted: Vec<&str> = metrics.lines().filter(|line| line.contains("hot_loops")).collect();
+        if counted.contains(&alarm) { Ok(()) } else { Err(format!("{counted:?}")) }
+    };
+    eventually(raised).within(Duration::from_secs(60)).await;
     let events = running.client().live();
     eventually(|| async {
         let events = events.list::<k8s_openapi::api::events::v1::Event>().await.unwrap();
