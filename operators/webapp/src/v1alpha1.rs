@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use watchkeeper::prelude::*;
-
 /// A web application: an image that serves HTTP on a port, so many times.
 #[watchkeeper::kind(
     group = "apps.watchkeeper.dev",
