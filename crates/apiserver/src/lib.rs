@@ -51,7 +51,7 @@ mod webhook_client;
 mod write;
 
 pub use access::Authorization;
-pub use api_server::ApiServer;
+pub use api_server::{ApiServer, is_about_servers};
 pub use handlers::health::release as version;
 pub use in_flight::InFlightLimits;
 pub use metrics::METRICS;
@@ -63,4 +63,3 @@ pub use upstream_layout::UpstreamLayout;
 /// What puts the server on sockets.
 pub use watchkeeper_front as front;
 pub use write::admission::built_in as admission_plugins;
-pub use write::is_claim;

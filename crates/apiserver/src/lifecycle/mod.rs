@@ -22,6 +22,7 @@ mod webhooks;
 use std::sync::Arc;
 
 use crate::access::Authorization;
+use crate::advertise;
 use crate::server::{Error, Server};
 use namespace_defaults::Provided;
 
@@ -69,6 +70,9 @@ fn start_writing(server: &Arc<Server>) {
     }
     server.spawn(flow_control::TASK, flow_control::follow);
     server.spawn_led(flow_control::STATUS, flow_control::keep_statuses);
+    if server.storage.is_shared() {
+        server.spawn_led(advertise::TASK, advertise::show_servers);
+    }
     server.spawn_led(expiry::TASK, |server| {
         let lifetime = server.options.event_lifetime;
         expiry::run(server, lifetime)
