@@ -16,6 +16,8 @@ pub(crate) async fn start(storage: Arc<dyn Storage>, options: Options) -> Result
     }
     lifecycle::start_roles(&server).await?;
     lifecycle::load_flow_control(&server).await?;
-    lifecycle::publish_front_proxy(&server).await?;
+    if !server.options.read_only {
+        lifecycle::publish_front_proxy(&server).await?;
+    }
     Ok(server)
 }

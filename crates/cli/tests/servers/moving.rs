@@ -35,7 +35,12 @@ fn objects(server: &Server) -> Vec<Value> {
     for path in ["/api/v1/configmaps", "/api/v1/services", "/api/v1/namespaces", "/api/v1/serviceaccounts"] {
         let (code, list) = server.ask("GET", path, None);
         assert_eq!(code, 200);
-        all.extend(list["items"].as_array().unwrap().iter().cloned());
+        let of_the_server = |object: &&Value| {
+            ["kubernetes", "extension-apiserver-authentication"]
+                .map(Value::from)
+                .contains(&object["metadata"]["name"])
+        };
+        all.extend(list["items"].as_array().unwrap().iter().filter(|object| !of_the_server(object)).cloned());
     }
     all
 }
@@ -123,7 +128,7 @@ fn a_server_moves_to_etcd_and_back_and_all_its_objects_with_it() {
     let text = said(&storage(directory.path(), &["copy", "data", &endpoint]));
     assert!(text.contains("versions are etcd's now"), "{text}");
     let mut shared = Server::start(directory.path(), &endpoint, free_address());
-    assert_eq!(without_versions(objects(&shared)), without_versions(had));
+    assert!(without_versions(objects(&shared)) == without_versions(had), "all of them, as they were");
     // Addresses that were given away before are not given away again, and one that is given back is.
     let (code, made) = shared.ask("POST", CLAIMED, Some(&service("s-new")));
     assert_eq!(code, 201, "{made}");
@@ -139,7 +144,7 @@ fn a_server_moves_to_etcd_and_back_and_all_its_objects_with_it() {
     std::fs::rename(directory.path().join("data"), directory.path().join("old")).unwrap();
     std::fs::rename(directory.path().join("back"), directory.path().join("data")).unwrap();
     let back = Server::with(directory.path(), free_address(), &[]);
-    assert_eq!(objects(&back), has, "with their versions");
+    assert!(objects(&back) == has, "with their versions");
 }
 
 #[test]
