@@ -52,6 +52,13 @@ fn without_versions(mut objects: Vec<Value>) -> Vec<Value> {
     objects
 }
 
+/// Takes certificates and tokens over from the data directory that was there before.
+fn copy_credentials(directory: &Path, from: &str) {
+    let mut copy = Command::new("cp");
+    copy.arg("-a").arg(directory.join(from).join("credentials")).arg(directory.join("data"));
+    assert!(copy.status().unwrap().success());
+}
+
 fn service(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
@@ -97,9 +104,7 @@ fn a_backup_of_a_running_server_holds_all_that_was_acknowledged_and_can_be_serve
     // In the place of the lost one, with the same certificates and tokens.
     std::fs::rename(directory.path().join("data"), directory.path().join("lost")).unwrap();
     std::fs::rename(directory.path().join("restored"), directory.path().join("data")).unwrap();
-    let mut copy = Command::new("cp");
-    copy.arg("-a").arg(directory.path().join("lost/credentials")).arg(directory.path().join("data"));
-    assert!(copy.status().unwrap().success());
+    copy_credentials(directory.path(), "lost");
     let server = Server::with(directory.path(), free_address(), &[]);
     let (_, list) = server.ask("GET", MAPS, None);
     let names: Vec<_> = list["items"]
@@ -143,6 +148,7 @@ fn a_server_moves_to_etcd_and_back_and_all_its_objects_with_it() {
     said(&storage(directory.path(), &["copy", &endpoint, "back"]));
     std::fs::rename(directory.path().join("data"), directory.path().join("old")).unwrap();
     std::fs::rename(directory.path().join("back"), directory.path().join("data")).unwrap();
+    copy_credentials(directory.path(), "old");
     let back = Server::with(directory.path(), free_address(), &[]);
     assert!(objects(&back) == has, "with their versions");
 }
