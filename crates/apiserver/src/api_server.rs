@@ -105,3 +105,9 @@ impl Drop for ApiServer {
         self.0.begin_to_stop(Duration::ZERO);
     }
 }
+
+/// Whether a key of the storage is about the servers that share it, and means nothing elsewhere: who has claimed which address or port of a
+/// Service, which the Services say too, and where the servers are.
+pub fn is_about_servers(key: &str) -> bool {
+    crate::write::is_claim(key) || key.starts_with(crate::advertise::SERVERS)
+}

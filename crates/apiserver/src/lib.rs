@@ -51,7 +51,7 @@ mod webhook_client;
 mod write;
 
 pub use access::Authorization;
-pub use api_server::ApiServer;
+pub use api_server::{ApiServer, is_about_servers};
 pub use handlers::health::release as version;
 pub use in_flight::InFlightLimits;
 pub use metrics::METRICS;
@@ -65,4 +65,3 @@ pub use watchkeeper_front as front;
 pub use write::admission::built_in as admission_plugins;
 pub use write::admission::is_on_by_default as admission_plugin_is_on_by_default;
 pub use write::admission::{PodSecurityConfiguration, PodSecurityExemptions};
-pub use write::is_claim;

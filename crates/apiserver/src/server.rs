@@ -247,6 +247,7 @@ impl Server {
             // Panics are caught inside; it was told to end, and has.
             let _ = task.await;
         }
+        self.sign_off().await;
         self.storage.retire().await;
     }
 

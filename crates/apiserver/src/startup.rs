@@ -18,6 +18,8 @@ pub(crate) async fn start(storage: Arc<dyn Storage>, options: Options) -> Result
     lifecycle::start_listers(&server).await?;
     lifecycle::start_roles(&server).await?;
     lifecycle::load_flow_control(&server).await?;
-    lifecycle::publish_front_proxy(&server).await?;
+    if !server.options.read_only {
+        lifecycle::publish_front_proxy(&server).await?;
+    }
     Ok(server)
 }

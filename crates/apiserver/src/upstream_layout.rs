@@ -67,6 +67,9 @@ impl UpstreamLayout {
             return Err("not an object of the API".into());
         }
         let Some((folder, _)) = builtin(path) else { return Ok(object) };
+        if (api_version, kind) == ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition") {
+            return Ok(definition_of_v1(object));
+        }
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         match find_kind(group, version, kind).filter(|kind| kind.upstream_folder == folder.upstream_folder) {
             Some(kind) if kind.stored_as.is_some() => Ok(kind.to_stored(object)),
@@ -108,6 +111,48 @@ impl Foreign for UpstreamLayout {
             }
         }
     }
+}
+
+/// A definition as kube-apiserver stores it to this day, in a version that it does not serve any more: what all versions have in common stands
+/// beside them there, and in each of them here.
+fn definition_of_v1(mut definition: Value) -> Value {
+    definition["apiVersion"] = "apiextensions.k8s.io/v1".into();
+    let Some(spec) = definition["spec"].as_object_mut() else { return definition };
+    let schema = spec.remove("validation");
+    let shared = [("schema", schema)].into_iter().chain(
+        ["subresources", "additionalPrinterColumns", "selectableFields"]
+            .map(|name| (name, spec.remove(name))),
+    );
+    let shared: Vec<(&str, Value)> =
+        shared.filter_map(|(name, value)| value.map(|value| (name, value))).collect();
+    let only = spec.remove("version");
+    let mut versions = match spec.remove("versions") {
+        Some(Value::Array(versions)) if !versions.is_empty() => versions,
+        _ => vec![serde_json::json!({"name": only, "served": true, "storage": true})],
+    };
+    for version in versions.iter_mut().filter_map(Value::as_object_mut) {
+        for (name, value) in &shared {
+            version.entry(*name).or_insert_with(|| value.clone());
+        }
+        let columns = version.get_mut("additionalPrinterColumns").and_then(Value::as_array_mut);
+        for column in columns.into_iter().flatten().filter_map(Value::as_object_mut) {
+            if let Some(path) = column.remove("JSONPath") {
+                column.insert("jsonPath".into(), path);
+            }
+        }
+    }
+    spec.insert("versions".into(), versions.into());
+    if let Some(conversion) = spec.get_mut("conversion").and_then(Value::as_object_mut) {
+        let (client, reviewed) =
+            (conversion.remove("webhookClientConfig"), conversion.remove("conversionReviewVersions"));
+        if conversion.get("strategy").is_some_and(|strategy| strategy == "Webhook") {
+            conversion.insert(
+                "webhook".into(),
+                serde_json::json!({"clientConfig": client, "conversionReviewVersions": reviewed}),
+            );
+        }
+    }
+    definition
 }
 
 /// The provider and the name of the key of an encrypted value, which come before the ciphertext: `aescbc:v1:key1`.
@@ -193,6 +238,38 @@ mod tests {
         let pod = json!({"apiVersion": "example.com/v1", "kind": "Pod", "metadata": {"name": "a"}});
         assert!(shown(&layout, "/registry/example.com/pods/b/a", pod.to_string().as_bytes()).is_some());
         assert!(layout.left_out().is_empty());
+    }
+
+    #[test]
+    fn definitions_are_read_from_the_version_that_kube_apiserver_stores_them_in() {
+        let layout = UpstreamLayout::new();
+        let stored = json!({
+            "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com", "version": "v1", "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "validation": {"openAPIV3Schema": {"type": "object"}},
+                "additionalPrinterColumns": [{"name": "N", "type": "string", "JSONPath": ".spec.n"}],
+                "versions": [{"name": "v1", "served": true, "storage": true}],
+                "conversion": {"strategy": "Webhook", "webhookClientConfig": {"url": "https://a"}, "conversionReviewVersions": ["v1"]},
+            },
+        });
+        let key = "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com";
+        let (_, read) = shown(&layout, key, stored.to_string().as_bytes()).unwrap();
+        assert_eq!(read["apiVersion"], "apiextensions.k8s.io/v1");
+        assert_eq!(
+            read["spec"],
+            json!({
+                "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                    "additionalPrinterColumns": [{"name": "N", "type": "string", "jsonPath": ".spec.n"}],
+                }],
+                "conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://a"}, "conversionReviewVersions": ["v1"]}},
+            })
+        );
     }
 
     #[test]

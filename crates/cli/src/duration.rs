@@ -2,11 +2,18 @@ use std::time::Duration;
 
 /// A duration as Go writes it: `90s`, `5m`, `1h30m`. It is longer than nothing.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
-    let nanos = watchkeeper_go::duration::parse(text).ok().and_then(|nanos| u64::try_from(nanos).ok());
-    match nanos.map(Duration::from_nanos) {
-        Some(duration) if !duration.is_zero() => Ok(duration),
+    match parse_any(text) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => Err(format!("{text:?} is not a duration such as 90s, 5m or 1h30m")),
     }
+}
+
+/// The same, or no time at all: `0s`, `0`.
+pub(crate) fn parse_any(text: &str) -> Result<Duration, String> {
+    let nanos = watchkeeper_go::duration::parse(text).ok().and_then(|nanos| u64::try_from(nanos).ok());
+    nanos
+        .map(Duration::from_nanos)
+        .ok_or_else(|| format!("{text:?} is not a duration such as 90s, 5m or 1h30m, or 0"))
 }
 
 #[cfg(test)]
@@ -23,5 +30,10 @@ mod tests {
         for wrong in ["", "5", "s", "-5s", "5 s", "5d", "0s", "5m3", "99999999999999999999s", "\u{fc}"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(
+            [parse_any("0"), parse_any("0s"), parse_any("2s")].map(|read| read.map(|read| read.as_secs())),
+            [Ok(0), Ok(0), Ok(2)]
+        );
+        assert!(parse_any("-1s").is_err() && parse_any("").is_err());
     }
 }

@@ -19,7 +19,7 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(10);
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ShutdownArgs {
     /// After the first signal, how long to go on as ever, but for /readyz: for balancers to notice that this server is going
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "0s")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_any, default_value = "0s")]
     shutdown_delay_duration: Duration,
     /// Then answer new requests with 429 and Retry-After until those that run are answered, instead of refusing connections
     #[arg(long)]
@@ -27,7 +27,7 @@ pub(crate) struct ShutdownArgs {
     /// Over how much time watches end, one after the other, so that their clients do not all turn to another server at once
     ///
     /// A server with few watches takes less: ten milliseconds for each.
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "10s")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_any, default_value = "10s")]
     shutdown_watch_termination_grace_period: Duration,
 }
 

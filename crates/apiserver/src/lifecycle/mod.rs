@@ -24,6 +24,7 @@ mod webhooks;
 use std::sync::Arc;
 
 use crate::access::Authorization;
+use crate::advertise;
 use crate::server::{Error, Server};
 use namespace_defaults::Provided;
 
@@ -38,6 +39,7 @@ pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
     server.spawn(allocation::TASK, move |server| allocation::follow(server, allocated.take()));
     let mut configured = Some(webhooks::load(server).await?);
     server.spawn(webhooks::TASK, move |server| webhooks::follow(server, configured.take()));
+    server.spawn(flow_control::TASK, flow_control::follow);
     if !server.options.read_only {
         start_writing(server);
     }
@@ -69,8 +71,10 @@ fn start_writing(server: &Arc<Server>) {
             namespace_defaults::run(server, certificates.clone())
         });
     }
-    server.spawn(flow_control::TASK, flow_control::follow);
     server.spawn_led(flow_control::STATUS, flow_control::keep_statuses);
+    if server.storage.is_shared() {
+        server.spawn_led(advertise::TASK, advertise::show_servers);
+    }
     server.spawn_led(expiry::TASK, |server| {
         let lifetime = server.options.event_lifetime;
         expiry::run(server, lifetime)

@@ -43,7 +43,7 @@ const CLAIMS: &str = "/claims/";
 
 /// Whether a key of the storage is a claim on an address or a port. Servers that share a storage make claims so that they do not give away
 /// the same number at the same moment; who has which is said by the Services, so that claims need not be taken along to another storage.
-pub fn is_claim(key: &str) -> bool {
+pub(crate) fn is_claim(key: &str) -> bool {
     key.starts_with(CLAIMS)
 }
 

@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 use watchkeeper_storage::Entry;
 
-pub use allocate::is_claim;
+pub(crate) use allocate::is_claim;
 pub(crate) use allocate::{Allocator, Holdings, Refusal, Reservation};
 pub(crate) use decode::{Incoming, decode, decode_as};
 pub(crate) use operation::{Applying, Eviction, FOREGROUND, ORPHAN, Operation, Patch, ScaleChange};

@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use watchkeeper_apiserver::is_claim;
+use watchkeeper_apiserver::is_about_servers;
 use watchkeeper_storage::{Layout, Snapshot};
 
 use crate::failure::Failure;
@@ -173,10 +173,9 @@ fn read_path(path: &Path) -> Result<Snapshot, Failure> {
     Ok(movable(&read.map_err(failure)?))
 }
 
-/// What is worth taking along. Claims on addresses and ports are made by servers that share a storage, for as long as they do; who has
-/// which is in the Services.
+/// What is worth taking along: the objects, and not what servers that share a storage tell each other.
 fn movable(snapshot: &Snapshot) -> Snapshot {
-    snapshot.retain(|key| !is_claim(key))
+    snapshot.retain(|key| !is_about_servers(key))
 }
 
 /// Whether what was given is at fault.

@@ -43,7 +43,7 @@ pub(crate) struct StorageArgs {
     #[command(flatten)]
     etcd: EtcdArgs,
     /// How often old revisions of etcd are compacted, by one of the servers; 0 leaves it to others
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "5m")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_any, default_value = "5m")]
     etcd_compaction_interval: Duration,
     /// When a write is acknowledged: on the disk, or handed to the operating system
     #[arg(long, value_enum, default_value = "sync")]

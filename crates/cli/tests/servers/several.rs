@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::world::{LONG, MAPS, config_map, three};
+use crate::world::{LONG, MAPS, Server, config_map, directory, etcd, free_address, three};
 
 #[test]
 fn what_is_written_to_one_server_is_in_force_on_all() {
@@ -164,4 +164,31 @@ fn definitions_and_roles_of_one_server_are_in_force_on_the_others_within_50_ms()
     let (definitions, roles) = (p99(definitions), p99(roles));
     println!("in force elsewhere, p99 of 50: definitions {definitions:?}, roles {roles:?}");
     assert!(definitions.max(roles) < Duration::from_millis(500), "{definitions:?} {roles:?}");
+}
+
+#[test]
+fn the_endpoints_of_the_api_are_all_servers_that_are_there() {
+    let Some(etcd) = etcd() else { return };
+    let (directory, endpoint) = (directory(), etcd.endpoint());
+    let addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
+    let mut servers = addresses.map(|address| {
+        let arguments = ["--storage", "etcd", "--etcd-endpoints", &endpoint, "--advertise-address", address];
+        Server::with(directory.path(), free_address(), &arguments)
+    });
+    let shown = |server: &Server| -> BTreeSet<String> {
+        let (_, endpoints) = server.ask("GET", "/api/v1/namespaces/default/endpoints/kubernetes", None);
+        let subsets = endpoints["subsets"].as_array().cloned().unwrap_or_default();
+        let all = subsets.iter().flat_map(|subset| subset["addresses"].as_array().unwrap().clone());
+        all.map(|address| address["ip"].as_str().unwrap().to_owned()).collect()
+    };
+    let until = |server: &Server, wanted: &[&str]| {
+        let (begin, wanted) = (Instant::now(), wanted.iter().map(|text| (*text).to_owned()).collect());
+        while shown(server) != wanted {
+            assert!(begin.elapsed() < LONG, "{:?} instead of {wanted:?}", shown(server));
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    until(&servers[0], &addresses);
+    servers[1].terminate();
+    until(&servers[2], &[addresses[0], addresses[2]]);
 }
