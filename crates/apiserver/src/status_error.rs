@@ -246,6 +246,15 @@ impl StatusError {
         self
     }
 
+    /// The same with these warnings, unless it has some.
+    #[must_use]
+    pub(crate) fn with_more_warnings(self, warnings: &[String]) -> Self {
+        match self.warnings().is_empty() && !warnings.is_empty() {
+            true => self.with_warnings(warnings.to_vec()),
+            false => self,
+        }
+    }
+
     /// Warnings that the client gets with it.
     pub(crate) fn warnings(&self) -> &[String] {
         self.foreign.as_ref().map_or(&[], |foreign| &foreign.warnings)

@@ -35,6 +35,7 @@ mod select;
 mod validate;
 mod view;
 
+pub use decimal::Quantity;
 pub use error::Error;
 pub use kind::{Kind, MetadataChecks, NameRule, ScalePaths, SelectableField, Speaks, SubresourceInfo, Verbs};
 pub use prepare::Subresource;

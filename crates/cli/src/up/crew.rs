@@ -47,6 +47,7 @@ impl Crew {
         let (name, manager, said) = match operator {
             Operator::Webapp => {
                 let manager = watchkeeper_webapp::operator(self.manager("watchkeeper-webapp"));
+                let manager = watchkeeper_webapp::webhooks(manager);
                 ("webapp", manager, "webapp: a Deployment and a Service for every WebApp")
             }
         };
@@ -79,6 +80,9 @@ impl Crew {
         screen.waiting("gateway", "starting");
         let gateway = starting.await.map_err(Failure::running)??;
         screen.line("gateway", gateway.said());
+        if let Some(models) = gateway.models() {
+            screen.line("models", models);
+        }
         self.monitor.add(gateway.part());
         self.gateway = Some(tokio::spawn(async { Ok(gateway) }));
         Ok(())
