@@ -199,15 +199,16 @@ async fn who_asks_is_said_by_this_server_and_nobody_else() {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}],
     });
     api.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding).await.ok();
+    let server = &api.server;
     let request = |who: &Identity, extra: &[(&str, &str)]| {
         let mut request = http::Request::builder().uri(format!("{GROUP}/nodes"));
         for (name, value) in extra {
             request = request.header(*name, *value);
         }
         let (request, who) = (request.body(Body::empty()).unwrap(), who.clone());
-        async {
+        async move {
             use watchkeeper_apiserver::authentication::Service as _;
-            read(api.server.call(request, who).await).await
+            read(server.call(request, who).await).await
         }
     };
     let forged = [

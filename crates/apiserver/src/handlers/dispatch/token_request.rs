@@ -39,7 +39,7 @@ impl Server {
     /// Issues a token.
     pub(crate) async fn issue_token(&self, call: &Call, place: &ObjectRef) -> Result<Reply, StatusError> {
         let options = WriteOptions::of_create(&call.query)?;
-        let accepted = media::accept(&call.headers, Endpoint::Objects)?;
+        let accepted = media::accept(&call.headers, Endpoint::Untabled)?;
         let format = media::body_format(&call.headers, true)?;
         let mut object = decode_as(&call.body, format, KIND.name, &[VERSION])?;
         let namespace = place.namespace.as_deref().unwrap_or_default();

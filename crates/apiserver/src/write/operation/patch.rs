@@ -138,11 +138,10 @@ impl Patch {
                 _ => failure,
             });
         }
-        let unknown =
-            resource.coerce(&mut object).map_err(|problem| match (self, unrestorable(&problem)) {
-                (Self::Strategic { .. }, Some(detail)) => invalid(detail),
-                _ => invalid(problem),
-            })?;
+        let unknown = resource.coerce(&mut object).map_err(|problem| match self {
+            Self::Strategic { patch, .. } => invalid(unrestorable(&problem, patch).unwrap_or(problem)),
+            _ => invalid(problem),
+        })?;
         let strict_errors = self.strict_errors();
         let warnings = match context.field_validation {
             FieldValidation::Strict => match strict_message(&strict_errors, &unknown) {
@@ -158,13 +157,15 @@ impl Patch {
 
 /// A field of the wrong type, in the words of those who make Go values of JSON that was read already. `problem` is the same in those
 /// of the decoder: `json: cannot unmarshal string into Go struct field ObjectMeta.metadata.labels of type map[string]string`.
-fn unrestorable(problem: &str) -> Option<String> {
+fn unrestorable(problem: &str, patch: &Value) -> Option<String> {
     let (found, wanted) = problem.rsplit_once(" of type ")?;
-    let found = found.strip_prefix("json: cannot unmarshal ")?.split_once(" into ")?.0;
+    let (found, place) = found.strip_prefix("json: cannot unmarshal ")?.split_once(" into ")?;
+    let fields = place.rsplit(' ').next()?.split('.').skip(1);
+    let is_fraction = fields.fold(patch, |value, field| &value[field]).is_f64();
     let kind = match found {
         "array" => "slice",
         "object" => "map",
-        number if number.starts_with("number") && number.contains(['.', 'e', 'E']) => "float64",
+        number if number.starts_with("number") && is_fraction => "float64",
         number if number.starts_with("number") => "int64",
         other => other,
     };
