@@ -38,6 +38,7 @@ const TEXTS: &[(&str, &str)] = &[
     (r"(?s)pod updates may not change fields.*", "pod updates may not change fields..."),
     (r#"in scheme "[^"]*""#, "in scheme <scheme>"),
     (r#"resourceVersion: "\d+""#, r#"resourceVersion: "<rv>""#),
+    (r#""resourceVersion": ?"\d+""#, r#""resourceVersion":"<rv>""#),
     (r"\?hash=[0-9A-F]+", "?hash=<hash>"),
     (r"https://127\.0\.0\.1:\d+", "<server>"),
     (r"eyJ[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", "<token>"),

@@ -307,13 +307,6 @@ pub(crate) fn success(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
 }
 
-/// The `Status` of an eviction that several budgets speak about.
-pub(crate) fn several_budgets() -> Value {
-    let message =
-        "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "code": 500})
-}
-
 /// The `Status` of something that is gone for good.
 pub(crate) fn deleted(resource: Subject<'_>, name: &str, uid: &str) -> Value {
     let details = StatusDetails {

@@ -6,6 +6,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -36,6 +38,7 @@ struct Running {
     child: Child,
     web: String,
     admin: String,
+    log: Arc<Mutex<String>>,
 }
 
 impl Running {
@@ -57,9 +60,15 @@ impl Running {
             web = web.or_else(|| after("listening on "));
             admin = admin.or_else(|| after("admin endpoint on http://"));
         }
-        // What it says from now on is nobody's business, but it has to be taken.
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-        Self { child, web: web.unwrap(), admin: admin.unwrap() }
+        let said = Arc::<Mutex<String>>::default();
+        let heard = Arc::clone(&said);
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while log.read_line(&mut line).is_ok_and(|length| length > 0) {
+                heard.lock().unwrap().push_str(&std::mem::take(&mut line));
+            }
+        });
+        Self { child, web: web.unwrap(), admin: admin.unwrap(), log: said }
     }
 
     fn stop(mut self) -> Option<i32> {
@@ -118,6 +127,54 @@ fn the_example_serves_at_once_and_an_edit_changes_the_next_answer() {
 }
 
 #[test]
+fn another_process_takes_over_and_nobody_is_refused() {
+    let directory = copied();
+    let mut running = Running::start(directory.path());
+    let begin = Instant::now();
+    let wait = |what: &str| {
+        assert!(begin.elapsed() < TIMEOUT, "{what}");
+        sleep(Duration::from_millis(5));
+    };
+    while !get(&running.admin, "/readyz").ends_with("\r\n\r\nok\n") {
+        wait("ready");
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let asking = std::thread::spawn({
+        let (stop, web) = (Arc::clone(&stop), running.web.clone());
+        move || {
+            let mut count = 0;
+            while !stop.load(Relaxed) {
+                assert!(get(&web, "/hello").ends_with("\r\n\r\nHello from the gateway.\n"));
+                count += 1;
+            }
+            count
+        }
+    });
+    let signal = |signal: &str, process: &str| {
+        assert!(Command::new("kill").args(["-s", signal, process]).status().unwrap().success());
+    };
+    signal("USR2", &running.child.id().to_string());
+    let code = loop {
+        match running.child.try_wait().unwrap() {
+            Some(status) => break status.code(),
+            None => wait("the first process to end"),
+        }
+    };
+    assert_eq!(code, Some(0), "{}", running.log.lock().unwrap());
+    stop.store(true, Relaxed);
+    assert!(asking.join().unwrap() > 0);
+    assert!(get(&running.web, "/hello").ends_with("\r\n\r\nHello from the gateway.\n"));
+    assert!(get(&running.admin, "/readyz").ends_with("\r\n\r\nok\n"));
+    let log = running.log.lock().unwrap().clone();
+    let second = log.split(" serves in the place of this one").next().unwrap().rsplit(' ').next().unwrap();
+    assert_ne!(second, running.child.id().to_string());
+    signal("TERM", second);
+    while TcpStream::connect(&running.web).is_ok() {
+        wait("the second process to end");
+    }
+}
+
+#[test]
 fn files_are_checked_without_a_gateway() {
     let directory = copied();
     let path = directory.path().display().to_string();
@@ -162,4 +219,34 @@ fn the_kinds_are_printed_for_a_cluster() {
     for kind in ["GatewayListener", "GatewayRoute", "GatewayBackend", "GatewayPolicy"] {
         assert!(said.contains(&format!("    kind: {kind}\n")), "{kind}");
     }
+}
+
+#[test]
+fn the_example_with_models_does_what_its_chapter_says() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/ai-gateway");
+    let output = Command::new(example.join("try"))
+        .env("WATCHKEEPER", env!("CARGO_BIN_EXE_watchkeeper"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("== all as it should be"), "{said}");
+    let checked = gateway(&["check", &example.display().to_string()]).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+}
+
+#[test]
+fn a_key_is_shown_once_and_its_digest_goes_into_a_policy() {
+    let output = gateway(&["key", "jane"]).output().unwrap();
+    let key = String::from_utf8(output.stdout).unwrap();
+    let entry = String::from_utf8(output.stderr).unwrap();
+    assert!(key.starts_with("wk-") && key.trim().len() == 67, "{key}");
+    let digest = entry.split("sha256: ").nth(1).unwrap().trim();
+    assert!(
+        entry.starts_with("- name: \"jane\"\n") && digest.len() == 64 && !entry.contains(key.trim()),
+        "{entry}"
+    );
+    let other = gateway(&["key", "jane"]).output().unwrap().stdout;
+    assert_ne!(other, key.into_bytes());
 }

@@ -14,6 +14,8 @@
 //! | what is counted and learned outlives every edit | [`upstream`], [`policy`] |
 
 mod admin;
+pub mod ai;
+pub mod api;
 mod check;
 mod compile;
 mod control;
@@ -21,10 +23,13 @@ mod describe;
 mod dump;
 pub mod kinds;
 mod metrics;
+pub mod mock;
 pub mod net;
 pub mod object;
 pub mod policy;
 mod proxy;
+mod query;
+mod spans;
 mod stats;
 pub mod table;
 pub mod upstream;
@@ -35,4 +40,5 @@ pub use compile::{Compiler, Condition, Place, Report, Settings};
 pub use control::{Error, Explained, From, Gateway, Handle, Options, Question, Served, StateError, explain};
 pub use describe::description;
 pub use dump::dump;
+pub use spans::Otlp;
 pub use stats::RouteStats;

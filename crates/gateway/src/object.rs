@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use watchkeeper_core::Key;
 use watchkeeper_schema::Schema;
 
-use crate::kinds::{API_VERSION, definitions};
+use crate::kinds::{API_VERSION, definitions, standard};
 
 /// The namespace of objects that name none, as in files.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -24,24 +24,60 @@ pub enum InputKind {
     Backend,
     /// `GatewayPolicy`.
     Policy,
-    /// `Secret`, for certificates.
+    /// `AIGatewayConfig`.
+    AiGateway,
+    /// `ModelContextMapping`.
+    Model,
+    /// `LLMGatewayPolicy`.
+    LlmPolicy,
+    /// `PromptTemplate`.
+    Prompt,
+    /// `ApiDefinition`.
+    Api,
+    /// `ApiSubscription`.
+    Subscription,
+    /// `Tenant`.
+    Tenant,
+    /// `Secret`, for certificates and keys of providers.
     Secret,
     /// `Service`, for the names of ports.
     Service,
     /// `EndpointSlice`, for the endpoints of Services.
     EndpointSlice,
+    /// `GatewayClass` of Gateway API.
+    GatewayClass,
+    /// `Gateway` of Gateway API.
+    Gateway,
+    /// `HTTPRoute` of Gateway API.
+    HttpRoute,
+    /// `ReferenceGrant` of Gateway API.
+    ReferenceGrant,
+    /// `Namespace`, whose labels Gateways may ask for.
+    Namespace,
 }
 
 impl InputKind {
     /// All kinds.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 19] = [
         Self::Listener,
         Self::Route,
         Self::Backend,
         Self::Policy,
+        Self::AiGateway,
+        Self::Model,
+        Self::LlmPolicy,
+        Self::Prompt,
+        Self::Api,
+        Self::Subscription,
+        Self::Tenant,
         Self::Secret,
         Self::Service,
         Self::EndpointSlice,
+        Self::GatewayClass,
+        Self::Gateway,
+        Self::HttpRoute,
+        Self::ReferenceGrant,
+        Self::Namespace,
     ];
 
     /// `apiVersion`, `kind` and the plural.
@@ -51,14 +87,30 @@ impl InputKind {
             Self::Route => (API_VERSION, "GatewayRoute", "gatewayroutes"),
             Self::Backend => (API_VERSION, "GatewayBackend", "gatewaybackends"),
             Self::Policy => (API_VERSION, "GatewayPolicy", "gatewaypolicies"),
+            Self::AiGateway => (API_VERSION, "AIGatewayConfig", "aigatewayconfigs"),
+            Self::Model => (API_VERSION, "ModelContextMapping", "modelcontextmappings"),
+            Self::LlmPolicy => (API_VERSION, "LLMGatewayPolicy", "llmgatewaypolicies"),
+            Self::Prompt => (API_VERSION, "PromptTemplate", "prompttemplates"),
+            Self::Api => (API_VERSION, "ApiDefinition", "apidefinitions"),
+            Self::Subscription => (API_VERSION, "ApiSubscription", "apisubscriptions"),
+            Self::Tenant => (API_VERSION, "Tenant", "tenants"),
             Self::Secret => ("v1", "Secret", "secrets"),
             Self::Service => ("v1", "Service", "services"),
             Self::EndpointSlice => ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
+            Self::GatewayClass => (standard::API_VERSION, "GatewayClass", "gatewayclasses"),
+            Self::Gateway => (standard::API_VERSION, "Gateway", "gateways"),
+            Self::HttpRoute => (standard::API_VERSION, "HTTPRoute", "httproutes"),
+            Self::ReferenceGrant => (standard::API_VERSION, "ReferenceGrant", "referencegrants"),
+            Self::Namespace => ("v1", "Namespace", "namespaces"),
         }
     }
 
-    /// The kind of these names.
+    /// The kind of these names. Gateway API's `v1beta1` is the same as its `v1`.
     pub fn of(api_version: &str, kind: &str) -> Option<Self> {
+        let api_version = match api_version.strip_prefix(standard::GROUP) {
+            Some("/v1beta1") => standard::API_VERSION,
+            _ => api_version,
+        };
         Self::ALL.into_iter().find(|known| {
             let (known_version, known_kind, _) = known.names();
             (known_version, known_kind) == (api_version, kind)
@@ -67,7 +119,24 @@ impl InputKind {
 
     /// Whether it is a kind of the gateway, which has a schema and a status.
     pub fn is_own(self) -> bool {
-        matches!(self, Self::Listener | Self::Route | Self::Backend | Self::Policy)
+        let is_read_only =
+            matches!(self, Self::Secret | Self::Service | Self::EndpointSlice | Self::Namespace);
+        !is_read_only && !self.is_standard()
+    }
+
+    /// Whether it is a kind of Gateway API. A cluster need not have these.
+    pub fn is_standard(self) -> bool {
+        matches!(self, Self::GatewayClass | Self::Gateway | Self::HttpRoute | Self::ReferenceGrant)
+    }
+
+    /// Whether what became of its objects is written into their status.
+    pub fn has_status(self) -> bool {
+        self.is_own() || self.is_standard() && self != Self::ReferenceGrant
+    }
+
+    /// Whether its objects are in namespaces.
+    pub fn is_namespaced(self) -> bool {
+        !matches!(self, Self::GatewayClass | Self::Namespace)
     }
 }
 
@@ -116,7 +185,8 @@ impl Input {
             return Err(Problem::new("metadata.name", "is missing"));
         };
         let namespace = text("/metadata/namespace").filter(|namespace| !namespace.is_empty());
-        let id = ObjectId { kind, key: Key::new(Some(namespace.unwrap_or(DEFAULT_NAMESPACE)), name) };
+        let namespace = kind.is_namespaced().then_some(namespace.unwrap_or(DEFAULT_NAMESPACE));
+        let id = ObjectId { kind, key: Key::new(namespace, name) };
         let created = text("/metadata/creationTimestamp").map(Into::into);
         let generation = value.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
         Ok(Some(Self { id, created, generation, json: Arc::new(value) }))
@@ -124,8 +194,9 @@ impl Input {
 
     /// Whether both would be compiled to the same: only statuses, versions, labels and the like differ.
     pub(crate) fn means_the_same(&self, other: &Self) -> bool {
-        self.id.kind.is_own()
+        (self.id.kind.has_status() || self.id.kind.is_standard())
             && (self.generation, &self.created) == (other.generation, &other.created)
+            && self.is_approved() == other.is_approved()
             && self.json.get("spec") == other.json.get("spec")
             && self
                 .json
@@ -135,6 +206,13 @@ impl Input {
                     .json
                     .as_object()
                     .map(|fields| fields.keys().filter(|key| *key != "status").collect::<Vec<_>>())
+    }
+
+    /// Whether the status has the condition `Approved`, which others write.
+    pub(crate) fn is_approved(&self) -> bool {
+        let conditions = self.json.pointer("/status/conditions").and_then(Value::as_array);
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|condition| condition["type"] == "Approved" && condition["status"] == "True")
     }
 
     /// The spec as `S`, or all that is wrong with the object by its schema. Fields that the schema does not know are wrong.

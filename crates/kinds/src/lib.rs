@@ -52,6 +52,13 @@ pub fn requested_organizations(request: &serde_json::Value) -> Vec<String> {
     pem::certificate_request(&bytes).map(|request| pem::organizations(&request)).unwrap_or_default()
 }
 
+/// Whether a type, by its name in Go such as `v1.ObjectMeta`, has fields.
+pub fn is_structure(go_type: &str) -> bool {
+    go_type.contains('.')
+        && definition::names()
+            .any(|name| name.strip_suffix(go_type).is_some_and(|package| package.ends_with('.')))
+}
+
 /// The priority levels and the flow schemas that every server begins with, complete but for what the server sets.
 pub fn flow_control_objects() -> (Vec<serde_json::Value>, Vec<serde_json::Value>) {
     (builtin::flowcontrol::bootstrap::levels(), builtin::flowcontrol::bootstrap::schemas())

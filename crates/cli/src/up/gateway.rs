@@ -3,11 +3,17 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use watchkeeper::client::Client;
 use watchkeeper::prelude::{Connection, Manager};
+use watchkeeper_core::Key;
+use watchkeeper_gateway::kinds::standard::{self, GatewayClass, GatewayClassSpec};
 use watchkeeper_gateway::kinds::{
-    GatewayBackend, GatewayListener, GatewayListenerSpec, GatewayPolicy, GatewayRoute, GatewayRouteSpec,
+    AIGatewayConfig, ApiDefinition, ApiSubscription, GatewayBackend, GatewayListener, GatewayListenerSpec,
+    GatewayPolicy, GatewayRoute, GatewayRouteSpec, LLMGatewayPolicy, ModelContextMapping, PromptTemplate,
+    Tenant,
 };
+use watchkeeper_gateway::mock::Mock;
 use watchkeeper_gateway::{From, Gateway, Options};
 
 use crate::failure::Failure;
@@ -18,6 +24,8 @@ use crate::monitor::Part;
 const PORT: u16 = 8080;
 /// How long it may take until it serves. After that, it says so when it does.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The class of Gateway API that is made.
+const CLASS: &str = "watchkeeper";
 /// How often to look whether the kinds are there.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How long requests may take to end.
@@ -30,13 +38,23 @@ fn kinds(manager: Manager) -> Manager {
         .install::<GatewayRoute>()
         .install::<GatewayBackend>()
         .install::<GatewayPolicy>()
+        .install::<AIGatewayConfig>()
+        .install::<ModelContextMapping>()
+        .install::<LLMGatewayPolicy>()
+        .install::<PromptTemplate>()
+        .install::<ApiDefinition>()
+        .install::<ApiSubscription>()
+        .install::<Tenant>()
 }
 
 /// A gateway that runs, with what brought its kinds.
 pub(super) struct Running {
     gateway: Gateway,
     kinds: watchkeeper::runtime::Running,
+    /// A provider of models that has none.
+    mock: Mock,
     said: String,
+    models: Option<String>,
 }
 
 /// Brings the kinds, puts an example there if there is nothing, and starts.
@@ -51,7 +69,11 @@ pub(super) async fn start(manager: Manager, connection: Connection) -> Result<Ru
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
-    example(&Client::new(connection.clone())).await?;
+    let client = Client::new(connection.clone());
+    standard_kinds(&client).await?;
+    example(&client).await?;
+    let mock = Mock::start((Ipv4Addr::LOCALHOST, 0).into(), None).map_err(Failure::running)?;
+    let has_models = models(&client, &mock).await?;
     let from = vec![From::Kubernetes(connection)];
     let gateway = Gateway::start(Options { from, ..Options::default() }).map_err(Failure::running)?;
     let mut handle = gateway.handle().clone();
@@ -63,7 +85,13 @@ pub(super) async fn start(manager: Manager, connection: Connection) -> Result<Ru
         (Ok(()), None) => "no GatewayListener: it listens nowhere".to_owned(),
         (Err(_), _) => format!("not ready: {}", handle.readiness().1.join("; ")),
     };
-    Ok(Running { gateway, kinds: installed, said })
+    let address = handle.ports().into_values().find_map(Result::ok).filter(|_| has_models);
+    let models = address.map(|address| {
+        format!(
+            "http://{address}/v1   the API of OpenAI, Anthropic and Gemini; the model `assistant` is a mock"
+        )
+    });
+    Ok(Running { gateway, kinds: installed, mock, said, models })
 }
 
 impl Running {
@@ -77,10 +105,50 @@ impl Running {
         &self.said
     }
 
+    /// Where models are served, in words.
+    pub(super) fn models(&self) -> Option<&str> {
+        self.models.as_deref()
+    }
+
     pub(super) async fn stop(self) {
         self.gateway.stop(GRACE).await;
+        self.mock.stop().await;
         self.kinds.stop().await;
     }
+}
+
+/// The kinds of Gateway API, unless there are any already, and a class for the gateway. What is there is not touched: it may be of the project
+/// itself, with more fields.
+async fn standard_kinds(client: &Client) -> Result<(), Failure> {
+    for definition in standard::definitions() {
+        let key = Key::new(None, definition.metadata.name.as_deref().unwrap_or_default());
+        if client.live().get::<CustomResourceDefinition>(&key).await.map_err(Failure::running)?.is_none() {
+            client.create(&definition).await.map_err(Failure::running)?;
+        }
+        let begin = Instant::now();
+        while !is_established(client, &key).await? {
+            if begin.elapsed() > READY_TIMEOUT {
+                return Err(Failure::running(format!("{key} is not served after {READY_TIMEOUT:?}")));
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+    let key = Key::new(None, CLASS);
+    if client.live().get::<GatewayClass>(&key).await.map_err(Failure::running)?.is_none() {
+        let spec = GatewayClassSpec {
+            controller_name: standard::CONTROLLER.to_owned(),
+            description: Some("The gateway of watchkeeper".to_owned()),
+            parameters_ref: None,
+        };
+        client.create(&GatewayClass::new(CLASS, spec)).await.map_err(Failure::running)?;
+    }
+    Ok(())
+}
+
+async fn is_established(client: &Client, definition: &Key) -> Result<bool, Failure> {
+    let found = client.live().get::<CustomResourceDefinition>(definition).await.map_err(Failure::running)?;
+    let conditions = found.as_ref().and_then(|found| found.status.as_ref()?.conditions.as_ref());
+    Ok(conditions.into_iter().flatten().any(|each| each.type_ == "Established" && each.status == "True"))
 }
 
 /// A listener and a route for `/hello`, unless there are listeners or routes.
@@ -106,4 +174,32 @@ async fn example(client: &Client) -> Result<(), Failure> {
     route.metadata.namespace = Some("default".into());
     client.create(&route).await.map_err(Failure::running)?;
     Ok(())
+}
+
+/// The name of the example gateway of models, and of its provider: an object with both is ours.
+const MODELS: (&str, &str) = ("models", "mock");
+
+/// A gateway of models whose provider is the mock, unless there are others. The mock has another address each time.
+async fn models(client: &Client, mock: &Mock) -> Result<bool, Failure> {
+    let known = client.live().list::<AIGatewayConfig>().await.map_err(Failure::running)?;
+    let is_ours = |config: &AIGatewayConfig| {
+        let mut providers = config.spec.providers.iter();
+        config.metadata.name.as_deref() == Some(MODELS.0)
+            && providers.all(|provider| provider.name == MODELS.1)
+    };
+    if !known.iter().all(|config| is_ours(config)) {
+        return Ok(false);
+    }
+    let url = format!("http://{}", mock.address());
+    let spec = serde_json::json!({"access": "Open", "providers": [{"name": MODELS.1, "dialect": "OpenAI", "url": url}]});
+    let mut config = AIGatewayConfig::new(MODELS.0, serde_json::from_value(spec).map_err(Failure::running)?);
+    config.metadata.namespace = Some("default".into());
+    client.apply(&config).await.map_err(Failure::running)?;
+    let spec =
+        serde_json::json!({"model": "assistant", "targets": [{"provider": MODELS.1, "model": "echo"}]});
+    let mut model =
+        ModelContextMapping::new("assistant", serde_json::from_value(spec).map_err(Failure::running)?);
+    model.metadata.namespace = Some("default".into());
+    client.apply(&model).await.map_err(Failure::running)?;
+    Ok(true)
 }

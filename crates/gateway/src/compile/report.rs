@@ -32,15 +32,17 @@ pub struct Report {
     pub resolved: Condition,
     /// Whether requests are served by this generation of it.
     pub programmed: Condition,
+    /// The status of an object of Gateway API, without the times of transitions.
+    pub status: Option<Value>,
 }
 
 impl Condition {
-    fn of(reason: &'static str, problems: &[Problem]) -> Option<Self> {
+    pub(super) fn of(reason: &'static str, problems: &[Problem]) -> Option<Self> {
         let said: Vec<String> = problems.iter().map(Problem::to_string).collect();
         (!said.is_empty()).then(|| Self { is_true: false, reason, message: said.join("; ") })
     }
 
-    fn good(reason: &'static str) -> Self {
+    pub(super) fn good(reason: &'static str) -> Self {
         Self { is_true: true, reason, message: String::new() }
     }
 }
@@ -48,13 +50,22 @@ impl Condition {
 impl Compiler {
     /// What became of an object of the gateway; `None` for other kinds, and for objects that are gone.
     pub fn report(&self, id: &ObjectId) -> Option<Report> {
-        let entry = self.objects.get(id).filter(|_| id.kind.is_own())?;
+        let entry = self.objects.get(id)?;
+        if !id.kind.is_own() {
+            return self.standard_report(id, entry);
+        }
         let (source, input) = entry.candidates.first_key_value()?;
         let doubles = self.doubles_of(id);
         let mut accepted = Condition::of("Invalid", &entry.problems);
         if let Some(displaced) = self.displaced.get(&id.key).filter(|_| id.kind == InputKind::Listener) {
             accepted = accepted.or(Condition::of("Conflicted", std::slice::from_ref(displaced)));
         }
+        let taken = match id.kind {
+            InputKind::Model => self.displaced_model(&id.key),
+            InputKind::Prompt => self.displaced_prompt(&id.key),
+            _ => None,
+        };
+        accepted = accepted.or(taken.and_then(|taken| Condition::of("Conflicted", &[taken])));
         let is_served = accepted.is_none();
         let accepted = accepted.unwrap_or_else(|| match doubles {
             Some(told) => Condition { is_true: true, reason: "Conflicted", message: told },
@@ -64,7 +75,13 @@ impl Compiler {
         unresolved.extend(self.missing(id));
         let resolved =
             Condition::of("RefNotFound", &unresolved).unwrap_or_else(|| Condition::good("ResolvedRefs"));
+        let pending = self.pending(&id.key).filter(|_| id.kind == InputKind::Subscription);
         let programmed = match is_served {
+            true if pending.is_some() => Condition {
+                is_true: false,
+                reason: "Pending",
+                message: pending.unwrap_or_default().to_owned(),
+            },
             true => Condition::good("Programmed"),
             false if entry.good.is_some() => Condition {
                 is_true: false,
@@ -84,6 +101,7 @@ impl Compiler {
             accepted,
             resolved,
             programmed,
+            status: None,
         })
     }
 
@@ -134,6 +152,9 @@ impl Compiler {
                     missing.push(Problem::new("spec.targets", gone));
                 }
             }
+            InputKind::Model => missing.extend(self.missing_providers(&id.key)),
+            InputKind::Prompt => missing.extend(self.missing_of_prompt(&id.key)),
+            InputKind::Api | InputKind::Subscription => missing.extend(self.missing_of_api(id)),
             _ => {}
         }
         missing

@@ -2,13 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
+mod ai;
+mod apis;
 mod backends;
 mod hostile;
 mod live;
+mod oracle;
 mod policies;
 mod protocols;
 mod routes;
 mod sources;
+mod standard;
 mod supervision;
 mod support;
 mod upstreams;
