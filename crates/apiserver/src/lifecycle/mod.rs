@@ -101,7 +101,7 @@ pub(crate) async fn start_listers(server: &Arc<Server>) -> Result<(), Error> {
         let mut loaded = Some(listers::load(server, lister).await?);
         server.spawn(listers::TASK, move |server| listers::follow(server, at, loaded.take()));
     }
-    if server.options.resource_quotas {
+    if server.options.resource_quotas && !server.options.read_only {
         server.spawn_led(resource_quotas::TASK, resource_quotas::run);
     }
     Ok(())
