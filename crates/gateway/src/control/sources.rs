@@ -85,7 +85,7 @@ impl Sources {
                     }
                     let keys =
                         resource(&connection, InputKind::Secret).fields(&format!("type={PROVIDER_KEY}"));
-                    sources.follow(number, Some(InputKind::Secret), Arc::new(keys), news);
+                    follow(&mut sources, number, Some(InputKind::Secret), Arc::new(keys));
                 }
             }
         }
