@@ -77,6 +77,7 @@ fn api_server() -> Description {
         namespaces_option: None,
         metrics: METRICS.iter().map(metric).collect(),
         webhooks: Vec::new(),
+        webhook_port: None,
         run: Run {
             component: "apiserver".to_owned(),
             program: Some("watchkeeper".to_owned()),

@@ -67,7 +67,7 @@ enum With {
     Finalizer,
     /// A controller over the files of a folder
     Source,
-    /// Admission webhooks; the framework has none yet
+    /// Functions that default and judge an object before it is stored
     Webhook,
 }
 
@@ -125,10 +125,7 @@ impl New {
             parts.push(match with {
                 With::Finalizer => Part::Finalizer,
                 With::Source => Part::Source,
-                With::Webhook => {
-                    let later = "--with webhook: this version of the framework has no admission webhooks; leave it out";
-                    return Err(Failure::input(later));
-                }
+                With::Webhook => Part::Webhook,
             });
         }
         Ok(Project {

@@ -6,6 +6,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -36,6 +38,7 @@ struct Running {
     child: Child,
     web: String,
     admin: String,
+    log: Arc<Mutex<String>>,
 }
 
 impl Running {
@@ -57,9 +60,15 @@ impl Running {
             web = web.or_else(|| after("listening on "));
             admin = admin.or_else(|| after("admin endpoint on http://"));
         }
-        // What it says from now on is nobody's business, but it has to be taken.
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-        Self { child, web: web.unwrap(), admin: admin.unwrap() }
+        let said = Arc::<Mutex<String>>::default();
+        let heard = Arc::clone(&said);
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while log.read_line(&mut line).is_ok_and(|length| length > 0) {
+                heard.lock().unwrap().push_str(&std::mem::take(&mut line));
+            }
+        });
+        Self { child, web: web.unwrap(), admin: admin.unwrap(), log: said }
     }
 
     fn stop(mut self) -> Option<i32> {
@@ -115,6 +124,54 @@ fn the_example_serves_at_once_and_an_edit_changes_the_next_answer() {
         "{said}"
     );
     assert_eq!(running.stop(), Some(0));
+}
+
+#[test]
+fn another_process_takes_over_and_nobody_is_refused() {
+    let directory = copied();
+    let mut running = Running::start(directory.path());
+    let begin = Instant::now();
+    let wait = |what: &str| {
+        assert!(begin.elapsed() < TIMEOUT, "{what}");
+        sleep(Duration::from_millis(5));
+    };
+    while !get(&running.admin, "/readyz").ends_with("\r\n\r\nok\n") {
+        wait("ready");
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let asking = std::thread::spawn({
+        let (stop, web) = (Arc::clone(&stop), running.web.clone());
+        move || {
+            let mut count = 0;
+            while !stop.load(Relaxed) {
+                assert!(get(&web, "/hello").ends_with("\r\n\r\nHello from the gateway.\n"));
+                count += 1;
+            }
+            count
+        }
+    });
+    let signal = |signal: &str, process: &str| {
+        assert!(Command::new("kill").args(["-s", signal, process]).status().unwrap().success());
+    };
+    signal("USR2", &running.child.id().to_string());
+    let code = loop {
+        match running.child.try_wait().unwrap() {
+            Some(status) => break status.code(),
+            None => wait("the first process to end"),
+        }
+    };
+    assert_eq!(code, Some(0), "{}", running.log.lock().unwrap());
+    stop.store(true, Relaxed);
+    assert!(asking.join().unwrap() > 0);
+    assert!(get(&running.web, "/hello").ends_with("\r\n\r\nHello from the gateway.\n"));
+    assert!(get(&running.admin, "/readyz").ends_with("\r\n\r\nok\n"));
+    let log = running.log.lock().unwrap().clone();
+    let second = log.split(" serves in the place of this one").next().unwrap().rsplit(' ').next().unwrap();
+    assert_ne!(second, running.child.id().to_string());
+    signal("TERM", second);
+    while TcpStream::connect(&running.web).is_ok() {
+        wait("the second process to end");
+    }
 }
 
 #[test]

@@ -26,7 +26,8 @@ fn operators() -> PathBuf {
 /// What the program of an operator prints about itself.
 fn webapp() -> Value {
     let manager = Manager::try_from_args(["watchkeeper-webapp"]).unwrap().version(env!("CARGO_PKG_VERSION"));
-    serde_json::to_value(watchkeeper_webapp::operator(manager).description()).unwrap()
+    let manager = watchkeeper_webapp::webhooks(watchkeeper_webapp::operator(manager));
+    serde_json::to_value(manager.description()).unwrap()
 }
 
 /// A folder with the description of the WebApp operator.
@@ -198,7 +199,7 @@ fn types_are_made_of_a_definition_and_not_of_anything_else() {
         (&["types", "none.yaml"], "there is no CustomResourceDefinition"),
         (&["types", "two.yaml"], "several kinds: say --kind"),
         (&["types", crd, "--kind", "Shop"], "there is no such kind: it has WebApp"),
-        (&["types", crd, "--api-version", "v9"], "has no version \"v9\": it has v1alpha1"),
+        (&["types", crd, "--api-version", "v9"], "has no version \"v9\": it has v1alpha1, v1beta1"),
     ];
     for (arguments, expected) in cases {
         let output = generate(project.0.path(), &[*arguments, &["--output", "new.rs"]].concat());

@@ -14,7 +14,7 @@ use watchkeeper::client::Client;
 use watchkeeper::prelude::{Connection, Key, ResourceExt};
 use watchkeeper_gateway::kinds::GatewayRoute;
 use watchkeeper_testkit::eventually;
-use watchkeeper_webapp::{WebApp, WebAppSpec};
+use watchkeeper_webapp::{Http, WebApp, WebAppSpec};
 
 fn up(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
@@ -91,7 +91,8 @@ fn ask(address: &str) -> String {
 }
 
 fn shop() -> WebApp {
-    let spec = WebAppSpec { image: "nginx:1.29".into(), replicas: 2, port: 8080, env: [].into() };
+    let http = Http { port: 8080 };
+    let spec = WebAppSpec { image: "nginx:1.29".into(), replicas: 2, http, environment: [].into() };
     let mut app = WebApp::new("shop", spec);
     app.metadata.namespace = Some("default".into());
     app

@@ -36,6 +36,20 @@ const USUAL_PLACES: &str = "$KUBECONFIG, ~/.kube/config and the service account 
 pub struct Connection {
     transport: Arc<dyn Transport>,
     default_namespace: Arc<str>,
+    locality: Locality,
+}
+
+/// Where an API server is, as seen from here; and so, whether it can come back by itself, as it does to webhooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Locality {
+    /// In this process, or on the other side of something that this process made.
+    Process,
+    /// On this machine: its address is a loopback one.
+    Machine,
+    /// This process runs in a pod of its cluster.
+    Pod,
+    /// Anywhere else.
+    Elsewhere,
 }
 
 impl Connection {
@@ -91,7 +105,8 @@ impl Connection {
     ///
     /// If this is not a pod, or its service account has no token.
     pub fn in_cluster() -> Result<Self, ConnectError> {
-        Self::open(Config::in_cluster()?, "the service account of a pod")
+        let connection = Self::open(Config::in_cluster()?, "the service account of a pod")?;
+        Ok(Self { locality: Locality::Pod, ..connection })
     }
 
     /// The cluster that a [`Config`] describes. The files that it names are read.
@@ -106,20 +121,27 @@ impl Connection {
 
     fn open(config: Config, looked_at: &str) -> Result<Self, ConnectError> {
         let default_namespace = config.default_namespace.as_str().into();
+        let locality = if config.server.is_loopback() { Locality::Machine } else { Locality::Elsewhere };
         let link = Link::new(config).map_err(|reason| ConnectError::new(reason, looked_at))?;
-        Ok(Self { transport: Arc::new(link), default_namespace })
+        Ok(Self { transport: Arc::new(link), default_namespace, locality })
     }
 
     /// A connection that goes another way than over a socket: for tests, mostly.
     pub fn over(transport: impl Transport, default_namespace: &str) -> Self {
-        Self { transport: Arc::new(transport), default_namespace: default_namespace.into() }
+        let (transport, default_namespace) = (Arc::new(transport), default_namespace.into());
+        Self { transport, default_namespace, locality: Locality::Process }
     }
 
     /// A connection whose requests go through this, with the namespace of this one. To put something in front of a
     /// connection, see [`Transport`].
     #[must_use]
     pub fn with_transport(&self, transport: impl Transport) -> Self {
-        Self { transport: Arc::new(transport), default_namespace: Arc::clone(&self.default_namespace) }
+        Self { transport: Arc::new(transport), ..self.clone() }
+    }
+
+    /// Where the API server is.
+    pub fn locality(&self) -> Locality {
+        self.locality
     }
 
     /// The namespace of the context, or of the pod; `default` if there is none.

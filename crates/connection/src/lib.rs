@@ -55,7 +55,7 @@ mod transport;
 
 pub use body::Body;
 pub use config::Config;
-pub use connection::Connection;
+pub use connection::{Connection, Locality};
 pub use error::{ConnectError, Error, RequestError};
 pub use http_client::HttpClient;
 pub use kubeconfig::{Kubeconfig, KubeconfigError};

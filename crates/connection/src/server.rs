@@ -48,6 +48,12 @@ impl Server {
         Some(Self { is_tls, host, port, host_header: host_header(authority)?, base })
     }
 
+    /// Whether it is on this machine.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let address = self.host.parse::<std::net::IpAddr>();
+        address.map_or(self.host == "localhost", |address| address.is_loopback())
+    }
+
     /// The same server, with paths from its root.
     pub(crate) fn without_path(self) -> Self {
         Self { base: String::new(), ..self }

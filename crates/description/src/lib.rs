@@ -70,6 +70,9 @@ pub struct Description {
     /// The admission and conversion webhooks that it serves.
     #[serde(default)]
     pub webhooks: Vec<Webhook>,
+    /// The port that webhooks are served on, if there are some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook_port: Option<u16>,
     /// How it is run, if it is not run as operators are.
     #[serde(default, skip_serializing_if = "Run::is_default")]
     pub run: Run,

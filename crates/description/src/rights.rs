@@ -33,6 +33,9 @@ pub struct Right {
     /// With these objects only; empty means all. Those that are created, listed or watched have no names yet: see [`roles`](crate::roles).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
+    /// Whether lists and watches ask for these names only (`metadata.name`), so that RBAC can limit them, too.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub selects_names: bool,
     /// Where.
     #[serde(default, skip_serializing_if = "Namespaces::are_all")]
     pub namespaces: Namespaces,
@@ -78,6 +81,7 @@ impl Right {
             subresource: String::new(),
             verbs,
             names: Vec::new(),
+            selects_names: false,
             namespaces: Namespaces::All,
             when: When::Always,
             because: vec![because.into()],
@@ -123,6 +127,7 @@ impl Rights {
                 && other.resource.plural == right.resource.plural
                 && other.subresource == right.subresource
                 && other.names == right.names
+                && other.selects_names == right.selects_names
                 && other.namespaces == right.namespaces
                 && other.when == right.when
         });

@@ -6,6 +6,8 @@ use crate::{Namespaces, Right, Rights, Verbs, When};
 
 /// Verbs that cannot be limited to names: what they are about has none, or has many.
 const UNNAMED: [Verbs; 4] = [Verbs::LIST, Verbs::WATCH, Verbs::CREATE, Verbs::DELETE_COLLECTION];
+/// Those of them that cannot be limited even if they select objects by their names.
+const NEVER_NAMED: [Verbs; 2] = [Verbs::CREATE, Verbs::DELETE_COLLECTION];
 
 /// What rights are as rules of RBAC: those of a ClusterRole, and those of a Role in each namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,7 +51,8 @@ struct Rules(BTreeMap<(String, Vec<String>, Verbs), Vec<String>>);
 
 impl Rules {
     fn add(&mut self, right: &Right) {
-        let unnamed = UNNAMED.iter().fold(Verbs::NONE, |all, verb| all | *verb);
+        let unnamed: &[Verbs] = if right.selects_names { &NEVER_NAMED } else { &UNNAMED };
+        let unnamed = unnamed.iter().fold(Verbs::NONE, |all, verb| all | *verb);
         let parts = if right.names.is_empty() {
             vec![(right.verbs, Vec::new())]
         } else {

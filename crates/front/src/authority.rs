@@ -79,8 +79,13 @@ pub struct Authority {
 impl Authority {
     /// An authority of this name with this key, and a new certificate that it signs itself.
     pub fn with_key(common_name: &str, key: Key, now: SystemTime) -> Result<Self, Error> {
+        Self::with_life(common_name, key, now, AUTHORITY_LIFE)
+    }
+
+    /// The same for another time than [`AUTHORITY_LIFE`].
+    pub fn with_life(common_name: &str, key: Key, now: SystemTime, life: Duration) -> Result<Self, Error> {
         let subject = name([(oid::COMMON_NAME, common_name)]);
-        let end = now + AUTHORITY_LIFE;
+        let end = now + life;
         let certificate = Contents {
             issuer: &subject,
             subject: &subject,
@@ -130,9 +135,21 @@ impl Authority {
     pub fn issue(
         &self,
         key: &Key,
+        subject: (&str, &[String]),
+        purpose: &Purpose<'_>,
+        now: SystemTime,
+    ) -> Result<CertificateDer<'static>, Error> {
+        self.issue_for(key, subject, purpose, now, LEAF_LIFE)
+    }
+
+    /// The same for another time than [`LEAF_LIFE`].
+    pub fn issue_for(
+        &self,
+        key: &Key,
         (user, groups): (&str, &[String]),
         purpose: &Purpose<'_>,
         now: SystemTime,
+        life: Duration,
     ) -> Result<CertificateDer<'static>, Error> {
         let organizations = groups.iter().map(|group| (oid::ORGANIZATION, group.as_str()));
         let subject = name(organizations.chain([(oid::COMMON_NAME, user)]));
@@ -153,7 +170,7 @@ impl Authority {
             let names: Vec<u8> = names.iter().flat_map(|name| alternative_name(name)).collect();
             extensions.push(extension(oid::ALTERNATIVE_NAMES, false, &der::sequence(&[&names])));
         }
-        let life = (now - LEEWAY, now + LEAF_LIFE);
+        let life = (now - LEEWAY, now + life);
         Contents { issuer: &self.subject, subject: &subject, life, key, extensions }.sign(&self.key)
     }
 }

@@ -1,3 +1,5 @@
+use std::net::IpAddr;
+
 use watchkeeper_supervision::Supervisor;
 
 #[cfg(feature = "tls")]
@@ -15,7 +17,11 @@ pub struct FrontBuilder {
     pub(crate) metrics: AccessMetrics,
     pub(crate) supervisor: Supervisor,
     pub(crate) task: String,
+    pub(crate) proxies: Option<Proxies>,
 }
+
+/// Whether whoever is at an address is a proxy.
+pub(crate) type Proxies = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
 impl FrontBuilder {
     pub(crate) fn new(service: Box<dyn Service>) -> Self {
@@ -27,6 +33,7 @@ impl FrontBuilder {
             metrics: AccessMetrics::default(),
             supervisor: Supervisor::default(),
             task: "listener".into(),
+            proxies: None,
         }
     }
 
@@ -79,6 +86,14 @@ impl FrontBuilder {
     /// The name of the task that accepts connections, for the supervisor. Default: `listener`.
     pub fn task(mut self, name: impl Into<String>) -> Self {
         self.task = name.into();
+        self
+    }
+
+    /// Expects connections to begin with a header of the PROXY protocol, version 1 or 2, which says where the client is: that is then the
+    /// [address](crate::Peer::address) of the peer. Connections without one are closed, and so are those that this is not true for: whoever can
+    /// connect could claim to be anybody. Limits by address count the proxy.
+    pub fn proxy_protocol(mut self, is_proxy: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        self.proxies = Some(Box::new(is_proxy));
         self
     }
 

@@ -32,6 +32,7 @@ use crate::front::Protocol;
 #[cfg(feature = "http2")]
 use crate::gate::Payer;
 use crate::metrics::Dropped;
+use crate::proxy_protocol;
 use crate::stall::StallTimeout;
 #[cfg(feature = "http2")]
 use crate::upgrade::Rewound;
@@ -69,7 +70,7 @@ pub(crate) async fn serve(
 }
 
 async fn speak(
-    stream: TcpStream,
+    mut stream: TcpStream,
     peer: SocketAddr,
     connection: Connection,
     protocol: Protocol,
@@ -80,6 +81,7 @@ async fn speak(
         tracing::debug!(%error, "client disconnected before it was served");
         return;
     }
+    let Some(peer) = behind_proxy(&mut stream, peer, &connection, &shared).await else { return };
     let stream = FairSocket(StallTimeout::new(stream));
     let peer = Peer::new(peer, Arc::clone(connection.place()), shared.shutdown.clone());
     match protocol {
@@ -91,6 +93,36 @@ async fn speak(
         Protocol::HttpAndH2c => serve_plain(stream, client(shared, connection, peer), streams).await,
         #[cfg(feature = "tls")]
         Protocol::Https(tls) => serve_tls(stream, peer, connection, &tls, shared, streams).await,
+    }
+}
+
+/// The address of the client, as a proxy tells it if there has to be one. `None` if the connection is not to be served.
+async fn behind_proxy(
+    stream: &mut TcpStream,
+    peer: SocketAddr,
+    connection: &Connection,
+    shared: &Shared,
+) -> Option<SocketAddr> {
+    let Some(is_proxy) = &shared.proxies else { return Some(peer) };
+    if !is_proxy(peer.ip()) {
+        tracing::debug!("a connection that is not from a proxy");
+        return None;
+    }
+    let told = tokio::select! {
+        told = timeout(shared.deadlines.handshake, proxy_protocol::read(stream)) => told,
+        () = shared.shutdown.begun() => return None,
+        () = connection.evicted() => return None,
+    };
+    match told {
+        Ok(Ok(client)) => Some(client.unwrap_or(peer)),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a connection failed");
+            None
+        }
+        Err(_) => {
+            connection.dropped(Dropped::Handshake);
+            None
+        }
     }
 }
 

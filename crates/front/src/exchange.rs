@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use watchkeeper_supervision::Supervisor;
 
 use crate::body::Accompanied;
+use crate::builder::Proxies;
 use crate::connection_state::Run;
 use crate::connections::{Connection, Connections};
 use crate::service::plain;
@@ -36,11 +37,15 @@ pub(crate) struct Shared {
     pub(crate) shutdown: Shutdown,
     /// No more connections are accepted, and clients are told to go elsewhere.
     pub(crate) leaving: CancellationToken,
+    /// No more connections are accepted; those that are open stay.
+    pub(crate) retired: CancellationToken,
     pub(crate) connections: Arc<Connections>,
     pub(crate) deadlines: Deadlines,
     pub(crate) supervisor: Supervisor,
     /// What the tasks are called that take connections.
     pub(crate) task: String,
+    /// Who has to say where clients are.
+    pub(crate) proxies: Option<Proxies>,
 }
 
 /// What the requests of one connection have in common.

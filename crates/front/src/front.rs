@@ -88,15 +88,18 @@ impl Front {
     }
 
     pub(crate) fn start(builder: FrontBuilder) -> Result<Self, Error> {
-        let FrontBuilder { service, endpoints, limits, deadlines, metrics, supervisor, task } = builder;
+        let FrontBuilder { service, endpoints, limits, deadlines, metrics, supervisor, task, proxies } =
+            builder;
         let shared = Arc::new(Shared {
             service,
             shutdown: Shutdown::new(),
             leaving: CancellationToken::new(),
+            retired: CancellationToken::new(),
             connections: Connections::new(limits, metrics),
             deadlines,
             supervisor,
             task,
+            proxies,
         });
         let mut front = Self { listeners: vec![], shared, tasks: vec![], streams: TaskTracker::new() };
         let mut sockets = Vec::new();
@@ -125,6 +128,18 @@ impl Front {
     /// Its metrics.
     pub fn metrics(&self) -> &AccessMetrics {
         &self.shared.connections.metrics
+    }
+
+    /// Takes no more connections, in favour of another front that listens on the same socket. Connections that are open are served as ever until they
+    /// end by themselves, or until a [shutdown](Self::shutdown).
+    pub fn retire(&mut self) {
+        self.listeners.clear();
+        self.shared.retired.cancel();
+    }
+
+    /// Whether it has [retired](Self::retire) and its last connection has ended.
+    pub fn is_finished(&self) -> bool {
+        self.tasks.iter().all(JoinHandle::is_finished)
     }
 
     /// Stops in favour of another process that listens on the same sockets, so that no request is lost and no connection
@@ -194,6 +209,7 @@ async fn follow_files(tls: Tls, shared: Arc<Shared>) {
         loop {
             tokio::select! {
                 () = shared.leaving.cancelled() => return,
+                () = shared.retired.cancelled() => return,
                 () = sleep(RELOAD) => {}
             }
             let tls = tls.clone();
@@ -237,6 +253,7 @@ async fn take(
     loop {
         let accepted = tokio::select! {
             () = shared.leaving.cancelled() => return,
+            () = shared.retired.cancelled() => return,
             Some(ended) = connections.join_next() => {
                 report(shared, ended);
                 continue;

@@ -64,6 +64,7 @@ mod peer;
 #[cfg(feature = "tls")]
 pub mod pem;
 pub mod private_file;
+mod proxy_protocol;
 mod service;
 mod shutdown;
 mod stall;

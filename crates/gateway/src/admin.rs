@@ -14,7 +14,8 @@ use watchkeeper_front::{Body, Front, Listener, Request, Response};
 use crate::control::{Handle, Question, SourceView, explain};
 use crate::dump::{backend, dump};
 use crate::metrics::page;
-use crate::table::parameter;
+use crate::query::parameter;
+use crate::spans::Tracer;
 
 /// The admin endpoint.
 ///
@@ -38,7 +39,11 @@ pub struct Admin {
 impl Admin {
     /// Listens on an address.
     pub fn start(address: SocketAddr, gateway: &Handle) -> Result<Self, watchkeeper_front::Error> {
-        let listener = Listener::bind(address)?;
+        Self::serve(Listener::bind(address)?, gateway)
+    }
+
+    /// Listens on a socket.
+    pub fn serve(listener: Listener, gateway: &Handle) -> Result<Self, watchkeeper_front::Error> {
         let address = listener.address();
         let handle = gateway.clone();
         let answer = move |request: Request| {
@@ -218,5 +223,6 @@ fn metrics_text(handle: &Handle) -> String {
     handle.shared.ai.write_metrics(&mut calls);
     let counters = &handle.shared.counters;
     counters.lost_lines.store(handle.shared.log.lost.load(Relaxed), Relaxed);
+    counters.lost_spans.store(handle.shared.tracer.as_ref().map_or(0, Tracer::lost), Relaxed);
     page(&handle.table(), counters, &sources, &(calls + &front))
 }

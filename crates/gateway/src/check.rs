@@ -235,7 +235,7 @@ impl Checker {
         }
         self.errors.sort();
         warnings.sort();
-        let objects = self.spots.keys().filter(|id| id.kind.is_own()).count();
+        let objects = self.spots.keys().filter(|id| id.kind.is_own() || id.kind.is_standard()).count();
         Checked { objects, errors: self.errors, warnings, table: self.compiler.table().clone() }
     }
 }

@@ -35,6 +35,7 @@ pub fn description() -> Description {
         namespaces_option: None,
         metrics: METRICS.iter().chain(ai::METRICS).map(metric).collect(),
         webhooks: Vec::new(),
+        webhook_port: None,
         run: Run {
             component: "gateway".to_owned(),
             program: Some("watchkeeper".to_owned()),
@@ -60,14 +61,15 @@ fn rights() -> Rights {
             version: version.to_owned(),
             kind: name.to_owned(),
             plural: plural.to_owned(),
-            namespaced: true,
+            namespaced: kind.is_namespaced(),
         };
         let because = match kind {
             InputKind::Secret => "certificates of listeners, keys of providers of models",
             InputKind::Service | InputKind::EndpointSlice => "backends that are Services",
+            InputKind::Namespace => "Gateways for namespaces with certain labels",
             _ => "it is made of them",
         };
-        if kind.is_own() {
+        if kind.has_status() {
             let status = Right::of(resource.clone(), Verbs::PATCH, "says what became of them").on("status");
             rights.add(status);
         }

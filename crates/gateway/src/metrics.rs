@@ -21,6 +21,7 @@ pub(crate) const METRICS: &[(&str, &str, &str)] = &[
     ("gateway_refused_total", "counter", "Requests that a policy refused"),
     ("gateway_cut_total", "counter", "Responses that were cut because a backend broke off or was silent"),
     ("gateway_access_log_lost_total", "counter", "Lines of the access log that were lost"),
+    ("gateway_spans_lost_total", "counter", "Spans that no collector took"),
     ("gateway_table_swaps_total", "counter", "How often the table was replaced"),
     ("gateway_table_generation", "gauge", "The number of the table that is served"),
     ("gateway_routes", "gauge", "Routes that are served"),
@@ -107,6 +108,7 @@ fn write(text: &mut String, table: &Table, counters: &Counters) -> fmt::Result {
             &counters.cut,
         ),
         ("gateway_access_log_lost_total", "Lines of the access log that were lost.", &counters.lost_lines),
+        ("gateway_spans_lost_total", "Spans that no collector took.", &counters.lost_spans),
         ("gateway_table_swaps_total", "How often the table was replaced.", &counters.swaps),
     ] {
         head(text, name, "counter", help)?;

@@ -69,6 +69,75 @@ impl std::fmt::Display for HostPattern {
     }
 }
 
+/// Addresses that can be given away: one, or those of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressPool {
+    first: IpAddr,
+    count: u64,
+}
+
+/// How many addresses of a network are used at most.
+const POOL: u64 = 1 << 16;
+
+impl AddressPool {
+    /// Reads an address, or a network such as `127.8.0.0/16`. Of a network, the first address and the last one are not used.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not an address or a network such as 127.8.0.0/16");
+        let (address, bits) = network(text).ok_or_else(wrong)?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let rest = width - u32::from(bits);
+        if rest == 0 {
+            return Ok(Self { first: address, count: 1 });
+        }
+        if rest == 1 {
+            return Err(format!("{text:?} has no addresses besides its first and its last one"));
+        }
+        let first = prefix(address, bits) << rest;
+        let count = 1_u64.checked_shl(rest).unwrap_or(u64::MAX).saturating_sub(2).min(POOL);
+        Ok(Self { first: nth(address, first + 1), count })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether there are none; there is always one.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// One of them.
+    pub fn get(&self, index: u64) -> IpAddr {
+        nth(
+            self.first,
+            prefix(self.first, if self.first.is_ipv4() { 32 } else { 128 }) + u128::from(index % self.count),
+        )
+    }
+
+    /// Whether an address is one of them.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let value = |address: IpAddr| prefix(address, if address.is_ipv4() { 32 } else { 128 });
+        address.is_ipv4() == self.first.is_ipv4()
+            && value(address).checked_sub(value(self.first)).is_some_and(|at| at < u128::from(self.count))
+    }
+}
+
+/// `127.0.0.1`.
+impl Default for AddressPool {
+    fn default() -> Self {
+        Self { first: IpAddr::from([127, 0, 0, 1]), count: 1 }
+    }
+}
+
+/// The address with this value, of the same family.
+fn nth(family: IpAddr, value: u128) -> IpAddr {
+    match family {
+        IpAddr::V4(_) => IpAddr::from(u32::try_from(value).unwrap_or(u32::MAX).to_be_bytes()),
+        IpAddr::V6(_) => IpAddr::from(value.to_be_bytes()),
+    }
+}
+
 /// A list of networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Networks(Box<[(IpAddr, u8)]>);
@@ -135,6 +204,21 @@ mod tests {
         );
         for wrong in ["", "a b", "example.com:80", "*.*.com", "a..b", "http://x", "*."] {
             assert!(HostPattern::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_pool_has_the_addresses_between_the_first_and_the_last() {
+        let pool = AddressPool::parse("127.8.0.0/30").unwrap();
+        assert_eq!((pool.len(), pool.get(0), pool.get(1)), (2, [127, 8, 0, 1].into(), [127, 8, 0, 2].into()));
+        assert!(pool.contains([127, 8, 0, 2].into()) && !pool.contains([127, 8, 0, 3].into()));
+        assert!(!pool.contains([127, 8, 0, 0].into()) && !pool.contains("::1".parse().unwrap()));
+        let one = AddressPool::parse("::1").unwrap();
+        assert_eq!((one.len(), one.get(7)), (1, "::1".parse().unwrap()));
+        assert_eq!(AddressPool::parse("fd00::/8").unwrap().get(0), "fd00::1".parse::<IpAddr>().unwrap());
+        assert_eq!(AddressPool::parse("10.0.0.0/8").unwrap().len(), POOL);
+        for wrong in ["", "10.0.0.0/31", "10.0.0.0/33", "web"] {
+            assert!(AddressPool::parse(wrong).is_err(), "{wrong}");
         }
     }
 

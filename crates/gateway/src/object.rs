@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use watchkeeper_core::Key;
 use watchkeeper_schema::Schema;
 
-use crate::kinds::{API_VERSION, definitions};
+use crate::kinds::{API_VERSION, definitions, standard};
 
 /// The namespace of objects that name none, as in files.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -44,11 +44,21 @@ pub enum InputKind {
     Service,
     /// `EndpointSlice`, for the endpoints of Services.
     EndpointSlice,
+    /// `GatewayClass` of Gateway API.
+    GatewayClass,
+    /// `Gateway` of Gateway API.
+    Gateway,
+    /// `HTTPRoute` of Gateway API.
+    HttpRoute,
+    /// `ReferenceGrant` of Gateway API.
+    ReferenceGrant,
+    /// `Namespace`, whose labels Gateways may ask for.
+    Namespace,
 }
 
 impl InputKind {
     /// All kinds.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 19] = [
         Self::Listener,
         Self::Route,
         Self::Backend,
@@ -63,6 +73,11 @@ impl InputKind {
         Self::Secret,
         Self::Service,
         Self::EndpointSlice,
+        Self::GatewayClass,
+        Self::Gateway,
+        Self::HttpRoute,
+        Self::ReferenceGrant,
+        Self::Namespace,
     ];
 
     /// `apiVersion`, `kind` and the plural.
@@ -82,11 +97,20 @@ impl InputKind {
             Self::Secret => ("v1", "Secret", "secrets"),
             Self::Service => ("v1", "Service", "services"),
             Self::EndpointSlice => ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
+            Self::GatewayClass => (standard::API_VERSION, "GatewayClass", "gatewayclasses"),
+            Self::Gateway => (standard::API_VERSION, "Gateway", "gateways"),
+            Self::HttpRoute => (standard::API_VERSION, "HTTPRoute", "httproutes"),
+            Self::ReferenceGrant => (standard::API_VERSION, "ReferenceGrant", "referencegrants"),
+            Self::Namespace => ("v1", "Namespace", "namespaces"),
         }
     }
 
-    /// The kind of these names.
+    /// The kind of these names. Gateway API's `v1beta1` is the same as its `v1`.
     pub fn of(api_version: &str, kind: &str) -> Option<Self> {
+        let api_version = match api_version.strip_prefix(standard::GROUP) {
+            Some("/v1beta1") => standard::API_VERSION,
+            _ => api_version,
+        };
         Self::ALL.into_iter().find(|known| {
             let (known_version, known_kind, _) = known.names();
             (known_version, known_kind) == (api_version, kind)
@@ -95,7 +119,24 @@ impl InputKind {
 
     /// Whether it is a kind of the gateway, which has a schema and a status.
     pub fn is_own(self) -> bool {
-        !matches!(self, Self::Secret | Self::Service | Self::EndpointSlice)
+        let is_read_only =
+            matches!(self, Self::Secret | Self::Service | Self::EndpointSlice | Self::Namespace);
+        !is_read_only && !self.is_standard()
+    }
+
+    /// Whether it is a kind of Gateway API. A cluster need not have these.
+    pub fn is_standard(self) -> bool {
+        matches!(self, Self::GatewayClass | Self::Gateway | Self::HttpRoute | Self::ReferenceGrant)
+    }
+
+    /// Whether what became of its objects is written into their status.
+    pub fn has_status(self) -> bool {
+        self.is_own() || self.is_standard() && self != Self::ReferenceGrant
+    }
+
+    /// Whether its objects are in namespaces.
+    pub fn is_namespaced(self) -> bool {
+        !matches!(self, Self::GatewayClass | Self::Namespace)
     }
 }
 
@@ -144,7 +185,8 @@ impl Input {
             return Err(Problem::new("metadata.name", "is missing"));
         };
         let namespace = text("/metadata/namespace").filter(|namespace| !namespace.is_empty());
-        let id = ObjectId { kind, key: Key::new(Some(namespace.unwrap_or(DEFAULT_NAMESPACE)), name) };
+        let namespace = kind.is_namespaced().then_some(namespace.unwrap_or(DEFAULT_NAMESPACE));
+        let id = ObjectId { kind, key: Key::new(namespace, name) };
         let created = text("/metadata/creationTimestamp").map(Into::into);
         let generation = value.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
         Ok(Some(Self { id, created, generation, json: Arc::new(value) }))
@@ -152,7 +194,7 @@ impl Input {
 
     /// Whether both would be compiled to the same: only statuses, versions, labels and the like differ.
     pub(crate) fn means_the_same(&self, other: &Self) -> bool {
-        self.id.kind.is_own()
+        (self.id.kind.has_status() || self.id.kind.is_standard())
             && (self.generation, &self.created) == (other.generation, &other.created)
             && self.is_approved() == other.is_approved()
             && self.json.get("spec") == other.json.get("spec")

@@ -31,6 +31,8 @@ pub(crate) struct Counters {
     pub(crate) refused: AtomicU64,
     /// Lines of the access log that were lost because nobody took them.
     pub(crate) lost_lines: AtomicU64,
+    /// Spans that were lost because the collector did not take them.
+    pub(crate) lost_spans: AtomicU64,
     /// How often the table was replaced.
     pub(crate) swaps: AtomicU64,
     /// Responses that were cut because a backend broke off or was silent.

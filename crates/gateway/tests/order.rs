@@ -80,7 +80,65 @@ fn any_object() -> impl Strategy<Value = Value> {
         let targets = json!([{"kind": "Route", "name": route}, {"kind": "Namespace"}]);
         object("GatewayPolicy", &name, 0, json!({"targets": targets, "rate": {"requests": 1}}))
     });
-    prop_oneof![6 => route(), 2 => backend, 1 => service, 1 => slice, 2 => listener, 1 => policy, 4 => ai_object()]
+    prop_oneof![6 => route(), 2 => backend, 1 => service, 1 => slice, 2 => listener, 1 => policy, 6 => standard(), 4 => ai_object()]
+}
+
+/// An object of Gateway API, or one that such objects refer to.
+fn standard() -> impl Strategy<Value = Value> {
+    let of = |kind: &str, namespace: &str, name: &str, created: u8, spec: Value| {
+        let mut object = object(kind, name, created, spec);
+        object["apiVersion"] = json!("gateway.networking.k8s.io/v1");
+        object["metadata"]["namespace"] = json!(namespace);
+        object
+    };
+    let class = prop::bool::weighted(0.8).prop_map(move |is_ours| {
+        let controller = if is_ours { "watchkeeper.dev/gateway" } else { "example.com/other" };
+        of("GatewayClass", "", "c", 0, json!({"controllerName": controller}))
+    });
+    let from = prop::sample::select(vec![
+        json!({"from": "All"}),
+        json!({"from": "Same"}),
+        json!({"from": "Selector", "selector": {"matchLabels": {"team": "a"}}}),
+    ]);
+    let hostname = prop::sample::select(vec!["a.test", "*.test", ""]);
+    let gateway = ("g[12]", 0..3_u8, 1..3_u16, from, hostname).prop_map(move |(name, created, port, from, hostname)| {
+        let one = json!({"name": "one", "port": 8000 + port, "protocol": "HTTP", "allowedRoutes": {"namespaces": from}});
+        let two = json!({"name": "two", "port": 8001, "protocol": "HTTP", "hostname": hostname});
+        of("Gateway", "default", &name, created, json!({"gatewayClassName": "c", "listeners": [one, two]}))
+    });
+    let section = prop::option::of(prop::sample::select(vec!["one", "two"]));
+    let namespace = prop::sample::select(vec!["default", "other"]);
+    let route = ("r[12]", namespace, 0..3_u8, "g[12]", section, prop::sample::select(vec!["/", "/a"]))
+        .prop_map(move |(name, namespace, created, gateway, section, path)| {
+            let mut parent = json!({"name": gateway, "namespace": "default"});
+            if let Some(section) = section {
+                parent["sectionName"] = json!(section);
+            }
+            let rules = json!([{
+                "matches": [{"path": {"value": path}}],
+                "backendRefs": [{"name": "s", "namespace": "default", "port": 80}],
+            }]);
+            of(
+                "HTTPRoute",
+                namespace,
+                &format!("{namespace}-{name}"),
+                created,
+                json!({"parentRefs": [parent], "rules": rules}),
+            )
+        });
+    let grant = prop::sample::select(vec!["s", "t"]).prop_map(move |service| {
+        let from = json!([{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "other"}]);
+        let to = json!([{"group": "", "kind": "Service", "name": service}]);
+        of("ReferenceGrant", "default", "grant", 0, json!({"from": from, "to": to}))
+    });
+    let labels = (prop::sample::select(vec!["default", "other"]), "[ab]").prop_map(|(name, team)| {
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"team": team}}})
+    });
+    let service = (80..82_u16).prop_map(|port| {
+        let spec = json!({"ports": [{"port": port}]});
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec})
+    });
+    prop_oneof![2 => class, 3 => gateway, 4 => route, 1 => grant, 1 => labels, 2 => service]
 }
 
 fn ai_object() -> impl Strategy<Value = Value> {
@@ -138,7 +196,8 @@ fn identity(told: &Told) -> (usize, String, String) {
 /// The table, what became of every object, and which rule serves which request.
 fn outcome(compiler: &Compiler) -> (Value, Vec<Value>, Vec<String>) {
     let objects = compiler.objects();
-    let reports = objects.iter().filter_map(|id| compiler.report(id)).map(|report| report.to_json());
+    let reports = objects.iter().filter_map(|id| compiler.report(id));
+    let reports = reports.map(|report| json!([report.to_json(), report.status]));
     (dump(compiler.table()), reports.collect(), served(compiler.table()))
 }
 

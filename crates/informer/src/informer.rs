@@ -12,6 +12,7 @@ use watchkeeper_core::{Error, Freshness, Source, Version};
 
 use crate::backoff::SourceBackoff;
 use crate::codec::{Codec, Decode, Policy, Transform, decode_any};
+use crate::faults::Faults;
 use crate::journal::{Entry, Journal};
 use crate::metrics::InformerMetrics;
 use crate::object::Untyped;
@@ -231,6 +232,7 @@ impl Inner {
             source: Arc::clone(&source),
             capabilities,
             drift: source.drift(),
+            faults: Faults::default(),
             shared: Arc::clone(&self.shared),
             partition,
             begun: false,

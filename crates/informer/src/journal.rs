@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use watchkeeper_core::{Change, Delivery, Error, Rejection, Start, Version};
+use watchkeeper_core::{Change, Delivery, Error, Key, Rejection, Start, Version};
 
 use crate::object::{Object, Untyped};
 use crate::plan::{End, Next};
@@ -35,6 +35,8 @@ pub enum Entry<K> {
     Resumed,
     /// Something could not be understood, and is not in the store.
     Rejected(Rejection),
+    /// What was [rejected](Self::Rejected) under this key can be understood now, or is gone. If that changed an object, an entry says so, too.
+    Mended(Key),
     /// The source failed, or has to be asked for a snapshot again.
     Interrupted {
         /// What failed; `None` if a snapshot is due for another reason.
@@ -77,6 +79,7 @@ impl Entry<Untyped> {
             Self::Complete(version) => Entry::Complete(version),
             Self::Resumed => Entry::Resumed,
             Self::Rejected(rejection) => Entry::Rejected(rejection),
+            Self::Mended(key) => Entry::Mended(key),
             Self::Interrupted { error, wait, next } => Entry::Interrupted { error, wait, next },
         }
     }

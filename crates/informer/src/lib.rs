@@ -15,6 +15,7 @@ mod dictionary;
 #[cfg(not(feature = "compressed"))]
 #[path = "no_dictionary.rs"]
 mod dictionary;
+mod faults;
 mod index;
 mod informer;
 mod journal;

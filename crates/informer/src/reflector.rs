@@ -7,10 +7,13 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, sleep, sleep_until};
-use watchkeeper_core::{Capabilities, Error, Event, Freshness, Order, Rejection, Source, Start, Version};
+use watchkeeper_core::{
+    Capabilities, Error, Event, Freshness, Key, Order, Rejection, Source, Start, Version,
+};
 use watchkeeper_supervision::Entry as Feed;
 
 use crate::dictionary::Dictionary;
+use crate::faults::Faults;
 use crate::journal::Entry;
 use crate::plan::{End, Ended, Plan};
 use crate::shared::{Origin, Shared, Write};
@@ -27,6 +30,8 @@ pub(crate) struct Reflector {
     pub(crate) begun: bool,
     /// How much the source has drifted, as far as that was counted.
     pub(crate) drift: u64,
+    /// What was rejected and not mended since.
+    pub(crate) faults: Faults,
     pub(crate) report: Box<dyn Fn(Report) + Send + Sync>,
 }
 
@@ -192,23 +197,30 @@ impl Reflector {
         match event {
             Event::Begin => {
                 self.flush(progress);
+                self.faults.begin();
                 self.shared.begin(self.partition);
                 progress.in_snapshot = true;
                 progress.lossy = false;
             }
-            Event::Item(document) => progress.writes.push(Write::List(document)),
+            Event::Item(document) => {
+                self.mend(&document.header.key);
+                progress.writes.push(Write::List(document));
+            }
             Event::Complete(version) => return self.complete(progress, version),
             Event::Put { document, position } => {
+                self.mend(&document.header.key);
                 if self.advance(progress, position) {
                     progress.writes.push(Write::Put(document));
                 }
             }
             Event::Delete { document, position } => {
+                self.mend(&document.header.key);
                 if self.advance(progress, position) {
                     progress.writes.push(Write::Delete(document));
                 }
             }
             Event::Gone { key, position } => {
+                self.mend(&key);
                 if self.advance(progress, position) {
                     progress.writes.push(Write::Gone(key));
                 }
@@ -220,6 +232,7 @@ impl Reflector {
             }
             Event::Rejected(rejection) => {
                 reject(&self.shared, self.source.name(), &rejection);
+                self.faults.note(rejection.key.as_ref());
                 match (&rejection.key, progress.in_snapshot) {
                     (Some(key), true) => progress.writes.push(Write::Keep(key.clone())),
                     (Some(_), false) if rejection.reason.is_object_fault() => {
@@ -234,6 +247,17 @@ impl Reflector {
             _ => self.plan.doubt(Instant::now()),
         }
         ControlFlow::Continue(())
+    }
+
+    /// Notes that nothing is wrong with an object any more, if something was.
+    fn mend(&mut self, key: &Key) {
+        if self.faults.mend(key) {
+            self.note_mended(key.clone());
+        }
+    }
+
+    fn note_mended(&self, key: Key) {
+        self.shared.journal.iter().for_each(|journal| journal.note(Entry::Mended(key.clone())));
     }
 
     /// Moves the position of the log; `false` if the entry was known already and is to be skipped.
@@ -278,6 +302,9 @@ impl Reflector {
         }
         self.shared.complete(self.partition, version.clone(), progress.lossy || !accepted);
         self.plan.completed(version, progress.lossy, now);
+        for key in self.faults.complete() {
+            self.note_mended(key);
+        }
         progress.in_snapshot = false;
         progress.origin.overrules = false;
         progress.following_since = Some(now);

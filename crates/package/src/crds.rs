@@ -16,12 +16,12 @@ pub(crate) const RENDERER: Renderer = Renderer {
 
 fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
     let files = operator.definitions.iter().map(|definition| {
-        File::yaml(format!("crds/{}.yaml", definition.name), std::slice::from_ref(definition.value))
+        File::yaml(format!("crds/{}.yaml", definition.name), &[definition.placed(&operator.namespace())])
     });
     Ok(files.collect())
 }
 
 /// All definitions, for manifests.
 pub(crate) fn objects(operator: &Operator<'_>) -> Vec<Value> {
-    operator.definitions.iter().map(|definition| definition.value.clone()).collect()
+    operator.definitions.iter().map(|definition| definition.placed(&operator.namespace())).collect()
 }

@@ -52,6 +52,15 @@ impl<'a> Definition<'a> {
         })
     }
 
+    /// The object, for an operator in this namespace: that is where its conversion is asked for.
+    pub(crate) fn placed(&self, namespace: &str) -> Value {
+        let mut value = self.value.clone();
+        if let Some(place) = value.pointer_mut("/spec/conversion/webhook/clientConfig/service/namespace") {
+            *place = namespace.into();
+        }
+        value
+    }
+
     /// Its versions, in order.
     pub(crate) fn versions(&self) -> impl Iterator<Item = Version<'a>> + use<'a> {
         let versions = self.value.pointer("/spec/versions").and_then(Value::as_array);

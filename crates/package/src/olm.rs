@@ -37,7 +37,7 @@ fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
     ];
     for definition in &operator.definitions {
         let path = format!("bundle/manifests/{}.yaml", definition.name);
-        files.push(File::yaml(path, std::slice::from_ref(definition.value)));
+        files.push(File::yaml(path, &[definition.placed(&operator.namespace())]));
     }
     for object in workload::objects(operator) {
         if object["kind"] == "Service" {

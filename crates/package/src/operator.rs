@@ -123,6 +123,11 @@ impl<'a> Operator<'a> {
         roles(&rights, |when| when != When::InstallingDefinitions)
     }
 
+    /// The Service that API servers ask webhooks through.
+    pub(crate) fn webhook_service(&self) -> String {
+        format!("{}-webhook", self.name())
+    }
+
     pub(crate) fn port(&self) -> Option<u16> {
         self.description.metrics_port.as_ref().map(|port| port.port)
     }

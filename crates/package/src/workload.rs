@@ -16,6 +16,7 @@ pub(crate) fn namespace(operator: &Operator<'_>) -> Value {
 pub(crate) fn objects(operator: &Operator<'_>) -> Vec<Value> {
     let mut objects = vec![controller(operator), disruption_budget(operator), network_policy(operator)];
     objects.extend(service(operator));
+    objects.extend(webhook_service(operator));
     objects.extend(metrics_service(operator));
     objects
 }
@@ -119,6 +120,9 @@ fn container(operator: &Operator<'_>) -> Value {
     let mut ports: Vec<Value> = served
         .map(|port| json!({"name": port.name, "containerPort": port.target, "protocol": "TCP"}))
         .collect();
+    if let Some(port) = operator.description.webhook_port {
+        ports.push(json!({"name": WEBHOOK, "containerPort": port, "protocol": "TCP"}));
+    }
     if let Some(port) = operator.port() {
         let probe = |path: &str, period: u64| json!({"httpGet": {"path": path, "port": "metrics"}, "periodSeconds": period, "failureThreshold": 3});
         ports.push(json!({"name": "metrics", "containerPort": port, "protocol": "TCP"}));
@@ -149,10 +153,11 @@ fn disruption_budget(operator: &Operator<'_>) -> Value {
     })
 }
 
-/// What may reach it: the ports that it serves, and that of its metrics and probes. What it may reach is left open: where API servers are differs from cluster to
+/// What may reach it: the ports that it serves, that of webhooks, and that of its metrics and probes. What it may reach is left open: where API servers are differs from cluster to
 /// cluster.
 fn network_policy(operator: &Operator<'_>) -> Value {
     let served = operator.description.run.ports.iter().map(|port| port.target);
+    let served = served.chain(operator.description.webhook_port);
     let ports: Vec<Value> =
         served.chain(operator.port()).map(|port| json!({"port": port, "protocol": "TCP"})).collect();
     let ingress = if ports.is_empty() { json!([]) } else { json!([{"ports": ports}]) };
@@ -179,6 +184,24 @@ fn service(operator: &Operator<'_>) -> Option<Value> {
             "kind": "Service",
             "metadata": metadata(operator, operator.name()),
             "spec": {"selector": operator.selector(), "ports": ports.iter().map(port).collect::<Vec<_>>()},
+        })
+    })
+}
+
+/// The name of the port of webhooks. Pods of a version that has none are no endpoints of it.
+const WEBHOOK: &str = "webhook";
+
+/// What API servers ask webhooks through. The program looks for it under this name.
+fn webhook_service(operator: &Operator<'_>) -> Option<Value> {
+    operator.description.webhook_port.map(|_| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": metadata(operator, &operator.webhook_service()),
+            "spec": {
+                "selector": operator.selector(),
+                "ports": [{"name": WEBHOOK, "port": 443, "targetPort": WEBHOOK, "protocol": "TCP"}],
+            },
         })
     })
 }

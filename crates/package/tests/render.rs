@@ -461,3 +461,43 @@ fn an_operator_that_watches_some_namespaces_has_roles_in_these_and_no_cluster_ro
     let chart = &files["chart/templates/rbac.yaml"];
     assert!(chart.contains("{{- range $v.watchNamespaces }}"), "{chart}");
 }
+
+#[test]
+fn webhooks_have_a_port_a_service_and_a_way_through_the_network_policy() {
+    let mut description = description();
+    description.webhook_port = Some(9443);
+    description.definitions[0]["spec"]["conversion"] = json!({
+        "strategy": "Webhook",
+        "webhook": {
+            "clientConfig": {"service": {"name": "shop-webhook", "namespace": "default", "path": "/convert"}},
+            "conversionReviewVersions": ["v1"],
+        },
+    });
+    let files = render(&description);
+    let install = objects(&files["install.yaml"]);
+    let find = |kind: &str, name: &str| {
+        let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+        install.iter().find(is_it).unwrap_or_else(|| panic!("no {kind} {name}")).clone()
+    };
+    let service = find("Service", "shop-webhook");
+    assert_eq!(
+        service["spec"]["ports"],
+        json!([{"name": "webhook", "port": 443, "targetPort": "webhook", "protocol": "TCP"}])
+    );
+    let deployment = find("Deployment", "shop");
+    let ports = &deployment["spec"]["template"]["spec"]["containers"][0]["ports"];
+    assert_eq!(ports[0], json!({"name": "webhook", "containerPort": 9443, "protocol": "TCP"}));
+    let policy = find("NetworkPolicy", "shop");
+    assert_eq!(policy["spec"]["ingress"][0]["ports"][0]["port"], 9443);
+    // Conversion is asked for where the operator is going to run.
+    let namespace = "/spec/conversion/webhook/clientConfig/service/namespace";
+    let definition = install.iter().find(|object| object["kind"] == "CustomResourceDefinition").unwrap();
+    assert_eq!(definition.pointer(namespace), Some(&json!("shop-system")));
+    let template = files.iter().find(|(path, _)| path.starts_with("chart/templates/crds/")).unwrap().1;
+    assert!(template.contains("namespace: {{ .Release.Namespace }}"), "{template}");
+    for path in ["chart/templates/service-webhook.yaml", "chart/templates/deployment.yaml"] {
+        assert!(files[path].contains("webhook"), "{}", files[path]);
+    }
+    assert!(files["chart/templates/networkpolicy.yaml"].contains("- port: 9443"));
+    assert!(!render(&self::description()).contains_key("chart/templates/service-webhook.yaml"));
+}

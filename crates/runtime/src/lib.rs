@@ -76,3 +76,5 @@ pub use request::{Request, WorkKey};
 pub use trigger::Trigger;
 pub use watch::{IntoWork, Watch};
 pub use watchkeeper_description::{Description, Right, Rights, Verbs};
+#[cfg(all(feature = "webhooks", unix))]
+pub use watchkeeper_webhook as webhook;

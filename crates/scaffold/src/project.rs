@@ -30,6 +30,8 @@ pub enum Part {
     Finalizer,
     /// A controller over the files of a folder.
     Source,
+    /// What is asked before an object is stored.
+    Webhook,
 }
 
 /// A file of a project.
@@ -70,6 +72,7 @@ impl Project {
             "cluster" => Some(self.cluster_scoped),
             "finalizer" => Some(self.parts.contains(&Part::Finalizer)),
             "source" => Some(self.parts.contains(&Part::Source)),
+            "webhook" => Some(self.parts.contains(&Part::Webhook)),
             _ => None,
         }
     }
@@ -124,7 +127,8 @@ mod tests {
             (false, vec![]),
             (true, vec![Part::Finalizer]),
             (false, vec![Part::Source]),
-            (true, vec![Part::Finalizer, Part::Source]),
+            (false, vec![Part::Webhook]),
+            (true, vec![Part::Finalizer, Part::Source, Part::Webhook]),
         ] {
             all.cluster_scoped = cluster_scoped;
             all.parts = parts.into_iter().collect();
@@ -149,6 +153,8 @@ mod tests {
         assert!(plain.contains(&"samples/shop.yaml".to_owned()));
         shop.parts.insert(Part::Source);
         assert_eq!(paths(&shop).len(), 12);
+        shop.parts.insert(Part::Webhook);
+        assert_eq!(paths(&shop).len(), 13);
     }
 
     #[test]

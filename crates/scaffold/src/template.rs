@@ -30,5 +30,6 @@ pub(crate) const FILES: &[Template] = files![
     "src/main.rs" = "src/main.rs",
     "src/reconcile.rs" = "src/reconcile.rs",
     "src/source.rs" = "src/source.rs" of "source",
+    "src/webhook.rs" = "src/webhook.rs" of "webhook",
     "tests/operator.rs" = "tests/operator.rs",
 ];

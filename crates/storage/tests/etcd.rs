@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use watchkeeper_etcd::testing::{Proxy, Server};
 use watchkeeper_etcd::{Client, Keys, Put, Range as EtcdRange};
 use watchkeeper_storage::{Commit, Error, Etcd, EtcdOptions, Options, Range, Storage, Update, Watch};
+use watchkeeper_supervision::Supervisor;
 
 /// How long anything may take on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
@@ -355,4 +356,45 @@ async fn a_cluster_that_cannot_be_reached_is_said_to_be() {
     let client = Client::builder(["http://127.0.0.1:1"]).timeout(Duration::from_secs(1)).build().unwrap();
     let failed = Etcd::open(client, options(), Options::default()).await.err();
     assert!(matches!(failed, Some(Error::Unavailable { .. })), "{failed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_panics_goes_on_and_no_change_is_lost() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let supervisor = Supervisor::default();
+    let supervised = EtcdOptions { supervisor: supervisor.clone(), ..options() };
+    let one = Etcd::open(server.builder().build().unwrap(), supervised, Options::default()).await.unwrap();
+    let other = open(server.builder().build().unwrap()).await;
+    put(&other, "/a", "before").await;
+    assert_eq!(value(&one, "/a").await.as_deref(), Some("before"));
+    let mut watch = one.watch("/a", one.stats().revision).await.unwrap();
+    supervisor.break_down("etcd-feed");
+    let stopped = async {
+        while one.trouble().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LONG, stopped).await.expect("a mirror that is not fed says so");
+    assert!(one.stats().halted.unwrap().contains("panicked"));
+    put(&other, "/a", "meanwhile").await;
+    supervisor.mend("etcd-feed");
+    assert_eq!(value(&one, "/a").await.as_deref(), Some("meanwhile"));
+    assert!(matches!(next(&mut watch).await, Err(Error::Lagged { .. })), "what was missed is not known");
+    put(&other, "/a", "after").await;
+    assert_eq!(value(&one, "/a").await.as_deref(), Some("after"));
+    assert_eq!(one.trouble(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_whose_task_panics_steps_back_and_stands_again() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let supervisor = Supervisor::default();
+    let supervised = EtcdOptions { supervisor: supervisor.clone(), ..options() };
+    let storage =
+        Etcd::open(server.builder().build().unwrap(), supervised, Options::default()).await.unwrap();
+    let mut leadership = storage.leadership();
+    timeout(LONG, leadership.gained()).await.expect("nobody else stands");
+    supervisor.inject("etcd-leadership");
+    timeout(LONG, leadership.lost()).await.expect("it may have lost without a word");
+    timeout(LONG, leadership.gained()).await.expect("the lease of before has run out");
 }

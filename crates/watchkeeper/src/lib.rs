@@ -28,6 +28,7 @@
 //! | `args` | yes | [`Manager::from_args`](runtime::Manager::from_args): the options of a program |
 //! | `log` | yes | [`log::init`]: a log in one line |
 //! | `server` | yes | [`Manager::serve`](runtime::Manager::serve): probes and metrics; on Unix |
+//! | `webhooks` | no | `Manager::webhook`: admission and conversion webhooks; on Unix |
 //! | `latest` | yes | the newest version of the Kubernetes types; without it, choose one with a feature of `k8s-openapi` |
 //! | `compressed` | no | [`Policy::Compressed`](informer::Policy): caches held compressed; needs a C compiler |
 //! | `channel`, `etcd`, `files`, `http`, `mysql`, `postgres`, `sqlite`, `union`, `webhook` | no | what can be watched besides Kubernetes: modules of [`sources`] |
@@ -40,6 +41,7 @@
 //! |---|---|
 //! | [`runtime`] | controllers and their manager |
 //! | [`client`] | reads from caches that show own writes, writes that know when nothing would change |
+//! | `webhooks` | defaulting, validation and conversion as functions, with certificates that look after themselves |
 //! | [`election`] | one of several replicas leads |
 //! | [`events`] | what people see in `kubectl events` |
 //! | [`queue`] | which key to work on next |
@@ -57,6 +59,8 @@ pub use watchkeeper_informer as informer;
 pub use watchkeeper_queue as queue;
 pub use watchkeeper_runtime as runtime;
 pub use watchkeeper_sources as sources;
+#[cfg(all(feature = "webhooks", unix))]
+pub use watchkeeper_webhook as webhooks;
 
 pub use watchkeeper_client::{named, named_after};
 pub use watchkeeper_core::{Change, ChangeKind, Delivery, Key, Uid, Version};
@@ -88,6 +92,8 @@ pub mod prelude {
         Action, Context, Controller, Error, Every, Manager, Predicate, Reconciler, Request, Result, Verbs,
         Watch,
     };
+    #[cfg(all(feature = "webhooks", unix))]
+    pub use watchkeeper_webhook::{AdmissionRequest, Verdict, Webhook};
 
     pub use crate::{Connection, named, named_after};
 }

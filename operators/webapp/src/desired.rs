@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use watchkeeper::prelude::*;
 
-use crate::kind::WebApp;
+use crate::v1beta1::WebApp;
 
 /// The label that pods are known by as ours, with [`MANAGER`] as its value.
 pub(crate) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -59,11 +59,11 @@ fn container(app: &WebApp) -> Container {
         image: Some(app.spec.image.clone()),
         ports: Some(vec![ContainerPort {
             name: Some(WEB.into()),
-            container_port: app.spec.port,
+            container_port: app.spec.http.port,
             protocol: Some("TCP".into()),
             ..ContainerPort::default()
         }]),
-        env: Some(app.spec.env.iter().map(variable).collect()).filter(|env: &Vec<_>| !env.is_empty()),
+        env: Some(app.spec.environment.iter().map(variable).collect()).filter(|env: &Vec<_>| !env.is_empty()),
         ..Container::default()
     }
 }

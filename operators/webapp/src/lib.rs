@@ -11,13 +11,19 @@
 //!   others can mend it.
 //! - The children go with their owner, by their owner references. There is no finalizer to be stuck on.
 //!
-//! [`operator`] adds it to a manager. `watchkeeper-webapp` is that as a program, and `watchkeeper up` runs it too.
+//! - **Two versions are served.** What was written as [`v1alpha1`] is read as [`v1beta1`] and the other way round; what neither schema
+//!   can say, [`webhooks`] do, with the field and the reason.
+//!
+//! [`operator`] adds it to a manager, and [`webhooks`] what is asked before an object is stored. `watchkeeper-webapp` is that as a program, and `watchkeeper up` runs it too.
 
 mod desired;
-mod kind;
 mod outlook;
 mod reconcile;
 mod trouble;
+pub mod v1alpha1;
+pub mod v1beta1;
+mod webhooks;
 
-pub use kind::{WebApp, WebAppSpec, WebAppStatus};
 pub use reconcile::operator;
+pub use v1beta1::{Http, WebApp, WebAppSpec, WebAppStatus};
+pub use webhooks::webhooks;

@@ -7,5 +7,5 @@ async fn main() -> Result<()> {
     watchkeeper::log::init();
     let manager =
         Manager::from_args().version(env!("CARGO_PKG_VERSION")).about(env!("CARGO_PKG_DESCRIPTION"));
-    watchkeeper_webapp::operator(manager).run().await
+    watchkeeper_webapp::webhooks(watchkeeper_webapp::operator(manager)).run().await
 }

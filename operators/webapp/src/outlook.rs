@@ -4,8 +4,8 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStat
 use watchkeeper::client::ConditionUpdate;
 use watchkeeper::prelude::*;
 
-use crate::kind::WebApp;
 use crate::trouble::Trouble;
+use crate::v1beta1::WebApp;
 
 /// What the status will say.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use watchkeeper::client::{self, Outcomes, key_of};
 use watchkeeper::prelude::*;
 
 use crate::desired::{self, INSTANCE, MANAGED_BY, MANAGER};
-use crate::kind::WebApp;
 use crate::outlook::Outlook;
 use crate::trouble::Trouble;
+use crate::v1beta1::WebApp;
 
 /// When to look again at what only others can mend, such as a quota, whose changes do not wake us.
 const RETRY_DELAY: Duration = Duration::from_secs(30);

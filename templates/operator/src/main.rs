@@ -8,5 +8,9 @@ async fn main() -> Result<()> {
     let manager = Manager::from_args()
         .version(env!("CARGO_PKG_VERSION"))
         .about(env!("CARGO_PKG_DESCRIPTION"));
-    gadget_operator::operator(manager).run().await
+    let manager = gadget_operator::operator(manager);
+    // <webhook>
+    let manager = gadget_operator::webhooks(manager);
+    // </webhook>
+    manager.run().await
 }

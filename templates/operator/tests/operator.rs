@@ -162,3 +162,21 @@ async fn a_file_declares_a_gadget() {
     running.stop().await;
 }
 // </source>
+// <webhook>
+
+/// Webhooks are asked over a socket, so that time is real here.
+#[tokio::test]
+async fn what_is_stored_was_asked_about() {
+    let env = TestEnv::builder().with_roles().start().await;
+    let whole = |manager| gadget_operator::webhooks(operator(manager));
+    let description = whole(Manager::from_environment(NAME)).description();
+    let manager = whole(Manager::new(NAME, env.connection_for(&description).await));
+    let running = manager.start().await.unwrap();
+    running.ready().await;
+    let user = Client::new(env.connection());
+    user.create(&object("  hello ")).await.unwrap();
+    let stored = user.live().get::<Gadget>(&key()).await.unwrap().unwrap();
+    assert_eq!(stored.spec.message, "hello");
+    running.stop().await;
+}
+// </webhook>

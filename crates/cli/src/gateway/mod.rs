@@ -1,6 +1,7 @@
 //! `watchkeeper gateway`: routes that are custom resources.
 
 mod ask;
+mod handover;
 mod key;
 mod mock;
 mod serve;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use http::Uri;
 use watchkeeper_gateway::{Settings, check, kinds, policy::Password};
 
 use crate::cluster::ClusterArguments;
@@ -38,6 +40,9 @@ pub(crate) struct Gateway {
     /// Have a listener listen elsewhere than its object says: NAMESPACE/NAME=ADDRESS:PORT, or NAME=... in the namespace default
     #[arg(long, value_name = "NAME=ADDRESS")]
     listen: Vec<String>,
+    /// Where Gateways of Gateway API listen that name no address: an address, or a network of which each Gateway gets an address of its own
+    #[arg(long, value_name = "ADDRESSES", default_value = "127.0.0.1")]
+    gateway_addresses: String,
     /// Where the admin endpoint is, or off
     #[arg(long, value_name = "ADDRESS", default_value = DEFAULT_ADMIN)]
     admin: String,
@@ -56,6 +61,12 @@ pub(crate) struct Gateway {
     /// Record calls of models in this directory, a line of JSON each
     #[arg(long, value_name = "DIR")]
     records: Option<PathBuf>,
+    /// Export a span for each request to this collector, by OTLP over HTTP: http://127.0.0.1:4318. Backends get its traceparent
+    #[arg(long, value_name = "URL")]
+    otlp: Option<Uri>,
+    /// Trace one of so many requests that come without a traceparent; of others, whoever began the trace decides
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "otlp")]
+    otlp_sample: u64,
     /// After a signal, how long requests may take to end
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
     grace: Duration,
@@ -80,6 +91,10 @@ Examples:
   watchkeeper gateway usage --records DIR --by key,model       who used how much?
   watchkeeper gateway crds | kubectl apply -f -                the kinds, for a cluster
 
+Signals:
+  SIGTERM, SIGINT  stops: requests may take as long as --grace says
+  SIGUSR2          starts this program anew with the same arguments, hands its sockets to it when it is ready, and stops: nobody is refused
+
 Exit codes:
   0  ended by a signal; check: no mistakes
   1  something failed; check: mistakes were found
@@ -89,13 +104,20 @@ Exit codes:
 enum Command {
     Check(Check),
     Explain(Box<Explain>),
-    /// Print the CustomResourceDefinitions of the gateway
-    Crds,
+    Crds(Crds),
     /// Hash a password from stdin, for a GatewayPolicy
     Password,
     Key(NewKey),
     Mock(MockProvider),
     Usage(Usage),
+}
+
+/// Print the CustomResourceDefinitions of the gateway
+#[derive(Args)]
+struct Crds {
+    /// Print those of Gateway API instead, with the fields that the gateway understands: for a cluster that has none
+    #[arg(long)]
+    gateway_api: bool,
 }
 
 /// Check the objects in files, and do nothing else
@@ -112,7 +134,8 @@ impl Gateway {
             None => serve::run(self),
             Some(Command::Check(check)) => check.run(),
             Some(Command::Explain(explain)) => explain.run(),
-            Some(Command::Crds) => crds(),
+            Some(Command::Crds(Crds { gateway_api: true })) => crds(kinds::standard::definitions()),
+            Some(Command::Crds(Crds { gateway_api: false })) => crds(kinds::definitions()),
             Some(Command::Password) => password(),
             Some(Command::Key(key)) => key.run(),
             Some(Command::Mock(mock)) => mock.run(),
@@ -159,9 +182,9 @@ impl Check {
     }
 }
 
-fn crds() -> Result<(), Failure> {
+fn crds(definitions: Vec<impl serde::Serialize>) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
-    for definition in kinds::definitions() {
+    for definition in definitions {
         let value = serde_json::to_value(definition).map_err(Failure::running)?;
         write!(output, "---\n{}", watchkeeper_schema::yaml::encode(&value)).map_err(Failure::running)?;
     }

@@ -5,22 +5,30 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process;
 
-use watchkeeper_apiserver::front::{Drained, raise_open_files};
+use watchkeeper_apiserver::front::{Drained, Listener, raise_open_files};
 use watchkeeper_core::Key;
+use watchkeeper_gateway::net::AddressPool;
 use watchkeeper_gateway::object::DEFAULT_NAMESPACE;
-use watchkeeper_gateway::{Admin, From, Gateway, Handle, Options, Settings};
+use watchkeeper_gateway::{Admin, From, Gateway, Handle, Options, Otlp, Settings};
 use watchkeeper_reactor::source;
 
 use super::Gateway as Arguments;
+use super::handover;
 use crate::failure::Failure;
 use crate::monitor::{Monitor, Part};
 use crate::stopping::Signals;
 use crate::{caution, host, logging};
 
+/// What collectors of spans know it by.
+const SERVICE: &str = "watchkeeper-gateway";
+
 /// Serves until a signal.
 pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
+    let inherited = Listener::inherited().map_err(Failure::input)?;
     let admin = arguments.admin()?;
-    let settings = Settings { addresses: addresses(&arguments.listen)?, ..Settings::default() };
+    let gateways = AddressPool::parse(&arguments.gateway_addresses)
+        .map_err(|error| Failure::input(format!("--gateway-addresses {error}")))?;
+    let settings = Settings { addresses: addresses(&arguments.listen)?, gateways, ..Settings::default() };
     // What can be known to be wrong is said before anything is opened.
     let sources = arguments.from.iter().map(|from| parse(from)).collect::<Result<Vec<_>, _>>()?;
     logging::begin_plain(&arguments.log)?;
@@ -28,7 +36,7 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
     raise_open_files();
     watchkeeper_memory::start_trimming().map_err(Failure::running)?;
     let runtime = host::runtime()?;
-    let done = runtime.block_on(serve(arguments, admin, settings, sources));
+    let done = runtime.block_on(serve(arguments, admin, settings, sources, inherited));
     runtime.shutdown_background();
     done
 }
@@ -66,8 +74,10 @@ async fn serve(
     admin: Option<SocketAddr>,
     settings: Settings,
     sources: Vec<Parsed>,
+    mut inherited: Vec<Listener>,
 ) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
+    let mut upgrades = handover::Requests::listen()?;
     let mut from = Vec::new();
     for source in sources {
         from.push(match source {
@@ -79,37 +89,62 @@ async fn serve(
         Some(file) => Some((log_output(file)?, arguments.access_log_sample)),
         None => None,
     };
+    let admin = admin.map(|address| handover::socket("admin", address, &mut inherited)).transpose()?;
+    let metrics = arguments.metrics_addr;
+    let metrics = metrics.map(|address| handover::socket("metrics", address, &mut inherited)).transpose()?;
+    let shared: Vec<Listener> =
+        [&admin, &metrics].into_iter().flatten().filter_map(|socket| socket.try_clone().ok()).collect();
     let options = Options {
         from,
         settings,
         state: arguments.state.clone(),
         access_log,
+        otlp: arguments.otlp.clone().map(|endpoint| Otlp {
+            endpoint,
+            one_in: arguments.otlp_sample,
+            service: SERVICE.to_owned(),
+        }),
+        sockets: inherited,
         records: arguments.records.clone(),
         ..Options::default()
     };
     let gateway = Gateway::start(options).map_err(Failure::running)?;
     let admin = match admin {
-        Some(address) => Some(Admin::start(address, gateway.handle()).map_err(Failure::running)?),
+        Some(socket) => Some(Admin::serve(socket, gateway.handle()).map_err(Failure::running)?),
         None => None,
     };
     if let Some(admin) = &admin {
         tracing::info!("admin endpoint on http://{}/", admin.address());
     }
-    let monitor = match arguments.metrics_addr {
-        Some(address) => Some(Monitor::of(address, part(gateway.handle()))?),
+    let monitor = match metrics {
+        Some(socket) => {
+            let monitor = Monitor::start(socket)?;
+            tracing::info!("metrics and probes on http://{}/", monitor.address());
+            monitor.add(part(gateway.handle()));
+            Some(monitor)
+        }
         None => None,
     };
     let mut handle = gateway.handle().clone();
-    tokio::select! {
-        () = handle.ready() => {
-            tracing::info!("serving {} routes", handle.table().routes().count());
-            signals.next().await;
-        }
-        _ = signals.next() => {}
-    }
+    let serving = async {
+        handle.ready().await;
+        tracing::info!("serving {} routes", handle.table().routes().count());
+        handover::tell_ready().await;
+        handover::until_replaced(&mut upgrades, &handle, &shared).await;
+    };
+    let is_replaced = tokio::select! {
+        () = serving => true,
+        _ = signals.next() => false,
+    };
     tracing::info!("stopping: requests may take {:?} to end; another signal ends them", arguments.grace);
+    let ending = async {
+        match is_replaced {
+            true => gateway.hand_over(arguments.grace).await,
+            false => gateway.stop(arguments.grace).await,
+        }
+    };
     tokio::select! {
-        drained = gateway.stop(arguments.grace) => {
+        drained = ending => {
             if drained == Drained::CutOff {
                 tracing::warn!("requests aborted: they did not end within {:?}", arguments.grace);
             }

@@ -47,6 +47,7 @@ impl Crew {
         let (name, manager, said) = match operator {
             Operator::Webapp => {
                 let manager = watchkeeper_webapp::operator(self.manager("watchkeeper-webapp"));
+                let manager = watchkeeper_webapp::webhooks(manager);
                 ("webapp", manager, "webapp: a Deployment and a Service for every WebApp")
             }
         };

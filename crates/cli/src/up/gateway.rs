@@ -3,8 +3,11 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use watchkeeper::client::Client;
 use watchkeeper::prelude::{Connection, Manager};
+use watchkeeper_core::Key;
+use watchkeeper_gateway::kinds::standard::{self, GatewayClass, GatewayClassSpec};
 use watchkeeper_gateway::kinds::{
     AIGatewayConfig, ApiDefinition, ApiSubscription, GatewayBackend, GatewayListener, GatewayListenerSpec,
     GatewayPolicy, GatewayRoute, GatewayRouteSpec, LLMGatewayPolicy, ModelContextMapping, PromptTemplate,
@@ -21,6 +24,8 @@ use crate::monitor::Part;
 const PORT: u16 = 8080;
 /// How long it may take until it serves. After that, it says so when it does.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The class of Gateway API that is made.
+const CLASS: &str = "watchkeeper";
 /// How often to look whether the kinds are there.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How long requests may take to end.
@@ -65,6 +70,7 @@ pub(super) async fn start(manager: Manager, connection: Connection) -> Result<Ru
         tokio::time::sleep(POLL_INTERVAL).await;
     }
     let client = Client::new(connection.clone());
+    standard_kinds(&client).await?;
     example(&client).await?;
     let mock = Mock::start((Ipv4Addr::LOCALHOST, 0).into(), None).map_err(Failure::running)?;
     let has_models = models(&client, &mock).await?;
@@ -109,6 +115,40 @@ impl Running {
         self.mock.stop().await;
         self.kinds.stop().await;
     }
+}
+
+/// The kinds of Gateway API, unless there are any already, and a class for the gateway. What is there is not touched: it may be of the project
+/// itself, with more fields.
+async fn standard_kinds(client: &Client) -> Result<(), Failure> {
+    for definition in standard::definitions() {
+        let key = Key::new(None, definition.metadata.name.as_deref().unwrap_or_default());
+        if client.live().get::<CustomResourceDefinition>(&key).await.map_err(Failure::running)?.is_none() {
+            client.create(&definition).await.map_err(Failure::running)?;
+        }
+        let begin = Instant::now();
+        while !is_established(client, &key).await? {
+            if begin.elapsed() > READY_TIMEOUT {
+                return Err(Failure::running(format!("{key} is not served after {READY_TIMEOUT:?}")));
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+    let key = Key::new(None, CLASS);
+    if client.live().get::<GatewayClass>(&key).await.map_err(Failure::running)?.is_none() {
+        let spec = GatewayClassSpec {
+            controller_name: standard::CONTROLLER.to_owned(),
+            description: Some("The gateway of watchkeeper".to_owned()),
+            parameters_ref: None,
+        };
+        client.create(&GatewayClass::new(CLASS, spec)).await.map_err(Failure::running)?;
+    }
+    Ok(())
+}
+
+async fn is_established(client: &Client, definition: &Key) -> Result<bool, Failure> {
+    let found = client.live().get::<CustomResourceDefinition>(definition).await.map_err(Failure::running)?;
+    let conditions = found.as_ref().and_then(|found| found.status.as_ref()?.conditions.as_ref());
+    Ok(conditions.into_iter().flatten().any(|each| each.type_ == "Established" && each.status == "True"))
 }
 
 /// A listener and a route for `/hello`, unless there are listeners or routes.

@@ -122,6 +122,7 @@ fn the_readme_of_a_new_project_works_as_written() {
 #[test]
 #[ignore = "compiles a second operator; `make soak` runs it"]
 fn a_project_with_all_parts_compiles_and_passes_its_tests() {
-    let project = Project::new(&["--kind", "WebShop", "--cluster-scoped", "--with", "finalizer,source"]);
+    let project =
+        Project::new(&["--kind", "WebShop", "--cluster-scoped", "--with", "finalizer,source,webhook"]);
     project.run("cargo fmt --check && cargo test");
 }

@@ -19,7 +19,6 @@ fn what_cannot_be_is_one_line_with_code_2_and_writes_nothing() {
         (&["shop", "--group", "example"], "a DNS name with a dot"),
         (&["shop", "--group", "apps.k8s.io"], "belongs to Kubernetes"),
         (&["shop", "--plural", "Shops"], "cannot be a plural"),
-        (&["shop", "--with", "webhook"], "no admission webhooks"),
         (&["shop", "--with", "sidecar"], "invalid value 'sidecar'"),
         (&["shop", "--path", "."], "no checkout of Watchkeeper is there"),
     ];

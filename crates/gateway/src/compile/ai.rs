@@ -148,6 +148,7 @@ impl Compiler {
             key: named.clone(),
             created: input.created.clone(),
             listeners: if listeners.is_empty() { None } else { Some(listeners.into()) },
+            standard: false,
             stats: Arc::clone(self.stats.entry(named).or_default()),
         });
         let prefix = spec

@@ -43,9 +43,18 @@ pub(super) fn compile(
     learned: &mut Learned,
     around: &Around<'_>,
 ) -> Result<Compiled, Vec<Problem>> {
-    let spec: GatewayBackendSpec = input.checked()?;
+    compile_spec(&input.id.key, input.checked()?, learned, around)
+}
+
+/// Compiles the spec of a backend.
+pub(super) fn compile_spec(
+    key: &Key,
+    spec: GatewayBackendSpec,
+    learned: &mut Learned,
+    around: &Around<'_>,
+) -> Result<Compiled, Vec<Problem>> {
     let mut problems = Problems::default();
-    let namespace = input.id.key.namespace().unwrap_or_default();
+    let namespace = key.namespace().unwrap_or_default();
     let mut path = String::new();
     let mut is_tls = spec.tls.is_some();
     let mut service = None;
@@ -68,10 +77,10 @@ pub(super) fn compile(
             }
         }
         (None, [], Some(named)) => {
-            let key = Key::new(Some(namespace), &named.name);
-            let found = (around.service)(&key, u16::try_from(named.port).unwrap_or(0));
+            let named_service = Key::new(Some(namespace), &named.name);
+            let found = (around.service)(&named_service, u16::try_from(named.port).unwrap_or(0));
             addresses.extend(found.into_iter().map(|address| (address, 1)));
-            service = Some(key);
+            service = Some(named_service);
         }
         _ => problems.add("spec", "needs one of url, endpoints and service"),
     }
@@ -118,7 +127,7 @@ pub(super) fn compile(
     let endpoints = endpoints.collect();
     learned.endpoints = kept;
     let backend = Backend {
-        key: input.id.key.clone(),
+        key: key.clone(),
         endpoints,
         balance,
         transport: Arc::new(transport),

@@ -98,9 +98,11 @@ pub(super) fn compile(input: &Input, around: &Around<'_>) -> Result<Compiled, Ve
         streams: limits.streams.and_then(|most| u32::try_from(most).ok()),
         idle: problems.positive("spec.limits.idle", limits.idle.as_ref(), Duration::from_secs(75)),
         headers: problems.positive("spec.limits.headers", limits.headers.as_ref(), Duration::from_secs(10)),
+        proxy_protocol: spec.proxy_protocol,
     };
     let listener = Listener {
         key: key.clone(),
+        gateway: None,
         created: input.created.clone(),
         address: around.address.unwrap_or(SocketAddr::new(address, port)),
         protocol: spec.protocol,

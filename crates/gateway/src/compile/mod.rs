@@ -21,6 +21,7 @@ mod policy;
 mod report;
 mod route;
 mod services;
+mod standard;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -30,12 +31,15 @@ use std::sync::Arc;
 use watchkeeper_core::Key;
 use watchkeeper_front::ServerCertificate;
 
+use crate::net::AddressPool;
 use crate::object::{Input, InputKind, ObjectId, Problem};
 use crate::policy::{Policy, PolicyState};
 use crate::stats::RouteStats;
 use crate::table::{Attachment, Listener, Table};
 pub use report::{Condition, Report};
 use services::Services;
+use standard::Standard;
+pub(crate) use standard::with_sockets;
 
 /// Makes a table of objects.
 #[derive(Default)]
@@ -56,6 +60,7 @@ pub struct Compiler {
     secret_users: Users,
     service_users: Users,
     backend_users: Users,
+    standard: Standard,
     ai: ai::AiObjects,
     apis: api::ApiObjects,
     touched: BTreeSet<ObjectId>,
@@ -70,6 +75,8 @@ pub struct Settings {
     pub base: PathBuf,
     /// Listeners that listen elsewhere than their objects say.
     pub addresses: HashMap<Key, SocketAddr>,
+    /// Where the Gateways of Gateway API listen that name no address. With several addresses, each Gateway gets one of its own.
+    pub gateways: AddressPool,
     /// What budgets were charged with before, and the moment, in seconds since 1970, whose periods that is about.
     pub spent: crate::ai::records::Spent,
     /// See `spent`.
@@ -224,6 +231,11 @@ impl Compiler {
             InputKind::Tenant => self.put_tenant(&input),
             InputKind::Secret => self.put_secret(&input),
             InputKind::Service | InputKind::EndpointSlice => self.put_service(&input),
+            InputKind::GatewayClass => self.put_class(&input),
+            InputKind::Gateway => self.put_gateway(&input),
+            InputKind::HttpRoute => self.put_http_route(&input),
+            InputKind::ReferenceGrant => self.put_grant(&input),
+            InputKind::Namespace => self.put_namespace(&input),
         };
         // The last good form is that of the source that counts; what another one had is gone with it.
         let stale = |entry: &Entry| entry.good.as_ref().is_some_and(|(good, _)| *good != source);
@@ -285,12 +297,17 @@ impl Compiler {
             InputKind::Secret => {
                 self.certificates.remove(key);
                 self.remove_ai_secret(key);
-                self.settle_all(InputKind::Listener, &self.secret_users.of(key));
+                self.settle_secret_users(key);
             }
             InputKind::Service | InputKind::EndpointSlice => {
                 let services = self.services.remove(id);
-                self.settle_services(services);
+                self.settle_services(id.kind, services);
             }
+            InputKind::GatewayClass => self.remove_class(key),
+            InputKind::Gateway => self.remove_gateway(key),
+            InputKind::HttpRoute => self.remove_http_route(key),
+            InputKind::ReferenceGrant => self.remove_grant(key),
+            InputKind::Namespace => self.remove_namespace(key),
         }
     }
 
@@ -298,7 +315,12 @@ impl Compiler {
         let key = &input.id.key;
         let stats = Arc::clone(self.stats.entry(key.clone()).or_default());
         let compiled = route::compile(input, stats);
-        let route = Arc::new(compiled?);
+        self.put_compiled_route(Arc::new(compiled?));
+        Ok(Put::default())
+    }
+
+    fn put_compiled_route(&mut self, route: Arc<crate::table::Route>) {
+        let key = &route.head.key;
         let mut names: Vec<Key> = Vec::new();
         for rule in &route.rules {
             names.extend(rule.action.backends.iter().map(|(key, _)| key.clone()));
@@ -306,14 +328,15 @@ impl Compiler {
         }
         names.sort();
         names.dedup();
+        let unused = self.backend_users.by_user.get(key).cloned().unwrap_or_default();
         self.backend_users.set(key, names);
+        self.drop_unused(&unused);
         if let Some(before) = self.table.route(key).cloned() {
             self.touch_doubles(&before);
         }
         self.table.put_route(Arc::clone(&route));
         self.touch_doubles(&route);
         self.touch_policies(&Attachment::Route(key.clone()));
-        Ok(Put::default())
     }
 
     fn put_backend(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
@@ -370,7 +393,7 @@ impl Compiler {
             for listener in there {
                 let other = placed.first().filter(|first| first.protocol != listener.protocol);
                 let other = other.or_else(|| placed.iter().find(|other| other.hostname == listener.hostname));
-                let id = ObjectId { kind: InputKind::Listener, key: listener.key.clone() };
+                let id = listener_id(listener);
                 let problem = other.map(|other| {
                     Problem::new(
                         "spec.port",
@@ -440,20 +463,35 @@ impl Compiler {
             (found, _) => found,
         };
         self.certificates.insert(key.clone(), found);
-        self.settle_all(InputKind::Listener, &self.secret_users.of(key));
+        self.settle_secret_users(key);
         Ok(Put::default())
     }
 
     fn put_service(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
         let services = self.services.put(input);
-        self.settle_services(services);
+        self.settle_services(input.id.kind, services);
         Ok(Put::default())
     }
 
-    fn settle_services(&mut self, services: Vec<Key>) {
-        for service in services {
-            self.settle_all(InputKind::Backend, &self.service_users.of(&service));
+    /// Takes anew what refers to Services: of a change of a slice, only backends hear.
+    fn settle_services(&mut self, kind: InputKind, services: Vec<Key>) {
+        for service in &services {
+            let (own, of_services): (Vec<Key>, Vec<Key>) =
+                self.service_users.of(service).into_iter().partition(|key| !key.name().contains(':'));
+            self.settle_all(InputKind::Backend, &own);
+            for backend in &of_services {
+                self.put_service_backend(backend);
+                self.touched.insert(ObjectId { kind: InputKind::Backend, key: backend.clone() });
+            }
         }
+        if kind == InputKind::Service {
+            self.settle_service_routes(&services);
+        }
+    }
+
+    fn settle_secret_users(&mut self, secret: &Key) {
+        self.settle_all(InputKind::Listener, &self.secret_users.of(secret));
+        self.settle_all(InputKind::Gateway, &self.standard.secrets_of(secret));
     }
 
     fn settle_all(&mut self, kind: InputKind, keys: &[Key]) {
@@ -475,9 +513,19 @@ impl Compiler {
 
     /// Routes that match the same are told of each other.
     fn touch_doubles(&mut self, route: &crate::table::Route) {
-        let others = self.table.doubles(route).into_iter().map(|(_, other)| other.route.key.clone());
+        let others = self.table.doubles(route).into_iter();
+        let others =
+            others.filter(|(_, other)| !other.route.standard).map(|(_, other)| other.route.key.clone());
         let others: Vec<Key> = others.collect();
         self.touch(InputKind::Route, &others);
+    }
+}
+
+/// The object that a listener of the table is of.
+pub(crate) fn listener_id(listener: &Listener) -> ObjectId {
+    match &listener.gateway {
+        Some(gateway) => ObjectId { kind: InputKind::Gateway, key: gateway.clone() },
+        None => ObjectId { kind: InputKind::Listener, key: listener.key.clone() },
     }
 }
 

@@ -5,11 +5,16 @@ use std::time::Duration;
 use watchkeeper_core::Key;
 
 use super::fields::Problems;
-use crate::kinds::{GatewayPolicySpec, JwtPolicy, PolicyTargetKind, RateKey, RatePolicy};
+use crate::kinds::{GatewayPolicySpec, JwtPolicy, OpenApiPolicy, PolicyTargetKind, RateKey, RatePolicy};
 use crate::net::Networks;
 use crate::object::{Input, Problem};
-use crate::policy::{Addresses, ApiKeys, Basic, Jwt, KeySet, Password, Policy, PolicyState, Rate, RateBy};
+use crate::policy::{
+    Addresses, ApiKeys, Basic, Jwt, KeySet, OpenApi, Password, Policy, PolicyState, Rate, RateBy,
+};
 use crate::table::Attachment;
+
+/// The largest OpenAPI document.
+const DOCUMENT_BYTES: u64 = 4 << 20;
 
 pub(super) fn compile(input: &Input, state: Arc<PolicyState>, base: &Path) -> Result<Policy, Vec<Problem>> {
     let spec: GatewayPolicySpec = input.checked()?;
@@ -65,7 +70,10 @@ pub(super) fn compile(input: &Input, state: Arc<PolicyState>, base: &Path) -> Re
         });
         Basic { users: users.collect(), realm: policy.realm.replace(['"', '\\'], "") }
     });
-    let files = spec.jwt.as_ref().and_then(|policy| policy.jwks_file.as_ref()).map(|file| base.join(file));
+    let jwks = spec.jwt.as_ref().and_then(|policy| policy.jwks_file.as_ref());
+    let document = spec.openapi.as_ref().and_then(|policy| policy.document_file.as_ref());
+    let files = [jwks, document].into_iter().flatten().map(|file| base.join(file)).collect();
+    let openapi = spec.openapi.as_ref().and_then(|policy| openapi(&mut problems, policy, base));
     let jwt = spec.jwt.as_ref().and_then(|policy| jwt(&mut problems, policy, base));
     let rate = spec.rate.as_ref().map(|policy| rate(&mut problems, policy));
     problems.finish(Policy {
@@ -76,7 +84,8 @@ pub(super) fn compile(input: &Input, state: Arc<PolicyState>, base: &Path) -> Re
         basic,
         jwt,
         rate,
-        files: files.into_iter().collect(),
+        openapi,
+        files,
         state,
     })
 }
@@ -120,6 +129,32 @@ fn jwt(problems: &mut Problems, policy: &JwtPolicy, base: &Path) -> Option<Jwt> 
         keys: keys.map(Arc::new),
         url,
     })
+}
+
+fn openapi(problems: &mut Problems, policy: &OpenApiPolicy, base: &Path) -> Option<OpenApi> {
+    let (field, text) = match (&policy.document, &policy.document_file) {
+        (Some(text), None) => ("spec.openapi.document", text.clone()),
+        (None, Some(file)) => {
+            let field = "spec.openapi.documentFile";
+            let size = std::fs::metadata(base.join(file)).map(|metadata| metadata.len());
+            if size.is_ok_and(|size| size > DOCUMENT_BYTES) {
+                problems.add(field, format!("{file} has more than {DOCUMENT_BYTES} bytes"));
+                return None;
+            }
+            let read = std::fs::read_to_string(base.join(file)).map_err(|error| format!("{file}: {error}"));
+            (field, problems.note(field, read)?)
+        }
+        _ => {
+            problems.add("spec.openapi", "needs one of document and documentFile");
+            return None;
+        }
+    };
+    let document = watchkeeper_schema::yaml::read(&text)
+        .map_err(|misread| format!("line {}, column {}: {}", misread.line, misread.column, misread.error));
+    let document = problems.note(field, document)?.value;
+    let most = policy.max_body_bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(1 << 20);
+    let prefix = policy.prefix.as_deref().unwrap_or_default();
+    problems.note(field, OpenApi::parse(&document, prefix, policy.allow_unknown, most))
 }
 
 fn rate(problems: &mut Problems, policy: &RatePolicy) -> Rate {

@@ -32,15 +32,17 @@ pub struct Report {
     pub resolved: Condition,
     /// Whether requests are served by this generation of it.
     pub programmed: Condition,
+    /// The status of an object of Gateway API, without the times of transitions.
+    pub status: Option<Value>,
 }
 
 impl Condition {
-    fn of(reason: &'static str, problems: &[Problem]) -> Option<Self> {
+    pub(super) fn of(reason: &'static str, problems: &[Problem]) -> Option<Self> {
         let said: Vec<String> = problems.iter().map(Problem::to_string).collect();
         (!said.is_empty()).then(|| Self { is_true: false, reason, message: said.join("; ") })
     }
 
-    fn good(reason: &'static str) -> Self {
+    pub(super) fn good(reason: &'static str) -> Self {
         Self { is_true: true, reason, message: String::new() }
     }
 }
@@ -48,7 +50,10 @@ impl Condition {
 impl Compiler {
     /// What became of an object of the gateway; `None` for other kinds, and for objects that are gone.
     pub fn report(&self, id: &ObjectId) -> Option<Report> {
-        let entry = self.objects.get(id).filter(|_| id.kind.is_own())?;
+        let entry = self.objects.get(id)?;
+        if !id.kind.is_own() {
+            return self.standard_report(id, entry);
+        }
         let (source, input) = entry.candidates.first_key_value()?;
         let doubles = self.doubles_of(id);
         let mut accepted = Condition::of("Invalid", &entry.problems);
@@ -96,6 +101,7 @@ impl Compiler {
             accepted,
             resolved,
             programmed,
+            status: None,
         })
     }
 

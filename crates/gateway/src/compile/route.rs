@@ -24,13 +24,40 @@ use crate::table::{
 const FRAMING: [&str; 8] =
     ["connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 
+/// What a route is besides its spec.
+pub(super) struct Source<'a> {
+    /// Its key in the table.
+    pub(super) key: &'a Key,
+    pub(super) created: Option<&'a Arc<str>>,
+    /// The listeners that serve it; `None` for all.
+    pub(super) listeners: Option<Box<[Key]>>,
+    /// The backend of a name.
+    pub(super) backend: &'a dyn Fn(&str) -> Key,
+    /// Whether it is of Gateway API, where rules without backends are allowed.
+    pub(super) standard: bool,
+    pub(super) stats: Arc<RouteStats>,
+}
+
 /// Compiles a route.
 pub(super) fn compile(input: &Input, stats: Arc<RouteStats>) -> Result<Route, Vec<Problem>> {
     let spec: GatewayRouteSpec = input.checked()?;
-    let mut problems = Problems::default();
     let key = &input.id.key;
     let namespace = key.namespace().unwrap_or_default();
     let listeners: Vec<Key> = spec.listeners.iter().map(|name| reference(namespace, name)).collect();
+    let source = Source {
+        key,
+        created: input.created.as_ref(),
+        listeners: if listeners.is_empty() { None } else { Some(listeners.into()) },
+        backend: &|name| Key::new(Some(namespace), name),
+        standard: false,
+        stats,
+    };
+    compile_spec(&spec, source)
+}
+
+/// Compiles the spec of a route.
+pub(super) fn compile_spec(spec: &GatewayRouteSpec, source: Source<'_>) -> Result<Route, Vec<Problem>> {
+    let mut problems = Problems::default();
     let hosts = spec
         .hosts
         .iter()
@@ -43,15 +70,16 @@ pub(super) fn compile(input: &Input, stats: Arc<RouteStats>) -> Result<Route, Ve
         hosts.push(HostPattern::Any);
     }
     let head = Arc::new(RouteHead {
-        key: key.clone(),
-        created: input.created.clone(),
-        listeners: if listeners.is_empty() { None } else { Some(listeners.into()) },
-        stats,
+        key: source.key.clone(),
+        created: source.created.cloned(),
+        listeners: source.listeners.clone(),
+        standard: source.standard,
+        stats: Arc::clone(&source.stats),
     });
     let mut rules = Vec::new();
     for (at, rule) in spec.rules.iter().enumerate() {
         let field = format!("spec.rules[{at}]");
-        let action = Arc::new(action(&mut problems, &field, namespace, rule));
+        let action = Arc::new(action(&mut problems, &field, &source, rule));
         let everything = [RouteMatch::default()];
         let matches = if rule.matches.is_empty() { &everything[..] } else { &rule.matches };
         for (number, wanted) in matches.iter().enumerate() {
@@ -147,7 +175,7 @@ fn value(problems: &mut Problems, field: &str, wanted: &FieldMatch) -> Option<Va
     }
 }
 
-fn action(problems: &mut Problems, field: &str, namespace: &str, rule: &RouteRule) -> Action {
+fn action(problems: &mut Problems, field: &str, source: &Source<'_>, rule: &RouteRule) -> Action {
     let RouteRule { filters, backends, timeouts, retry, max_body_bytes, .. } = rule;
     let at = |name: &str| format!("{field}.filters.{name}");
     let RouteFilters {
@@ -165,9 +193,9 @@ fn action(problems: &mut Problems, field: &str, namespace: &str, rule: &RouteRul
         answer: answer(problems, field, rule, respond.as_ref(), redirect.as_ref()),
         request_headers: edits(problems, &at("requestHeaders"), request_headers.as_ref()),
         response_headers: edits(problems, &at("responseHeaders"), response_headers.as_ref()),
-        mirror: mirror.as_ref().map(|mirror| {
-            (Key::new(Some(namespace), &mirror.backend), u8::try_from(mirror.percent).unwrap_or(100))
-        }),
+        mirror: mirror
+            .as_ref()
+            .map(|mirror| ((source.backend)(&mirror.backend), u8::try_from(mirror.percent).unwrap_or(100))),
         compress: compress.as_ref().map(compression),
         max_body: max_body_bytes.and_then(|bytes| u64::try_from(bytes).ok()),
         ..Action::default()
@@ -178,15 +206,17 @@ fn action(problems: &mut Problems, field: &str, namespace: &str, rule: &RouteRul
         }
         action.path = new_path(problems, &at("rewrite.path"), rewrite.path.as_ref(), rule);
     }
-    if action.answer.is_none() && backends.is_empty() && cors.is_none() {
+    if action.answer.is_none() && backends.is_empty() && cors.is_none() && !source.standard {
         problems.add(format!("{field}.backends"), "is empty, and no filter answers (respond, redirect)");
     }
-    if action.answer.is_some() && !backends.is_empty() {
+    if action.answer.is_some() && !backends.is_empty() && !source.standard {
         problems.add(format!("{field}.backends"), "are never asked: a filter answers (respond, redirect)");
     }
-    action.backends = Backends::new(backends.iter().map(|backend| {
-        (Key::new(Some(namespace), &backend.name), u32::try_from(backend.weight).unwrap_or(0))
-    }));
+    action.backends = Backends::new(
+        backends
+            .iter()
+            .map(|backend| ((source.backend)(&backend.name), u32::try_from(backend.weight).unwrap_or(0))),
+    );
     let default = Timeouts::default();
     let mut timeout = |name: &str, text: Option<&String>, default: Option<Duration>| {
         let duration =

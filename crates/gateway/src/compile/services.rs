@@ -14,11 +14,20 @@ const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 #[derive(Debug, Default)]
 pub(super) struct Services {
     /// The names of the ports of Services, by number.
-    ports: HashMap<Key, Vec<(u16, String)>>,
+    ports: HashMap<Key, Vec<ServicePort>>,
     /// The slices of each Service.
     slices: HashMap<Key, BTreeMap<Key, Slice>>,
     /// The Service of each slice.
     owners: HashMap<Key, Key>,
+}
+
+/// A port of a Service.
+#[derive(Debug)]
+struct ServicePort {
+    number: u16,
+    name: String,
+    /// What is spoken there, if the Service says it.
+    protocol: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -64,11 +73,23 @@ impl Services {
         vec![service]
     }
 
+    /// Whether there is a Service with this port.
+    pub(super) fn has_port(&self, service: &Key, port: u16) -> bool {
+        self.port(service, port).is_some()
+    }
+
+    /// Whether HTTP/2 without TLS is spoken on a port of a Service.
+    pub(super) fn speaks_http2(&self, service: &Key, port: u16) -> bool {
+        self.port(service, port).is_some_and(|port| port.protocol.as_deref() == Some("kubernetes.io/h2c"))
+    }
+
+    fn port(&self, service: &Key, port: u16) -> Option<&ServicePort> {
+        self.ports.get(service)?.iter().find(|known| known.number == port)
+    }
+
     /// The servers of a port of a Service, as `address:port`, in their order.
     pub(super) fn addresses(&self, service: &Key, port: u16) -> Vec<String> {
-        let ports = self.ports.get(service);
-        let name =
-            ports.and_then(|ports| ports.iter().find(|(number, _)| *number == port)).map(|(_, name)| name);
+        let name = self.port(service, port).map(|port| &port.name);
         let mut found = Vec::new();
         for slice in self.slices.get(service).into_iter().flat_map(BTreeMap::values) {
             // Without the Service, a slice with one port is not ambiguous.
@@ -97,9 +118,13 @@ fn name(value: &Value) -> String {
     value["name"].as_str().unwrap_or_default().to_owned()
 }
 
-fn service_ports(service: &Value) -> Vec<(u16, String)> {
+fn service_ports(service: &Value) -> Vec<ServicePort> {
     let ports = service.pointer("/spec/ports").and_then(Value::as_array);
-    ports.into_iter().flatten().filter_map(|port| Some((number(&port["port"])?, name(port)))).collect()
+    let read = |port: &Value| {
+        let protocol = port["appProtocol"].as_str().map(str::to_owned);
+        Some(ServicePort { number: number(&port["port"])?, name: name(port), protocol })
+    };
+    ports.into_iter().flatten().filter_map(read).collect()
 }
 
 fn slice(slice: &Value) -> Slice {

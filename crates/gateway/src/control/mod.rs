@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use watchkeeper_connection::Connection;
 use watchkeeper_core::{Key, Source};
-use watchkeeper_front::Drained;
+use watchkeeper_front::{Drained, Listener as Socket};
 use watchkeeper_supervision::Supervisor;
 
 pub use explain::{Explained, Question, Served, explain};
@@ -34,8 +34,9 @@ use crate::compile::{Compiler, Report, Settings};
 use crate::object::ObjectId;
 use crate::proxy::Shared;
 use crate::proxy::access_log::AccessLog;
+use crate::spans::{Otlp, Tracer};
 use crate::table::Table;
-use ports::Ports;
+use ports::{Ending, Ports};
 use side_tasks::SideTasks;
 use sources::{Follower, News, Sources};
 use state::StateFile;
@@ -69,6 +70,10 @@ pub struct Options {
     pub state: Option<PathBuf>,
     /// Where the access log goes, and of how many requests one is logged.
     pub access_log: Option<(Box<dyn Write + Send>, u64)>,
+    /// Where spans of requests go.
+    pub otlp: Option<Otlp>,
+    /// Sockets that were opened by somebody else, such as the process before this one: a listener that wants the address of one gets it.
+    pub sockets: Vec<Socket>,
     /// The directory in which calls of models are recorded.
     pub records: Option<PathBuf>,
     /// What watches over tasks.
@@ -88,6 +93,9 @@ pub enum Error {
     /// Calls of models cannot be recorded.
     #[error("the records of calls: {0}")]
     Records(std::io::Error),
+    /// Spans cannot be exported.
+    #[error("the export of spans: {0}")]
+    Otlp(String),
 }
 
 /// A gateway that runs.
@@ -104,7 +112,7 @@ pub enum Error {
 /// That the objects of two sources are seen as of one moment.
 pub struct Gateway {
     handle: Handle,
-    stop: Option<watch::Sender<Option<Duration>>>,
+    stop: Option<watch::Sender<Option<Ending>>>,
     keeper: JoinHandle<Drained>,
 }
 
@@ -128,6 +136,7 @@ pub(crate) struct View {
     /// Objects that cannot be read at all.
     pub(crate) rejected: BTreeMap<String, String>,
     pub(crate) front: Vec<(SocketAddr, watchkeeper_front::AccessMetrics)>,
+    pub(crate) sockets: Vec<Socket>,
     pub(crate) begun: bool,
     pub(crate) from_state: bool,
 }
@@ -142,7 +151,7 @@ pub(crate) struct SourceView {
 impl Gateway {
     /// Starts on the current runtime. Sources that do not answer are waited for, while what others have is served.
     pub fn start(options: Options) -> Result<Self, Error> {
-        let Options { from, mut settings, state, access_log, records, supervisor } = options;
+        let Options { from, mut settings, state, access_log, otlp, sockets, records, supervisor } = options;
         if let Some(directory) = &records {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
             (settings.spent, settings.spent_at) =
@@ -155,7 +164,8 @@ impl Gateway {
         let state = state.map(StateFile::open).transpose()?;
         let records =
             records.map(|directory| Records::start(&directory)).transpose().map_err(Error::Records)?;
-        let shared = Arc::new(Shared::new(log, ai::Shared { records, ..ai::Shared::default() }));
+        let tracer = otlp.map(Tracer::start).transpose().map_err(Error::Otlp)?;
+        let shared = Arc::new(Shared::new(log, tracer, ai::Shared { records, ..ai::Shared::default() }));
         let view = Arc::<Mutex<View>>::default();
         let (stop, stopping) = watch::channel(None);
         let (told, progress) = watch::channel(0);
@@ -164,7 +174,7 @@ impl Gateway {
         let mut keeper = Keeper {
             compiler: Compiler::new(settings),
             origins: HashMap::new(),
-            ports: Ports::new(Arc::clone(&shared), supervisor.clone()),
+            ports: Ports::new(Arc::clone(&shared), supervisor.clone(), sockets),
             side_tasks: SideTasks::new(supervisor.clone()),
             statuses: Statuses::start(sources.handles(), &supervisor),
             shared: Arc::clone(&shared),
@@ -194,9 +204,19 @@ impl Gateway {
     }
 
     /// Stops: no more connections are accepted, requests that run may end within this time.
-    pub async fn stop(mut self, grace: Duration) -> Drained {
+    pub async fn stop(self, grace: Duration) -> Drained {
+        self.end(Ending::Stop(grace)).await
+    }
+
+    /// Stops in favour of another process, which has its [sockets](Handle::sockets) and accepts: nobody is refused. Clients are told to connect anew;
+    /// requests that run may end within this time.
+    pub async fn hand_over(self, grace: Duration) -> Drained {
+        self.end(Ending::HandOver(grace)).await
+    }
+
+    async fn end(mut self, ending: Ending) -> Drained {
         if let Some(stop) = self.stop.take() {
-            stop.send_replace(Some(grace));
+            stop.send_replace(Some(ending));
         }
         (&mut self.keeper).await.unwrap_or(Drained::CutOff)
     }
@@ -227,6 +247,11 @@ impl Handle {
     /// Where sockets are, by the address that their listeners name; for those that could not be opened, why.
     pub fn ports(&self) -> BTreeMap<SocketAddr, Result<SocketAddr, String>> {
         self.view.lock().ports.clone()
+    }
+
+    /// The sockets of all listeners, to be passed to another process.
+    pub fn sockets(&self) -> Vec<Socket> {
+        self.view.lock().sockets.iter().filter_map(|socket| socket.try_clone().ok()).collect()
     }
 
     /// Objects that could not be read, by their place, and why.
@@ -297,7 +322,7 @@ struct Keeper {
     told: watch::Sender<u64>,
     news: mpsc::Receiver<News>,
     /// Set to how long requests may take to end when the gateway is to stop.
-    stopping: watch::Receiver<Option<Duration>>,
+    stopping: watch::Receiver<Option<Ending>>,
     /// Whether what is known is served yet.
     begun: bool,
     supervisor: Supervisor,
@@ -315,11 +340,11 @@ impl Keeper {
             self.publish();
         }
         let (mut batch, mut is_silent) = (Vec::new(), false);
-        let grace = loop {
+        let ending = loop {
             tokio::select! {
                 biased;
-                grace = self.stopping.wait_for(Option::is_some).map(|grace| grace.ok().and_then(|grace| *grace)) => {
-                    break grace.unwrap_or_default();
+                ending = self.stopping.wait_for(Option::is_some).map(|ending| ending.ok().and_then(|ending| *ending)) => {
+                    break ending.unwrap_or(Ending::Stop(Duration::ZERO));
                 }
                 taken = self.news.recv_many(&mut batch, BATCH), if !is_silent => {
                     // No source is left that could say anything.
@@ -337,15 +362,18 @@ impl Keeper {
             }
             self.show();
         };
-        self.stop(grace).await
+        self.stop(ending).await
     }
 
     /// Takes one piece of news. An object that makes this panic is rejected, and keeps its last good form.
     fn take_caught(&mut self, piece: News) {
         let name = match &piece {
-            News::Changed(follower, key, _) => self.sources.shown(*follower, key),
-            News::Rejected(name, _) => name.clone(),
-            News::Synced(follower) | News::Failed(follower, _) => self.sources.name(*follower).to_owned(),
+            News::Changed(follower, key, _)
+            | News::Rejected(follower, Some(key), _)
+            | News::Mended(follower, key) => self.sources.shown(*follower, key),
+            News::Rejected(follower, None, _) | News::Synced(follower) | News::Failed(follower, _) => {
+                self.sources.name(*follower).to_owned()
+            }
         };
         let supervisor = self.supervisor.clone();
         if supervisor.caught(TASK, &name, || self.take(piece)).is_none() {
@@ -357,9 +385,14 @@ impl Keeper {
     fn take(&mut self, piece: News) {
         match piece {
             News::Changed(follower, key, value) => self.changed(follower, key, value),
-            News::Rejected(name, reason) => {
+            News::Rejected(follower, key, reason) => {
+                let key = key.unwrap_or_else(|| Key::new(None, "an object"));
+                let name = self.sources.shown(follower, &key);
                 tracing::warn!("{name}: {reason}");
                 self.view.lock().rejected.insert(name, reason);
+            }
+            News::Mended(follower, key) => {
+                self.view.lock().rejected.remove(&self.sources.shown(follower, &key));
             }
             News::Synced(follower) => {
                 self.sources.synced(follower);
@@ -434,6 +467,9 @@ impl Keeper {
             reports.push((id.clone(), report));
         }
         let mut view = self.view.lock();
+        if view.ports != ports {
+            view.sockets = self.ports.sockets();
+        }
         view.ports = ports;
         view.front = self.ports.metrics();
         for (id, report) in reports {
@@ -499,10 +535,11 @@ impl Keeper {
         any
     }
 
-    async fn stop(&mut self, grace: Duration) -> Drained {
+    async fn stop(&mut self, ending: Ending) -> Drained {
         self.sources.stop().await;
         self.side_tasks.stop();
-        let drained = self.ports.stop(grace).await;
+        self.view.lock().sockets.clear();
+        let drained = self.ports.stop(ending).await;
         if let Some(state) = &mut self.state
             && self.sources.is_synced()
         {

@@ -1,5 +1,5 @@
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use watchkeeper_front::{
 };
 use watchkeeper_supervision::Supervisor;
 
-use crate::compile::{Condition, Report};
+use crate::compile::{Condition, Report, listener_id, with_sockets};
 use crate::kinds::ListenerProtocol;
 use crate::object::{InputKind, ObjectId};
 use crate::proxy::{Certificates, Gate, Shared};
 use crate::table::{SocketSettings, Table};
 
-/// How long requests may take to end on a listener that is gone or has other limits. Streams that go on longer are cut.
+/// How long requests may take to end on a listener that is gone or speaks something else. Streams that go on longer are cut.
 const DRAIN: Duration = Duration::from_secs(300);
 
 /// The sockets of a gateway.
@@ -23,7 +23,11 @@ pub(super) struct Ports {
     shared: Arc<Shared>,
     supervisor: Supervisor,
     open: HashMap<SocketAddr, Port>,
+    /// Sockets of the process before this one, until listeners ask for them.
+    inherited: Vec<Socket>,
     failed: BTreeMap<SocketAddr, String>,
+    /// Fronts with limits that were changed: their connections stay until they end by themselves.
+    retired: Vec<(SocketAddr, Front)>,
     /// Fronts that take no more connections and wait for their requests to end.
     draining: JoinSet<Drained>,
 }
@@ -37,8 +41,16 @@ struct Port {
 }
 
 impl Ports {
-    pub(super) fn new(shared: Arc<Shared>, supervisor: Supervisor) -> Self {
-        Self { shared, supervisor, open: HashMap::new(), failed: BTreeMap::new(), draining: JoinSet::new() }
+    pub(super) fn new(shared: Arc<Shared>, supervisor: Supervisor, inherited: Vec<Socket>) -> Self {
+        Self {
+            shared,
+            supervisor,
+            open: HashMap::new(),
+            inherited,
+            failed: BTreeMap::new(),
+            retired: Vec::new(),
+            draining: JoinSet::new(),
+        }
     }
 
     /// Whether nothing is left to be tried again.
@@ -49,6 +61,7 @@ impl Ports {
     /// Opens and closes sockets as the table says. Says whose sockets have changed.
     pub(super) fn follow(&mut self, table: &Table) -> Vec<ObjectId> {
         while self.draining.try_join_next().is_some() {}
+        self.retired.retain(|(_, front)| !front.is_finished());
         let before = self.state();
         let gone: Vec<SocketAddr> =
             self.open.keys().filter(|address| table.port(address).is_empty()).copied().collect();
@@ -56,6 +69,7 @@ impl Ports {
             if let Some(port) = self.open.remove(&address) {
                 tracing::info!("closed {address}");
                 self.draining.spawn(port.front.shutdown(DRAIN));
+                self.drain_retired(address);
             }
         }
         self.failed.retain(|address, _| !table.port(address).is_empty());
@@ -70,7 +84,15 @@ impl Ports {
                     let (bound, protocol) = (port.socket.address(), settings.protocol);
                     self.failed.remove(address);
                     match self.open.insert(*address, port) {
-                        Some(before) => drop(self.draining.spawn(before.front.hand_over(DRAIN))),
+                        // What is spoken is another: who is connected has to connect anew.
+                        Some(before) if before.settings.protocol != protocol => {
+                            self.draining.spawn(before.front.hand_over(DRAIN));
+                            self.drain_retired(*address);
+                        }
+                        Some(mut before) => {
+                            before.front.retire();
+                            self.retired.push((*address, before.front));
+                        }
                         None => tracing::info!("listening on {bound} ({protocol:?})"),
                     }
                 }
@@ -84,14 +106,35 @@ impl Ports {
         let after = self.state();
         let changed = table.ports().filter(|(address, _)| before.get(address) != after.get(address));
         let listeners = changed.flat_map(|(_, listeners)| listeners.iter());
-        listeners.map(|listener| ObjectId { kind: InputKind::Listener, key: listener.key.clone() }).collect()
+        listeners.map(|listener| listener_id(listener)).collect()
     }
 
-    fn open_port(&self, address: SocketAddr, settings: SocketSettings) -> Result<Port, String> {
+    /// Has the connections of before on an address end.
+    fn drain_retired(&mut self, address: SocketAddr) {
+        for (_, front) in self.retired.extract_if(.., |(retired, _)| *retired == address) {
+            self.draining.spawn(front.shutdown(DRAIN));
+        }
+    }
+
+    /// The socket of an address that the process before this one had.
+    fn inherited(&mut self, address: SocketAddr) -> Option<Socket> {
+        let name = socket_name(address);
+        let is_it = |socket: &Socket| socket.name() == Some(&name) || socket.address() == address;
+        let at = self.inherited.iter().position(is_it)?;
+        Some(self.inherited.swap_remove(at))
+    }
+
+    fn open_port(&mut self, address: SocketAddr, settings: SocketSettings) -> Result<Port, String> {
         let said = |error: watchkeeper_front::Error| error.to_string();
         let (socket, metrics) = match self.open.get(&address) {
             Some(port) => (port.socket.try_clone().map_err(said)?, port.metrics.clone()),
-            None => (Socket::bind(address).map_err(said)?, AccessMetrics::default()),
+            None => {
+                let socket = match self.inherited(address) {
+                    Some(socket) => socket,
+                    None => Socket::bind(address).map_err(said)?,
+                };
+                (socket.named(socket_name(address)), AccessMetrics::default())
+            }
         };
         let shared = &self.shared;
         let limits = match settings.connections {
@@ -118,6 +161,10 @@ impl Ports {
             .metrics(&metrics)
             .supervisor(self.supervisor.clone())
             .task(format!("listener {address}"));
+        let builder = match settings.proxy_protocol {
+            true => builder.proxy_protocol(proxies(address, Arc::clone(shared))),
+            false => builder,
+        };
         let listener = socket.try_clone().map_err(said)?;
         let builder = match settings.protocol {
             ListenerProtocol::HTTP => builder.http_and_h2c(listener),
@@ -135,18 +182,29 @@ impl Ports {
         open.chain(self.failed.iter().map(|(address, reason)| (*address, Err(reason.clone())))).collect()
     }
 
+    /// The sockets once more, for a process that is to go on with them.
+    pub(super) fn sockets(&self) -> Vec<Socket> {
+        self.open.values().filter_map(|port| port.socket.try_clone().ok()).collect()
+    }
+
     pub(super) fn metrics(&self) -> Vec<(SocketAddr, AccessMetrics)> {
         self.open.iter().map(|(address, port)| (*address, port.metrics.clone())).collect()
     }
 
-    /// Closes all sockets; requests that run may end within this time.
-    pub(super) async fn stop(&mut self, grace: Duration) -> Drained {
-        let mut ending = JoinSet::new();
-        for (_, port) in self.open.drain() {
-            ending.spawn(port.front.shutdown(grace));
+    /// Ends: requests that run may end within this time.
+    pub(super) async fn stop(&mut self, ending: Ending) -> Drained {
+        let mut tasks = JoinSet::new();
+        let retired = self.retired.drain(..).map(|(_, front)| front);
+        for front in self.open.drain().map(|(_, port)| port.front).chain(retired) {
+            tasks.spawn(async move {
+                match ending {
+                    Ending::Stop(grace) => front.shutdown(grace).await,
+                    Ending::HandOver(grace) => front.hand_over(grace).await,
+                }
+            });
         }
         let mut drained = Drained::Clean;
-        while let Some(ended) = ending.join_next().await {
+        while let Some(ended) = tasks.join_next().await {
             if !matches!(ended, Ok(Drained::Clean)) {
                 drained = Drained::CutOff;
             }
@@ -157,12 +215,39 @@ impl Ports {
     }
 }
 
+/// How a gateway ends, and how long requests may take for that.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ending {
+    /// Who connects is refused.
+    Stop(Duration),
+    /// Another process has the sockets and accepts.
+    HandOver(Duration),
+}
+
+/// What a process that inherits the socket of an address knows it by. Names have no colons.
+fn socket_name(address: SocketAddr) -> String {
+    format!("listener_{}", address.to_string().replace(':', "_"))
+}
+
+/// Who may say where clients are: the proxies that the listeners of an address trust, or everybody if they name none.
+fn proxies(address: SocketAddr, shared: Arc<Shared>) -> impl Fn(IpAddr) -> bool {
+    move |ip| {
+        let table = shared.table();
+        let listeners = table.port(&address);
+        listeners.iter().all(|listener| listener.trusted.is_empty())
+            || listeners.iter().any(|listener| listener.trusted.contain(ip))
+    }
+}
+
 /// What became of a listener, with what became of its socket.
 pub(super) fn with_socket(
     mut report: Report,
     table: &Table,
     ports: &BTreeMap<SocketAddr, Result<SocketAddr, String>>,
 ) -> Report {
+    if report.id.kind == InputKind::Gateway {
+        return with_sockets(report, table, ports);
+    }
     if report.id.kind != InputKind::Listener || !report.programmed.is_true {
         return report;
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use watchkeeper_connection::Connection;
-use watchkeeper_core::{Freshness, Key, Source, Version};
+use watchkeeper_core::{Error, Freshness, Key, Source, Version};
 use watchkeeper_informer::{Entry, Informer, InformerMetrics};
 use watchkeeper_sources::kubernetes::Kubernetes;
 use watchkeeper_supervision::Supervisor;
@@ -37,8 +37,10 @@ impl Follower {
 pub(super) enum News {
     /// An object is another, or is gone.
     Changed(Follower, Key, Option<(Arc<Value>, Version)>),
-    /// Something could not be read: where, and why.
-    Rejected(String, String),
+    /// Something could not be read: where, if that is known, and why.
+    Rejected(Follower, Option<Key>, String),
+    /// What could not be read can be now, or is gone.
+    Mended(Follower, Key),
     /// Everything was told once.
     Synced(Follower),
     /// The source failed.
@@ -109,12 +111,14 @@ impl Sources {
             .metrics(metrics)
             .journal(journal)
             .start(Arc::clone(&source));
+        // A cluster need not have the kinds of Gateway API.
+        let may_lack = kind.is_some_and(InputKind::is_standard);
         let (supervisor, task) = (supervisor.clone(), format!("source {}", source.name()));
         let reading = (follower, entries, news.clone());
         self.tasks.push(tokio::spawn(async move {
             supervisor
-                .run_with(&task, reading, |(follower, entries, news)| {
-                    Box::pin(read(*follower, entries, news))
+                .run_with(&task, reading, move |(follower, entries, news)| {
+                    Box::pin(read(*follower, may_lack, entries, news))
                 })
                 .await;
         }));
@@ -238,21 +242,25 @@ fn resource(connection: &Connection, kind: InputKind) -> Kubernetes {
 }
 
 /// Makes news of the entries of a journal.
-async fn read(follower: Follower, entries: &mut mpsc::Receiver<Entry<Value>>, news: &mpsc::Sender<News>) {
+async fn read(
+    follower: Follower,
+    may_lack: bool,
+    entries: &mut mpsc::Receiver<Entry<Value>>,
+    news: &mpsc::Sender<News>,
+) {
     while let Some(entry) = entries.recv().await {
         let piece = match entry {
             Entry::Changed(change) => match &change.new {
                 None => News::Changed(follower, change.key, None),
                 Some(object) => match object.get() {
                     Ok(value) => News::Changed(follower, change.key, Some((value, object.version().clone()))),
-                    Err(error) => News::Rejected(change.key.to_string(), error.detail),
+                    Err(error) => News::Rejected(follower, Some(change.key), error.detail),
                 },
             },
             Entry::Complete(_) | Entry::Resumed => News::Synced(follower),
-            Entry::Rejected(rejection) => {
-                let name = rejection.key.as_ref().map_or("an object".to_owned(), Key::to_string);
-                News::Rejected(name, rejection.detail)
-            }
+            Entry::Rejected(rejection) => News::Rejected(follower, rejection.key, rejection.detail),
+            Entry::Mended(key) => News::Mended(follower, key),
+            Entry::Interrupted { error: Some(Error::Missing(_)), .. } if may_lack => News::Synced(follower),
             Entry::Interrupted { error: Some(error), .. } => News::Failed(follower, error.to_string()),
             _ => continue,
         };

@@ -14,7 +14,7 @@ use super::GatewayStatus;
     printcolumn("Accepted", ".status.conditions[?(@.type=='Accepted')].status"),
     printcolumn("Age", ".metadata.creationTimestamp", "date")
 )]
-#[derive(PartialEq)]
+#[derive(Default, PartialEq)]
 pub struct GatewayBackendSpec {
     /// One server: `http://host:port` or `https://host:port`. A path is put before that of requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,12 +42,20 @@ pub struct GatewayListenerSpec {
     /// send is removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusted_proxies: Vec<String>,
+    /// Whether connections begin with a header of the PROXY protocol, version 1 or 2, that says where the client is. Connections without one are
+    /// closed; so are those that are not from `trustedProxies`, if there are any. Default: no.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub proxy_protocol: bool,
     /// Which headers tell backends where a request came from. Default: `XForwarded`.
     #[serde(default)]
     pub forwarded: ForwardedHeaders,
     /// How much clients may ask for.
     #[serde(default)]
     pub limits: ListenerLimits,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn loopback() -> String {

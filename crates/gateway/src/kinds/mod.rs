@@ -1,4 +1,4 @@
-//! The custom resources that configure a gateway, in `gateway.watchkeeper.dev/v1alpha1`.
+//! The custom resources that configure a gateway, in `gateway.watchkeeper.dev/v1alpha1`; those of Gateway API are in [`standard`].
 //!
 //! Durations are written as Go writes them: `250ms`, `5s`, `1m30s`. Names refer to objects of the same namespace.
 
@@ -12,6 +12,7 @@ mod model_context_mapping;
 mod policy;
 mod prompt_template;
 mod route;
+pub mod standard;
 mod status;
 mod tenant;
 

@@ -36,6 +36,35 @@ pub struct GatewayPolicySpec {
     /// How many requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<RatePolicy>,
+    /// What requests may be, by an OpenAPI document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub openapi: Option<OpenApiPolicy>,
+}
+
+/// Requests have to be as an OpenAPI document (3.0 or 3.1) says: one of `document` and `documentFile`.
+///
+/// Paths, methods, parameters of path, query and header, types of content, and bodies of JSON are checked; formats, cookies, parameters that
+/// are lists or objects, and responses are not. 404, 405, 415 or 400 says what is wrong.
+#[watchkeeper::schema]
+#[derive(Default, PartialEq)]
+pub struct OpenApiPolicy {
+    /// The document, as YAML or JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1048576))]
+    pub document: Option<String>,
+    /// A file with the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document_file: Option<String>,
+    /// What paths of requests have before those of the document, such as `/v1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Whether paths and methods that the document does not have are let through. Default: no.
+    #[serde(default)]
+    pub allow_unknown: bool,
+    /// Bytes of bodies that are checked, and so read before they are sent on; 413 for more. Default: 1048576.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 16777216))]
+    pub max_body_bytes: Option<i64>,
 }
 
 /// What a policy is for: objects of its namespace.

@@ -101,12 +101,14 @@ impl Basic {
         let decoded = base64::decode(coded.trim()).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
         let colon = decoded.iter().position(|byte| *byte == b':')?;
         let (name, given) = (std::str::from_utf8(&decoded[..colon]).ok()?, decoded[colon + 1..].to_vec());
-        let password = self.users.get(name)?.clone();
+        // Somebody who does not exist takes as long as somebody whose password is wrong.
+        let known = self.users.get(name);
+        let password = known.cloned().unwrap_or_else(|| self.nobody());
         let digest = digest(name, &given, &password);
-        if !verified.right.lock().contains(&digest) {
+        if known.is_none() || !verified.right.lock().contains(&digest) {
             let _turn = verified.turns.acquire().await.ok()?;
             let is_right = move || password.is(&given);
-            if !tokio::task::spawn_blocking(is_right).await.ok()? {
+            if !tokio::task::spawn_blocking(is_right).await.ok()? || known.is_none() {
                 return None;
             }
             let mut right = verified.right.lock();
@@ -116,6 +118,15 @@ impl Basic {
             right.insert(digest);
         }
         Some(name.into())
+    }
+}
+
+impl Basic {
+    /// The password of users who do not exist, as hard to check as that of those who do.
+    fn nobody(&self) -> Password {
+        let iterations = self.users.values().map(|password| password.iterations).max();
+        let iterations = iterations.or(NonZeroU32::new(ITERATIONS)).unwrap_or(NonZeroU32::MIN);
+        Password { iterations, salt: vec![0; SALT_BYTES], hash: vec![0; 32] }
     }
 }
 
@@ -175,6 +186,33 @@ mod tests {
             assert_eq!(check(wrong).await, Err(Refusal::Unauthorized(challenge)), "{wrong}");
         }
         assert_eq!(verified.right.lock().len(), 1);
+    }
+
+    #[test]
+    fn those_who_do_not_exist_are_as_hard_to_check_as_those_who_do() {
+        let slow = Password { iterations: NonZeroU32::new(20).unwrap(), ..password("b") };
+        let users = [("jane".to_owned(), password("a")), ("joe".to_owned(), slow)].into();
+        let nobody = Basic { users, realm: String::new() }.nobody();
+        assert_eq!((nobody.iterations.get(), nobody.hash.len()), (20, 32));
+        let nobody = Basic { users: HashMap::new(), realm: String::new() }.nobody();
+        assert_eq!(nobody.iterations.get(), ITERATIONS);
+    }
+
+    #[tokio::test]
+    async fn somebody_who_does_not_exist_is_refused_after_the_same_work() {
+        let costly =
+            |iterations| Password { iterations: NonZeroU32::new(iterations).unwrap(), ..password("a") };
+        let took = async |iterations: u32| {
+            let basic =
+                Basic { users: [("jane".to_owned(), costly(iterations))].into(), realm: String::new() };
+            let value = format!("Basic {}", base64::encode("joe:a")).parse().unwrap();
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
+            let begin = std::time::Instant::now();
+            basic.check(&headers, &Verified::default()).await.unwrap_err();
+            begin.elapsed()
+        };
+        let (quick, slow) = (took(1).await, took(300_000).await);
+        assert!(slow > 10 * quick, "{quick:?} {slow:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod basic;
 mod jwt;
+mod openapi;
 mod rate;
 
 use std::collections::HashMap;
@@ -13,13 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{AUTHORIZATION, HeaderValue};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, StatusCode};
 use parking_lot::RwLock;
 use ring::digest::{SHA256, digest};
 use watchkeeper_core::Key;
 
 pub use basic::{Basic, Password};
 pub use jwt::{Jwt, KeySet};
+pub use openapi::{OpenApi, Payload};
 pub use rate::{Rate, RateBy};
 
 use crate::net::Networks;
@@ -44,6 +46,8 @@ pub struct Policy {
     pub jwt: Option<Jwt>,
     /// How many requests.
     pub rate: Option<Rate>,
+    /// What requests may be.
+    pub openapi: Option<OpenApi>,
     pub(crate) files: Box<[PathBuf]>,
     /// What it counts and remembers.
     pub state: Arc<PolicyState>,
@@ -112,6 +116,8 @@ pub enum Refusal {
     Unauthorized(HeaderValue),
     /// 429, with when to come again.
     TooMany(Duration),
+    /// The request is not what it has to be: a code from 400, and why.
+    Invalid(StatusCode, String),
 }
 
 impl Policy {

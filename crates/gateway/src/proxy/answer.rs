@@ -12,8 +12,9 @@ use watchkeeper_front::{Body, Response};
 
 use super::head::Target;
 use super::path;
+use crate::kinds::ListenerProtocol;
 use crate::policy::Refusal;
-use crate::table::{Answer, CorsRules, NewPath, Origin, PathPattern, Rule};
+use crate::table::{Answer, CorsRules, Listener, NewPath, Origin, PathPattern, Rule};
 
 /// A line of text.
 pub(crate) fn plain(code: StatusCode, text: impl Into<String>) -> Response {
@@ -32,6 +33,7 @@ pub(crate) fn refused(refusal: Refusal) -> Response {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
             response
         }
+        Refusal::Invalid(code, message) => plain(code, message),
         Refusal::TooMany(wait) => {
             let mut response = plain(StatusCode::TOO_MANY_REQUESTS, "too many requests");
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
@@ -47,8 +49,9 @@ pub(crate) fn fixed(
     rule: &Rule,
     target: &Target<'_>,
     query: Option<&str>,
-    is_tls: bool,
+    listener: &Listener,
 ) -> Response {
+    let is_tls = listener.protocol == ListenerProtocol::HTTPS;
     match answer {
         Answer::Fixed { status, content_type, body } => {
             let mut response = Response::new(Body::whole(body.clone()));
@@ -61,7 +64,11 @@ pub(crate) fn fixed(
         Answer::Redirect { status, scheme, host, port, path } => {
             let is_https = scheme.as_ref().map_or(is_tls, |scheme| *scheme == Scheme::HTTPS);
             let host = host.as_deref().unwrap_or(&target.host);
-            let own_port = target.authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+            let own_port = match listener.gateway {
+                // Gateway API says that it is that of the listener.
+                Some(_) => Some(listener.address.port()).filter(|port| *port != 0),
+                None => target.authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok()),
+            };
             let usual = if is_https { 443 } else { 80 };
             let port = port.or(if scheme.is_some() { None } else { own_port }).filter(|port| *port != usual);
             let path = new_path(path.as_ref(), rule, &target.path);

@@ -20,7 +20,9 @@ use http::header::HeaderValue;
 use http::request::Parts;
 use http::{Extensions, StatusCode};
 use parking_lot::RwLock;
-use watchkeeper_front::{Body, CertificateSource, Peer, Request, Response, ServerCertificate, Service};
+use watchkeeper_front::{
+    Body, BodyError, CertificateSource, Peer, Request, Response, ServerCertificate, Service,
+};
 
 use access_log::AccessLog;
 use answer::{CrossOrigin, plain};
@@ -30,7 +32,8 @@ use relay::Exchange;
 use crate::ai;
 use crate::api::Api;
 use crate::kinds::ListenerProtocol;
-use crate::policy::{CONSUMER, Client};
+use crate::policy::{CONSUMER, Client, Payload};
+use crate::spans::{TRACEPARENT, Tracer};
 use crate::stats::Counters;
 use crate::table::{Asked, Attachment, Listener, Rule, Table};
 
@@ -41,13 +44,14 @@ pub(crate) struct Shared {
     table: RwLock<Arc<Table>>,
     pub(crate) counters: Counters,
     pub(crate) log: AccessLog,
+    pub(crate) tracer: Option<Tracer>,
     pub(crate) mirrors: forward::Mirrors,
     pub(crate) ai: Arc<ai::Shared>,
 }
 
 impl Shared {
-    pub(crate) fn new(log: AccessLog, ai: ai::Shared) -> Self {
-        Self { log, ai: Arc::new(ai), ..Self::default() }
+    pub(crate) fn new(log: AccessLog, tracer: Option<Tracer>, ai: ai::Shared) -> Self {
+        Self { log, tracer, ai: Arc::new(ai), ..Self::default() }
     }
 
     /// The table that a request that comes in now is served by.
@@ -114,10 +118,15 @@ async fn serve(shared: Arc<Shared>, address: SocketAddr, request: Request) -> Re
         code: 0,
         bytes: 0,
         line: None,
+        span: None,
     };
     let response = match route(&mut exchange, address, &mut parts, ip).await {
         Ok(way) => {
-            let Way { rule, listener, target, path, cross, client, upgrade, accepts_gzip } = way;
+            let Way { rule, listener, target, path, cross, client, upgrade, accepts_gzip, payloads } = way;
+            let body = match checked(&exchange, &payloads, &parts, body).await {
+                Ok(body) => body,
+                Err(response) => return ended(exchange, response),
+            };
             let told = peer.as_ref().and_then(|peer| peer.get::<ClientAddress>());
             if let Some(key) = &rule.action.ai {
                 let mut response = call_model(&exchange, key, path, parts, body).await;
@@ -183,6 +192,8 @@ struct Way {
     /// The protocol that the client asks to switch to.
     upgrade: Option<HeaderValue>,
     accepts_gzip: bool,
+    /// What its body has to be, and how long at most.
+    payloads: Vec<(Arc<Payload>, usize)>,
 }
 
 /// Finds out what is to be done with a request; an answer if no backend is needed.
@@ -199,6 +210,11 @@ async fn route(
         plain(StatusCode::BAD_REQUEST, reason)
     })?;
     exchange.line = exchange.shared.log.line(ip, &parts.method, &target.host, &target.path);
+    let trace = exchange.shared.tracer.as_ref().map(|tracer| {
+        let context = tracer.context(&parts.headers);
+        exchange.span = tracer.begin(context, &parts.method, &target.host, &target.path, ip);
+        context.header()
+    });
     let unrouted = |text: &str| {
         counters.unrouted.fetch_add(1, Relaxed);
         plain(StatusCode::NOT_FOUND, text)
@@ -233,25 +249,31 @@ async fn route(
     {
         return Err(answer);
     }
-    let is_tls = listener.protocol == ListenerProtocol::HTTPS;
-    let answer =
-        action.answer.as_ref().map(|answer| answer::fixed(answer, rule, &target, parts.uri.query(), is_tls));
+    let answer = action
+        .answer
+        .as_ref()
+        .map(|answer| answer::fixed(answer, rule, &target, parts.uri.query(), listener));
     let changed = answer::new_path(action.path.as_ref(), rule, &target.path);
     let path = (*changed != *parts.uri.path()).then(|| changed.into_owned());
     // Nothing of it is left that a header could not have.
     let host = HeaderValue::from_str(&target.authority).unwrap_or(HeaderValue::from_static(""));
     let client = hop::client(&parts.headers, ip, listener);
+    let asked_path = if table.has_policies() { target.path.clone().into_owned() } else { String::new() };
     let (rule, listener) = (Arc::clone(rule), Arc::clone(listener));
     // Before anything is added: a client that lists a header as one of the connection would have it removed.
     let upgrade = hop::upgrade(&parts.headers, parts.version);
     let accepts_gzip = compress::accepts_gzip(&parts.headers);
     hop::remove(&mut parts.headers);
+    if let Some(trace) = trace {
+        parts.headers.insert(TRACEPARENT, trace);
+    }
     parts.headers.remove(CONSUMER);
     if let Some(consumer) = subscriber.and_then(|consumer| HeaderValue::from_str(&consumer).ok()) {
         parts.headers.insert(CONSUMER, consumer);
     }
+    let mut payloads = Vec::new();
     if table.has_policies() {
-        check(exchange, &table, &listener, &rule, parts, client).await?;
+        payloads = check(exchange, &table, &listener, &rule, parts, client, &asked_path).await?;
     }
     match answer {
         Some(mut response) => {
@@ -273,6 +295,7 @@ async fn route(
                 client,
                 upgrade,
                 accepts_gzip,
+                payloads,
             })
         }
     }
@@ -286,7 +309,8 @@ async fn check(
     rule: &Rule,
     parts: &mut Parts,
     address: IpAddr,
-) -> Result<(), Response> {
+    path: &str,
+) -> Result<Vec<(Arc<Payload>, usize)>, Response> {
     let route = &rule.route.key;
     let attachments = [
         Attachment::Listener(listener.key.clone()),
@@ -294,15 +318,48 @@ async fn check(
         Attachment::Route(route.clone()),
     ];
     let mut client = Client { address, headers: &mut parts.headers, consumer: None };
+    let refused = |refusal| {
+        exchange.shared.counters.refused.fetch_add(1, Relaxed);
+        answer::refused(refusal)
+    };
+    let mut payloads = Vec::new();
     for policy in attachments.iter().flat_map(|attachment| table.policies(attachment)) {
-        policy.check(&mut client).await.map_err(|refusal| {
-            exchange.shared.counters.refused.fetch_add(1, Relaxed);
-            answer::refused(refusal)
-        })?;
+        policy.check(&mut client).await.map_err(refused)?;
+        if let Some(api) = &policy.openapi {
+            let payload =
+                api.check(&parts.method, path, parts.uri.query(), client.headers).map_err(refused)?;
+            payloads.extend(payload.map(|payload| (payload, api.max_body)));
+        }
     }
     let consumer = client.consumer.and_then(|consumer| HeaderValue::from_str(&consumer).ok());
     if let Some(consumer) = consumer {
         parts.headers.insert(CONSUMER, consumer);
     }
-    Ok(())
+    Ok(payloads)
+}
+
+/// The body of a request that is what policies say it has to be. If there are any, all of it is read before any of it is sent on.
+async fn checked(
+    exchange: &Exchange,
+    payloads: &[(Arc<Payload>, usize)],
+    parts: &Parts,
+    body: Body,
+) -> Result<Body, Response> {
+    let Some(most) = payloads.iter().map(|(_, most)| *most).min() else { return Ok(body) };
+    let refused = |response: Response| {
+        exchange.shared.counters.refused.fetch_add(1, Relaxed);
+        response
+    };
+    let bytes = body.read(most).await.map_err(|error| {
+        refused(match error {
+            BodyError::TooLarge { .. } => {
+                plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large to be checked")
+            }
+            _ => plain(StatusCode::BAD_REQUEST, "the body ended before it was complete"),
+        })
+    })?;
+    for (payload, _) in payloads {
+        payload.check(&parts.headers, &bytes).map_err(|refusal| refused(answer::refused(refusal)))?;
+    }
+    Ok(Body::whole(bytes))
 }

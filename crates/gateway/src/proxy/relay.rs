@@ -14,6 +14,7 @@ use watchkeeper_front::{Body, BodyError};
 
 use super::Shared;
 use super::access_log::Line;
+use crate::spans::{Ended, Span};
 use crate::table::{RouteHead, Table};
 use crate::upstream::{Active, EndpointState, Lease};
 
@@ -28,6 +29,7 @@ pub(crate) struct Exchange {
     pub(crate) code: u16,
     pub(crate) bytes: u64,
     pub(crate) line: Option<Box<Line>>,
+    pub(crate) span: Option<Box<Span>>,
 }
 
 impl Exchange {
@@ -44,6 +46,10 @@ impl Drop for Exchange {
         if let Some(route) = &self.route {
             route.stats.active.fetch_sub(1, Relaxed);
             route.stats.ended(self.code, duration);
+        }
+        if let Some((span, tracer)) = self.span.take().zip(self.shared.tracer.as_ref()) {
+            let route = self.route.as_ref().map(|route| route.key.to_string());
+            tracer.end(&span, &Ended { code: self.code, route, duration });
         }
         if let Some(line) = self.line.take() {
             self.shared.log.write(*line, self.route.as_deref(), self.code, self.bytes, duration);

@@ -14,6 +14,8 @@ use crate::net::{HostPattern, Networks};
 pub struct Listener {
     /// Which listener.
     pub key: Key,
+    /// The Gateway of Gateway API that it is of. Such a listener serves the routes that name it, and no others.
+    pub gateway: Option<Key>,
     /// When it was created.
     pub created: Option<Arc<str>>,
     /// Where it listens.
@@ -57,6 +59,8 @@ pub struct SocketSettings {
     pub idle: Duration,
     /// How long the headers of a request may take.
     pub headers: Duration,
+    /// Whether connections begin with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
 }
 
 impl Listener {

@@ -8,6 +8,7 @@ use watchkeeper_core::Key;
 
 use super::action::Action;
 use super::listener::Listener;
+use crate::query::parameter;
 use crate::stats::RouteStats;
 
 /// What all rules of a route have in common.
@@ -19,6 +20,8 @@ pub struct RouteHead {
     pub created: Option<Arc<str>>,
     /// The listeners that serve it; `None` for all.
     pub listeners: Option<Box<[Key]>>,
+    /// Whether it is an `HTTPRoute` of Gateway API.
+    pub standard: bool,
     /// What is counted.
     pub stats: Arc<RouteStats>,
 }
@@ -105,7 +108,10 @@ impl Rule {
     /// The first respect in which a request does not match.
     pub fn mismatch(&self, asked: &Asked<'_>) -> Option<Mismatch> {
         let route = &self.route;
-        let listed = route.listeners.as_ref().is_none_or(|listeners| listeners.contains(&asked.listener.key));
+        let listed = match &route.listeners {
+            Some(listeners) => listeners.contains(&asked.listener.key),
+            None => asked.listener.gateway.is_none(),
+        };
         if !listed || !asked.listener.allows(route.key.namespace().unwrap_or_default()) {
             return Some(Mismatch::Listener);
         }
@@ -160,7 +166,7 @@ impl Rule {
     pub(super) fn is_double(&self, other: &Self) -> bool {
         let shared = match (&self.route.listeners, &other.route.listeners) {
             (Some(one), Some(other)) => one.iter().any(|listener| other.contains(listener)),
-            _ => true,
+            _ => self.route.standard == other.route.standard,
         };
         shared && self.signature() == other.signature()
     }
@@ -187,24 +193,6 @@ impl ValuePattern {
             Self::Exact(expected) => **expected == *value,
             Self::Regex(regex) => regex.is_match(value),
         }
-    }
-}
-
-/// The first value of a parameter of a query, decoded.
-pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
-    query.split('&').find_map(|pair| {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decoded(key) == name).then(|| decoded(value))
-    })
-}
-
-fn decoded(text: &str) -> String {
-    let text = if text.contains('+') { text.replace('+', " ") } else { text.to_owned() };
-    match text.contains('%') {
-        true => {
-            String::from_utf8_lossy(&watchkeeper_core::text::percent_decoded(text.as_bytes())).into_owned()
-        }
-        false => text,
     }
 }
 

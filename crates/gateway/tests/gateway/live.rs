@@ -9,9 +9,10 @@ use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::json;
 use tokio::sync::mpsc;
+use watchkeeper_core::Key;
 use watchkeeper_front::Body;
 
-use crate::support::{Bench, Server, connect, connect_http2, id, open, request, within};
+use crate::support::{Bench, Server, connect, connect_http2, id, object, open, request, soak_time, within};
 
 /// A server whose responses are what the test sends.
 fn streaming() -> (Server, mpsc::UnboundedReceiver<mpsc::UnboundedSender<Bytes>>) {
@@ -106,6 +107,49 @@ async fn a_listener_comes_goes_and_moves_and_others_notice_nothing() {
     })
     .await;
     assert_eq!(ask().await, "hello", "on the same connection");
+}
+
+#[tokio::test]
+async fn other_limits_close_no_connection_and_are_for_those_that_come_after() {
+    let bench = Bench::start().await;
+    bench.put("GatewayRoute", "hello", json!({"rules": [{"filters": {"respond": {"body": "hello"}}}]})).await;
+    let mut idle = connect(bench.address).await;
+    let mut idle_http2 = connect_http2(bench.address).await;
+    let ask = async |client: &mut hyper::client::conn::http1::SendRequest<Body>| {
+        client.ready().await.unwrap();
+        let response = client.send_request(request(Method::GET, "/", Body::empty())).await.unwrap();
+        assert_eq!(response.headers().get("connection"), None);
+        response.into_body().collect().await.unwrap().to_bytes()
+    };
+    assert_eq!(ask(&mut idle).await, "hello");
+    for generation in 1..4 {
+        let limits = json!({"port": 0, "limits": {"idle": format!("{generation}ms")}});
+        let mut listener = object("GatewayListener", "web", limits);
+        listener["metadata"]["generation"] = generation.into();
+        bench.objects.put(&Key::new(None, "web"), &listener).unwrap();
+        bench.reported("GatewayListener", "web", generation).await;
+        assert_eq!(ask(&mut idle).await, "hello");
+        idle_http2.ready().await.unwrap();
+        let answer = idle_http2.send_request(request(Method::GET, "/", Body::empty())).await.unwrap();
+        assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "hello");
+    }
+    let mut after = connect(bench.address).await;
+    assert_eq!(ask(&mut after).await, "hello");
+    within("the idle one to be closed", async {
+        while after.ready().await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert_eq!(ask(&mut idle).await, "hello");
+    // With the listener, its connections go.
+    assert!(bench.objects.remove(&Key::new(None, "web")));
+    within("the connection to be closed", async {
+        while idle.ready().await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -266,7 +310,7 @@ async fn torture(time: Duration) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_notices_edits_that_are_not_for_them() {
-    torture(Duration::from_secs(10)).await;
+    torture(soak_time()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,7 +4,9 @@ use http::Request;
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 
-use crate::support::{Bench, Server};
+use watchkeeper_front::Body;
+
+use crate::support::{Bench, Server, id, send};
 
 fn sha256(text: &str) -> String {
     digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
@@ -86,4 +88,62 @@ async fn addresses_and_users_are_checked() {
     assert_eq!(told["headers"]["x-consumer"], "jane");
     assert_eq!(told["headers"].get("authorization"), None);
     assert_eq!(bench.get("/open").await.status, 200);
+}
+
+#[tokio::test]
+async fn requests_have_to_be_as_an_openapi_document_says() {
+    let bench = Bench::start().await;
+    let server = Server::echo("s");
+    bench.backend("b", &[&server]).await;
+    bench.route("shop", "/v1", "b").await;
+    let document = r##"
+openapi: 3.0.3
+paths:
+  /orders:
+    get:
+      parameters:
+      - {name: limit, in: query, schema: {type: integer, maximum: 100}}
+    post:
+      requestBody:
+        required: true
+        content:
+          application/json:
+            schema: {$ref: "#/components/schemas/order"}
+components:
+  schemas:
+    order: {type: object, required: [item], additionalProperties: false, properties: {item: {type: string, maxLength: 5}}}
+"##;
+    let policy = |document: &str| {
+        let openapi = json!({"document": document, "prefix": "/v1", "maxBodyBytes": 1000});
+        json!({"targets": [{"kind": "Route", "name": "shop"}], "openapi": openapi})
+    };
+    bench.put("GatewayPolicy", "api", policy(document)).await;
+    let post = async |body: &str| {
+        let request =
+            http::Request::post("/v1/orders").header("host", "a").header("content-type", "application/json");
+        send(bench.address, request.body(Body::whole(body.to_owned())).unwrap()).await
+    };
+    assert_eq!(bench.get("/v1/orders?limit=7").await.status, 200);
+    let refused = bench.get("/v1/orders?limit=many").await;
+    assert_eq!((refused.status.as_u16(), refused.text()), (400, "query limit: has to be of type integer\n"));
+    assert_eq!(bench.get("/v1/else").await.status, 404);
+    assert_eq!(bench.send(http::Request::delete("/v1/orders")).await.status, 405);
+    let served = post(r#"{"item": "tea"}"#).await;
+    assert_eq!((served.status.as_u16(), &served.json()["body"]), (200, &json!(r#"{"item": "tea"}"#)));
+    for (body, said) in [
+        ("{}", "body.item: is missing\n"),
+        (r#"{"item": "coffee"}"#, "body.item: has more than 5 characters\n"),
+        (r#"{"item": "tea", "price": 0}"#, "body.price: is not known\n"),
+        ("{", "body: is not JSON\n"),
+        ("", "body: is missing\n"),
+    ] {
+        let refused = post(body).await;
+        assert_eq!((refused.status.as_u16(), refused.text()), (400, said), "{body}");
+    }
+    assert_eq!(post(&format!(r#"{{"item": "{}"}}"#, "x".repeat(2000))).await.status, 413);
+    // A document that cannot be read leaves the one before in force.
+    bench.put("GatewayPolicy", "api", policy("openapi: 2.0")).await;
+    let report = bench.handle.report(&id("GatewayPolicy", "api")).unwrap();
+    assert_eq!(report.accepted.message, "spec.openapi.document: is not a document of OpenAPI 3");
+    assert_eq!(post("{}").await.status, 400);
 }

@@ -303,3 +303,91 @@ async fn servers_are_spoken_to_over_tls_and_believed_by_their_authorities() {
         assert_eq!(bench.get("/").await.status, 502, "{tls}");
     }
 }
+
+#[tokio::test]
+async fn a_proxy_says_where_the_client_is() {
+    let bench = Bench::with(json!({"port": 0, "proxyProtocol": true, "trustedProxies": ["127.0.0.1"]})).await;
+    let server = Server::echo("s");
+    bench.backend("b", &[&server]).await;
+    bench.route("r", "/", "b").await;
+    let ask = async |from: [u8; 4], header: &[u8]| {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        let mut stream = socket.connect(bench.address).await.unwrap();
+        let sent =
+            [header, b"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 9.9.9.9\r\nConnection: close\r\n\r\n"]
+                .concat();
+        // One byte after the other: the header may come in any pieces.
+        for byte in sent {
+            if stream.write_all(&[byte]).await.is_err() {
+                break;
+            }
+        }
+        let mut answer = Vec::new();
+        let _ = within("an answer", stream.read_to_end(&mut answer)).await;
+        String::from_utf8(answer).unwrap()
+    };
+    let answer = ask([127, 0, 0, 1], b"PROXY TCP4 192.0.2.7 127.0.0.1 5000 80\r\n").await;
+    assert!(answer.contains(r#""x-forwarded-for":"192.0.2.7""#), "{answer}");
+    let answer = ask([127, 0, 0, 1], b"PROXY UNKNOWN\r\n").await;
+    assert!(answer.contains(r#""x-forwarded-for":"9.9.9.9, 127.0.0.1""#), "{answer}");
+    assert_eq!(ask([127, 0, 0, 1], b"").await, "", "no header");
+    assert_eq!(ask([127, 0, 0, 2], b"PROXY TCP4 192.0.2.7 127.0.0.1 5000 80\r\n").await, "", "no proxy");
+}
+
+#[tokio::test]
+async fn spans_are_exported_and_backends_are_told_the_trace() {
+    let (sender, mut exported) = mpsc::unbounded_channel();
+    let collector = Server::start(move |request: watchkeeper_front::Request| {
+        let sender = sender.clone();
+        async move {
+            let path = request.uri().path().to_owned();
+            let body = request.into_body().read(1 << 20).await.unwrap();
+            sender.send((path, serde_json::from_slice::<serde_json::Value>(&body).unwrap())).unwrap();
+            watchkeeper_front::Response::new(Body::whole("{}"))
+        }
+    });
+    let otlp = watchkeeper_gateway::Otlp {
+        endpoint: format!("http://{}", collector.address).parse().unwrap(),
+        one_in: 1_000,
+        service: "test".to_owned(),
+    };
+    let bench = Bench::tracing(otlp).await;
+    let server = Server::echo("s");
+    bench.backend("b", &[&server]).await;
+    bench.route("r", "/", "b").await;
+    let told =
+        |answer: crate::support::Answer| answer.json()["headers"]["traceparent"].as_str().unwrap().to_owned();
+    // The first of a thousand begins a trace that is exported, the second one that is not.
+    let first = told(bench.get("/first").await);
+    let second = told(bench.get("/second").await);
+    assert!(
+        first.ends_with("-01") && second.ends_with("-00") && first[3..35] != second[3..35],
+        "{first} {second}"
+    );
+    let (trace, parent) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+    let given = format!("00-{trace}-{parent}-01");
+    let passed = told(bench.send(Request::get("/third").header("traceparent", &given)).await);
+    assert!(passed.starts_with(&format!("00-{trace}-")) && passed != given, "{passed}");
+    let mut spans = Vec::new();
+    while spans.len() < 2 {
+        let (path, body) = within("spans", exported.recv()).await.unwrap();
+        assert_eq!(path, "/v1/traces");
+        let service = &body["resourceSpans"][0]["resource"]["attributes"][0];
+        assert_eq!(
+            (&service["key"], &service["value"]["stringValue"]),
+            (&json!("service.name"), &json!("test"))
+        );
+        spans.extend(body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone());
+    }
+    assert_eq!((&spans[0]["traceId"], spans[0].get("parentSpanId")), (&json!(first[3..35]), None));
+    assert_eq!(spans[0]["name"], "GET default/r");
+    assert_eq!((&spans[1]["traceId"], &spans[1]["parentSpanId"]), (&json!(trace), &json!(parent)));
+    assert_eq!(spans[1]["spanId"], passed[36..52]);
+    let code = spans[1]["attributes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|each| each["key"] == "http.response.status_code");
+    assert_eq!(code.unwrap()["value"]["intValue"], "200");
+}

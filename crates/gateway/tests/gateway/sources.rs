@@ -80,6 +80,38 @@ async fn a_file_that_is_edited_changes_the_next_answer_and_a_mistake_changes_not
 }
 
 #[tokio::test]
+async fn a_document_that_was_mended_is_not_rejected_any_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("web.json", &object("GatewayListener", "web", json!({"port": 0})).to_string());
+    let hello = object("GatewayRoute", "hello", respond("one")).to_string();
+    write("hello.yaml", &hello);
+    let from = vec![From::Source(Arc::new(Files::directory(directory.path())))];
+    let gateway = Gateway::start(Options { from, settings: settings(), ..Options::default() }).unwrap();
+    let mut handle = gateway.handle().clone();
+    within("starting", handle.ready()).await;
+    let mut rejects = async |expected: usize| {
+        within("what is rejected", async {
+            while handle.rejected().len() != expected {
+                handle.changed().await;
+            }
+        })
+        .await;
+    };
+    for text in ["{", "a: [", "just: {this: 1}"] {
+        write("hello.yaml", text);
+        rejects(1).await;
+        // As it was before, so that no object changes.
+        write("hello.yaml", &hello);
+        rejects(0).await;
+    }
+    write("other.yaml", "{");
+    rejects(1).await;
+    std::fs::remove_file(directory.path().join("other.yaml")).unwrap();
+    rejects(0).await;
+}
+
+#[tokio::test]
 async fn without_its_sources_a_gateway_serves_what_it_served_last_and_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let (objects, state) = (directory.path().join("objects"), directory.path().join("state"));

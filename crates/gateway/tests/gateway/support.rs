@@ -28,6 +28,12 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
     timeout(TIMEOUT, future).await.unwrap_or_else(|_| panic!("{what} took too long"))
 }
 
+/// How long tests run that could run for ever: CI says a minute.
+pub(crate) fn soak_time() -> Duration {
+    let seconds = std::env::var("WATCHKEEPER_SOAK_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(10))
+}
+
 pub(crate) struct Bench {
     pub(crate) objects: Sender,
     pub(crate) gateway: Gateway,
@@ -52,11 +58,20 @@ impl Bench {
     }
 
     pub(crate) async fn with(listener: Value) -> Self {
+        Self::start_with(listener, Options::default()).await
+    }
+
+    /// A gateway that exports spans.
+    pub(crate) async fn tracing(otlp: watchkeeper_gateway::Otlp) -> Self {
+        Self::start_with(json!({"port": 0}), Options { otlp: Some(otlp), ..Options::default() }).await
+    }
+
+    async fn start_with(listener: Value, options: Options) -> Self {
         let (objects, source) = channel("test");
         objects.put(&Key::new(None, "web"), &object("GatewayListener", "web", listener)).unwrap();
         let supervisor = Supervisor::default();
         let from = vec![From::Source(Arc::new(source) as Arc<_>)];
-        let options = Options { from, supervisor: supervisor.clone(), ..Options::default() };
+        let options = Options { from, supervisor: supervisor.clone(), ..options };
         let gateway = Gateway::start(options).unwrap();
         let mut handle = gateway.handle().clone();
         within("starting", handle.ready()).await;

@@ -35,6 +35,7 @@ const TEMPLATES: &[(&str, &str, Option<&str>)] = &[
     ("poddisruptionbudget.yaml", include_str!("templates/poddisruptionbudget.yaml"), None),
     ("service.yaml", include_str!("templates/service.yaml"), Some("metrics")),
     ("service-clients.yaml", include_str!("templates/service-clients.yaml"), Some("ports")),
+    ("service-webhook.yaml", include_str!("templates/service-webhook.yaml"), Some("webhooks")),
     ("serviceaccount.yaml", include_str!("templates/serviceaccount.yaml"), None),
 ];
 
@@ -143,6 +144,10 @@ fn has(operator: &Operator<'_>, part: &str) -> bool {
         "logvariable" => description.run.log_option.is_none(),
         "ports" => !description.run.ports.is_empty(),
         "noports" => description.run.ports.is_empty(),
+        "webhooks" => description.webhook_port.is_some(),
+        "nowebhooks" => description.webhook_port.is_none(),
+        "listens" => has(operator, "ports") || has(operator, "webhooks"),
+        "listensnot" => !has(operator, "listens"),
         "stateful" => operator.volume().is_some(),
         "stateless" => operator.volume().is_none(),
         _ => false,
@@ -151,7 +156,9 @@ fn has(operator: &Operator<'_>, part: &str) -> bool {
 
 /// The lines of a list.
 fn items(operator: &Operator<'_>, list: &str) -> Vec<String> {
+    let webhook = |port| ServedPort { name: "webhook".to_owned(), port: 443, target: port };
     let ports = &operator.description.run.ports;
+    let webhooks: Vec<ServedPort> = operator.description.webhook_port.map(webhook).into_iter().collect();
     let each = |lines: fn(&ServedPort) -> Vec<String>| ports.iter().flat_map(lines).collect();
     match list {
         "arguments" => {
@@ -159,13 +166,20 @@ fn items(operator: &Operator<'_>, list: &str) -> Vec<String> {
                 operator.first_arguments("{{ include \"OPERATOR.fullname\" . }}", "{{ .Release.Namespace }}");
             arguments.iter().map(|argument| format!("- {argument}")).collect()
         }
-        "containerports" => each(|port| {
-            vec![
-                format!("- name: {}", port.name),
-                format!("  containerPort: {}", port.target),
-                "  protocol: TCP".to_owned(),
-            ]
-        }),
+        "containerports" => {
+            let lines = |port: &ServedPort| {
+                vec![
+                    format!("- name: {}", port.name),
+                    format!("  containerPort: {}", port.target),
+                    "  protocol: TCP".to_owned(),
+                ]
+            };
+            ports.iter().chain(&webhooks).flat_map(lines).collect()
+        }
+        "webhookports" => webhooks
+            .iter()
+            .flat_map(|port| [format!("- port: {}", port.target), "  protocol: TCP".to_owned()])
+            .collect(),
         "networkports" => each(|port| vec![format!("- port: {}", port.target), "  protocol: TCP".to_owned()]),
         "serviceports" => each(|port| {
             vec![
@@ -193,6 +207,8 @@ fn indented(value: &Value, spaces: usize) -> String {
 }
 
 const VALUES: &str = "{{- $v := include \"OPERATOR.values\" . | fromYaml }}\n";
+/// Stands for the namespace of a release until the rest of a definition is written.
+const RELEASE: &str = "the-namespace-of-the-release";
 const LABELS: &str = "  labels:\n    {{- include \"OPERATOR.labels\" $ | nindent 4 }}\n";
 
 fn crd(definition: &Definition<'_>) -> String {
@@ -207,7 +223,7 @@ fn crd(definition: &Definition<'_>) -> String {
     // An annotation in any case, so that there is a map to put them in.
     let keep = "    {{- if $v.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}\n";
     let note = "    watchkeeper.dev/part-of: {{ include \"OPERATOR.fullname\" . }}\n";
-    let spec = indented(&definition.value["spec"], 2);
+    let spec = indented(&definition.placed(RELEASE)["spec"], 2).replace(RELEASE, "{{ .Release.Namespace }}");
     format!(
         "{VALUES}{{{{- if $v.crds.enabled }}}}\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {}\n{LABELS}{labels}  annotations:\n{note}{keep}{annotations}spec:\n{spec}{{{{- end }}}}\n",
         definition.name

@@ -1,5 +1,5 @@
 use std::ffi::OsString;
-#[cfg(all(feature = "server", unix))]
+#[cfg(all(any(feature = "server", feature = "webhooks"), unix))]
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,6 +39,22 @@ struct Flags {
     #[cfg(all(feature = "server", unix))]
     #[arg(long, value_name = "ADDRESS")]
     metrics_addr: Option<SocketAddr>,
+    /// Serve webhooks here [default: 0.0.0.0:9443 in a pod, a free port of 127.0.0.1 elsewhere]
+    #[cfg(all(feature = "webhooks", unix))]
+    #[arg(long, value_name = "ADDRESS")]
+    webhook_addr: Option<SocketAddr>,
+    /// The URL under which the API server reaches them, such as that of a tunnel: https://laptop.example.com:9443
+    #[cfg(all(feature = "webhooks", unix))]
+    #[arg(long, value_name = "URL", value_parser = https)]
+    webhook_url: Option<String>,
+    /// The Service under which it reaches them [default: the name of the program and -webhook, in a pod]
+    #[cfg(all(feature = "webhooks", unix))]
+    #[arg(long, value_name = "NAME", value_parser = namespace, conflicts_with = "webhook_url")]
+    webhook_service: Option<String>,
+    /// A folder with tls.crt and tls.key, and perhaps ca.crt, as cert-manager makes them [default: certificates of its own]
+    #[cfg(all(feature = "webhooks", unix))]
+    #[arg(long, value_name = "FOLDER")]
+    webhook_cert_dir: Option<PathBuf>,
     /// Install the definitions of the program's own kinds; off where a chart or somebody else does
     #[arg(long, value_name = "BOOL", default_value = "true", action = clap::ArgAction::Set)]
     install_definitions: bool,
@@ -90,6 +106,15 @@ fn namespace(text: &str) -> Result<String, String> {
     match is_label {
         true => Ok(text.to_owned()),
         false => Err("a namespace is a DNS label: lower-case letters, digits and hyphens".to_owned()),
+    }
+}
+
+/// A URL that an API server takes for a webhook.
+#[cfg(all(feature = "webhooks", unix))]
+fn https(text: &str) -> Result<String, String> {
+    match text.strip_prefix("https://").filter(|host| !host.is_empty() && !host.contains(['?', '#', '@'])) {
+        Some(_) => Ok(text.trim_end_matches('/').to_owned()),
+        None => Err("API servers ask webhooks by https://HOST:PORT, without a query".to_owned()),
     }
 }
 
@@ -158,6 +183,19 @@ impl Manager {
         #[cfg(all(feature = "server", unix))]
         {
             manager.address = flags.metrics_addr;
+        }
+        #[cfg(all(feature = "webhooks", unix))]
+        {
+            let options = &mut manager.webhooks.options;
+            options.address = flags.webhook_addr;
+            options.reached = match (flags.webhook_url, flags.webhook_service) {
+                (Some(url), _) => watchkeeper_webhook::Reached::Url(url),
+                (None, Some(name)) => watchkeeper_webhook::Reached::Service(name),
+                (None, None) => watchkeeper_webhook::Reached::Automatically,
+            };
+            if let Some(folder) = flags.webhook_cert_dir {
+                options.certificates = watchkeeper_webhook::Certificates::Files(folder);
+            }
         }
         if flags.leader_elect {
             manager = manager.leader_election(watchkeeper_election::ElectionOptions::default());

@@ -85,7 +85,8 @@ impl Manager {
     pub fn description(&self) -> Description {
         let option = |name: &str| self.about.has_options.then(|| name.to_owned());
         let installs = !self.about.definitions.is_empty();
-        Description {
+        #[cfg_attr(not(all(feature = "webhooks", unix)), allow(unused_mut, reason = "webhooks add to it"))]
+        let mut description = Description {
             api_version: API_VERSION.to_owned(),
             name: self.name.clone(),
             version: self.about.version.clone(),
@@ -103,10 +104,14 @@ impl Manager {
             install_option: option("--install-definitions").filter(|_| installs),
             metrics: metrics(),
             webhooks: Vec::new(),
+            webhook_port: None,
             namespaces_option: option("--namespaces"),
             run: Run::default(),
             grace_seconds: self.grace.as_secs(),
-        }
+        };
+        #[cfg(all(feature = "webhooks", unix))]
+        self.describe_webhooks(&mut description);
+        description
     }
 
     /// Everything that the program asks of a cluster.
@@ -130,6 +135,8 @@ impl Manager {
         if let Some(right) = self.definition_rights() {
             rights.add(right);
         }
+        #[cfg(all(feature = "webhooks", unix))]
+        self.webhook_rights().into_iter().for_each(|right| rights.add(right));
         if let Some(Election { lease, namespace, .. }) = self.election_described() {
             let leases = named("coordination.k8s.io", "Lease", "leases", true);
             let verbs = Verbs::GET | Verbs::CREATE | Verbs::UPDATE;

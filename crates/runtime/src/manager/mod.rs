@@ -10,6 +10,8 @@ mod running;
 mod start;
 mod target;
 mod tasks;
+#[cfg(all(feature = "webhooks", unix))]
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -49,7 +51,7 @@ use tasks::Task;
 ///
 /// # Start
 ///
-/// In this order: the server of probes and metrics; tasks that have to run before anything is listed
+/// In this order: the server of probes and metrics; webhooks, and tasks that have to run before anything is listed
 /// ([`before_caches`](Self::before_caches)); the caches of all kinds that are declared or watched; the election; the
 /// workers of each controller, as soon as what *it* watches has been listed and this process leads. A candidate that does
 /// not lead is warm: its caches are full and its queues filled, so that it works the moment it leads.
@@ -82,6 +84,7 @@ use tasks::Task;
 /// | [`finalizer`](crate::ControllerBuilder::finalizer), [`cleanup`](crate::ControllerBuilder::cleanup) | patch of the controller's kind |
 /// | [`install`](Self::install) | the definition, by its name |
 /// | election | the Lease by its name |
+/// | `webhook` | its configurations, the Secret with its authorities, definitions that it converts, each by its name |
 /// | events | create, patch of events |
 ///
 /// The rest is declared with [`writes`](crate::ControllerBuilder::writes), [`writes_status`](crate::ControllerBuilder::writes_status),
@@ -106,6 +109,11 @@ pub struct Manager {
     /// Watched are these only; empty means all.
     namespaces: Vec<String>,
     about: About,
+    #[cfg(all(feature = "webhooks", unix))]
+    webhooks: webhooks::Webhooks,
+    /// Where webhooks are served, once they are.
+    #[cfg(all(feature = "webhooks", unix))]
+    webhook_address: Option<std::net::SocketAddr>,
 }
 
 /// What a program says about itself besides its controllers.
@@ -176,6 +184,10 @@ impl Manager {
             registry: Registry::default(),
             namespaces: Vec::new(),
             about: About::default(),
+            #[cfg(all(feature = "webhooks", unix))]
+            webhooks: webhooks::Webhooks::default(),
+            #[cfg(all(feature = "webhooks", unix))]
+            webhook_address: None,
         }
     }
 

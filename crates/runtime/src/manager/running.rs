@@ -1,4 +1,4 @@
-#[cfg(all(feature = "server", unix))]
+#[cfg(all(any(feature = "server", feature = "webhooks"), unix))]
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ pub struct Running {
     pub(super) metrics: Metrics,
     #[cfg(all(feature = "server", unix))]
     pub(super) server: Option<Server>,
+    #[cfg(all(feature = "webhooks", unix))]
+    pub(super) webhook_address: Option<SocketAddr>,
     pub(super) grace: Duration,
     pub(super) _watched: Watched,
     pub(super) _kept: Vec<Kept>,
@@ -137,6 +139,12 @@ impl Running {
     #[cfg(all(feature = "server", unix))]
     pub fn address(&self) -> Option<SocketAddr> {
         self.server.as_ref().map(|server| server.address)
+    }
+
+    /// Where webhooks are served, if there are some.
+    #[cfg(all(feature = "webhooks", unix))]
+    pub fn webhook_address(&self) -> Option<SocketAddr> {
+        self.webhook_address
     }
 
     /// What watches over the tasks of this manager.

@@ -25,6 +25,7 @@ use crate::leadership::{LeadershipSender, LeadershipWatch};
 use crate::manager::access::Access;
 use crate::manager::election::{ElectionState, Follower, Term};
 use crate::manager::running::{Running, RunningElection};
+use crate::manager::target::Target;
 use crate::manager::tasks::Task;
 use crate::manager::{Environment, Manager};
 use crate::metrics::Metrics;
@@ -83,6 +84,9 @@ pub enum StartError {
         "the command line asks for a description or a check: Manager::run does that, Manager::start does not"
     )]
     NotToRun,
+    /// Webhooks cannot be served.
+    #[error("{0}")]
+    Webhooks(String),
     /// The times of the election do not fit together.
     #[error("leader election: {0}")]
     Election(#[from] InvalidOptions),
@@ -97,7 +101,8 @@ impl From<ConnectError> for StartError {
 impl Manager {
     /// Starts everything and returns. Waits a few seconds at the most for definitions that it installs, and neither for caches nor
     /// for the lead: see [`Running::ready`].
-    pub async fn start(self) -> Result<Running, StartError> {
+    #[cfg_attr(not(all(feature = "webhooks", unix)), allow(unused_mut, reason = "webhooks add tasks"))]
+    pub async fn start(mut self) -> Result<Running, StartError> {
         if self.about.instead.is_some() {
             return Err(StartError::NotToRun);
         }
@@ -107,8 +112,11 @@ impl Manager {
             return Err(StartError::SameName(twice.name.clone()));
         }
         let (rights, needed) = (Arc::new(self.rights()), self.needed());
-        let metrics = Metrics::register(self.registry);
-        let connection = counted(&self.target.connect().await?, "own", &metrics.requests);
+        let metrics = Metrics::register(std::mem::take(&mut self.registry));
+        let target = std::mem::replace(&mut self.target, Target::Infer { kubeconfig: None, context: None });
+        let connection = counted(&target.connect().await?, "own", &metrics.requests);
+        #[cfg(all(feature = "webhooks", unix))]
+        self.serve_webhooks(&connection, &metrics)?;
         let clusters = connect(&self.name, &connection, &self.clusters, &self.namespaces, &metrics);
         let declared = clusters.map(|client| declared_only(client, &rights));
         let stopping = CancellationToken::new();
@@ -209,6 +217,8 @@ impl Manager {
             metrics,
             #[cfg(all(feature = "server", unix))]
             server,
+            #[cfg(all(feature = "webhooks", unix))]
+            webhook_address: self.webhook_address,
             grace: self.grace,
             _watched: watched,
             _kept: kept,

@@ -125,6 +125,11 @@ impl Catalog {
         keys
     }
 
+    /// Whether a file has an object under this key, or the reader was told of one.
+    pub(super) fn is_known(&self, key: &Key) -> bool {
+        self.holders.contains_key(key) || self.told.contains_key(key)
+    }
+
     /// The file whose object counts: the first by path, among those that are certain to be there.
     fn winner(&self, key: &Key) -> Option<(bool, &Path, Print)> {
         let holders = self.holders.get(key)?.iter();

@@ -166,7 +166,7 @@ impl Tracker {
 
     /// Some of the snapshot; `true` with the last of it.
     pub(super) fn batch(&mut self) -> Result<(Vec<Event>, bool), Error> {
-        let mut events = std::mem::take(&mut self.news);
+        let mut events = self.snapshot_news();
         while events.len() < BATCH {
             let Some(path) = self.pending.pop_front() else {
                 self.complete(&mut events)?;
@@ -176,6 +176,13 @@ impl Tracker {
             self.items(&path, &mut events);
         }
         Ok((events, false))
+    }
+
+    /// What there is to tell in a snapshot: what is gone, it does not mention.
+    fn snapshot_news(&mut self) -> Vec<Event> {
+        let mut news = std::mem::take(&mut self.news);
+        news.retain(|event| !matches!(event, Event::Gone { .. }));
+        news
     }
 
     /// Reads a file after those who write to it, as far as one can wait for them.
@@ -203,7 +210,7 @@ impl Tracker {
 
     /// What a file adds to the snapshot. Files come in the order in which they win.
     fn items(&mut self, path: &std::path::Path, events: &mut Vec<Event>) {
-        events.append(&mut self.news);
+        events.append(&mut self.snapshot_news());
         let mut fresh = self.fresh.remove(path).unwrap_or_default();
         let mut keys: Vec<_> = std::mem::take(&mut self.affected).into_iter().collect();
         keys.sort();

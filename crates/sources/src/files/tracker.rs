@@ -214,6 +214,12 @@ impl Tracker {
         let known = self.catalog.file(path).map(|file| file.faults.as_slice()).unwrap_or_default();
         let new = parsed.faults.iter().filter(|fault| !known.contains(fault)).cloned();
         self.news.extend(new.map(rejected));
+        let mended: Vec<Key> = known
+            .iter()
+            .filter(|fault| !parsed.faults.contains(fault))
+            .map(|fault| fault.key.clone())
+            .collect();
+        self.mended(mended, &parsed);
         let mut file = FileState { content, ..FileState::of(&parsed) };
         (file.signature, file.read) = looked.unzip();
         let mut memory = self.settings.shared.lock();
@@ -228,8 +234,19 @@ impl Tracker {
         self.fresh.insert(path.to_path_buf(), objects.collect());
     }
 
+    /// Tells that faults are no longer there. Under their keys, which are places in files, there are no objects; if there is one, it is told of.
+    fn mended(&mut self, keys: Vec<Key>, parsed: &Parsed) {
+        let is_free =
+            |key: &Key| !self.catalog.is_known(key) && !parsed.faults.iter().any(|fault| fault.key == *key);
+        let gone = keys.into_iter().filter(is_free).map(|key| Event::Gone { key, position: None });
+        self.news.extend(gone.collect::<Vec<_>>());
+    }
+
     /// Forgets a file that is gone.
     pub(super) fn forget(&mut self, path: &Path) {
+        let faults = self.catalog.file(path).map(|file| file.faults.as_slice()).unwrap_or_default();
+        let keys = faults.iter().map(|fault| fault.key.clone()).collect();
+        self.mended(keys, &Parsed::default());
         self.affected.extend(self.catalog.remove(path));
         self.settings.shared.lock().keys.remove(path);
     }

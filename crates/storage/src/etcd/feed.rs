@@ -81,8 +81,9 @@ fn too_often() -> Error {
     Error::Unavailable { reason: "etcd is compacted more often than it can be read".into() }
 }
 
-/// Follows etcd for as long as the storage is open.
-pub(super) async fn run(place: Place, mirror: Arc<Mirror>) {
+/// Follows etcd for as long as the storage is open. After a panic, it is not known how far the mirror is: everything is read again.
+pub(super) async fn run(place: Arc<Place>, mirror: Arc<Mirror>) {
+    let _unless_it_panics = mirror.fed();
     let mut delay = SOON;
     loop {
         let before = mirror.revision();
@@ -119,6 +120,7 @@ async fn again(place: &Place, mirror: &Mirror) -> Result<(), String> {
     })?;
     mirror.engine.replace(tree);
     mirror.reached(head);
+    mirror.mark_sound();
     Ok(())
 }
 
@@ -132,6 +134,9 @@ async fn follow(place: &Place, mirror: &Mirror) -> Ended {
 
 async fn watch(place: &Place, mirror: &Mirror) -> Result<std::convert::Infallible, Ended> {
     let Place { client, prefix, layout } = place;
+    if mirror.is_in_doubt() {
+        return Err(Ended::Behind("the task that follows etcd panicked".into()));
+    }
     // Asked first: of a revision to come, etcd says nothing, for ever.
     let head = head(client).await?;
     let reached = mirror.revision();

@@ -28,20 +28,34 @@ pub(crate) fn key(prefix: &str) -> String {
 pub(super) async fn run(
     client: Client,
     prefix: Arc<str>,
-    leading: watch::Sender<bool>,
+    leading: Arc<watch::Sender<bool>>,
     mut retiring: watch::Receiver<bool>,
 ) {
     let key = key(&prefix);
+    let _end = StepsBack(&leading);
     loop {
         match lead(&client, &key, &leading, &mut retiring).await {
             Ok(()) => {}
             Err(error) => tracing::debug!(%error, "not leading"),
         }
-        leading.send_if_modified(|leading| std::mem::take(leading));
+        step_back(&leading);
         tokio::select! {
             _ = retiring.wait_for(|retiring| *retiring) => return,
             () = sleep(INTERVAL.mul_f64(0.5 + fastrand::f64() / 2.0)) => {}
         }
+    }
+}
+
+fn step_back(leading: &watch::Sender<bool>) {
+    leading.send_if_modified(|leading| std::mem::take(leading));
+}
+
+/// Whoever does not renew its lease any more does not lead, also after a panic.
+struct StepsBack<'a>(&'a watch::Sender<bool>);
+
+impl Drop for StepsBack<'_> {
+    fn drop(&mut self) {
+        step_back(self.0);
     }
 }
 

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -23,6 +24,20 @@ pub(super) struct Mirror {
     /// Somebody waits for a revision of which nothing was told.
     pub(super) progress_wanted: Notify,
     trouble: Mutex<Option<String>>,
+    /// Whether what feeds it panicked, and may have left it half-done.
+    in_doubt: AtomicBool,
+}
+
+/// The task that feeds a mirror, for as long as this lives.
+pub(super) struct Fed(Arc<Mirror>);
+
+impl Drop for Fed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.in_doubt.store(true, Relaxed);
+            self.0.in_trouble(Some("the task that follows etcd panicked".into()));
+        }
+    }
 }
 
 impl Mirror {
@@ -33,7 +48,22 @@ impl Mirror {
             revision: watch::Sender::new(revision),
             progress_wanted: Notify::new(),
             trouble: Mutex::default(),
+            in_doubt: AtomicBool::new(false),
         }
+    }
+
+    /// Notes that the task that calls this feeds the mirror. If the task panics, the mirror is in doubt.
+    pub(super) fn fed(self: &Arc<Self>) -> Fed {
+        Fed(Arc::clone(self))
+    }
+
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.in_doubt.load(Relaxed)
+    }
+
+    /// Everything was read again.
+    pub(super) fn mark_sound(&self) {
+        self.in_doubt.store(false, Relaxed);
     }
 
     pub(super) fn revision(&self) -> Revision {

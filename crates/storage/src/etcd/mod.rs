@@ -18,10 +18,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use watchkeeper_etcd::{Client, Error as EtcdError};
+use watchkeeper_supervision::Supervisor;
 
 use crate::{
     Answer, Commit, Committed, Error, Found, Leadership, Options, Page, Range, Revision, Stats, Storage,
@@ -53,6 +55,8 @@ pub struct EtcdOptions {
     pub may_lead: bool,
     /// Who has written what is under the prefix. What others have written can only be read: commits are [`Error::Invalid`].
     pub layout: Layout,
+    /// Watches over the tasks: `etcd-feed`, `etcd-leadership` and `etcd-compaction`.
+    pub supervisor: Supervisor,
 }
 
 impl Default for EtcdOptions {
@@ -64,9 +68,13 @@ impl Default for EtcdOptions {
             timeout: Duration::from_secs(3),
             may_lead: true,
             layout: Layout::Own,
+            supervisor: Supervisor::default(),
         }
     }
 }
+
+/// Begins a task, once more after a panic.
+type Task = Box<dyn FnMut() -> BoxFuture<'static, ()> + Send>;
 
 /// A storage in an etcd cluster. Any number of them share what has the same prefix.
 ///
@@ -115,17 +123,31 @@ impl Etcd {
         let mirror = feed::start(&place, options.lookback, storage).await?;
         let (leader, leading) = watch::channel(false);
         let retiring = watch::Sender::new(false);
-        let mut tasks = vec![tokio::spawn(feed::run(place, Arc::clone(&mirror)))];
+        let supervised = |name: &'static str, task: Task| {
+            let supervisor = options.supervisor.clone();
+            tokio::spawn(async move { supervisor.run(name, task).await })
+        };
+        let feed = {
+            let (place, mirror) = (Arc::new(place), Arc::clone(&mirror));
+            supervised(
+                "etcd-feed",
+                Box::new(move || Box::pin(feed::run(Arc::clone(&place), Arc::clone(&mirror)))),
+            )
+        };
+        let mut tasks = vec![feed];
         if options.may_lead && is_own {
-            tasks.push(tokio::spawn(leading::run(
-                client.clone(),
-                Arc::clone(&prefix),
-                leader,
-                retiring.subscribe(),
-            )));
+            let (client, prefix, leader) = (client.clone(), Arc::clone(&prefix), Arc::new(leader));
+            let retiring = retiring.subscribe();
+            let lead = move || {
+                leading::run(client.clone(), Arc::clone(&prefix), Arc::clone(&leader), retiring.clone())
+                    .boxed()
+            };
+            tasks.push(supervised("etcd-leadership", Box::new(lead)));
         }
         if let Some(interval) = options.compaction_interval.filter(|_| is_own) {
-            tasks.push(tokio::spawn(compaction::run(client.clone(), interval)));
+            let client = client.clone();
+            let compact = move || compaction::run(client.clone(), interval).boxed();
+            tasks.push(supervised("etcd-compaction", Box::new(compact)));
         }
         Ok(Self {
             heads: Heads::new(client.clone()),

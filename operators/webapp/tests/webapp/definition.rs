@@ -1,7 +1,7 @@
 use serde_json::json;
 use watchkeeper::client::Patch;
 use watchkeeper_testkit::fixtures::key;
-use watchkeeper_webapp::{WebApp, WebAppSpec};
+use watchkeeper_webapp::{Http, WebApp, WebAppSpec};
 
 use crate::world::{World, spec, webapp};
 
@@ -13,8 +13,8 @@ async fn what_cannot_run_is_refused_with_the_field_and_the_rule() {
         (WebAppSpec { image: String::new(), ..spec() }, "spec.image"),
         (WebAppSpec { replicas: 0, ..spec() }, "spec.replicas"),
         (WebAppSpec { replicas: 11, ..spec() }, "spec.replicas"),
-        (WebAppSpec { port: 0, ..spec() }, "spec.port"),
-        (WebAppSpec { port: 65536, ..spec() }, "spec.port"),
+        (WebAppSpec { http: Http { port: 0 }, ..spec() }, "spec.http.port"),
+        (WebAppSpec { http: Http { port: 65536 }, ..spec() }, "spec.http.port"),
     ];
     for (spec, field) in refused {
         let error = world.person.create(&webapp("bad", spec)).await.unwrap_err().to_string();
@@ -32,8 +32,8 @@ async fn what_cannot_run_is_refused_with_the_field_and_the_rule() {
 async fn one_replica_is_the_default_and_a_scale_reaches_the_deployment() {
     let world = World::new().await;
     let operator = world.operator().await;
-    let least = json!({"apiVersion": "apps.watchkeeper.dev/v1alpha1", "kind": "WebApp",
-        "metadata": {"name": "shop", "namespace": "default"}, "spec": {"image": "nginx", "port": 80}});
+    let least = json!({"apiVersion": "apps.watchkeeper.dev/v1beta1", "kind": "WebApp",
+        "metadata": {"name": "shop", "namespace": "default"}, "spec": {"image": "nginx", "http": {"port": 80}}});
     let app: WebApp = serde_json::from_value(least).unwrap();
     world.person.create(&app).await.unwrap();
     let replicas =

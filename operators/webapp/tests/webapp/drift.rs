@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use watchkeeper::client::Kind;
 use watchkeeper_testkit::eventually;
 use watchkeeper_testkit::fixtures::key;
-use watchkeeper_webapp::{WebApp, WebAppSpec};
+use watchkeeper_webapp::{Http, WebApp, WebAppSpec};
 
 use crate::world::{World, spec};
 
@@ -147,7 +147,7 @@ async fn every_field_of_the_spec_reaches_the_children_and_what_is_no_longer_want
     let wanted = WebAppSpec {
         image: "httpd:2".into(),
         replicas: 3,
-        port: 9090,
+        http: Http { port: 9090 },
         env: [("C".into(), "3".into())].into(),
     };
     world.person.modify::<WebApp>(&key("shop"), |app| app.spec = wanted.clone()).await.unwrap();
@@ -157,7 +157,7 @@ async fn every_field_of_the_spec_reaches_the_children_and_what_is_no_longer_want
     assert_eq!(container["image"], "httpd:2");
     assert_eq!(container["ports"], json!([{"name": "web", "containerPort": 9090, "protocol": "TCP"}]));
     assert_eq!(container["env"], json!([{"name": "C", "value": "3"}]));
-    world.person.modify::<WebApp>(&key("shop"), |app| app.spec.env.clear()).await.unwrap();
+    world.person.modify::<WebApp>(&key("shop"), |app| app.spec.environment.clear()).await.unwrap();
     let env = || async {
         world.deployment("shop").await.unwrap()["spec"]["template"]["spec"]["containers"][0]["env"].take()
     };

@@ -9,4 +9,5 @@ mod quiet;
 mod restarts;
 mod rights;
 mod trouble;
+mod webhooks;
 mod world;

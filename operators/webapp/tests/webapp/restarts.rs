@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Service;
 use watchkeeper::prelude::ResourceExt;
 use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::{Outcome, consistently, eventually};
-use watchkeeper_webapp::{WebApp, WebAppSpec};
+use watchkeeper_webapp::{Http, WebApp, WebAppSpec};
 
 use crate::world::{World, is_operators, spec, webapp};
 
@@ -33,7 +33,7 @@ fn next_step(random: &mut fastrand::Rng, there: &mut BTreeMap<String, WebAppSpec
             Step::Delete(name)
         }
         5..7 => {
-            let spec = WebAppSpec { port: random.i32(1..=65535), ..spec() };
+            let spec = WebAppSpec { http: Http { port: random.i32(1..=65535) }, ..spec() };
             there.insert(name.clone(), spec.clone());
             Step::Edit(name, spec)
         }
@@ -94,7 +94,7 @@ async fn check(world: &World, there: &BTreeMap<String, WebAppSpec>) -> Result<()
         let container = &deployment.spec.template.spec.as_ref().unwrap().containers[0];
         let port = container.ports.as_ref().unwrap()[0].container_port;
         let owner = &deployment.metadata.owner_references.as_ref().unwrap()[0];
-        if (deployment.spec.replicas, port) != (Some(spec.replicas), spec.port) {
+        if (deployment.spec.replicas, port) != (Some(spec.replicas), spec.http.port) {
             return Err(format!("{name} is not as declared"));
         }
         if Some(&owner.uid) != app.metadata.uid.as_ref() {

@@ -11,21 +11,22 @@ use watchkeeper::prelude::Manager;
 use watchkeeper::runtime::{Description, Running};
 use watchkeeper_testkit::fixtures::key;
 use watchkeeper_testkit::{Call, TestEnv, eventually};
-use watchkeeper_webapp::{WebApp, WebAppSpec};
+use watchkeeper_webapp::{Http, WebApp, WebAppSpec};
 
 pub(crate) const NAME: &str = "webapp";
 /// Who the operator is, for those who count its requests.
 pub(crate) const OPERATOR: &str = "system:serviceaccount:default:webapp";
 
-/// What the operator says about itself.
+/// What the operator says about itself, without its webhooks: those are asked over sockets, which virtual time does not wait for.
 pub(crate) fn description() -> Description {
-    description_of(NAME)
+    let manager = Manager::from_environment(NAME).leader_election(ElectionOptions::default());
+    watchkeeper_webapp::operator(manager).description()
 }
 
-/// The same of a program with another name.
+/// The same with webhooks, of a program with this name.
 pub(crate) fn description_of(name: &str) -> Description {
     let manager = Manager::from_environment(name).leader_election(ElectionOptions::default());
-    watchkeeper_webapp::operator(manager).description()
+    watchkeeper_webapp::webhooks(watchkeeper_webapp::operator(manager)).description()
 }
 
 /// A server, and a person who uses it.
@@ -121,7 +122,12 @@ pub(crate) fn is_operators(call: &Call) -> bool {
 
 pub(crate) fn spec() -> WebAppSpec {
     let env = [("B", "2"), ("A", "1")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-    WebAppSpec { image: "nginx:1.29".into(), replicas: 2, port: 8080, env: BTreeMap::from(env) }
+    WebAppSpec {
+        image: "nginx:1.29".into(),
+        replicas: 2,
+        http: Http { port: 8080 },
+        environment: BTreeMap::from(env),
+    }
 }
 
 pub(crate) fn webapp(name: &str, spec: WebAppSpec) -> WebApp {

@@ -1,3 +1,5 @@
+//! The version of before: the port and the environment had other names.
+
 use std::collections::BTreeMap;
 
 use watchkeeper::prelude::*;
@@ -47,28 +49,4 @@ fn one() -> i32 {
     1
 }
 
-/// How it goes.
-#[watchkeeper::schema]
-#[derive(Default, PartialEq)]
-pub struct WebAppStatus {
-    /// The generation of the spec that this is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// How many there are, of any version.
-    #[serde(default)]
-    pub replicas: i32,
-    /// How many of them can serve.
-    #[serde(default)]
-    pub ready_replicas: i32,
-    /// Which pods they are, for autoscalers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selector: Option<String>,
-    /// Where it is served within the cluster.
-    #[serde(default, rename = "serviceURL", skip_serializing_if = "Option::is_none")]
-    pub service_url: Option<String>,
-    /// `Available`: it serves. `Progressing`: it is on its way to what is declared. `Degraded`: it does not get there by
-    /// itself, and why.
-    #[serde(default)]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
-    pub conditions: Vec<Condition>,
-}
+pub use crate::v1beta1::WebAppStatus;

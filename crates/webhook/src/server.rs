@@ -1,0 +1,221 @@
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use watchkeeper_connection::{Connection, Locality};
+use watchkeeper_front::{ClientAuth, Deadlines, Front, Limits, Listener, Tls};
+use watchkeeper_supervision::Supervisor;
+
+use crate::api::Api;
+use crate::certificates::{FilesKeeper, Keeper, Memory, ShownCertificate, Status, Vault};
+use crate::configuration::{Configuration, Setting, configurations};
+use crate::metrics::WebhookMetrics;
+use crate::options::{Certificates, Plan, Way, WebhookOptions, secret_name};
+use crate::service::{CONVERT, Routes, WebhookService};
+use crate::webhook::AnyWebhook;
+
+/// Connections at a time. API servers keep a few each; nobody else has a reason to come.
+const CONNECTIONS: usize = 512;
+/// How long reviews that run may take to end after the last one was accepted.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Why webhooks cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The address cannot be had.
+    #[error("cannot serve webhooks: {0}")]
+    Listen(#[from] watchkeeper_front::Error),
+    /// The webhooks do not fit together.
+    #[error("{0}")]
+    Webhooks(String),
+}
+
+/// The program that webhooks are part of.
+pub struct Program<'a> {
+    /// Its name: that of its configurations, and of the manager of their fields.
+    pub name: &'a str,
+    /// The namespace that it runs in.
+    pub namespace: &'a str,
+    /// Where its API server is.
+    pub locality: Locality,
+    /// Whether it installs the definition of this name itself.
+    pub installs: &'a dyn Fn(&str) -> bool,
+    /// What watches over its tasks.
+    pub supervisor: &'a Supervisor,
+}
+
+/// Webhooks that listen.
+///
+/// From here on connections are taken; certificates and configurations come with [`run`](Self::run).
+pub struct WebhookServer {
+    front: Front,
+    address: SocketAddr,
+    plan: Plan,
+    options: WebhookOptions,
+    name: String,
+    namespace: String,
+    configurations: Vec<Configuration>,
+    certificate: ShownCertificate,
+    status: Status,
+    metrics: WebhookMetrics,
+    published: Option<oneshot::Sender<()>>,
+    leaving: CancellationToken,
+}
+
+impl WebhookServer {
+    /// Listens.
+    ///
+    /// # Errors
+    ///
+    /// If the address is taken, or versions of a kind do not fit together.
+    pub fn start(
+        webhooks: &[AnyWebhook],
+        options: WebhookOptions,
+        program: &Program<'_>,
+        metrics: &WebhookMetrics,
+    ) -> Result<Self, ServeError> {
+        let mut routes = Routes::default();
+        webhooks.iter().for_each(|webhook| webhook.serve(&mut routes));
+        let paths: Vec<String> = routes.admission.keys().cloned().collect();
+        let converts = !routes.conversion.is_empty();
+        let plan = options.plan(program.name, program.locality);
+        let listener = match Listener::bind(plan.address) {
+            Err(_) if plan.or_any_port => Listener::bind((plan.address.ip(), 0).into())?,
+            bound => bound?,
+        };
+        let address = listener.address();
+        let configurations = match plan.way.place(program.namespace, address) {
+            None => Vec::new(),
+            Some(place) => {
+                let own_namespace = matches!(plan.way, Way::Service(_)).then_some(program.namespace);
+                let setting =
+                    Setting { name: program.name, place: &place, own_namespace, installs: program.installs };
+                configurations(webhooks, &setting).map_err(ServeError::Webhooks)?
+            }
+        };
+        let certificate = ShownCertificate::default();
+        let leaving = CancellationToken::new();
+        let service =
+            WebhookService::new(routes, metrics.clone(), program.supervisor.clone(), leaving.clone());
+        let deadlines = Deadlines { body_stall: Duration::from_secs(10), ..Deadlines::default() };
+        let limits = Limits {
+            // Nobody says who they are, and API servers come from a few addresses.
+            strangers: CONNECTIONS,
+            strangers_per_address: CONNECTIONS / 2,
+            ..Limits::of_connections(CONNECTIONS)
+        };
+        let front = Front::builder(service)
+            .https(listener, Tls::new(certificate.clone(), &ClientAuth::Off)?)
+            .limits(limits)
+            .deadlines(deadlines)
+            .metrics(&metrics.access)
+            .supervisor(program.supervisor.clone())
+            .task("webhooks");
+        let server = Self {
+            front: front.start()?,
+            address,
+            options,
+            name: program.name.to_owned(),
+            namespace: program.namespace.to_owned(),
+            configurations,
+            certificate,
+            status: Status::new("webhooks are not published yet"),
+            metrics: metrics.clone(),
+            published: None,
+            plan,
+            leaving,
+        };
+        server.tell(&paths, converts);
+        Ok(server)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether an API server that asks would be answered, or why not: for readiness.
+    pub fn check(&self) -> impl Fn() -> Result<(), String> + Send + Sync + use<> {
+        let status = self.status.clone();
+        move || status.get()
+    }
+
+    /// Resolves when everything was published, or could not be at first.
+    pub fn published(&mut self) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        self.published = Some(sender);
+        receiver
+    }
+
+    /// Says what it takes to be asked from elsewhere.
+    fn tell(&self, paths: &[String], converts: bool) {
+        let address = self.address;
+        let mut paths = paths.to_vec();
+        paths.extend(converts.then(|| CONVERT.to_owned()));
+        let paths = paths.join(", ");
+        match &self.plan.way {
+            Way::Not => tracing::warn!(
+                "webhooks are served on {address}, and nobody asks them: the API server is on another machine. Make a tunnel for TCP \
+                 from a host and a port that it reaches to {address} (TLS ends here), and start with --webhook-url https://HOST:PORT; it \
+                 is going to ask for {paths}. In a cluster no tunnel is needed"
+            ),
+            way => tracing::info!(%address, ?way, paths, "webhooks are served"),
+        }
+    }
+
+    /// Keeps certificates and configurations until `stop`; then serves on for a while, and drains. Readiness is the caller's: it has to
+    /// fail before, so that nobody comes any more.
+    pub async fn run(self, connection: Connection, stop: CancellationToken) {
+        let Self { front, plan, options, name, namespace, configurations, certificate, status, .. } = self;
+        let api = Api { connection, manager: name.clone() };
+        let names = plan.way.names(&namespace, self.address);
+        if plan.way == Way::Not && configurations.is_empty() {
+            // Who runs a program here wants it to work on; the log has said what is missing.
+            status.set(Ok(()));
+        }
+        match options.certificates {
+            Certificates::Files(folder) => {
+                let configurations = configurations.clone();
+                let (api, published) = (api.clone(), self.published);
+                let keeper = FilesKeeper { api, folder, configurations, certificate, status, published };
+                keeper.run(stop).await;
+            }
+            Certificates::Own(rotation) => {
+                let shared = matches!(plan.way, Way::Service(_));
+                let vault = match shared {
+                    true => Vault::Secret { namespace, name: secret_name(&name) },
+                    false => Vault::Memory(None),
+                };
+                let keeper = Keeper {
+                    api: api.clone(),
+                    vault,
+                    configurations: configurations.clone(),
+                    names,
+                    rotation,
+                    certificate,
+                    status,
+                    metrics: self.metrics,
+                    published: self.published,
+                    memory: Memory::default(),
+                };
+                keeper.run(stop).await;
+            }
+        }
+        if matches!(plan.way, Way::Here | Way::Url(_)) {
+            // Nobody else serves them: what waits for them would wait forever.
+            Keeper::withdraw(&api, &configurations).await;
+        }
+        // Those who have a connection use it for one review more at most, so that none is lost with it.
+        self.leaving.cancel();
+        tokio::time::sleep(plan.linger).await;
+        front.shutdown(DRAIN).await;
+    }
+}
+
+impl std::fmt::Debug for WebhookServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebhookServer").field("address", &self.address).finish_non_exhaustive()
+    }
+}

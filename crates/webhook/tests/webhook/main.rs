@@ -1,0 +1,11 @@
+//! Webhooks of a manager, asked by an API server.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod admission;
+mod certificates;
+mod conversion;
+mod hanging;
+mod hostile;
+mod kinds;
+mod rotation;
+mod world;
