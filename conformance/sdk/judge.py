@@ -228,7 +228,7 @@ class Gemini:
     clients = {}
 
     def client(self, key=KEY):
-        options = types.HttpOptions(base_url=API, api_version="v1beta")
+        options = types.HttpOptions(base_url=API)
         return self.clients.setdefault(key, genai.Client(api_key=key, http_options=options))
 
     tools = [types.Tool(function_declarations=[types.FunctionDeclaration(name=name, description="tells", parameters=types.Schema(type="OBJECT", properties={"city": types.Schema(type="STRING")}, required=["city"]))]) for name in ("weather", "clock")]
@@ -302,7 +302,7 @@ class Embeddings:
         expect(len(answer.data) == 2 and len(answer.data[1].embedding) == 8, answer)
 
     def google(self, model):
-        client = genai.Client(api_key=KEY, http_options=types.HttpOptions(base_url=API, api_version="v1beta"))
+        client = genai.Client(api_key=KEY, http_options=types.HttpOptions(base_url=API))
         answer = client.models.embed_content(model=model, contents=["a", "b"])
         expect(len(answer.embeddings) == 2 and len(answer.embeddings[0].values) == 8, answer)
 
