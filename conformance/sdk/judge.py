@@ -224,8 +224,12 @@ class Anthropic:
 class Gemini:
     name = "google-genai"
 
+    # A client that nobody holds closes its connections.
+    clients = {}
+
     def client(self, key=KEY):
-        return genai.Client(api_key=key, http_options=types.HttpOptions(base_url=API))
+        options = types.HttpOptions(base_url=API)
+        return self.clients.setdefault(key, genai.Client(api_key=key, http_options=options))
 
     tools = [types.Tool(function_declarations=[types.FunctionDeclaration(name=name, description="tells", parameters=types.Schema(type="OBJECT", properties={"city": types.Schema(type="STRING")}, required=["city"]))]) for name in ("weather", "clock")]
 

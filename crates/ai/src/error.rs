@@ -196,11 +196,7 @@ impl ApiError {
     pub fn is_worth_another_try(&self) -> bool {
         matches!(
             self.kind,
-            ErrorKind::Limited
-                | ErrorKind::Provider
-                | ErrorKind::Unavailable
-                | ErrorKind::Timeout
-                | ErrorKind::Internal
+            ErrorKind::Limited | ErrorKind::Provider | ErrorKind::Unavailable | ErrorKind::Timeout
         )
     }
 }

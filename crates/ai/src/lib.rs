@@ -9,7 +9,7 @@
 //! | bytes of the same dialect are not written anew: one field is replaced in place | [`envelope`] |
 //! | an error has the form of the client's dialect | [`ApiError`] |
 //! | a budget is reserved before a call, settled after it, and kept if nobody knows what was used | [`Ledger`] |
-//! | what strangers send is bounded in size and depth | [`sse`], [`envelope`], [`template`] |
+//! | what strangers send is bounded in size and depth | [`sse`], [`envelope`], [`template`], [`expression`] |
 
 mod anthropic;
 pub mod budget;
@@ -20,6 +20,7 @@ pub mod envelope;
 mod error;
 mod estimate;
 mod event;
+pub mod expression;
 mod gemini;
 mod json;
 mod money;
@@ -41,6 +42,7 @@ pub use embeddings::{EmbeddingRequest, EmbeddingResponse};
 pub use error::{ApiError, ErrorKind};
 pub use estimate::tokens_of;
 pub use event::Event;
+pub use expression::Expression;
 pub use money::{Money, Prices};
 pub use observer::Observer;
 pub use template::Template;

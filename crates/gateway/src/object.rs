@@ -124,6 +124,21 @@ impl InputKind {
         !is_read_only && !self.is_standard()
     }
 
+    /// Whether a cluster need not have it: kinds of Gateway API, and those about models and the life of APIs.
+    pub fn is_optional(self) -> bool {
+        self.is_standard()
+            || matches!(
+                self,
+                Self::AiGateway
+                    | Self::Model
+                    | Self::LlmPolicy
+                    | Self::Prompt
+                    | Self::Api
+                    | Self::Subscription
+                    | Self::Tenant
+            )
+    }
+
     /// Whether it is a kind of Gateway API. A cluster need not have these.
     pub fn is_standard(self) -> bool {
         matches!(self, Self::GatewayClass | Self::Gateway | Self::HttpRoute | Self::ReferenceGrant)

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout_at};
 use watchkeeper_ai::envelope::{self, Envelope};
 use watchkeeper_ai::{
-    ApiError, ChatRequest, Dialect, EmbeddingRequest, EmbeddingResponse, ErrorKind, Stamp, Usage,
+    ApiError, ChatRequest, Dialect, EmbeddingRequest, EmbeddingResponse, ErrorKind, Expression, Stamp, Usage,
 };
 use watchkeeper_front::Body;
 
@@ -158,7 +158,23 @@ fn translate(work: &Work, provider: &Provider, model: &str) -> Result<Translatio
             request.max_tokens.or((dialect == Dialect::Anthropic).then_some(work.model.max_output));
         translation.body = dialect.write_request(&request)?.to_string().into_bytes();
     }
+    if let Some(expression) = &work.model.request {
+        translation.body = changed(expression, "request", &translation.body)?;
+    }
     Ok(translation)
+}
+
+/// Makes of a document what an expression of the mapping says.
+fn changed(expression: &Expression, what: &str, body: &[u8]) -> Result<Vec<u8>, ApiError> {
+    let failed = |reason: &str| {
+        let message = format!("spec.{what} of the ModelContextMapping cannot be applied: {reason}");
+        ApiError::new(ErrorKind::Internal, message)
+    };
+    let value: Value = serde_json::from_slice(body).map_err(|_| failed("it is not given JSON"))?;
+    match expression.apply(&value).map_err(|reason| failed(&reason))? {
+        Some(value @ Value::Object(_)) => Ok(value.to_string().into_bytes()),
+        _ => Err(failed("its result is not an object")),
+    }
 }
 
 async fn one(
@@ -242,6 +258,12 @@ async fn one(
     };
     lease.finish();
     call.answering();
+    let bytes = match &work.model.response {
+        Some(expression) if envelope::is_json(&bytes) => {
+            Bytes::from(changed(expression, "response", &bytes)?)
+        }
+        _ => bytes,
+    };
     let answer = whole(call, work, dialect, translation.embeddings.as_ref(), bytes);
     answer.map(Answered::Whole).map_err(|error| {
         let message = format!("provider {name}: {}", error.message);

@@ -20,7 +20,7 @@ pub(super) enum Endpoint {
 
 /// The dialect that a client expects errors in that asks for something nobody knows.
 pub(super) fn dialect_of(path: &str, headers: &HeaderMap) -> Dialect {
-    if path.starts_with("/v1beta") {
+    if path.starts_with("/v1beta") || headers.contains_key("x-goog-api-key") {
         Dialect::Gemini
     } else if headers.contains_key("anthropic-version") || path.starts_with("/v1/messages") {
         Dialect::Anthropic
@@ -45,9 +45,7 @@ pub(super) fn read(method: &Method, path: &str, headers: &HeaderMap) -> Result<E
         }
         path => match path.strip_prefix("/v1/models/").or_else(|| path.strip_prefix("/v1beta/models/")) {
             Some(rest) => match rest.rsplit_once(':') {
-                Some((model, action)) if path.starts_with("/v1beta") && is_action(action) => {
-                    (gemini(&decoded(model), action), Method::POST)
-                }
+                Some((model, action)) if is_action(action) => (gemini(&decoded(model), action), Method::POST),
                 _ => (Endpoint::Model(dialect_of(path, headers), decoded(rest)), Method::GET),
             },
             None => {
@@ -120,6 +118,11 @@ mod tests {
         assert_eq!(
             of(Method::GET, "/v1/models/ft:x:1"),
             Ok(Endpoint::Model(Dialect::OpenAiChat, "ft:x:1".into()))
+        );
+        let generate = of(Method::POST, "/v1/models/m:generateContent").unwrap();
+        assert!(
+            matches!(generate, Endpoint::Call { dialect: Dialect::Gemini, .. }),
+            "Google's libraries use both versions"
         );
         assert_eq!(of(Method::GET, "/v1beta/models/"), Ok(Endpoint::Models(Dialect::Gemini)));
         assert_eq!(of(Method::GET, "/v1/chat/completions").unwrap_err().kind, ErrorKind::Invalid);

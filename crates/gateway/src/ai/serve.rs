@@ -303,7 +303,9 @@ type Attempts = Pin<Box<dyn Future<Output = (Call, Dialect, Result<Answered, Fai
 
 /// Asks providers, and answers.
 async fn answered(call: Call, work: Work) -> Response {
-    let (dialect, wait) = (work.dialect, work.gateway.keep_alive.filter(|_| work.stream));
+    // The library of Google takes comments for answers.
+    let may_comment = work.stream && work.dialect != Dialect::Gemini;
+    let (dialect, wait) = (work.dialect, work.gateway.keep_alive.filter(|_| may_comment));
     let mut attempts: Attempts = Box::pin(async move {
         let mut call = call;
         let answered = attempt::all(&mut call, &work).await;

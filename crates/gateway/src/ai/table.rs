@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use regex::Regex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use watchkeeper_ai::{Dialect, Ledger, Limit, Prices};
+use watchkeeper_ai::{Dialect, Expression, Ledger, Limit, Prices};
 use watchkeeper_core::Key;
 
 use super::prompt::Prompt;
@@ -158,6 +158,10 @@ pub struct Model {
     pub prices: Option<Prices>,
     /// How much it writes at most.
     pub max_output: u64,
+    /// What changes requests.
+    pub request: Option<Expression>,
+    /// What changes answers.
+    pub response: Option<Expression>,
 }
 
 /// Who serves a model.
@@ -427,6 +431,8 @@ mod tests {
             split: Split::Random,
             prices: None,
             max_output: 1,
+            request: None,
+            response: None,
         }
     }
 

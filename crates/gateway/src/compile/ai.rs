@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use regex::RegexBuilder;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use watchkeeper_ai::{Ledger, Limit, Money, Period, Prices, Unit};
+use watchkeeper_ai::{Expression, Ledger, Limit, Money, Period, Prices, Unit};
 use watchkeeper_core::Key;
 use watchkeeper_go::{Time, base64};
 
@@ -561,6 +561,11 @@ fn model(input: &Input) -> Result<Model, Vec<Problem>> {
     if targets.iter().all(|target| target.weight == 0) {
         problems.add("spec.targets", "have no weight: nobody serves the model");
     }
+    let mut expression = |field: &str, text: Option<&String>| {
+        text.and_then(|text| problems.note(format!("spec.{field}"), Expression::read(text)))
+    };
+    let request = expression("request", spec.request.as_ref());
+    let response = expression("response", spec.response.as_ref());
     problems.finish(Model {
         key: input.id.key.clone(),
         created: input.created.clone(),
@@ -568,6 +573,8 @@ fn model(input: &Input) -> Result<Model, Vec<Problem>> {
         targets: targets.into(),
         split,
         prices,
+        request,
+        response,
         max_output: spec.max_output_tokens.and_then(|most| u64::try_from(most).ok()).unwrap_or(OUTPUT),
     })
 }

@@ -112,7 +112,7 @@ impl Sources {
             .journal(journal)
             .start(Arc::clone(&source));
         // A cluster need not have the kinds of Gateway API.
-        let may_lack = kind.is_some_and(InputKind::is_standard);
+        let may_lack = kind.is_some_and(InputKind::is_optional);
         let (supervisor, task) = (supervisor.clone(), format!("source {}", source.name()));
         let reading = (follower, entries, news.clone());
         self.tasks.push(tokio::spawn(async move {

@@ -51,7 +51,7 @@ pub struct AIGatewayConfigSpec {
     #[schemars(range(min = 1024, max = 67108864))]
     pub max_body_bytes: Option<i64>,
     /// How often a client that waits for the first token of a stream gets a comment, so that nobody in between closes the connection. From the first comment on,
-    /// the status code is 200, and an error is told in the stream. Default: never.
+    /// the status code is 200, and an error is told in the stream. Clients of Gemini get none: their library takes comments for answers. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_alive: Option<String>,
 }

@@ -31,6 +31,14 @@ pub struct ModelContextMappingSpec {
     /// What it costs. Without prices, calls cost nothing, and limits in money do not hold them up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<ModelPrices>,
+    /// An expression of jq that changes requests after they were translated, as the provider gets them: `.temperature = 0 | del(.user)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 8192))]
+    pub request: Option<String>,
+    /// An expression of jq that changes answers as the provider gives them, before they are translated. Not for streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 8192))]
+    pub response: Option<String>,
     /// How much the model writes at most if a request does not say: this much is reserved of budgets. Default: 4096.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000000))]

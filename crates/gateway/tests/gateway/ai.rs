@@ -672,3 +672,38 @@ async fn a_tenant_shares_a_limit_and_can_be_suspended() {
     ai.bench.remove("Tenant", "default").await;
     assert_eq!(ask("other").await, 200);
 }
+
+#[tokio::test]
+async fn expressions_of_a_mapping_change_what_providers_get_and_give() {
+    let ai = Ai::start().await;
+    let mapping = |request: &str, response: &str| {
+        json!({
+            "model": "m", "targets": [{"provider": "openai", "model": "echo"}], "request": request, "response": response,
+        })
+    };
+    let spec = mapping(
+        ".messages |= map(.content += \" (sent)\") | del(.user)",
+        ".choices[].message.content += \"!\"",
+    );
+    ai.bench.put("ModelContextMapping", "m", spec).await;
+    let mut body = chat("m", "hi");
+    body["user"] = "jane".into();
+    let told = ai.post("/v1/chat/completions", &body).await;
+    assert_eq!(told.json()["choices"][0]["message"]["content"], "You said: hi (sent)!", "{}", told.text());
+    let sent: Value = serde_json::from_slice(&ai.mock.last().unwrap().1).unwrap();
+    assert_eq!(sent.get("user"), None);
+    let told = ai
+        .post(
+            "/v1/messages",
+            &json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}),
+        )
+        .await;
+    assert_eq!(told.json()["content"][0]["text"], "You said: hi (sent)!", "after and before the translation");
+    let looping = vec!["{messages: ., b: .}"; 60].join(" | ");
+    ai.bench.put("ModelContextMapping", "m", mapping(&looping, ".")).await;
+    let told = ai.chat("m").await;
+    assert!(told.status == 500 && told.text().contains("steps"), "{}", told.text());
+    ai.bench.put("ModelContextMapping", "m", mapping("def f: f; f", ".")).await;
+    let report = ai.bench.handle.report(&crate::support::id("ModelContextMapping", "m")).unwrap();
+    assert!(report.accepted.message.contains("spec.request: unexpected def"), "{report}");
+}
