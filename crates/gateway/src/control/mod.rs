@@ -150,7 +150,7 @@ impl Gateway {
             None => AccessLog::default(),
         };
         let state = state.map(StateFile::open).transpose()?;
-        let tracer = otlp.map(Tracer::start).transpose().map_err(Error::Otlp)?;
+        let tracer = otlp.map(|otlp| Tracer::start(otlp, &supervisor)).transpose().map_err(Error::Otlp)?;
         let shared = Arc::new(Shared::new(log, tracer));
         let view = Arc::<Mutex<View>>::default();
         let (stop, stopping) = watch::channel(None);
