@@ -29,6 +29,8 @@ pub struct Exchanges {
     pub needs: Vec<String>,
     /// Whether answers are recorded with their managed fields: the file says `# keep: managedFields`.
     pub managed_fields: bool,
+    /// Whether it changes what holds for the whole cluster, so that nothing else may run meanwhile: the file says `# alone`.
+    pub alone: bool,
     /// Whether the hashes of storage versions are recorded: the file says `# keep: storageVersionHash`.
     pub hashes: bool,
     /// The requests.
@@ -95,6 +97,7 @@ impl Exchanges {
                     all.needs.extend(words.split_whitespace().map(str::to_owned));
                 }
                 all.managed_fields |= note.trim() == "keep: managedFields";
+                all.alone |= note.trim() == "alone";
                 all.hashes |= note.trim() == "keep: storageVersionHash";
             } else if let Some(exchange) = all.exchanges.last_mut() {
                 if in_body {

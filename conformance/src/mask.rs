@@ -25,6 +25,8 @@ pub struct Mask {
 
 const TEXTS: &[(&str, &str)] = &[
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", "<time>"),
+    (r"kube-api-access-[a-z0-9]{5}", "kube-api-access-<random>"),
+    (r"\bgen-[a-z0-9]{5}\b", "gen-<random>"),
     (r"X509SHA256=[0-9a-f]+", "X509SHA256=<hash>"),
     (r"10\.0\.\d+\.\d+", "<ip>"),
     (r"resource version: (\d+) \(\d+\)", "resource version: $1 (<rv>)"),
@@ -36,6 +38,7 @@ const TEXTS: &[(&str, &str)] = &[
     (r"(?s)pod updates may not change fields.*", "pod updates may not change fields..."),
     (r#"in scheme "[^"]*""#, "in scheme <scheme>"),
     (r#"resourceVersion: "\d+""#, r#"resourceVersion: "<rv>""#),
+    (r#""resourceVersion": ?"\d+""#, r#""resourceVersion":"<rv>""#),
     (r"\?hash=[0-9A-F]+", "?hash=<hash>"),
     (r"https://127\.0\.0\.1:\d+", "<server>"),
     (r"eyJ[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", "<token>"),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::exchange::Order;
-use crate::{Exchange, Exchanges, Mask};
+use crate::{Exchange, Exchanges, Mask, choice};
 
 /// The headers of an answer that clients look at.
 const HEADERS: &[&str] = &[
@@ -52,7 +52,11 @@ impl Recording {
         let mut mask = Mask::new(namespace, exchanges.managed_fields).keeping_hashes(exchanges.hashes);
         let mut values = BTreeMap::from([("namespace".to_owned(), namespace.to_owned())]);
         let mut recording = Self::default();
+        let pause = choice("PAUSE").and_then(|millis| millis.parse().ok()).map(Duration::from_millis);
         for exchange in &exchanges.exchanges {
+            if let Some(pause) = pause {
+                tokio::time::sleep(pause).await;
+            }
             let client = if exchange.anonymous { anonymous } else { known };
             let answer = match answer(&exchange.filled(&values), client, &mut mask, &mut values).await {
                 Ok(answer) => answer,

@@ -33,7 +33,10 @@ pub enum Error {
 const OURS_LACKS: &[&str] = &[];
 
 /// What kube-apiserver has only together with a controller manager.
-const BARE_LACKS: &[&str] = &["controllers"];
+const BARE_LACKS: &[&str] = &["controllers", "service-account-plugin"];
+
+/// How ours is started: as the real one is by `bench/peers/start`, and by envtest.
+const AS_ENVTEST: [&str; 2] = ["--disable-admission-plugins", "ServiceAccount"];
 
 /// A server with a kubeconfig. Ours ends when this is dropped.
 #[derive(Debug)]
@@ -53,6 +56,13 @@ impl Server {
 
     /// As [`Server::start`], with more arguments for ours. A running server must have been started with its own.
     pub fn start_with(scratch: &Path, arguments: &[&OsStr]) -> Result<Self, Error> {
+        let arguments: Vec<&OsStr> =
+            AS_ENVTEST.iter().map(OsStr::new).chain(arguments.iter().copied()).collect();
+        Self::start_bare(scratch, &arguments)
+    }
+
+    /// As [`Server::start_with`], with all admission plug-ins that are on by default.
+    pub fn start_bare(scratch: &Path, arguments: &[&OsStr]) -> Result<Self, Error> {
         if let Some(kubeconfig) = choice("KUBECONFIG") {
             return Ok(Self { kubeconfig: kubeconfig.into(), child: None });
         }

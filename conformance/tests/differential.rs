@@ -6,16 +6,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube_client::{Api, Client};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
-use watchkeeper_conformance::{Exchanges, Recording, Server, choice, differences, files};
+use watchkeeper_conformance::{Error, Exchanges, Recording, Server, choice, differences, files};
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
@@ -30,10 +31,17 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
+/// What files need that are about the admission plug-in ServiceAccount.
+const ACCOUNTS: &str = "service-account-plugin";
+
 /// What the tests share: a server, which starts with the first of them, and what they found.
 struct Run {
     runtime: Runtime,
     asked: OnceLock<Result<Asked, String>>,
+    /// The same with the admission plug-in ServiceAccount, for the files that need it.
+    asked_with_accounts: OnceLock<Result<Asked, String>>,
+    /// Held by those who must be alone, and shared by the others.
+    alone: RwLock<()>,
     tolerated: BTreeSet<String>,
     found: Mutex<BTreeMap<String, Comparison>>,
 }
@@ -57,6 +65,8 @@ impl Run {
         Self {
             runtime: Runtime::new().unwrap(),
             asked: OnceLock::new(),
+            asked_with_accounts: OnceLock::new(),
+            alone: RwLock::new(()),
             tolerated: tolerated(),
             found: Mutex::default(),
         }
@@ -87,7 +97,12 @@ impl Run {
     }
 
     fn record(&self, name: &str, exchanges: &Exchanges) -> Result<Recording, Failed> {
-        let asked = self.asked.get_or_init(|| self.start()).as_ref()?;
+        let _alone = exchanges.alone.then(|| self.alone.write());
+        let _together = (!exchanges.alone).then(|| self.alone.read());
+        let asked = match exchanges.needs.iter().any(|need| need == ACCOUNTS) {
+            true => self.asked_with_accounts.get_or_init(|| self.start_with_accounts()).as_ref()?,
+            false => self.asked.get_or_init(|| self.start()).as_ref()?,
+        };
         self.runtime.block_on(async {
             let namespace = format!("{name}-{:06x}", std::process::id());
             let object = serde_json::from_value(serde_json::json!({"metadata": {"name": namespace}}))?;
@@ -97,7 +112,18 @@ impl Run {
     }
 
     fn start(&self) -> Result<Asked, String> {
-        let server = Server::start(&scratch()).map_err(|error| error.to_string())?;
+        // Nobody adds up quotas beside the real one, either.
+        let arguments = ["--controllers", "*,-resourcequota-controller"].map(OsStr::new);
+        self.ask(Server::start_with(&scratch(), &arguments))
+    }
+
+    fn start_with_accounts(&self) -> Result<Asked, String> {
+        let arguments = ["--controllers", "*,-serviceaccount-controller"].map(OsStr::new);
+        self.ask(Server::start_bare(&scratch().join("accounts"), &arguments))
+    }
+
+    fn ask(&self, server: Result<Server, Error>) -> Result<Asked, String> {
+        let server = server.map_err(|error| error.to_string())?;
         let clients = self.runtime.block_on(server.clients()).map_err(|error| error.to_string())?;
         Ok(Asked { _server: server, known: clients.0, anonymous: clients.1 })
     }

@@ -25,7 +25,11 @@ impl Process {
             .map_err(|source| Error::File { path: scratch.to_owned(), source })?;
         let kubeconfig = scratch.join("kubeconfig");
         let mut child = Command::new(&binary)
-            .args(["serve", "--listen", "127.0.0.1:0", "--in-memory", "--kubeconfig"])
+            .args([
+                "serve", "--listen", "127.0.0.1:0", "--in-memory", "--disable-admission-plugins",
+                "ServiceAccount",
+            ])
+            .arg("--kubeconfig")
             .arg(&kubeconfig)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -63,4 +63,6 @@ pub use upstream_layout::UpstreamLayout;
 /// What puts the server on sockets.
 pub use watchkeeper_front as front;
 pub use write::admission::built_in as admission_plugins;
+pub use write::admission::is_on_by_default as admission_plugin_is_on_by_default;
+pub use write::admission::{PodSecurityConfiguration, PodSecurityExemptions};
 pub use write::is_claim;

@@ -26,6 +26,7 @@ use crate::registry::{Registrar, Registry};
 use crate::service_accounts::{AccountTokens, Accounts};
 use crate::stopping::{Stop, Stopping};
 use crate::webhook_client::WebhookClient;
+use crate::write::admission::{Chosen, PodSecurityConfiguration};
 use crate::write::{Handles, Writer};
 
 /// What can be chosen about an [`ApiServer`](crate::ApiServer).
@@ -61,7 +62,15 @@ pub struct Options {
     /// forgotten with it.
     pub account_tokens: Option<AccountTokens>,
     /// The admission plug-ins that are switched off, by upstream's names; see [`admission_plugins`](crate::admission_plugins).
+    /// That is `ServiceAccount` unless this says otherwise, as in envtest.
     pub disabled_admission_plugins: Vec<String>,
+    /// The admission plug-ins that are switched on, by upstream's names: those that are off by default, or switched off above.
+    pub enabled_admission_plugins: Vec<String>,
+    /// What the admission plug-in PodSecurity holds where namespaces say nothing, and for whom it holds nothing.
+    pub pod_security: PodSecurityConfiguration,
+    /// Whether what ResourceQuotas limit is added up, and given back when it is deleted. kube-apiserver leaves that to
+    /// kube-controller-manager.
+    pub resource_quotas: bool,
     /// Where Services are that webhooks are behind, as `namespace/name`, for servers that have no pods. Others are found by their
     /// EndpointSlices.
     pub service_addresses: BTreeMap<String, SocketAddr>,
@@ -86,7 +95,10 @@ impl Default for Options {
             role_aggregation: true,
             authorization: Authorization::default(),
             account_tokens: None,
-            disabled_admission_plugins: Vec::new(),
+            disabled_admission_plugins: vec!["ServiceAccount".into()],
+            enabled_admission_plugins: Vec::new(),
+            pod_security: PodSecurityConfiguration::default(),
+            resource_quotas: true,
             service_addresses: BTreeMap::new(),
             tokens: None,
             read_only: false,
@@ -189,6 +201,7 @@ impl Server {
             webhook_client,
             converter: Arc::clone(&converter),
             webhook_metrics: metrics.webhooks(),
+            pod_security: options.pod_security.clone(),
         };
         let accounts = Accounts {
             tokens,
@@ -196,7 +209,12 @@ impl Server {
             registrar: Arc::clone(&registrar),
             clock: options.clock.clone(),
         };
-        let writer = Writer::new(handles, &options.disabled_admission_plugins);
+        let chosen = Chosen {
+            disabled: &options.disabled_admission_plugins,
+            enabled: &options.enabled_admission_plugins,
+            replenishes: options.resource_quotas,
+        };
+        let writer = Writer::new(handles, chosen);
         Ok(Arc::new(Self {
             storage,
             registrar,

@@ -246,6 +246,15 @@ impl StatusError {
         self
     }
 
+    /// The same with these warnings, unless it has some.
+    #[must_use]
+    pub(crate) fn with_more_warnings(self, warnings: &[String]) -> Self {
+        match self.warnings().is_empty() && !warnings.is_empty() {
+            true => self.with_warnings(warnings.to_vec()),
+            false => self,
+        }
+    }
+
     /// Warnings that the client gets with it.
     pub(crate) fn warnings(&self) -> &[String] {
         self.foreign.as_ref().map_or(&[], |foreign| &foreign.warnings)
@@ -296,13 +305,6 @@ impl From<Rejected> for StatusError {
 /// The `Status` of something that went well and has nothing else to show.
 pub(crate) fn success(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
-}
-
-/// The `Status` of an eviction that several budgets speak about.
-pub(crate) fn several_budgets() -> Value {
-    let message =
-        "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "code": 500})
 }
 
 /// The `Status` of something that is gone for good.

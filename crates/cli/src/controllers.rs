@@ -3,12 +3,13 @@ use std::str::FromStr;
 use watchkeeper_apiserver::Options;
 
 /// The controllers that run in the server, by the names that kube-controller-manager has for them, the older ones second.
-const KNOWN: [[&str; 2]; 5] = [
+const KNOWN: [[&str; 2]; 6] = [
     ["namespace-controller", "namespace"],
     ["garbage-collector-controller", "garbagecollector"],
     ["serviceaccount-controller", "serviceaccount"],
     ["root-ca-certificate-publisher-controller", "root-ca-cert-publisher"],
     ["clusterrole-aggregation-controller", "clusterrole-aggregation"],
+    ["resourcequota-controller", "resourcequota"],
 ];
 
 impl Controllers {
@@ -23,11 +24,12 @@ pub(crate) struct Controllers([bool; KNOWN.len()]);
 impl Controllers {
     /// Turns off what is not to run.
     pub(crate) fn choose(self, options: &mut Options) {
-        let [namespaces, garbage, accounts, certificates, roles] = self.0;
+        let [namespaces, garbage, accounts, certificates, roles, quotas] = self.0;
         options.namespace_deletion = namespaces;
         options.garbage_collection = garbage;
         options.service_accounts = accounts;
         options.role_aggregation = roles;
+        options.resource_quotas = quotas;
         options.root_ca_publishing = certificates;
     }
 }
@@ -62,12 +64,12 @@ mod tests {
     #[test]
     fn controllers_are_chosen_as_kube_controller_manager_does_it() {
         for (text, wanted) in [
-            ("*", [true; 5]),
-            ("", [false; 5]),
-            ("*,-namespace,-garbagecollector", [false, false, true, true, true]),
-            ("namespace-controller", [true, false, false, false, false]),
-            ("*,-root-ca-certificate-publisher-controller", [true, true, true, false, true]),
-            ("-serviceaccount, *", [true, true, false, true, true]),
+            ("*", [true; 6]),
+            ("", [false; 6]),
+            ("*,-namespace,-garbagecollector", [false, false, true, true, true, true]),
+            ("namespace-controller", [true, false, false, false, false, false]),
+            ("*,-root-ca-certificate-publisher-controller", [true, true, true, false, true, true]),
+            ("-serviceaccount, *", [true, true, false, true, true, true]),
         ] {
             assert_eq!(text.parse(), Ok(Controllers(wanted)), "{text}");
         }

@@ -9,13 +9,14 @@ use watchkeeper_apiserver::authentication::{Credentials, Kubeconfig, Tokens};
 use watchkeeper_apiserver::front::{Limits, Listener, private_file, raise_open_files};
 use watchkeeper_apiserver::{AccountTokens, InFlightLimits, Options};
 
+use crate::admission_plugins::AdmissionPlugins;
 use crate::controllers::Controllers;
 use crate::failure::Failure;
 use crate::host::{self, Host, Plan, Socket};
 use crate::monitor::Monitor;
 use crate::stopping::{ShutdownArgs, Signals, Sockets, until_stopped};
 use crate::storage::StorageArgs;
-use crate::{admission_plugins, caution, duration, logging};
+use crate::{caution, duration, logging};
 
 /// After the first signal, how long requests may take to end.
 pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(20);
@@ -61,15 +62,19 @@ pub(crate) struct Serve {
     /// They are namespace-controller (empties namespaces that are deleted), garbage-collector-controller (deletes what has
     /// lost its owner), serviceaccount-controller (gives namespaces the ServiceAccount default),
     /// root-ca-certificate-publisher-controller (gives namespaces the ConfigMap kube-root-ca.crt),
-    /// clusterrole-aggregation-controller (keeps ClusterRoles that are the sum of others up to date).
+    /// clusterrole-aggregation-controller (keeps ClusterRoles that are the sum of others up to date), and resourcequota-controller
+    /// (adds up what ResourceQuotas limit, and gives back what is deleted).
     #[arg(long, value_name = "NAMES", default_value = "*", allow_hyphen_values = true)]
     controllers: Controllers,
     /// Admission plugins to switch off, by the names that kube-apiserver has for them, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
-    /// Admission plugins to leave on even if they are switched off; all that this server has are on
+    /// Admission plugins to switch on that are off by default, or to leave on even if they are switched off
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     enable_admission_plugins: Vec<String>,
+    /// A file with an AdmissionConfiguration: what the admission plugin PodSecurity enforces by default, and for whom nothing is enforced
+    #[arg(long, value_name = "FILE")]
+    admission_control_config_file: Option<PathBuf>,
     /// Where a Service is that a webhook is behind, as NAMESPACE/NAME=ADDR:PORT; without it, at one of its ready endpoints
     #[arg(long, value_name = "SERVICE", value_parser = service_address)]
     webhook_service: Vec<(String, SocketAddr)>,
@@ -215,8 +220,10 @@ impl Serve {
             Authorization::None => watchkeeper_apiserver::Authorization::None,
         };
         let (enabled, disabled) = (&self.enable_admission_plugins, &self.disable_admission_plugins);
-        options.disabled_admission_plugins =
-            admission_plugins::disabled(enabled, disabled.clone()).map_err(Failure::input)?;
+        let plugins = AdmissionPlugins::new(enabled.clone(), disabled.clone());
+        let plugins =
+            plugins.and_then(|plugins| plugins.configured(self.admission_control_config_file.as_deref()));
+        plugins.map_err(Failure::input)?.choose(&mut options);
         options.service_addresses = self.webhook_service.iter().cloned().collect();
         Ok(options)
     }

@@ -220,3 +220,33 @@ fn the_kinds_are_printed_for_a_cluster() {
         assert!(said.contains(&format!("    kind: {kind}\n")), "{kind}");
     }
 }
+
+#[test]
+fn the_example_with_models_does_what_its_chapter_says() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/ai-gateway");
+    let output = Command::new(example.join("try"))
+        .env("WATCHKEEPER", env!("CARGO_BIN_EXE_watchkeeper"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("== all as it should be"), "{said}");
+    let checked = gateway(&["check", &example.display().to_string()]).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+}
+
+#[test]
+fn a_key_is_shown_once_and_its_digest_goes_into_a_policy() {
+    let output = gateway(&["key", "jane"]).output().unwrap();
+    let key = String::from_utf8(output.stdout).unwrap();
+    let entry = String::from_utf8(output.stderr).unwrap();
+    assert!(key.starts_with("wk-") && key.trim().len() == 67, "{key}");
+    let digest = entry.split("sha256: ").nth(1).unwrap().trim();
+    assert!(
+        entry.starts_with("- name: \"jane\"\n") && digest.len() == 64 && !entry.contains(key.trim()),
+        "{entry}"
+    );
+    let other = gateway(&["key", "jane"]).output().unwrap().stdout;
+    assert_ne!(other, key.into_bytes());
+}

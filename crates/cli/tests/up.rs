@@ -79,6 +79,17 @@ fn hello(address: &str) -> String {
     answer.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
+/// What the model answers.
+fn ask(address: &str) -> String {
+    let body = r#"{"model": "assistant", "messages": [{"role": "user", "content": "hello"}]}"#;
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length";
+    write!(stream, "{head}: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 fn shop() -> WebApp {
     let http = Http { port: 8080 };
     let spec = WebAppSpec { image: "nginx:1.29".into(), replicas: 2, http, environment: [].into() };
@@ -98,6 +109,9 @@ async fn a_webapp_comes_to_life_and_is_there_again_next_time() {
     let (gateway, lines): (Vec<&str>, Vec<&str>) =
         lines.into_iter().partition(|line| line.starts_with("  gateway "));
     assert!(gateway[0].starts_with("  gateway      http://127.0.0.1:"), "{}", up.said);
+    let (models, lines): (Vec<&str>, Vec<&str>) =
+        lines.into_iter().partition(|line| line.starts_with("  models "));
+    assert!(models[0].starts_with("  models       http://127.0.0.1:"), "{}", up.said);
     let (metrics, lines): (Vec<&str>, Vec<&str>) =
         lines.into_iter().partition(|line| line.starts_with("  metrics "));
     assert!(metrics[0].starts_with("  metrics      http://127.0.0.1:"), "{}", up.said);
@@ -115,6 +129,7 @@ async fn a_webapp_comes_to_life_and_is_there_again_next_time() {
     let person = client(directory.path()).await;
     let address = gateway[0].split(['/', ' ']).find(|word| word.starts_with("127.")).unwrap();
     assert_eq!(hello(address), "Hello from the gateway.\n");
+    assert!(ask(address).contains("You said: hello"), "{}", ask(address));
     let route = Key::new(Some("default"), "hello");
     let change = |route: &mut GatewayRoute| {
         route.spec.rules[0].filters.respond.as_mut().unwrap().body = "changed".into();

@@ -219,8 +219,10 @@ fn metrics_text(handle: &Handle) -> String {
     let mut front = String::new();
     // Writing to a text does not fail.
     let _ = encode(&mut front, &registry);
+    let mut calls = String::new();
+    handle.shared.ai.write_metrics(&mut calls);
     let counters = &handle.shared.counters;
     counters.lost_lines.store(handle.shared.log.lost.load(Relaxed), Relaxed);
     counters.lost_spans.store(handle.shared.tracer.as_ref().map_or(0, Tracer::lost), Relaxed);
-    page(&handle.table(), counters, &sources, &front)
+    page(&handle.table(), counters, &sources, &(calls + &front))
 }

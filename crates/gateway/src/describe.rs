@@ -4,6 +4,7 @@ use watchkeeper_description::{
     API_VERSION, Description, Metric, Port, Resource, Right, Rights, Run, ServedPort, Verbs,
 };
 
+use crate::ai;
 use crate::kinds;
 use crate::metrics::METRICS;
 use crate::object::InputKind;
@@ -32,7 +33,7 @@ pub fn description() -> Description {
         metrics_port: Some(Port { port: METRICS_PORT, option: Some("--metrics-addr".to_owned()) }),
         install_option: None,
         namespaces_option: None,
-        metrics: METRICS.iter().map(metric).collect(),
+        metrics: METRICS.iter().chain(ai::METRICS).map(metric).collect(),
         webhooks: Vec::new(),
         webhook_port: None,
         run: Run {
@@ -63,7 +64,7 @@ fn rights() -> Rights {
             namespaced: kind.is_namespaced(),
         };
         let because = match kind {
-            InputKind::Secret => "certificates of listeners",
+            InputKind::Secret => "certificates of listeners, keys of providers of models",
             InputKind::Service | InputKind::EndpointSlice => "backends that are Services",
             InputKind::Namespace => "Gateways for namespaces with certain labels",
             _ => "it is made of them",

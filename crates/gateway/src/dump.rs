@@ -28,6 +28,7 @@ pub fn dump(table: &Table) -> Value {
         "routes": table.routes().map(|each| route(table, each)).collect::<Vec<_>>(),
         "backends": backends.iter().map(|each| backend(each)).collect::<Vec<_>>(),
         "policies": policies.collect::<Vec<_>>(),
+        "ai": table.ai.dump(),
     })
 }
 

@@ -14,6 +14,8 @@
 //! | what is counted and learned outlives every edit | [`upstream`], [`policy`] |
 
 mod admin;
+pub mod ai;
+pub mod api;
 mod check;
 mod compile;
 mod control;
@@ -21,6 +23,7 @@ mod describe;
 mod dump;
 pub mod kinds;
 mod metrics;
+pub mod mock;
 pub mod net;
 pub mod object;
 pub mod policy;

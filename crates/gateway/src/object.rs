@@ -24,7 +24,21 @@ pub enum InputKind {
     Backend,
     /// `GatewayPolicy`.
     Policy,
-    /// `Secret`, for certificates.
+    /// `AIGatewayConfig`.
+    AiGateway,
+    /// `ModelContextMapping`.
+    Model,
+    /// `LLMGatewayPolicy`.
+    LlmPolicy,
+    /// `PromptTemplate`.
+    Prompt,
+    /// `ApiDefinition`.
+    Api,
+    /// `ApiSubscription`.
+    Subscription,
+    /// `Tenant`.
+    Tenant,
+    /// `Secret`, for certificates and keys of providers.
     Secret,
     /// `Service`, for the names of ports.
     Service,
@@ -44,11 +58,18 @@ pub enum InputKind {
 
 impl InputKind {
     /// All kinds.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 19] = [
         Self::Listener,
         Self::Route,
         Self::Backend,
         Self::Policy,
+        Self::AiGateway,
+        Self::Model,
+        Self::LlmPolicy,
+        Self::Prompt,
+        Self::Api,
+        Self::Subscription,
+        Self::Tenant,
         Self::Secret,
         Self::Service,
         Self::EndpointSlice,
@@ -66,6 +87,13 @@ impl InputKind {
             Self::Route => (API_VERSION, "GatewayRoute", "gatewayroutes"),
             Self::Backend => (API_VERSION, "GatewayBackend", "gatewaybackends"),
             Self::Policy => (API_VERSION, "GatewayPolicy", "gatewaypolicies"),
+            Self::AiGateway => (API_VERSION, "AIGatewayConfig", "aigatewayconfigs"),
+            Self::Model => (API_VERSION, "ModelContextMapping", "modelcontextmappings"),
+            Self::LlmPolicy => (API_VERSION, "LLMGatewayPolicy", "llmgatewaypolicies"),
+            Self::Prompt => (API_VERSION, "PromptTemplate", "prompttemplates"),
+            Self::Api => (API_VERSION, "ApiDefinition", "apidefinitions"),
+            Self::Subscription => (API_VERSION, "ApiSubscription", "apisubscriptions"),
+            Self::Tenant => (API_VERSION, "Tenant", "tenants"),
             Self::Secret => ("v1", "Secret", "secrets"),
             Self::Service => ("v1", "Service", "services"),
             Self::EndpointSlice => ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
@@ -91,7 +119,9 @@ impl InputKind {
 
     /// Whether it is a kind of the gateway, which has a schema and a status.
     pub fn is_own(self) -> bool {
-        matches!(self, Self::Listener | Self::Route | Self::Backend | Self::Policy)
+        let is_read_only =
+            matches!(self, Self::Secret | Self::Service | Self::EndpointSlice | Self::Namespace);
+        !is_read_only && !self.is_standard()
     }
 
     /// Whether it is a kind of Gateway API. A cluster need not have these.
@@ -166,6 +196,7 @@ impl Input {
     pub(crate) fn means_the_same(&self, other: &Self) -> bool {
         (self.id.kind.has_status() || self.id.kind.is_standard())
             && (self.generation, &self.created) == (other.generation, &other.created)
+            && self.is_approved() == other.is_approved()
             && self.json.get("spec") == other.json.get("spec")
             && self
                 .json
@@ -175,6 +206,13 @@ impl Input {
                     .json
                     .as_object()
                     .map(|fields| fields.keys().filter(|key| *key != "status").collect::<Vec<_>>())
+    }
+
+    /// Whether the status has the condition `Approved`, which others write.
+    pub(crate) fn is_approved(&self) -> bool {
+        let conditions = self.json.pointer("/status/conditions").and_then(Value::as_array);
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|condition| condition["type"] == "Approved" && condition["status"] == "True")
     }
 
     /// The spec as `S`, or all that is wrong with the object by its schema. Fields that the schema does not know are wrong.

@@ -80,7 +80,7 @@ fn any_object() -> impl Strategy<Value = Value> {
         let targets = json!([{"kind": "Route", "name": route}, {"kind": "Namespace"}]);
         object("GatewayPolicy", &name, 0, json!({"targets": targets, "rate": {"requests": 1}}))
     });
-    prop_oneof![6 => route(), 2 => backend, 1 => service, 1 => slice, 2 => listener, 1 => policy, 6 => standard()]
+    prop_oneof![6 => route(), 2 => backend, 1 => service, 1 => slice, 2 => listener, 1 => policy, 6 => standard(), 4 => ai_object()]
 }
 
 /// An object of Gateway API, or one that such objects refer to.
@@ -139,6 +139,38 @@ fn standard() -> impl Strategy<Value = Value> {
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec})
     });
     prop_oneof![2 => class, 3 => gateway, 4 => route, 1 => grant, 1 => labels, 2 => service]
+}
+
+fn ai_object() -> impl Strategy<Value = Value> {
+    let gateway = ("g[12]", "[xy]", prop::option::of("k[12]")).prop_map(|(name, provider, secret)| {
+        let mut provider = json!({"name": provider, "dialect": "OpenAI", "url": "http://10.0.0.1"});
+        if let Some(secret) = secret {
+            provider["key"] = json!({"secretName": secret});
+        }
+        object("AIGatewayConfig", &name, 0, json!({"providers": [provider]}))
+    });
+    let secret = "k[12]".prop_map(|name| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"apiKey": "a"}})
+    });
+    let model = ("m[12]", 0..3_u8, "[ab]", "[xy]").prop_map(|(name, created, model, provider)| {
+        object(
+            "ModelContextMapping",
+            &name,
+            created,
+            json!({"model": model, "targets": [{"provider": provider}]}),
+        )
+    });
+    let policy = ("q[12]", prop::collection::btree_set("[ab]", 0..3)).prop_map(|(name, keys)| {
+        let keys: Vec<Value> =
+            keys.iter().map(|key| json!({"name": key, "sha256": key.repeat(64)})).collect();
+        object("LLMGatewayPolicy", &name, 0, json!({"keys": keys}))
+    });
+    let prompt = ("t[12]", "g[12]", "v[12]").prop_map(|(name, gateway, version)| {
+        let spec =
+            json!({"gateway": gateway, "prompt": "p", "version": version, "model": "a", "template": "t"});
+        object("PromptTemplate", &name, 0, spec)
+    });
+    prop_oneof![2 => gateway, 1 => secret, 2 => model, 2 => policy, 1 => prompt]
 }
 
 fn told() -> impl Strategy<Value = Told> {

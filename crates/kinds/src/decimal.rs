@@ -7,9 +7,9 @@ const DECIMAL: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// A quantity: `digits * 10^exponent`.
+/// A quantity, such as `500m` or `1Gi`: `digits * 10^exponent`, and the suffixes it is written with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quantity {
+pub struct Quantity {
     digits: i128,
     exponent: i32,
     form: Form,
@@ -104,12 +104,62 @@ fn read_suffix(suffix: &str) -> Option<(Form, i128, i32)> {
 }
 
 impl Quantity {
-    pub(crate) fn is_negative(&self) -> bool {
+    /// None of something.
+    pub const ZERO: Self = Self::of(0);
+
+    /// A whole number.
+    pub const fn of(number: i64) -> Self {
+        Self { digits: number as i128, exponent: 0, form: Form::Decimal }
+    }
+
+    /// Reads a quantity; `None` if it is none, or has too many digits to reckon with.
+    pub fn read(text: &str) -> Option<Self> {
+        parse(text.trim()).ok().flatten()
+    }
+
+    /// Whether it is nothing.
+    pub fn is_zero(&self) -> bool {
+        self.digits == 0
+    }
+
+    /// Whether it is less than nothing.
+    pub fn is_negative(&self) -> bool {
         self.digits < 0
     }
 
+    /// The sum, written as the first of the two that is not zero; `None` if it is too large to reckon with.
+    pub fn plus(&self, other: &Self) -> Option<Self> {
+        if other.is_zero() {
+            return Some(*self);
+        }
+        if self.is_zero() {
+            return Some(*other);
+        }
+        let least = self.exponent.min(other.exponent);
+        let digits = self.scaled_to(least)?.checked_add(other.scaled_to(least)?)?;
+        Some(Self { digits, exponent: least, form: self.form })
+    }
+
+    /// The difference, as [`Quantity::plus`].
+    pub fn minus(&self, other: &Self) -> Option<Self> {
+        self.plus(&Self { digits: other.digits.checked_neg()?, ..*other })
+    }
+
+    /// The number of thousandths, rounded up; `None` if there are too many to reckon with.
+    pub fn thousandths(&self) -> Option<i128> {
+        Self { exponent: self.exponent.checked_add(3)?, ..*self }.whole()
+    }
+
+    /// The same rounded up to a whole number.
+    pub fn rounded_up(&self) -> Self {
+        match self.whole() {
+            Some(digits) if !self.is_whole() => Self { digits, exponent: 0, form: self.form },
+            _ => *self,
+        }
+    }
+
     /// Which is larger; `None` if they are too far apart to reckon with.
-    pub(crate) fn compare(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    pub fn compare(&self, other: &Self) -> Option<std::cmp::Ordering> {
         let least = self.exponent.min(other.exponent);
         Some(self.scaled_to(least)?.cmp(&other.scaled_to(least)?))
     }
@@ -120,7 +170,7 @@ impl Quantity {
     }
 
     /// The number rounded up to a whole one.
-    pub(crate) fn whole(&self) -> Option<i128> {
+    pub fn whole(&self) -> Option<i128> {
         if self.exponent >= 0 {
             return self.scaled_to(0);
         }
@@ -178,4 +228,47 @@ fn binary(mut whole: i128) -> String {
         power += 1;
     }
     format!("{whole}{}", BINARY[power])
+}
+
+/// The canonical form; digits and an exponent where there is none.
+impl std::fmt::Display for Quantity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.canonical() {
+            Some(text) => f.write_str(&text),
+            None => write!(f, "{}e{}", self.digits, self.exponent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Quantity {
+        Quantity::read(text).unwrap()
+    }
+
+    #[test]
+    fn sums_are_written_as_their_first_part() {
+        for (one, other, sum) in [
+            ("1", "500m", "1500m"),
+            ("1Gi", "512Mi", "1536Mi"),
+            ("1Gi", "1G", "2073741824"),
+            ("0", "1Gi", "1Gi"),
+            ("1Gi", "0", "1Gi"),
+            ("100m", "900m", "1"),
+        ] {
+            assert_eq!(read(one).plus(&read(other)).unwrap().to_string(), sum, "{one} + {other}");
+        }
+        assert_eq!(read("2Gi").minus(&read("1Gi")).unwrap().to_string(), "1Gi");
+        assert!(read("1").minus(&read("2")).unwrap().is_negative());
+    }
+
+    #[test]
+    fn parts_of_a_whole_are_rounded_up() {
+        assert_eq!(read("1500u").thousandths(), Some(2));
+        assert_eq!(read("2").thousandths(), Some(2000));
+        assert_eq!(read("1500m").rounded_up().to_string(), "2");
+        assert!(Quantity::read("much").is_none());
+    }
 }

@@ -113,6 +113,11 @@ pub(crate) fn find(name: &str) -> Option<usize> {
     INDEX.binary_search_by(|entry| entry.name.cmp(name)).ok()
 }
 
+/// The names of all definitions.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    INDEX.iter().map(|entry| entry.name)
+}
+
 /// The schema of a definition as JSON text, references as in Swagger.
 pub(crate) fn schema_text(index: usize) -> &'static str {
     &SCHEMAS[INDEX[index].schema.clone()]

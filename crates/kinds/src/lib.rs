@@ -35,6 +35,7 @@ mod select;
 mod validate;
 mod view;
 
+pub use decimal::Quantity;
 pub use error::Error;
 pub use kind::{Kind, MetadataChecks, NameRule, ScalePaths, SelectableField, Speaks, SubresourceInfo, Verbs};
 pub use prepare::Subresource;
@@ -49,6 +50,13 @@ pub fn requested_organizations(request: &serde_json::Value) -> Vec<String> {
     let text = request["spec"]["request"].as_str().unwrap_or_default();
     let bytes = watchkeeper_go::base64::decode(text).unwrap_or_default();
     pem::certificate_request(&bytes).map(|request| pem::organizations(&request)).unwrap_or_default()
+}
+
+/// Whether a type, by its name in Go such as `v1.ObjectMeta`, has fields.
+pub fn is_structure(go_type: &str) -> bool {
+    go_type.contains('.')
+        && definition::names()
+            .any(|name| name.strip_suffix(go_type).is_some_and(|package| package.ends_with('.')))
 }
 
 /// The priority levels and the flow schemas that every server begins with, complete but for what the server sets.

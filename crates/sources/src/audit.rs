@@ -57,11 +57,9 @@ impl Audit {
                 self.told.remove(&document.header.key);
                 self.excuse(&document.header.key);
             }
-            Event::Complete(_) => {
-                if std::mem::take(&mut self.snapshot) {
-                    let round = self.round;
-                    self.told.retain(|_, told| told.round == round);
-                }
+            Event::Complete(_) if std::mem::take(&mut self.snapshot) => {
+                let round = self.round;
+                self.told.retain(|_, told| told.round == round);
             }
             // Whatever the reader makes of it: it may keep what it has.
             Event::Rejected(rejection) => {

@@ -256,6 +256,7 @@ impl Configuration {
             sequence: annotation(SEQUENCE).parse().unwrap_or(0),
             is_ours,
             has_drifted: is_ours && is_admission && !contains(live, &self.body),
+            in_force: is_admission || is_established(live),
             bundle: bundle.unwrap_or_default(),
         }
     }
@@ -270,6 +271,8 @@ pub(crate) struct Shown {
     pub(crate) is_ours: bool,
     /// Whether it is ours and somebody has changed it since.
     pub(crate) has_drifted: bool,
+    /// Whether the server goes by it: a definition is not served at once.
+    pub(crate) in_force: bool,
     /// The authorities that all of its webhooks have; empty if they differ.
     pub(crate) bundle: String,
 }
@@ -283,6 +286,11 @@ fn clients(object: &mut Value) -> impl Iterator<Item = &mut Map<String, Value>> 
     let webhooks = webhooks.and_then(Value::as_array_mut).into_iter().flatten();
     let webhooks = webhooks.filter_map(|webhook| webhook.get_mut("clientConfig"));
     webhooks.chain(conversion).filter_map(Value::as_object_mut)
+}
+
+fn is_established(definition: &Value) -> bool {
+    let mut conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
 /// Whether an object has everything that another one says, and perhaps more.

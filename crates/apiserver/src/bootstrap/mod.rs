@@ -1,4 +1,4 @@
-//! What every cluster begins with: namespaces, roles and bindings, the Service by which programs find the server, the block
+//! What every cluster begins with: namespaces, roles and bindings, priorities, the Service by which programs find the server, the block
 //! of addresses that Services have, since when tokens in Secrets are tracked, the APIServices of what is built in, and what flow control begins with.
 
 mod api_services;
@@ -23,6 +23,12 @@ use crate::write::{Holdings, Reservation};
 /// The namespaces that are always there.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
+/// The priorities of what a cluster cannot do without: names, values, and what they are for.
+const PRIORITY_CLASSES: [(&str, i64, &str); 2] = [
+    ("system-cluster-critical", 2_000_000_000, "For what the cluster needs somewhere, on whichever node."),
+    ("system-node-critical", 2_000_001_000, "For what a node needs, and what cannot run elsewhere."),
+];
+
 /// Who is said to have made them.
 const MANAGER: &str = "watchkeeper";
 
@@ -45,6 +51,7 @@ impl Server {
             if self.options.authorization != Authorization::None {
                 changes.extend(roles::missing(self).await?);
             }
+            changes.extend(self.missing_priority_classes().await?);
             changes.extend(self.missing_settings().await?);
             changes.extend(api_services::missing(self).await?);
             changes.extend(flow_control::missing(self).await?);
@@ -94,6 +101,24 @@ impl Server {
                 .writer
                 .new_stored(&resource, object, MANAGER)
                 .map_err(|failure| failed(&key, failure))?;
+            changes.push(Change { key, replaces: None, value: resource.encode(&made) });
+        }
+        Ok(changes)
+    }
+
+    async fn missing_priority_classes(&self) -> Result<Vec<Change>, Error> {
+        let mut changes = Vec::new();
+        for (name, value, description) in PRIORITY_CLASSES {
+            let object = json!({
+                "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
+                "value": value, "description": description,
+            });
+            let Some((resource, key)) = self.missing("scheduling.k8s.io", "priorityclasses", &object).await?
+            else {
+                continue;
+            };
+            let made = self.writer.new_stored(&resource, object, MANAGER);
+            let made = made.map_err(|failure| failed(&key, failure))?;
             changes.push(Change { key, replaces: None, value: resource.encode(&made) });
         }
         Ok(changes)

@@ -15,7 +15,7 @@ use crate::read::render::{Form, Shape};
 use crate::request::media::{self, Endpoint};
 use crate::resource::Resource;
 use crate::server::Server;
-use crate::status_error::StatusError;
+use crate::status_error::{StatusError, Subject};
 
 /// The parts that are other programs, and the ports where they say how they are.
 const PROGRAMS: [(&str, u16); 2] = [("controller-manager", 10257), ("scheduler", 10259)];
@@ -43,7 +43,8 @@ pub(super) async fn answer(
         return Ok(Reply::object(200, &list(resource, shape, all), format));
     };
     let found = look(server, name).await;
-    let object = found.ok_or_else(|| StatusError::not_found(resource.subject(), name))?;
+    let object =
+        found.ok_or_else(|| StatusError::not_found(Subject { group: "", name: &resource.singular }, name))?;
     Ok(Reply::object(200, &shape.of_one(resource, object), format))
 }
 

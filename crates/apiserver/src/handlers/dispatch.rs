@@ -281,6 +281,7 @@ impl Server {
             }
             route::Operation::List(of) => self.listed(call, resource, &of).await,
             route::Operation::Watch(of) => self.watched(call, resource, &of).await,
+            route::Operation::NoWatch => Err(StatusError::method_not_allowed(resource.subject(), "watch")),
             // The others are boxed: the future of a request is moved about, and that of a read would have to have room for a write.
             route::Operation::DeleteCollection(of) => {
                 Box::pin(self.collection_deleted(call, resource, &of)).await

@@ -41,6 +41,8 @@ pub(crate) enum Operation {
     IssueToken(ObjectRef),
     /// Shows what the parts of the cluster say about themselves, or that one of them does.
     Components(Option<String>),
+    /// Refuses to watch what is made up when it is asked for.
+    NoWatch,
     /// Looks into something that a node runs, by the subresource of this name.
     Connect(ObjectRef, String),
 }
@@ -161,6 +163,7 @@ fn of_collection(
 ) -> Result<Operation, StatusError> {
     match verb {
         Verb::List if resource.is_made_up() => Ok(Operation::Components(None)),
+        Verb::Watch if resource.is_made_up() => Ok(Operation::NoWatch),
         _ if resource.is_made_up() => Err(StatusError::unknown_method()),
         // Reviews and the like are made and not kept.
         _ if !resource.is_stored() && (everywhere || verb == Verb::Miswatch) => {

@@ -12,8 +12,10 @@ mod crds;
 mod expiry;
 mod flow_control;
 mod garbage_collector;
+mod listers;
 mod namespace_defaults;
 mod namespaces;
+mod resource_quotas;
 mod role_aggregation;
 mod roles;
 mod token_files;
@@ -86,6 +88,18 @@ pub(crate) async fn publish_front_proxy(server: &Arc<Server>) -> Result<(), Erro
 /// Reads flow schemas and levels: the first request is to find them.
 pub(crate) async fn load_flow_control(server: &Arc<Server>) -> Result<(), Error> {
     flow_control::load(server).await?;
+    Ok(())
+}
+
+/// Reads what admission plug-ins look up and starts to follow it.
+pub(crate) async fn start_listers(server: &Arc<Server>) -> Result<(), Error> {
+    for (at, lister) in server.writer.listers.all().into_iter().enumerate() {
+        let mut loaded = Some(listers::load(server, lister).await?);
+        server.spawn(listers::TASK, move |server| listers::follow(server, at, loaded.take()));
+    }
+    if server.options.resource_quotas {
+        server.spawn_led(resource_quotas::TASK, resource_quotas::run);
+    }
     Ok(())
 }
 

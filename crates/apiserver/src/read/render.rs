@@ -80,8 +80,10 @@ impl Shape {
             Self::Object => return object,
             Self::Partial => serde_json::to_value(Partial(&object)),
             Self::Table(include) => {
-                let metadata =
-                    json!({"resourceVersion": crate::object::meta::text(&object, "resourceVersion")});
+                let metadata = match crate::object::meta::text(&object, "resourceVersion") {
+                    "" => json!({}),
+                    version => json!({"resourceVersion": version}),
+                };
                 let (objects, now) = (std::slice::from_ref(&object), SystemTime::now());
                 let table = Table { printer, objects, metadata: &metadata, include, headers: true, now };
                 serde_json::to_value(table)

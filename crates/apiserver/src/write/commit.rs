@@ -64,6 +64,8 @@ impl Writer {
         }
         let removed = intent == Intent::Remove && operation.is_deletion();
         let mut written = Written { object, revision: None, created, removed, warnings };
+        let charge = self.charge(request, &current, intent, &written.object).await;
+        let charged = charge.map_err(|refusal| refusal.with_more_warnings(&written.warnings))?;
         if context.dry_run && created {
             self.check_absent(target, &key).await?;
         }
@@ -74,12 +76,18 @@ impl Writer {
             Some(encoded) => conditions(&key, &current).put(key.as_str(), encoded.value.clone()),
             None => conditions(&key, &current).delete(key.as_str()),
         };
+        let commit = match &charged {
+            Some(charged) => charged.add_to(commit),
+            None => commit,
+        };
         let next = Some(&written.object).filter(|_| encoded.is_some());
         let revision =
             match self.store(resource, &key, commit, current.object.as_ref(), next, reservation).await {
                 Ok(committed) => committed.revision,
-                Err(Error::Conflict { key: other, revision, .. }) if other != key => {
-                    return Ok(Outcome::Superseded(Some(revision)));
+                Err(Error::Conflict { key: other, revision, current }) if other != key => {
+                    let is_quota =
+                        charged.is_some() && self.quota_changed(&other, current.as_deref(), revision);
+                    return Ok(Outcome::Superseded((!is_quota).then_some(revision)));
                 }
                 Err(Error::Conflict { current, .. }) => {
                     if let Operation::Create(incoming) = operation {
@@ -93,7 +101,8 @@ impl Writer {
             let since = current.entry.as_ref().map_or(revision, |entry| entry.created);
             self.converter.keep(resource, &key, [since, revision], encoded);
         }
-        self.in_force(resource, revision).await;
+        self.charged(charged, revision);
+        self.in_force(request, revision).await;
         if resource.frames.watchers() > 0 {
             // Watchers were woken before; whoever writes and watches should hear of a change no later than that it was made.
             tokio::task::yield_now().await;
@@ -116,7 +125,11 @@ impl Writer {
     }
 
     /// The stored form of an object. The server's own writes leave it in the version in which it is stored.
-    async fn encode(&self, request: &WriteRequest<'_>, object: Value) -> Result<Encoded, StatusError> {
+    pub(super) async fn encode(
+        &self,
+        request: &WriteRequest<'_>,
+        object: Value,
+    ) -> Result<Encoded, StatusError> {
         let resource = &request.target.resource;
         let encoded = match request.context.author.client() {
             None if resource.converts_by_webhook() => Encoded::unconverted(resource, object),
@@ -139,8 +152,17 @@ impl Writer {
         }
     }
 
-    /// Waits until a CRD, a role, a binding or a webhook is in force: its writer may rely on it at once.
-    async fn in_force(&self, resource: &Resource, revision: Revision) {
+    /// Waits until a CRD, a role, a binding, a webhook or what plug-ins look up is in force: its writer may rely on it at once.
+    async fn in_force(&self, request: &WriteRequest<'_>, revision: Revision) {
+        let resource = &request.target.resource;
+        if let Some(lister) = self.listers.of(resource)
+            && request.context.author.client().is_some()
+        {
+            self.unless_stopping(lister.reach(revision)).await;
+        }
+        if resource.is_core("resourcequotas") {
+            self.unless_stopping(self.quota_in_force(request)).await;
+        }
         if resource.is_crd() {
             self.registrar.reach(revision).await;
         }

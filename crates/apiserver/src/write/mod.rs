@@ -11,14 +11,15 @@
 //!   │ strategy       laid into the stored object, prepared, given addresses,   │  │ writer was
 //!   │                validated                                                 │  │ faster
 //!   │ validate       admission plug-ins, in order                              │  │
-//!   │ commit         on the condition that nothing it depends on has changed   │──┘
+//!   │ commit         quotas; if nothing it depends on has changed meanwhile     │──┘
 //!   └────────────┬───────────────────────────────────────────────────────────┘
 //!                ▼
 //!             Written: in force for reads, roles and CRDs
 //! ```
 //!
 //! Creates, replacements, patches, applies, scales, bindings, evictions, deletions and the server's own writes all take it.
-//! `operation/` is pure; nothing is locked across an await but the names of CRDs, around their commit.
+//! `operation/` is pure; nothing is locked across an await but the names of CRDs and the quotas of a
+//! namespace, around a commit.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -32,6 +33,7 @@ mod document_order;
 mod internal;
 mod operation;
 mod ownership;
+mod quota;
 mod request;
 pub(crate) mod service;
 mod strategy;

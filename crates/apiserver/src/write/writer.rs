@@ -5,8 +5,10 @@ use std::sync::Arc;
 use watchkeeper_storage::Storage;
 
 use super::Allocator;
-use super::admission::Chain;
+use super::admission::listers::Listers;
+use super::admission::resource_quota::ResourceQuota;
 use super::admission::webhooks::Webhooks;
+use super::admission::{Chain, Chosen, PluginHandles, PodSecurityConfiguration};
 use crate::access::Access;
 use crate::budget::Budget;
 use crate::conversion::Converter;
@@ -27,6 +29,7 @@ pub(crate) struct Handles {
     pub(crate) webhook_client: Arc<WebhookClient>,
     pub(crate) converter: Arc<Converter>,
     pub(crate) webhook_metrics: WebhookMetrics,
+    pub(crate) pod_security: PodSecurityConfiguration,
 }
 
 /// Writes objects. See the [module](super) for the way of a write.
@@ -39,6 +42,8 @@ pub(crate) struct Writer {
     pub(super) stopping: Stopping,
     pub(super) converter: Arc<Converter>,
     pub(super) admission: Chain,
+    /// What admission plug-ins look up.
+    pub(crate) listers: Arc<Listers>,
     /// Which Service has which cluster IP and node ports.
     pub(crate) allocator: Allocator,
     /// Held while a CRD is written: no two may have the same names.
@@ -46,10 +51,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// A writer whose admission chain lacks the plug-ins with these names.
-    pub(crate) fn new(handles: Handles, disabled_plugins: &[String]) -> Self {
+    /// A writer with these plug-ins in its admission chain.
+    pub(crate) fn new(handles: Handles, chosen: Chosen<'_>) -> Self {
         let Handles { storage, registrar, access, budget, clock, stopping, .. } = handles;
-        let Handles { webhook_client, converter, webhook_metrics, .. } = handles;
+        let Handles { webhook_client, converter, webhook_metrics, pod_security, .. } = handles;
+        let listers = Arc::new(Listers::default());
         let webhooks = Webhooks::new(
             Arc::clone(&storage),
             Arc::clone(&registrar),
@@ -57,8 +63,16 @@ impl Writer {
             Arc::clone(&converter),
             webhook_metrics,
         );
+        let plugins = PluginHandles {
+            access: Arc::clone(&access),
+            listers: Arc::clone(&listers),
+            registrar: Arc::clone(&registrar),
+            storage: Arc::clone(&storage),
+            pod_security,
+        };
         Self {
-            admission: Chain::new(&access, webhooks, disabled_plugins),
+            admission: Chain::new(&plugins, webhooks, chosen),
+            listers,
             storage,
             registrar,
             access,
@@ -69,6 +83,11 @@ impl Writer {
             allocator: super::service::allocator(),
             crd_names: tokio::sync::Mutex::new(()),
         }
+    }
+
+    /// The quotas of all namespaces, unless nobody looks at them.
+    pub(crate) fn quota(&self) -> Option<&ResourceQuota> {
+        self.admission.quota.as_ref()
     }
 
     /// The webhooks that writes are shown to.

@@ -2,7 +2,10 @@
 
 mod ask;
 mod handover;
+mod key;
+mod mock;
 mod serve;
+mod usage;
 
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -17,7 +20,10 @@ use crate::cluster::ClusterArguments;
 use crate::duration;
 use crate::failure::Failure;
 use ask::Explain;
+use key::NewKey;
+use mock::MockProvider;
 pub(crate) use serve::part;
+use usage::Usage;
 
 /// Serve as an API gateway whose routes are custom resources
 ///
@@ -52,6 +58,9 @@ pub(crate) struct Gateway {
     /// Log one of so many requests; those that failed with a code from 500 are always logged
     #[arg(long, value_name = "N", default_value_t = 1, requires = "access_log")]
     access_log_sample: u64,
+    /// Record calls of models in this directory, a line of JSON each
+    #[arg(long, value_name = "DIR")]
+    records: Option<PathBuf>,
     /// Export a span for each request to this collector, by OTLP over HTTP: http://127.0.0.1:4318. Backends get its traceparent
     #[arg(long, value_name = "URL")]
     otlp: Option<Uri>,
@@ -78,6 +87,8 @@ Examples:
   watchkeeper gateway --from 'postgres://me@host/db?table=routes&mode=notify' --state ./state
   watchkeeper gateway check examples/gateway                   are the files right?
   watchkeeper gateway explain GET http://127.0.0.1:8080/hello  which route serves it, and why?
+  watchkeeper gateway --from file:examples/ai-gateway          models of many providers behind one API
+  watchkeeper gateway usage --records DIR --by key,model       who used how much?
   watchkeeper gateway crds | kubectl apply -f -                the kinds, for a cluster
 
 Signals:
@@ -96,6 +107,9 @@ enum Command {
     Crds(Crds),
     /// Hash a password from stdin, for a GatewayPolicy
     Password,
+    Key(NewKey),
+    Mock(MockProvider),
+    Usage(Usage),
 }
 
 /// Print the CustomResourceDefinitions of the gateway
@@ -123,6 +137,9 @@ impl Gateway {
             Some(Command::Crds(Crds { gateway_api: true })) => crds(kinds::standard::definitions()),
             Some(Command::Crds(Crds { gateway_api: false })) => crds(kinds::definitions()),
             Some(Command::Password) => password(),
+            Some(Command::Key(key)) => key.run(),
+            Some(Command::Mock(mock)) => mock.run(),
+            Some(Command::Usage(usage)) => usage.run(),
         }
     }
 

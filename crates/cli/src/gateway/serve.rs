@@ -105,6 +105,7 @@ async fn serve(
             service: SERVICE.to_owned(),
         }),
         sockets: inherited,
+        records: arguments.records.clone(),
         ..Options::default()
     };
     let gateway = Gateway::start(options).map_err(Failure::running)?;

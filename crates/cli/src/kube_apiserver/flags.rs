@@ -133,7 +133,11 @@ const FLAGS: &[Flag] = &[
         Text,
         Refused("use --enable-admission-plugins and --disable-admission-plugins"),
     ),
-    flag("admission-control-config-file", Text, Refused("admission plugins cannot be configured")),
+    flag(
+        "admission-control-config-file",
+        Text,
+        Used("the configuration of the admission plugin PodSecurity"),
+    ),
     flag("advertise-address", Text, Used("the address in the endpoints of the Service default/kubernetes")),
     flag("aggregator-reject-forwarding-redirect", Switch, Ignored),
     flag("allow-metric-labels", Text, Ignored),

@@ -17,11 +17,12 @@ use watchkeeper_apiserver::front::{Limits, Listener, Tls, TlsFiles, private_file
 use watchkeeper_apiserver::{AccountTokens, ApiServer, Authorization, Options as ServerOptions};
 use watchkeeper_storage::{self as storage, Embedded, Memory, Storage};
 
+use crate::admission_plugins::AdmissionPlugins;
 use crate::controllers::Controllers;
 use crate::failure::Failure;
 use crate::host;
 use crate::stopping::{ShutdownArgs, Signals, Sockets, until_stopped};
-use crate::{admission_plugins, caution, duration, logging};
+use crate::{caution, duration, logging};
 use flags::{Line, Values};
 
 /// The variable that says which controllers run in this server, as `watchkeeper serve --controllers` is told. Without it none do:
@@ -93,8 +94,7 @@ struct Settings {
     account_keys_uri: Option<String>,
     account_signing_key: Option<PathBuf>,
     account_keys: Vec<PathBuf>,
-    /// The admission plugins that are switched off.
-    disabled_plugins: Vec<String>,
+    plugins: AdmissionPlugins,
     garbage_collection: bool,
     /// What of kube-controller-manager's work is done here.
     controllers: Controllers,
@@ -107,7 +107,8 @@ impl Settings {
     fn of(values: &Values) -> Result<Self, String> {
         let words = |flag| values.words(flag).map(str::to_owned).collect::<Vec<_>>();
         let (enabled, disabled) = (words("enable-admission-plugins"), words("disable-admission-plugins"));
-        let disabled_plugins = admission_plugins::disabled(&enabled, disabled)?;
+        let configuration = values.last("admission-control-config-file").map(PathBuf::from);
+        let plugins = AdmissionPlugins::new(enabled, disabled)?.configured(configuration.as_deref())?;
         for api in values.words("runtime-config") {
             let all = ["api/all", "api/ga", "api/beta", "api/alpha"];
             if !all.iter().any(|all| api.strip_prefix(all).is_some_and(|rest| matches!(rest, "" | "=true"))) {
@@ -148,7 +149,7 @@ impl Settings {
             account_keys_uri: keys_uri(values, port)?,
             account_signing_key: path("service-account-signing-key-file"),
             account_keys: values.words("service-account-key-file").map(PathBuf::from).collect(),
-            disabled_plugins,
+            plugins,
             garbage_collection: values.last("enable-garbage-collector") != Some("false"),
             controllers: Controllers::NONE,
             event_lifetime: time(values, "event-ttl")?,
@@ -224,11 +225,11 @@ impl Settings {
         options.authorization = self.authorization;
         options.account_tokens = Some(accounts);
         options.tokens = Some(Arc::new(tokens));
-        options.disabled_admission_plugins = self.disabled_plugins.clone();
+        self.plugins.clone().choose(&mut options);
         self.controllers.choose(&mut options);
         options.garbage_collection &= self.garbage_collection;
         // Nobody misses the ServiceAccount of a namespace if Pods are not given one.
-        options.service_accounts &= !self.disabled_plugins.iter().any(|name| name == "ServiceAccount");
+        options.service_accounts &= !self.plugins.is_off("ServiceAccount");
         options.event_lifetime = self.event_lifetime.unwrap_or(options.event_lifetime);
         options.request_timeout = self.request_timeout.unwrap_or(options.request_timeout);
         Ok(options)
@@ -373,7 +374,7 @@ mod tests {
         assert_eq!(settings.account_keys, [PathBuf::from("/certs/sa-signer.crt")]);
         assert_eq!(settings.account_signing_key, Some(PathBuf::from("/certs/sa-signer.key")));
         assert!(settings.garbage_collection);
-        assert_eq!(settings.disabled_plugins, ["ServiceAccount"]);
+        assert!(settings.plugins.is_off("ServiceAccount"));
     }
 
     #[test]

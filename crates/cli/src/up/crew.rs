@@ -80,6 +80,9 @@ impl Crew {
         screen.waiting("gateway", "starting");
         let gateway = starting.await.map_err(Failure::running)??;
         screen.line("gateway", gateway.said());
+        if let Some(models) = gateway.models() {
+            screen.line("models", models);
+        }
         self.monitor.add(gateway.part());
         self.gateway = Some(tokio::spawn(async { Ok(gateway) }));
         Ok(())

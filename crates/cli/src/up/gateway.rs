@@ -9,8 +9,11 @@ use watchkeeper::prelude::{Connection, Manager};
 use watchkeeper_core::Key;
 use watchkeeper_gateway::kinds::standard::{self, GatewayClass, GatewayClassSpec};
 use watchkeeper_gateway::kinds::{
-    GatewayBackend, GatewayListener, GatewayListenerSpec, GatewayPolicy, GatewayRoute, GatewayRouteSpec,
+    AIGatewayConfig, ApiDefinition, ApiSubscription, GatewayBackend, GatewayListener, GatewayListenerSpec,
+    GatewayPolicy, GatewayRoute, GatewayRouteSpec, LLMGatewayPolicy, ModelContextMapping, PromptTemplate,
+    Tenant,
 };
+use watchkeeper_gateway::mock::Mock;
 use watchkeeper_gateway::{From, Gateway, Options};
 
 use crate::failure::Failure;
@@ -35,13 +38,23 @@ fn kinds(manager: Manager) -> Manager {
         .install::<GatewayRoute>()
         .install::<GatewayBackend>()
         .install::<GatewayPolicy>()
+        .install::<AIGatewayConfig>()
+        .install::<ModelContextMapping>()
+        .install::<LLMGatewayPolicy>()
+        .install::<PromptTemplate>()
+        .install::<ApiDefinition>()
+        .install::<ApiSubscription>()
+        .install::<Tenant>()
 }
 
 /// A gateway that runs, with what brought its kinds.
 pub(super) struct Running {
     gateway: Gateway,
     kinds: watchkeeper::runtime::Running,
+    /// A provider of models that has none.
+    mock: Mock,
     said: String,
+    models: Option<String>,
 }
 
 /// Brings the kinds, puts an example there if there is nothing, and starts.
@@ -59,6 +72,8 @@ pub(super) async fn start(manager: Manager, connection: Connection) -> Result<Ru
     let client = Client::new(connection.clone());
     standard_kinds(&client).await?;
     example(&client).await?;
+    let mock = Mock::start((Ipv4Addr::LOCALHOST, 0).into(), None).map_err(Failure::running)?;
+    let has_models = models(&client, &mock).await?;
     let from = vec![From::Kubernetes(connection)];
     let gateway = Gateway::start(Options { from, ..Options::default() }).map_err(Failure::running)?;
     let mut handle = gateway.handle().clone();
@@ -70,7 +85,13 @@ pub(super) async fn start(manager: Manager, connection: Connection) -> Result<Ru
         (Ok(()), None) => "no GatewayListener: it listens nowhere".to_owned(),
         (Err(_), _) => format!("not ready: {}", handle.readiness().1.join("; ")),
     };
-    Ok(Running { gateway, kinds: installed, said })
+    let address = handle.ports().into_values().find_map(Result::ok).filter(|_| has_models);
+    let models = address.map(|address| {
+        format!(
+            "http://{address}/v1   the API of OpenAI, Anthropic and Gemini; the model `assistant` is a mock"
+        )
+    });
+    Ok(Running { gateway, kinds: installed, mock, said, models })
 }
 
 impl Running {
@@ -84,8 +105,14 @@ impl Running {
         &self.said
     }
 
+    /// Where models are served, in words.
+    pub(super) fn models(&self) -> Option<&str> {
+        self.models.as_deref()
+    }
+
     pub(super) async fn stop(self) {
         self.gateway.stop(GRACE).await;
+        self.mock.stop().await;
         self.kinds.stop().await;
     }
 }
@@ -147,4 +174,32 @@ async fn example(client: &Client) -> Result<(), Failure> {
     route.metadata.namespace = Some("default".into());
     client.create(&route).await.map_err(Failure::running)?;
     Ok(())
+}
+
+/// The name of the example gateway of models, and of its provider: an object with both is ours.
+const MODELS: (&str, &str) = ("models", "mock");
+
+/// A gateway of models whose provider is the mock, unless there are others. The mock has another address each time.
+async fn models(client: &Client, mock: &Mock) -> Result<bool, Failure> {
+    let known = client.live().list::<AIGatewayConfig>().await.map_err(Failure::running)?;
+    let is_ours = |config: &AIGatewayConfig| {
+        let mut providers = config.spec.providers.iter();
+        config.metadata.name.as_deref() == Some(MODELS.0)
+            && providers.all(|provider| provider.name == MODELS.1)
+    };
+    if !known.iter().all(|config| is_ours(config)) {
+        return Ok(false);
+    }
+    let url = format!("http://{}", mock.address());
+    let spec = serde_json::json!({"access": "Open", "providers": [{"name": MODELS.1, "dialect": "OpenAI", "url": url}]});
+    let mut config = AIGatewayConfig::new(MODELS.0, serde_json::from_value(spec).map_err(Failure::running)?);
+    config.metadata.namespace = Some("default".into());
+    client.apply(&config).await.map_err(Failure::running)?;
+    let spec =
+        serde_json::json!({"model": "assistant", "targets": [{"provider": MODELS.1, "model": "echo"}]});
+    let mut model =
+        ModelContextMapping::new("assistant", serde_json::from_value(spec).map_err(Failure::running)?);
+    model.metadata.namespace = Some("default".into());
+    client.apply(&model).await.map_err(Failure::running)?;
+    Ok(true)
 }

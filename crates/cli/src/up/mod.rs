@@ -101,12 +101,15 @@ impl Up {
             Arc::new(Embedded::open(folder.data(), storage::Options::default()).map_err(Failure::running)?);
         // After the storage: who holds its lock has the directory to itself.
         let secrets = folder.credentials();
+        let mut options = Options::default();
+        // As in a cluster.
+        options.disabled_admission_plugins.clear();
         let plan = Plan {
             storage: Arc::clone(&storage),
             credentials: Credentials::load_or_create(Some(&secrets)).map_err(Failure::running)?,
             tokens: Tokens::new(),
             accounts: AccountTokens::load_or_create(Some(&secrets)).map_err(Failure::running)?,
-            options: Options::default(),
+            options,
             https: Socket::Address((Ipv4Addr::LOCALHOST, self.port.unwrap_or_else(usual_port)).into()),
             http: None,
             limits: Limits::of_files(raise_open_files()),

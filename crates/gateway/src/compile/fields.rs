@@ -10,9 +10,9 @@ use crate::object::Problem;
 use crate::proxy::path;
 
 /// The longest regular expression.
-const REGEX_LENGTH: usize = 1_024;
+pub(super) const REGEX_LENGTH: usize = 1_024;
 /// How much memory an expression may take, in bytes; those with large repetitions take more, and are refused.
-const REGEX_BYTES: usize = 1 << 20;
+pub(super) const REGEX_BYTES: usize = 1 << 20;
 /// How many segments a prefix may have. Each costs a look into the table.
 const SEGMENTS: usize = 32;
 

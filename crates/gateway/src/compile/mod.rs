@@ -11,6 +11,9 @@
 //! - **Conflicts are decided by age, then by name**, and both sides are told. Of one object in two sources, that of the first source counts.
 //! - **State is not configuration.** What is counted and learned stays when an object is edited.
 
+pub(crate) mod ai;
+mod ai_prompt;
+mod api;
 mod backend;
 mod fields;
 mod listener;
@@ -58,6 +61,8 @@ pub struct Compiler {
     service_users: Users,
     backend_users: Users,
     standard: Standard,
+    ai: ai::AiObjects,
+    apis: api::ApiObjects,
     touched: BTreeSet<ObjectId>,
     /// Whether the table is another than when this was asked last.
     changed: bool,
@@ -72,6 +77,10 @@ pub struct Settings {
     pub addresses: HashMap<Key, SocketAddr>,
     /// Where the Gateways of Gateway API listen that name no address. With several addresses, each Gateway gets one of its own.
     pub gateways: AddressPool,
+    /// What budgets were charged with before, and the moment, in seconds since 1970, whose periods that is about.
+    pub spent: crate::ai::records::Spent,
+    /// See `spent`.
+    pub spent_at: u64,
 }
 
 /// Where an object is: the number of its source, and its key there. The first place counts.
@@ -213,6 +222,13 @@ impl Compiler {
             InputKind::Route => self.put_route(&input),
             InputKind::Backend => self.put_backend(&input),
             InputKind::Policy => self.put_policy(&input),
+            InputKind::AiGateway => self.put_ai_gateway(&input),
+            InputKind::Model => self.put_model(&input),
+            InputKind::LlmPolicy => self.put_llm_policy(&input),
+            InputKind::Prompt => self.put_prompt(&input),
+            InputKind::Api => self.put_api(&input),
+            InputKind::Subscription => self.put_subscription(&input),
+            InputKind::Tenant => self.put_tenant(&input),
             InputKind::Secret => self.put_secret(&input),
             InputKind::Service | InputKind::EndpointSlice => self.put_service(&input),
             InputKind::GatewayClass => self.put_class(&input),
@@ -271,8 +287,16 @@ impl Compiler {
                     self.detach(&policy);
                 }
             }
+            InputKind::AiGateway => self.remove_ai_gateway(key),
+            InputKind::Model => self.remove_model(key),
+            InputKind::LlmPolicy => self.remove_llm_policy(key),
+            InputKind::Prompt => self.remove_prompt(key),
+            InputKind::Api => self.remove_api(key),
+            InputKind::Subscription => self.remove_subscription(key),
+            InputKind::Tenant => self.remove_tenant(key),
             InputKind::Secret => {
                 self.certificates.remove(key);
+                self.remove_ai_secret(key);
                 self.settle_secret_users(key);
             }
             InputKind::Service | InputKind::EndpointSlice => {
@@ -424,6 +448,11 @@ impl Compiler {
 
     fn put_secret(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
         let key = &input.id.key;
+        if input.json.pointer("/data/tls.crt").is_none()
+            && input.json.pointer("/stringData/tls.crt").is_none()
+        {
+            self.put_ai_secret(key, &input.json);
+        }
         let before = self.certificates.get(key).cloned();
         // A pair that does not fit together leaves the one before in use.
         let found = match (services::certificate(&input.json), before) {

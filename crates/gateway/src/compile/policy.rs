@@ -90,7 +90,7 @@ pub(super) fn compile(input: &Input, state: Arc<PolicyState>, base: &Path) -> Re
     })
 }
 
-fn digest(text: &str) -> Option<[u8; 32]> {
+pub(super) fn digest(text: &str) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     if text.len() != 64 || !text.is_ascii() {
         return None;

@@ -60,6 +60,12 @@ impl Compiler {
         if let Some(displaced) = self.displaced.get(&id.key).filter(|_| id.kind == InputKind::Listener) {
             accepted = accepted.or(Condition::of("Conflicted", std::slice::from_ref(displaced)));
         }
+        let taken = match id.kind {
+            InputKind::Model => self.displaced_model(&id.key),
+            InputKind::Prompt => self.displaced_prompt(&id.key),
+            _ => None,
+        };
+        accepted = accepted.or(taken.and_then(|taken| Condition::of("Conflicted", &[taken])));
         let is_served = accepted.is_none();
         let accepted = accepted.unwrap_or_else(|| match doubles {
             Some(told) => Condition { is_true: true, reason: "Conflicted", message: told },
@@ -69,7 +75,13 @@ impl Compiler {
         unresolved.extend(self.missing(id));
         let resolved =
             Condition::of("RefNotFound", &unresolved).unwrap_or_else(|| Condition::good("ResolvedRefs"));
+        let pending = self.pending(&id.key).filter(|_| id.kind == InputKind::Subscription);
         let programmed = match is_served {
+            true if pending.is_some() => Condition {
+                is_true: false,
+                reason: "Pending",
+                message: pending.unwrap_or_default().to_owned(),
+            },
             true => Condition::good("Programmed"),
             false if entry.good.is_some() => Condition {
                 is_true: false,
@@ -140,6 +152,9 @@ impl Compiler {
                     missing.push(Problem::new("spec.targets", gone));
                 }
             }
+            InputKind::Model => missing.extend(self.missing_providers(&id.key)),
+            InputKind::Prompt => missing.extend(self.missing_of_prompt(&id.key)),
+            InputKind::Api | InputKind::Subscription => missing.extend(self.missing_of_api(id)),
             _ => {}
         }
         missing

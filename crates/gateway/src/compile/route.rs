@@ -92,7 +92,7 @@ pub(super) fn compile_spec(spec: &GatewayRouteSpec, source: Source<'_>) -> Resul
 }
 
 /// `name`, or `namespace/name`.
-fn reference(namespace: &str, text: &str) -> Key {
+pub(super) fn reference(namespace: &str, text: &str) -> Key {
     match text.split_once('/') {
         Some((namespace, name)) => Key::new(Some(namespace), name),
         None => Key::new(Some(namespace), text),

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
@@ -28,6 +28,8 @@ use watchkeeper_supervision::Supervisor;
 pub use explain::{Explained, Question, Served, explain};
 pub use state::StateError;
 
+use crate::ai;
+use crate::ai::records::Records;
 use crate::compile::{Compiler, Report, Settings};
 use crate::object::ObjectId;
 use crate::proxy::Shared;
@@ -72,6 +74,8 @@ pub struct Options {
     pub otlp: Option<Otlp>,
     /// Sockets that were opened by somebody else, such as the process before this one: a listener that wants the address of one gets it.
     pub sockets: Vec<Socket>,
+    /// The directory in which calls of models are recorded.
+    pub records: Option<PathBuf>,
     /// What watches over tasks.
     pub supervisor: Supervisor,
 }
@@ -86,6 +90,9 @@ pub enum Error {
     /// The access log cannot be written.
     #[error("the access log: {0}")]
     Log(std::io::Error),
+    /// Calls of models cannot be recorded.
+    #[error("the records of calls: {0}")]
+    Records(std::io::Error),
     /// Spans cannot be exported.
     #[error("the export of spans: {0}")]
     Otlp(String),
@@ -144,14 +151,21 @@ pub(crate) struct SourceView {
 impl Gateway {
     /// Starts on the current runtime. Sources that do not answer are waited for, while what others have is served.
     pub fn start(options: Options) -> Result<Self, Error> {
-        let Options { from, settings, state, access_log, otlp, sockets, supervisor } = options;
+        let Options { from, mut settings, state, access_log, otlp, sockets, records, supervisor } = options;
+        if let Some(directory) = &records {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            (settings.spent, settings.spent_at) =
+                (ai::records::spent(directory, now).map_err(Error::Records)?, now);
+        }
         let log = match access_log {
             Some((output, one_in)) => AccessLog::start(output, one_in).map_err(Error::Log)?,
             None => AccessLog::default(),
         };
         let state = state.map(StateFile::open).transpose()?;
+        let records =
+            records.map(|directory| Records::start(&directory)).transpose().map_err(Error::Records)?;
         let tracer = otlp.map(|otlp| Tracer::start(otlp, &supervisor)).transpose().map_err(Error::Otlp)?;
-        let shared = Arc::new(Shared::new(log, tracer));
+        let shared = Arc::new(Shared::new(log, tracer, ai::Shared { records, ..ai::Shared::default() }));
         let view = Arc::<Mutex<View>>::default();
         let (stop, stopping) = watch::channel(None);
         let (told, progress) = watch::channel(0);
@@ -354,10 +368,9 @@ impl Keeper {
     /// Takes one piece of news. An object that makes this panic is rejected, and keeps its last good form.
     fn take_caught(&mut self, piece: News) {
         let name = match &piece {
-            News::Changed(follower, key, _) => self.sources.shown(*follower, key),
-            News::Rejected(follower, Some(key), _) | News::Mended(follower, key) => {
-                self.sources.shown(*follower, key)
-            }
+            News::Changed(follower, key, _)
+            | News::Rejected(follower, Some(key), _)
+            | News::Mended(follower, key) => self.sources.shown(*follower, key),
             News::Rejected(follower, None, _) | News::Synced(follower) | News::Failed(follower, _) => {
                 self.sources.name(*follower).to_owned()
             }
@@ -483,6 +496,11 @@ impl Keeper {
         for backend in self.shared.table().backends() {
             for endpoint in &backend.endpoints {
                 endpoint.state.sweep(backend.transport.idle_timeout);
+            }
+        }
+        for provider in self.shared.table().ai.providers() {
+            for endpoint in &provider.backend.endpoints {
+                endpoint.state.sweep(provider.backend.transport.idle_timeout);
             }
         }
         // Before all sources have spoken, what is known is less than what was written.

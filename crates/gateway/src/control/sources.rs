@@ -14,6 +14,7 @@ use watchkeeper_supervision::Supervisor;
 
 use super::{From, SourceView};
 use crate::compile::Place;
+use crate::compile::ai::PROVIDER_KEY;
 use crate::object::{InputKind, ObjectId};
 
 /// Numbers of places of the state file begin here: whatever a source says counts more.
@@ -84,6 +85,9 @@ impl Sources {
                     for kind in InputKind::ALL {
                         follow(&mut sources, number, Some(kind), Arc::new(resource(&connection, kind)));
                     }
+                    let keys =
+                        resource(&connection, InputKind::Secret).fields(&format!("type={PROVIDER_KEY}"));
+                    follow(&mut sources, number, Some(InputKind::Secret), Arc::new(keys));
                 }
             }
         }
@@ -113,7 +117,7 @@ impl Sources {
         let reading = (follower, entries, news.clone());
         self.tasks.push(tokio::spawn(async move {
             supervisor
-                .run_with(&task, reading, |(follower, entries, news)| {
+                .run_with(&task, reading, move |(follower, entries, news)| {
                     Box::pin(read(*follower, may_lack, entries, news))
                 })
                 .await;

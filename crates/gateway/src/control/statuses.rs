@@ -117,6 +117,10 @@ fn status(report: &Report, before: &Value) -> Option<Value> {
             "lastTransitionTime": since.unwrap_or(&now),
         })
     });
+    // What others write there stays.
+    let ours = report.conditions().map(|(name, _)| name);
+    let others = known.iter().filter(|known| !ours.iter().any(|name| known["type"] == *name)).cloned();
+    let conditions: Vec<Value> = conditions.into_iter().chain(others).collect();
     is_new.then(|| json!({"observedGeneration": report.generation, "conditions": conditions}))
 }
 

@@ -2,18 +2,32 @@
 //!
 //! Durations are written as Go writes them: `250ms`, `5s`, `1m30s`. Names refer to objects of the same namespace.
 
+mod ai_gateway_config;
+mod api_definition;
+mod api_subscription;
 mod backend;
 mod listener;
+mod llm_gateway_policy;
+mod model_context_mapping;
 mod policy;
+mod prompt_template;
 mod route;
 pub mod standard;
 mod status;
+mod tenant;
 
+pub use ai_gateway_config::*;
+pub use api_definition::*;
+pub use api_subscription::*;
 pub use backend::*;
 pub use listener::*;
+pub use llm_gateway_policy::*;
+pub use model_context_mapping::*;
 pub use policy::*;
+pub use prompt_template::*;
 pub use route::*;
 pub use status::*;
+pub use tenant::*;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt as _;
@@ -25,5 +39,17 @@ pub const API_VERSION: &str = "gateway.watchkeeper.dev/v1alpha1";
 
 /// The definitions of all kinds, to be applied to a cluster.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
-    vec![GatewayListener::crd(), GatewayRoute::crd(), GatewayBackend::crd(), GatewayPolicy::crd()]
+    vec![
+        GatewayListener::crd(),
+        GatewayRoute::crd(),
+        GatewayBackend::crd(),
+        GatewayPolicy::crd(),
+        AIGatewayConfig::crd(),
+        ModelContextMapping::crd(),
+        LLMGatewayPolicy::crd(),
+        PromptTemplate::crd(),
+        ApiDefinition::crd(),
+        ApiSubscription::crd(),
+        Tenant::crd(),
+    ]
 }

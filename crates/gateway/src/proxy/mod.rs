@@ -29,6 +29,8 @@ use answer::{CrossOrigin, plain};
 use hop::ClientAddress;
 use relay::Exchange;
 
+use crate::ai;
+use crate::api::Api;
 use crate::kinds::ListenerProtocol;
 use crate::policy::{CONSUMER, Client, Payload};
 use crate::spans::{TRACEPARENT, Tracer};
@@ -44,11 +46,12 @@ pub(crate) struct Shared {
     pub(crate) log: AccessLog,
     pub(crate) tracer: Option<Tracer>,
     pub(crate) mirrors: forward::Mirrors,
+    pub(crate) ai: Arc<ai::Shared>,
 }
 
 impl Shared {
-    pub(crate) fn new(log: AccessLog, tracer: Option<Tracer>) -> Self {
-        Self { log, tracer, ..Self::default() }
+    pub(crate) fn new(log: AccessLog, tracer: Option<Tracer>, ai: ai::Shared) -> Self {
+        Self { log, tracer, ai: Arc::new(ai), ..Self::default() }
     }
 
     /// The table that a request that comes in now is served by.
@@ -125,15 +128,48 @@ async fn serve(shared: Arc<Shared>, address: SocketAddr, request: Request) -> Re
                 Err(response) => return ended(exchange, response),
             };
             let told = peer.as_ref().and_then(|peer| peer.get::<ClientAddress>());
+            if let Some(key) = &rule.action.ai {
+                let mut response = call_model(&exchange, key, path, parts, body).await;
+                tell_life(exchange.table.api(&rule.route.key), &mut response);
+                return ended(exchange, response);
+            }
             let is_tls = listener.protocol == ListenerProtocol::HTTPS;
             hop::tell_origin(&mut parts.headers, ip, told, &target, &listener, is_tls);
             let order =
                 forward::Order { rule, listener, host: target, path, client, cross, upgrade, accepts_gzip };
-            return forward::forward(exchange, order, parts, body).await;
+            let api = exchange.table.api(&order.rule.route.key).cloned();
+            let mut response = forward::forward(exchange, order, parts, body).await;
+            tell_life(api.as_ref(), &mut response);
+            return response;
         }
         Err(response) => response,
     };
     ended(exchange, response)
+}
+
+/// Says in a response how long its API will be there.
+fn tell_life(api: Option<&Arc<Api>>, response: &mut Response) {
+    if let Some(api) = api {
+        response.headers_mut().extend(api.headers.iter().cloned());
+    }
+}
+
+/// Calls a model.
+async fn call_model(
+    exchange: &Exchange,
+    key: &watchkeeper_core::Key,
+    path: Option<String>,
+    parts: Parts,
+    body: Body,
+) -> Response {
+    let table = Arc::clone(&exchange.table.ai);
+    let Some(gateway) = table.gateway(key).cloned() else {
+        return plain(StatusCode::INTERNAL_SERVER_ERROR, "the gateway of the models does not exist");
+    };
+    let path = path.unwrap_or_else(|| parts.uri.path().to_owned());
+    let shared = Arc::clone(&exchange.shared.ai);
+    // Its future is large; requests that need no model do not carry it.
+    Box::pin(ai::serve(ai::Asked { table, gateway, shared, path, parts, body })).await
 }
 
 /// Counts a response that is complete.
@@ -196,6 +232,13 @@ async fn route(
     };
     let Some(rule) = table.find(&asked) else { return Err(unrouted("no route is for this request")) };
     exchange.routed(&rule.route);
+    let api = table.api(&rule.route.key);
+    let subscriber = api.map_or(Ok(None), |api| api.check(&parts.headers)).map_err(|unserved| {
+        let (code, text) = unserved.told();
+        let mut response = plain(code, text);
+        api.into_iter().for_each(|api| response.headers_mut().extend(api.headers.iter().cloned()));
+        response
+    })?;
     let action = &rule.action;
     let cross = action
         .cors
@@ -225,6 +268,9 @@ async fn route(
         parts.headers.insert(TRACEPARENT, trace);
     }
     parts.headers.remove(CONSUMER);
+    if let Some(consumer) = subscriber.and_then(|consumer| HeaderValue::from_str(&consumer).ok()) {
+        parts.headers.insert(CONSUMER, consumer);
+    }
     let mut payloads = Vec::new();
     if table.has_policies() {
         payloads = check(exchange, &table, &listener, &rule, parts, client, &asked_path).await?;
@@ -232,6 +278,7 @@ async fn route(
     match answer {
         Some(mut response) => {
             rule.action.response_headers.apply(response.headers_mut());
+            tell_life(table.api(&rule.route.key), &mut response);
             if let Some((rules, cross)) = rule.action.cors.as_ref().zip(cross.map(|(_, cross)| cross)) {
                 cross.allow(rules, response.headers_mut());
             }

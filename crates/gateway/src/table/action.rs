@@ -12,6 +12,8 @@ use watchkeeper_core::Key;
 pub struct Action {
     /// Who may read responses in a browser.
     pub cors: Option<CorsRules>,
+    /// The AIGatewayConfig whose models are called.
+    pub ai: Option<Key>,
     /// An answer without a backend.
     pub answer: Option<Answer>,
     /// Another host for the backend.

@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 use watchkeeper_core::Key;
 
+use crate::ai::AiTable;
+use crate::api::Api;
 use crate::net::HostPattern;
 pub use crate::policy::Attachment;
 use crate::policy::Policy;
@@ -51,6 +53,10 @@ pub struct Table {
     routes: imbl::OrdMap<Key, Arc<Route>>,
     backends: imbl::HashMap<Key, Arc<Backend>>,
     policies: imbl::HashMap<Attachment, Arc<[Arc<Policy>]>>,
+    /// The APIs that routes belong to.
+    apis: imbl::HashMap<Key, Arc<Api>>,
+    /// What calls of models need to know.
+    pub ai: Arc<AiTable>,
 }
 
 impl Table {
@@ -102,6 +108,19 @@ impl Table {
     /// All policies with what they are attached to, in no order.
     pub fn attachments(&self) -> impl Iterator<Item = (&Attachment, &Arc<[Arc<Policy>]>)> {
         self.policies.iter()
+    }
+
+    /// The API that a route belongs to.
+    pub fn api(&self, route: &Key) -> Option<&Arc<Api>> {
+        if self.apis.is_empty() { None } else { self.apis.get(route) }
+    }
+
+    /// Says which API a route belongs to.
+    pub(crate) fn put_api(&mut self, route: &Key, api: Option<Arc<Api>>) {
+        match api {
+            Some(api) => drop(self.apis.insert(route.clone(), api)),
+            None => drop(self.apis.remove(route)),
+        }
     }
 
     /// The rule that serves a request.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
+mod ai;
+mod apis;
 mod backends;
 mod hostile;
 mod live;

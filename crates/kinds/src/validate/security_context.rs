@@ -37,7 +37,7 @@ pub(super) fn pod_security_context(spec: &Field<'_>, errors: &mut Errors) {
     context.get("fsGroupChangePolicy").one_of(&["Always", "OnRootMismatch"], errors);
     seccomp_profile(&context.get("seccompProfile"), errors);
     context.get("supplementalGroupsPolicy").one_of(&["Merge", "Strict"], errors);
-    context.get("seLinuxChangePolicy").one_of(&["MountOption", "Recursive"], errors);
+    context.get("seLinuxChangePolicy").one_of(&["Recursive"], errors);
 }
 
 /// The number of a user or a group.
@@ -128,7 +128,11 @@ fn seccomp_profile(profile: &Field<'_>, errors: &mut Errors) {
             errors.push(FieldError::required(&file.at, "must be set when seccomp type is Localhost"));
         }
         ("Localhost", true) | (_, false) => {}
-        (_, true) => file.invalid("can only be set when seccomp type is Localhost", errors),
+        (_, true) => {
+            let detail = "can only be set when seccomp type is Localhost";
+            let fields = [("Type", kind.value.clone()), ("LocalhostProfile", file.value.clone())];
+            errors.push(FieldError::invalid(&file.at, profile.value.clone(), detail).structure(&fields));
+        }
     }
 }
 

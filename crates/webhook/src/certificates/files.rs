@@ -13,6 +13,8 @@ use crate::configuration::{Configuration, ConfigurationKind};
 
 /// How often the files are read again. A volume with a Secret is a minute behind it anyway.
 const INTERVAL: Duration = Duration::from_secs(5);
+/// How soon to look again at what should be and is not.
+const SOON: Duration = Duration::from_millis(500);
 /// How long configurations have to show a new authority before its certificate is shown, and how long the old one stays.
 const SETTLE: Duration = Duration::from_secs(10);
 const OVERLAP: Duration = Duration::from_secs(3600);
@@ -69,11 +71,15 @@ impl FilesKeeper {
                 turn = turn => turn,
             };
             starting = starting && turn.is_err();
+            let pause = if turn.is_ok() { INTERVAL } else { SOON };
+            // One that is not in force at once is no failure to be waited for.
+            if !matches!(turn, Err(ApiError::Conflict(_))) {
+                drop(self.published.take());
+            }
             self.status.set(turn.map_err(|error| error.to_string()));
-            drop(self.published.take());
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = sleep(INTERVAL) => {}
+                () = sleep(pause) => {}
             }
         }
     }
@@ -89,9 +95,13 @@ impl FilesKeeper {
                 return Err(ApiError::Other(why));
             }
             let shown = live.as_ref().map(|live: &Value| configuration.shown(live));
+            let is_served = shown.as_ref().is_some_and(|shown| shown.in_force);
             let is_right = shown.as_ref().is_some_and(|shown| {
                 bundle.is_none_or(|bundle| shown.bundle == bundle) && (shown.is_ours || !starting)
             });
+            if is_right && !is_served {
+                return Err(ApiError::Conflict(format!("{path} is not in force yet")));
+            }
             if !is_right {
                 changed = true;
                 let object = match (&live, shown) {
@@ -101,6 +111,10 @@ impl FilesKeeper {
                     _ => configuration.object(bundle, 0),
                 };
                 self.api.apply(&path, &object).await?;
+                let live = self.api.get(&path).await?;
+                if live.is_none_or(|live| !configuration.shown(&live).in_force) {
+                    return Err(ApiError::Conflict(format!("{path} is not in force yet")));
+                }
             }
         }
         Ok(changed)

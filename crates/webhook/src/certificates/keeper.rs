@@ -29,6 +29,8 @@ pub(crate) const ROTATE: &str = "webhook.watchkeeper.dev/rotate";
 const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 /// How long to wait after a failure at first, and at most.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
+/// How soon to look again at what should be in force and is not.
+const SOON: Duration = Duration::from_millis(100);
 /// More steps than these without a pause are somebody else who writes the same objects all the time.
 const STEPS: u32 = 50;
 
@@ -179,7 +181,12 @@ impl Keeper {
             Step::ReadAgain => return Ok(Some(CONFLICT_PAUSE)),
             Step::Wait(time) => {
                 self.memory.has_published = true;
-                self.status.set(self.believed(&shown, now));
+                let believed = self.believed(&shown, now);
+                let is_believed = believed.is_ok();
+                self.status.set(believed);
+                if !is_believed {
+                    return Ok(Some(time.min(SOON)));
+                }
                 drop(self.published.take());
                 return Ok(Some(time));
             }
@@ -231,6 +238,9 @@ impl Keeper {
         for (configuration, shown) in self.configurations.iter().zip(shown) {
             let named = |why: &str| format!("{}: {why}", configuration.path());
             let shown = shown.as_ref().ok_or_else(|| named("is not there"))?;
+            if !shown.in_force {
+                return Err(named("is not in force yet"));
+            }
             leaf.verify(&shown.bundle, now).map_err(|why| named(&why))?;
         }
         Ok(())

@@ -102,8 +102,13 @@ fn act(world: &mut World, read: &Replica, record: Option<&Record>, late: bool, i
             let slot = &mut world.configurations[at];
             match (slot.as_ref(), &read.configurations[at]) {
                 (None, None) => {
-                    let empty =
-                        Shown { sequence: 0, is_ours: true, has_drifted: false, bundle: String::new() };
+                    let empty = Shown {
+                        sequence: 0,
+                        is_ours: true,
+                        has_drifted: false,
+                        in_force: true,
+                        bundle: String::new(),
+                    };
                     *slot = Some((0, empty));
                 }
                 (Some((version, _)), Some((seen, _))) if version == seen => {
@@ -111,6 +116,7 @@ fn act(world: &mut World, read: &Replica, record: Option<&Record>, late: bool, i
                         sequence: record.sequence,
                         is_ours: true,
                         has_drifted: false,
+                        in_force: true,
                         bundle: record.bundle(),
                     };
                     *slot = Some((version + 1, shown));

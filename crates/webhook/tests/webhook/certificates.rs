@@ -126,6 +126,8 @@ async fn certificates_of_others_come_from_files() {
     options.certificates = Certificates::Files(folder.path().to_owned());
     let running = started(replica(env.connection()).webhook_options(options)).await;
     let app = |size: u32| json!({"apiVersion": "example.com/v2", "kind": "App", "metadata": {"name": format!("a{size}")}, "spec": {"replicas": size}});
+    // A real server serves a definition a moment after it has said so.
+    eventually(|| async { ask(&env, "GET", crate::world::APPS_V2, &Value::Null).await.0 == 200 }).await;
     let (code, answer) = ask(&env, "POST", crate::world::APPS_V2, &app(11)).await;
     assert_eq!(code, 422, "{answer}");
     assert_eq!(ask(&env, "POST", crate::world::APPS_V2, &app(1)).await.0, 201);

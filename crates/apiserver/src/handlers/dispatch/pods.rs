@@ -91,9 +91,8 @@ impl Server {
             Budgets::Allow => {}
             Budgets::AllowThisState(version) => options.resource_version = Some(version),
             Budgets::TooMany => {
-                // It failed, although its code says something else.
-                let status = status_error::several_budgets();
-                return Ok(Reply::object(201, &status, accepted.format));
+                let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+                return Err(StatusError::untyped(message));
             }
         }
         let eviction = Eviction { object: eviction, options };
@@ -108,8 +107,7 @@ fn check_name(place: &ObjectRef, object: &Value, kind: &str) -> Result<(), Statu
     if name == place.name {
         return Ok(());
     }
-    let why = format!("name in URL does not match name in {kind} object");
-    Err(StatusError::bad_request(format!("{why}: {:?} vs {name:?}", place.name)))
+    Err(StatusError::bad_request(format!("name in URL does not match name in {kind} object")))
 }
 
 /// Refuses to show what a container wrote that a pod does not have, or of several without saying of which.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::resource_quota::ResourceQuota;
 use super::webhooks::{Phase, Reinvocation, Webhooks};
-use super::{Attributes, BUILT_IN, Plugin, Scope, WEBHOOKS};
-use crate::access::Access;
+use super::{Attributes, BUILT_IN, OFF_BY_DEFAULT, Plugin, PluginHandles, QUOTA, Scope, WEBHOOKS};
 use crate::resource::PluginSet;
 use crate::status_error::StatusError;
 use crate::write::operation::Operation;
@@ -20,18 +20,37 @@ pub(crate) struct Chain {
     /// Whether webhooks are asked, by phase.
     mutating: bool,
     validating: bool,
+    /// Quotas, unless nobody looks at them.
+    pub(in crate::write) quota: Option<ResourceQuota>,
+}
+
+/// Which plug-ins act, by their names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Chosen<'a> {
+    pub(crate) disabled: &'a [String],
+    pub(crate) enabled: &'a [String],
+    /// Whether quotas get back what is deleted.
+    pub(crate) replenishes: bool,
+}
+
+impl Chosen<'_> {
+    fn is_on(&self, name: &str) -> bool {
+        let listed = |names: &[String]| names.iter().any(|listed| listed == name);
+        listed(self.enabled) || !OFF_BY_DEFAULT.contains(&name) && !listed(self.disabled)
+    }
 }
 
 impl Chain {
-    /// The built-in plug-ins but for those with these names.
-    pub(crate) fn new(access: &Arc<Access>, webhooks: Webhooks, disabled: &[String]) -> Self {
-        let is_on = |name: &str| !disabled.iter().any(|disabled| disabled == name);
-        let enabled = BUILT_IN.iter().filter(|(name, _)| is_on(name));
+    /// The built-in plug-ins that are on.
+    pub(crate) fn new(handles: &PluginHandles, webhooks: Webhooks, chosen: Chosen<'_>) -> Self {
+        let enabled = BUILT_IN.iter().filter(|(name, _)| chosen.is_on(name));
+        let quota = || ResourceQuota::new(Arc::clone(&handles.listers), chosen.replenishes);
         Self {
-            plugins: enabled.map(|(_, make)| make(access)).take(PluginSet::CAPACITY).collect(),
+            plugins: enabled.map(|(_, make)| make(handles)).take(PluginSet::CAPACITY).collect(),
             webhooks: Arc::new(webhooks),
-            mutating: is_on(WEBHOOKS[0]),
-            validating: is_on(WEBHOOKS[1]),
+            mutating: chosen.is_on(WEBHOOKS[0]),
+            validating: chosen.is_on(WEBHOOKS[1]),
+            quota: chosen.is_on(QUOTA).then(quota),
         }
     }
 
@@ -129,7 +148,8 @@ impl Chain {
         warnings: &mut Vec<String>,
     ) -> Result<(), StatusError> {
         for plugin in plugins.iter() {
-            self.plugins[plugin].validate(attributes, object, warnings).await?;
+            let judged = self.plugins[plugin].validate(attributes, object, warnings).await;
+            judged.map_err(|refusal| refusal.with_more_warnings(warnings))?;
         }
         if self.asks(Phase::Validating) {
             Box::pin(self.webhooks.validate(attributes, object, warnings)).await?;

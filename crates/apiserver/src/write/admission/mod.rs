@@ -5,7 +5,9 @@
 //! upstream's names, by which they are switched off and counted.
 
 mod chain;
+pub(crate) mod listers;
 mod plugins;
+mod pod_resources;
 #[cfg(test)]
 mod tests;
 pub(crate) mod webhooks;
@@ -14,37 +16,71 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, ready};
 use serde_json::Value;
+use watchkeeper_storage::Storage;
 
-pub(crate) use chain::Chain;
+pub(crate) use chain::{Chain, Chosen};
+pub use plugins::pod_security::{PodSecurityConfiguration, PodSecurityExemptions};
+pub(crate) use plugins::resource_quota;
 
 use super::operation::Operation;
 use super::request::{Current, Draft, NamespaceState};
 use super::{WriteContext, WriteRequest, subresource_name};
 use crate::access::Access;
+use crate::object::meta;
+use crate::registry::Registrar;
 use crate::resource::{ObjectRef, Resource};
 use crate::status_error::StatusError;
+use listers::Listers;
 
-/// What makes a plug-in, of the handles that plug-ins may need.
-type Make = fn(&Arc<Access>) -> Box<dyn Plugin>;
+/// What plug-ins are made of.
+pub(crate) struct PluginHandles {
+    pub(crate) access: Arc<Access>,
+    pub(crate) listers: Arc<Listers>,
+    pub(crate) registrar: Arc<Registrar>,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) pod_security: PodSecurityConfiguration,
+}
+
+/// What makes a plug-in, of the handles that it needs.
+type Make = fn(&PluginHandles) -> Box<dyn Plugin>;
 
 /// The built-in plug-ins in upstream's order.
 pub(crate) const BUILT_IN: &[(&str, Make)] = &[
     plugins::namespace_lifecycle::PLUGIN,
+    plugins::limit_ranger::PLUGIN,
+    plugins::service_account::PLUGIN,
     plugins::taint_nodes_by_condition::PLUGIN,
+    plugins::pod_security::PLUGIN,
     plugins::priority::PLUGIN,
     plugins::default_toleration_seconds::PLUGIN,
+    plugins::default_storage_class::PLUGIN,
     plugins::storage_object_in_use_protection::PLUGIN,
+    plugins::owner_references_permission_enforcement::PLUGIN,
+    plugins::persistent_volume_claim_resize::PLUGIN,
+    plugins::runtime_class::PLUGIN,
     plugins::certificate_approval::PLUGIN,
     plugins::certificate_signing::PLUGIN,
     plugins::certificate_subject_restriction::PLUGIN,
+    plugins::default_ingress_class::PLUGIN,
 ];
 
 /// The plug-ins that ask webhooks. They act after the others.
 pub(super) const WEBHOOKS: [&str; 2] = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"];
 
+/// The plug-in that acts last: it is part of the commit.
+pub(super) const QUOTA: &str = "ResourceQuota";
+
+/// The built-in plug-ins that do not act unless they are switched on.
+pub(super) const OFF_BY_DEFAULT: &[&str] = &["OwnerReferencesPermissionEnforcement"];
+
 /// The names of the built-in admission plug-ins, in the order in which they act.
 pub fn built_in() -> impl Iterator<Item = &'static str> {
-    BUILT_IN.iter().map(|(name, _)| *name).chain(WEBHOOKS)
+    BUILT_IN.iter().map(|(name, _)| *name).chain(WEBHOOKS).chain([QUOTA])
+}
+
+/// Whether a built-in admission plug-in acts unless it is switched off.
+pub fn is_on_by_default(name: &str) -> bool {
+    !OFF_BY_DEFAULT.contains(&name)
 }
 
 /// What a plug-in does about one write.
@@ -122,7 +158,7 @@ pub(crate) struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    fn of(request: &'a WriteRequest<'_>, current: &'a Current) -> Self {
+    pub(super) fn of(request: &'a WriteRequest<'_>, current: &'a Current) -> Self {
         let (verb, subresource) = match (&request.operation, &current.object) {
             (Operation::Delete(_), _) => (Verb::Delete, ""),
             (Operation::Evict(_), _) => (Verb::Create, "eviction"),
@@ -147,7 +183,21 @@ impl<'a> Attributes<'a> {
     }
 
     /// A refusal.
-    fn forbidden(&self, why: &str) -> StatusError {
+    pub(super) fn forbidden(&self, why: &str) -> StatusError {
         StatusError::forbidden(self.target.resource.subject(), &self.target.name, why)
+    }
+
+    /// A refusal of a draft, before the name is generated that it may get.
+    fn forbidden_draft(&self, draft: &Value, why: &str) -> StatusError {
+        let name = match self.name_is_generated {
+            true => meta::text(draft, "generateName"),
+            false => &self.target.name,
+        };
+        StatusError::forbidden(self.target.resource.subject(), name, why)
+    }
+
+    /// The namespace of the object; empty if it has none.
+    fn namespace_name(&self) -> &str {
+        self.target.namespace.as_deref().unwrap_or_default()
     }
 }

@@ -110,8 +110,9 @@ async fn writer(plugins: Vec<Box<dyn Plugin>>) -> (Arc<Server>, Writer) {
         webhook_client: client(Arc::clone(&server.storage), &server.registrar),
         converter: Arc::clone(&server.converter),
         webhook_metrics: WebhookMetrics::default(),
+        pod_security: PodSecurityConfiguration::default(),
     };
-    let mut writer = Writer::new(handles, &[]);
+    let mut writer = Writer::new(handles, Chosen::default());
     writer.admission = writer.admission.with(plugins);
     (server, writer)
 }
@@ -238,7 +239,8 @@ async fn plug_ins_complete_refuse_and_warn() {
 #[tokio::test]
 async fn a_plug_in_that_is_switched_off_does_nothing() {
     let on = Options::default();
-    let off = Options { disabled_admission_plugins: vec!["Priority".into()], ..Options::default() };
+    let off = vec!["Priority".into(), "ServiceAccount".into()];
+    let off = Options { disabled_admission_plugins: off, ..Options::default() };
     for (options, priority) in [(on, json!(0)), (off, Value::Null)] {
         let server =
             crate::startup::start(Arc::new(Memory::new(watchkeeper_storage::Options::default())), options)
@@ -299,11 +301,17 @@ async fn what_is_created_while_its_namespace_changes_is_made_again_at_once() {
 
 #[test]
 fn nobody_is_asked_about_what_no_plug_in_handles() {
-    let access = Arc::new(Access::new(crate::Authorization::Rbac));
     let registrar = Arc::new(Registrar::new());
     let storage: Arc<dyn Storage> = Arc::new(Memory::new(watchkeeper_storage::Options::default()));
     let client = client(Arc::clone(&storage), &registrar);
     let converter = Arc::new(Converter::new(Arc::clone(&client), WebhookMetrics::default()));
+    let handles = PluginHandles {
+        access: Arc::new(Access::new(crate::Authorization::Rbac)),
+        listers: Arc::default(),
+        registrar: Arc::clone(&registrar),
+        storage: Arc::clone(&storage),
+        pod_security: PodSecurityConfiguration::default(),
+    };
     let webhooks = webhooks::Webhooks::new(
         storage,
         Arc::clone(&registrar),
@@ -311,7 +319,7 @@ fn nobody_is_asked_about_what_no_plug_in_handles() {
         converter,
         WebhookMetrics::default(),
     );
-    let chain = Chain::new(&access, webhooks, &[]);
+    let chain = Chain::new(&handles, webhooks, Chosen::default());
     let registry = registrar.current();
     let handled = |plural: &str, verb| {
         let resource = registry.find("", "v1", plural).unwrap();
@@ -320,6 +328,6 @@ fn nobody_is_asked_about_what_no_plug_in_handles() {
     assert_eq!(handled("configmaps", Verb::Update), 0);
     assert_eq!(handled("configmaps", Verb::Delete), 0);
     assert_eq!(handled("configmaps", Verb::Create), 1, "its namespace has to exist");
-    assert_eq!(handled("pods", Verb::Create), 3);
+    assert_eq!(handled("pods", Verb::Create), 7);
     assert_eq!(handled("namespaces", Verb::Delete), 1);
 }

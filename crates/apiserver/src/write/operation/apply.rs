@@ -30,7 +30,16 @@ impl Applying {
 
     /// The same for the Scale of an object.
     pub(crate) fn read_scale(body: &[u8], force: bool) -> Result<Self, StatusError> {
-        Self::read_any(body, force)
+        let applying = Self::read_any(body, force)?;
+        let text = |field: &str| applying.object[field].as_str().unwrap_or_default();
+        let (version, kind) = (text("apiVersion"), text("kind"));
+        if (version, kind) != ("autoscaling/v1", "Scale") {
+            let slash = if version.contains('/') { "" } else { "/" };
+            return Err(StatusError::bad_request(format!(
+                "invalid object type: {slash}{version}, Kind={kind}"
+            )));
+        }
+        Ok(applying)
     }
 
     fn read_any(body: &[u8], force: bool) -> Result<Self, StatusError> {

@@ -120,7 +120,7 @@ impl Patch {
         let invalid = |detail: String| {
             let shown = match self {
                 Self::Strategic { patch, .. }
-                    if detail.starts_with("unrecognized type") || detail.starts_with("cannot restore") =>
+                    if detail.starts_with("unrecognized type") || detail.starts_with("cannot ") =>
                 {
                     watchkeeper_go::fmt::value(patch)
                 }
@@ -171,7 +171,14 @@ fn unrestorable(problem: &str) -> Option<String> {
     Some(match wanted {
         map if map.starts_with("map[") => format!("cannot restore map from {kind}"),
         list if list.starts_with("[]") => format!("cannot restore slice from {kind}"),
-        structure if structure.contains('.') => format!("cannot restore struct from: {kind}"),
+        structure if watchkeeper_kinds::is_structure(structure) => {
+            format!("cannot restore struct from: {kind}")
+        }
+        // A type with a name of its own is a text.
+        wanted if kind == "int64" && (wanted == "string" || wanted.contains('.')) => {
+            format!("cannot convert int64 to {wanted}")
+        }
+        wanted if wanted.contains('.') => "unrecognized type: string".to_owned(),
         wanted => format!("unrecognized type: {wanted}"),
     })
 }

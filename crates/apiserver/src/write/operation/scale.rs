@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use watchkeeper_schema::managed::{self, FieldPath, FieldSet, ManagedFields, Request, scale as owned};
 use watchkeeper_schema::{FieldError, Path, Shape};
 use watchkeeper_wire::LabelSelector;
@@ -238,9 +238,22 @@ fn replicas(paths: &ScalePaths) -> FieldPath {
     FieldPath::of(paths.spec.trim_start_matches('.').split('.'))
 }
 
+/// What Scales look like.
+static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
+    let metadata = watchkeeper_kinds::find_kind("", "v1", "ConfigMap")
+        .map(|kind| kind.definition()["properties"]["metadata"].clone())
+        .unwrap_or_default();
+    let (text, number) = (json!({"type": "string"}), json!({"type": "integer", "format": "int32"}));
+    let schema = json!({"type": "object", "properties": {
+        "apiVersion": text, "kind": text, "metadata": metadata,
+        "spec": {"type": "object", "properties": {"replicas": number}},
+        "status": {"type": "object", "properties": {"replicas": number, "selector": text}},
+    }});
+    Shape::read(&schema).unwrap_or_else(|_| Shape::deduced())
+});
+
 /// How a Scale is written, in the name of a manager.
 fn as_manager<'a>(manager: &'a str, moment: &'a Moment) -> Request<'a> {
-    static SHAPE: LazyLock<Shape> = LazyLock::new(Shape::deduced);
     static NOTHING: LazyLock<FieldSet> = LazyLock::new(FieldSet::default);
     Request {
         versions: &*SHAPE,

@@ -17,10 +17,18 @@ pub(crate) const KIND: Kind =
         .prepare_create(prepare_create)
         .validate_with(validate)
         .validate_update_first(validate_update)
+        .warn(warning)
         .table(table::TABLE);
 
 fn prepare_create(fields: &mut Fields) {
     object(fields, "status").insert("phase".into(), "Pending".into());
+}
+
+fn warning(claim: &Value, _: Option<&Value>) -> Option<&'static str> {
+    let is_old = !claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"].is_null();
+    is_old.then_some(
+        "metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use \"storageClassName\" attribute instead",
+    )
 }
 
 fn validate(object: &Field<'_>, _: Option<&Field<'_>>, errors: &mut Errors) {

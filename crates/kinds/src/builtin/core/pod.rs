@@ -33,6 +33,7 @@ pub(crate) const KIND: Kind = kind("", "v1", "Pod", "pods", "pod")
     .validate_with(validate)
     .validate_update(validate_update)
     .grace_period_with(grace_period)
+    .warn(warning)
     .table(table::TABLE);
 
 const SELECTABLE: &[SelectableField] = &[
@@ -47,6 +48,14 @@ const SELECTABLE: &[SelectableField] = &[
     field("status.nominatedNodeName", ""),
     field_at("spec.host", "spec.nodeName", ""),
 ];
+
+fn warning(pod: &Value, old: Option<&Value>) -> Option<&'static str> {
+    let is_set = !pod["metadata"]["annotations"]["seccomp.security.alpha.kubernetes.io/pod"].is_null()
+        && pod["spec"]["securityContext"]["seccompProfile"].is_null();
+    (is_set && old.is_none()).then_some(
+        "metadata.annotations[seccomp.security.alpha.kubernetes.io/pod]: non-functional in v1.27+; use the \"seccompProfile\" field instead",
+    )
+}
 
 /// The first of the addresses of a pod is its address.
 fn unify(fields: &mut Fields) {

@@ -4,6 +4,7 @@ use crate::Kind;
 use crate::kind::row::{STATUS, kind};
 use crate::prepare::same;
 use crate::validate::field::{Errors, Field};
+use serde_json::json;
 use watchkeeper_schema::FieldError;
 
 pub(crate) const KIND: Kind =
@@ -34,7 +35,8 @@ fn validate(object: &Field<'_>, _: Option<&Field<'_>>, errors: &mut Errors) {
     let method = spec.get("distinguisherMethod");
     if method.is_set() && !matches!(method.get("type").text(), "ByNamespace" | "ByUser") {
         let at = method.get("type").at;
-        errors.push(FieldError::not_supported(&at, method.value.clone(), ["ByNamespace", "ByUser"]));
+        let shown = json!({"Type": method.get("type").value});
+        errors.push(FieldError::not_supported(&at, shown, ["ByNamespace", "ByUser"]));
     }
     let level = spec.get("priorityLevelConfiguration").get("name");
     if level.required_as("must reference a priority level", errors) {
@@ -44,7 +46,14 @@ fn validate(object: &Field<'_>, _: Option<&Field<'_>>, errors: &mut Errors) {
     if let Some(fixed) = bootstrap::fixed_schema(name)
         && !same(Some(spec.value), Some(&fixed))
     {
-        spec.invalid(format!("spec of '{name}' must equal the fixed value"), errors);
+        let detail = format!("spec of '{name}' must equal the fixed value");
+        let field = |name: &str| spec.value[name].clone();
+        errors.push(FieldError::invalid(&spec.at, spec.value.clone(), detail).structure(&[
+            ("PriorityLevelConfiguration", field("priorityLevelConfiguration")),
+            ("MatchingPrecedence", field("matchingPrecedence")),
+            ("DistinguisherMethod", field("distinguisherMethod")),
+            ("Rules", field("rules")),
+        ]));
     }
     conditions(&object.get("status").get("conditions"), errors);
 }

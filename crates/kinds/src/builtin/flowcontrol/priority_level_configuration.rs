@@ -67,7 +67,13 @@ fn fixed(spec: &Field<'_>, name: &str, errors: &mut Errors) {
         ""
     };
     if !same(Some(&there), Some(&fixed)) {
-        spec.invalid(format!("spec of '{name}'{but} must equal the fixed value"), errors);
+        let detail = format!("spec of '{name}'{but} must equal the fixed value");
+        let field = |name: &str| spec.value[name].clone();
+        errors.push(FieldError::invalid(&spec.at, spec.value.clone(), detail).structure(&[
+            ("Type", field("type")),
+            ("Limited", field("limited")),
+            ("Exempt", field("exempt")),
+        ]));
     }
 }
 

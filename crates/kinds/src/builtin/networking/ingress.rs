@@ -13,10 +13,18 @@ pub(crate) const KIND: Kind = kind("networking.k8s.io", "v1", "Ingress", "ingres
     .generation()
     .upstream_folder("ingress")
     .validate_with(validate)
+    .warn(warning)
     .table(table::TABLE);
 
 /// The annotation that names a class on old ingresses.
 const CLASS: &str = "kubernetes.io/ingress.class";
+
+fn warning(ingress: &Value, old: Option<&Value>) -> Option<&'static str> {
+    let is_old = old.is_none() && !ingress["metadata"]["annotations"][CLASS].is_null();
+    is_old.then_some(
+        "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead",
+    )
+}
 
 /// What the path of an exact or a prefix match may not contain, and what it may not end with.
 const NOT_WITHIN: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];

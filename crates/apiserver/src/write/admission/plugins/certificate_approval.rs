@@ -9,7 +9,7 @@ use crate::access::Access;
 use crate::write::certificates;
 
 pub(in crate::write::admission) const PLUGIN: (&str, Make) =
-    ("CertificateApproval", |access| Box::new(CertificateApproval(Arc::clone(access))));
+    ("CertificateApproval", |handles| Box::new(CertificateApproval(Arc::clone(&handles.access))));
 
 struct CertificateApproval(Arc<Access>);
 

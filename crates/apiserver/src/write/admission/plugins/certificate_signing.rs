@@ -9,7 +9,7 @@ use crate::access::Access;
 use crate::write::certificates;
 
 pub(in crate::write::admission) const PLUGIN: (&str, Make) =
-    ("CertificateSigning", |access| Box::new(CertificateSigning(Arc::clone(access))));
+    ("CertificateSigning", |handles| Box::new(CertificateSigning(Arc::clone(&handles.access))));
 
 struct CertificateSigning(Arc<Access>);
 

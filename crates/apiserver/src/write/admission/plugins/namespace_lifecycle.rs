@@ -1,5 +1,7 @@
 //! Objects are created in existing namespaces only, and some namespaces cannot be deleted.
 
+use serde_json::Value;
+
 use super::{Admitted, Attributes, Make, Plugin, Scope, Verb, done};
 use crate::status_error::{StatusError, Subject};
 use crate::write::{Draft, NamespaceState};
@@ -21,12 +23,12 @@ impl Plugin for NamespaceLifecycle {
         }
     }
 
-    fn mutate<'a>(&'a self, attributes: &'a Attributes<'a>, _: &'a mut Draft) -> Admitted<'a> {
-        done(check(attributes))
+    fn mutate<'a>(&'a self, attributes: &'a Attributes<'a>, draft: &'a mut Draft) -> Admitted<'a> {
+        done(check(attributes, &draft.object))
     }
 }
 
-fn check(attributes: &Attributes<'_>) -> Result<(), StatusError> {
+fn check(attributes: &Attributes<'_>, draft: &Value) -> Result<(), StatusError> {
     let target = attributes.target;
     if attributes.verb == Verb::Delete {
         return match IMMORTAL.contains(&target.name.as_str()) {
@@ -45,7 +47,11 @@ fn check(attributes: &Attributes<'_>) -> Result<(), StatusError> {
                 "unable to create new content in namespace {namespace} because it is being terminated"
             );
             let cause = format!("namespace {namespace} is being terminated");
-            Err(attributes.forbidden(&why).cause("NamespaceTerminating", cause, "metadata.namespace"))
+            Err(attributes.forbidden_draft(draft, &why).cause(
+                "NamespaceTerminating",
+                cause,
+                "metadata.namespace",
+            ))
         }
     }
 }

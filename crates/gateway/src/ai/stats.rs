@@ -1,0 +1,193 @@
+//! What is counted of calls, by the names that OpenTelemetry has for generative AI.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::records::Record;
+
+/// How many pairs of provider and model have labels of their own. The rest are one.
+const LABELLED: usize = 500;
+/// Upper bounds of durations, in seconds, as the conventions advise.
+const SECONDS: [f64; 14] =
+    [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+/// Upper bounds of counts of tokens, as the conventions advise.
+const TOKENS: [f64; 14] = [
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1_024.0,
+    4_096.0,
+    16_384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
+];
+
+/// The metrics: names, types, and what they tell.
+#[rustfmt::skip]
+pub(crate) const METRICS: &[(&str, &str, &str)] = &[
+    ("gen_ai_client_token_usage", "histogram", "Tokens of calls of models, by provider, model and whether they are of prompts or answers"),
+    ("gen_ai_client_operation_duration_seconds", "histogram", "How long calls of models took, by provider, model and error"),
+    ("gen_ai_client_operation_time_to_first_chunk_seconds", "histogram", "How long streams took to their first token, by provider and model"),
+    ("gateway_ai_records_lost_total", "counter", "Records of calls that were lost because the disk was too slow"),
+    ("gateway_ai_cost_total", "counter", "What calls of models cost, in the currency of prices, by namespace, key and model"),
+];
+
+#[derive(Default)]
+struct Histogram {
+    counts: [u64; SECONDS.len() + 1],
+    sum: f64,
+}
+
+impl Histogram {
+    fn add(&mut self, bounds: &[f64; SECONDS.len()], value: f64) {
+        self.counts[bounds.partition_point(|bound| *bound < value)] += 1;
+        self.sum += value;
+    }
+
+    fn write(
+        &self,
+        text: &mut String,
+        name: &str,
+        labels: &str,
+        bounds: &[f64; SECONDS.len()],
+    ) -> fmt::Result {
+        let mut count = 0;
+        for (at, more) in self.counts.iter().enumerate() {
+            count += more;
+            let bound = bounds.get(at).map_or("+Inf".to_owned(), f64::to_string);
+            writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {count}")?;
+        }
+        writeln!(text, "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {count}", self.sum)
+    }
+}
+
+#[derive(Default)]
+struct Counted {
+    input: Histogram,
+    output: Histogram,
+    /// By error; empty for calls that ended well.
+    durations: BTreeMap<&'static str, Histogram>,
+    first: Option<Histogram>,
+}
+
+/// What is counted.
+#[derive(Default)]
+pub(crate) struct Stats(Mutex<Tables>);
+
+#[derive(Default)]
+struct Tables {
+    models: BTreeMap<(Arc<str>, Arc<str>, &'static str), Counted>,
+    costs: BTreeMap<(String, Arc<str>, Arc<str>), f64>,
+}
+
+impl Stats {
+    /// Counts a call that has ended.
+    pub(super) fn ended(&self, record: &Record) {
+        let operation = if record.dialect.ends_with("embeddings") { "embeddings" } else { "chat" };
+        let nobody: Arc<str> = "".into();
+        let place = (
+            record.provider.clone().unwrap_or_else(|| Arc::clone(&nobody)),
+            Arc::clone(&record.model),
+            operation,
+        );
+        let mut tables = self.0.lock();
+        // Names of models that do not exist are made up by clients: they share one place.
+        let other = || ("_other".into(), "_other".into(), operation);
+        let known = tables.models.contains_key(&place);
+        let place = if known || tables.models.len() < LABELLED && record.provider.is_some() {
+            place
+        } else {
+            other()
+        };
+        let counted = tables.models.entry(place).or_default();
+        if let Some(usage) = record.usage {
+            counted.input.add(&TOKENS, usage.input as f64);
+            counted.output.add(&TOKENS, usage.output as f64);
+        }
+        let error = record.error.unwrap_or("");
+        counted.durations.entry(error).or_default().add(&SECONDS, record.duration.as_secs_f64());
+        if let Some(first) = record.first_token.filter(|_| record.stream) {
+            counted.first.get_or_insert_default().add(&SECONDS, first.as_secs_f64());
+        }
+        if record.cost.0 > 0 {
+            let key = record.key.clone().unwrap_or(nobody);
+            let place =
+                (record.gateway.namespace().unwrap_or_default().to_owned(), key, Arc::clone(&record.model));
+            if tables.costs.contains_key(&place) || tables.costs.len() < 10 * LABELLED {
+                *tables.costs.entry(place).or_default() += record.cost.as_f64();
+            }
+        }
+    }
+
+    /// Adds to the page of metrics, if there is something to tell.
+    pub(super) fn write(&self, text: &mut String, lost: u64) {
+        let _ = self.write_all(text, lost); // writing to a text does not fail
+    }
+
+    fn write_all(&self, text: &mut String, lost: u64) -> fmt::Result {
+        let tables = self.0.lock();
+        if tables.models.is_empty() {
+            return Ok(());
+        }
+        let labels = |(provider, model, operation): &(Arc<str>, Arc<str>, &str)| {
+            format!(
+                "gen_ai_operation_name=\"{operation}\",gen_ai_provider_name=\"{}\",gen_ai_request_model=\"{}\"",
+                escaped(provider),
+                escaped(model)
+            )
+        };
+        for (name, kind, help) in METRICS {
+            let family = name.strip_suffix("_total").filter(|_| *kind == "counter").unwrap_or(name);
+            writeln!(text, "# HELP {family} {help}.\n# TYPE {family} {kind}")?;
+            match *name {
+                "gen_ai_client_token_usage" => {
+                    for (place, counted) in &tables.models {
+                        for (kind, histogram) in [("input", &counted.input), ("output", &counted.output)] {
+                            let labels = format!("{},gen_ai_token_type=\"{kind}\"", labels(place));
+                            histogram.write(text, name, &labels, &TOKENS)?;
+                        }
+                    }
+                }
+                "gen_ai_client_operation_duration_seconds" => {
+                    for (place, counted) in &tables.models {
+                        for (error, histogram) in &counted.durations {
+                            let labels = format!("{},error_type=\"{error}\"", labels(place));
+                            histogram.write(text, name, &labels, &SECONDS)?;
+                        }
+                    }
+                }
+                "gateway_ai_records_lost_total" => writeln!(text, "{name} {lost}")?,
+                "gateway_ai_cost_total" => {
+                    for ((namespace, key, model), cost) in &tables.costs {
+                        let (namespace, key, model) = (escaped(namespace), escaped(key), escaped(model));
+                        writeln!(
+                            text,
+                            "{name}{{namespace=\"{namespace}\",key=\"{key}\",model=\"{model}\"}} {cost}"
+                        )?;
+                    }
+                }
+                _ => {
+                    for (place, counted) in &tables.models {
+                        if let Some(histogram) = &counted.first {
+                            histogram.write(text, name, &labels(place), &SECONDS)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ")
+}

@@ -1,0 +1,207 @@
+//! Nothing of keys, prompts and answers is in anything that a gateway writes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+#[allow(dead_code, reason = "other tests need more of it")]
+#[path = "gateway/support.rs"]
+mod support;
+
+use std::fmt::{self, Write as _};
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use http::{Method, Request};
+use parking_lot::Mutex;
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Metadata, Subscriber, span};
+use watchkeeper_core::Key;
+use watchkeeper_front::Body;
+use watchkeeper_gateway::mock::Mock;
+use watchkeeper_gateway::{From, Gateway, Options, dump};
+use watchkeeper_sources::channel::channel;
+
+use support::{object, send, within};
+
+/// Keeps everything that is logged, at every level.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<String>>);
+
+impl Visit for Kept {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let _ = write!(self.0.lock(), "{field}={value:?} ");
+    }
+}
+
+impl Subscriber for Kept {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("watchkeeper")
+    }
+    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        attributes.record(&mut self.clone());
+        span::Id::from_u64(NEXT.fetch_add(1, Relaxed))
+    }
+    fn record(&self, _: &span::Id, values: &span::Record<'_>) {
+        values.record(&mut self.clone());
+    }
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut self.clone());
+        self.0.lock().push('\n');
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().push_str(&String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const PROMPT: &str = "canary-prompt";
+const KEY: &str = "wk-canary-key";
+const PROVIDER: &str = "canary-provider-key";
+
+#[tokio::test]
+async fn no_key_prompt_or_answer_is_in_any_output() {
+    let kept = Kept::default();
+    tracing::subscriber::set_global_default(kept.clone()).unwrap();
+    let records = tempfile::tempdir().unwrap();
+    let mock = Mock::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Some(PROVIDER.to_owned())).unwrap();
+    let url = format!("http://{}", mock.address());
+    let (objects, source) = channel("test");
+    let put = |kind: &str, name: &str, spec: Value| {
+        objects.put(&Key::new(Some(kind), name), &object(kind, name, spec)).unwrap();
+    };
+    put("GatewayListener", "web", json!({"port": 0}));
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "provider"}, "stringData": {"apiKey": PROVIDER}});
+    objects.put(&Key::new(Some("Secret"), "provider"), &secret).unwrap();
+    let wrong = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "wrong"}, "stringData": {"apiKey": "canary-wrong"}});
+    objects.put(&Key::new(Some("Secret"), "wrong"), &wrong).unwrap();
+    put(
+        "AIGatewayConfig",
+        "main",
+        json!({"retry": {"attempts": 0}, "providers": [
+            {"name": "openai", "dialect": "OpenAI", "url": url, "key": {"secretName": "provider"}},
+            {"name": "anthropic", "dialect": "Anthropic", "url": url, "key": {"secretName": "provider"}},
+            {"name": "refused", "dialect": "Gemini", "url": url, "key": {"secretName": "wrong"}},
+            {"name": "keyless", "dialect": "OpenAI", "url": url, "key": {"secretName": "missing"}},
+        ]}),
+    );
+    let digest: String =
+        digest(&SHA256, KEY.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    put(
+        "LLMGatewayPolicy",
+        "keys",
+        json!({
+            "keys": [{"name": "jane", "sha256": digest}],
+            "limits": [{"per": "Month", "tokens": 100_000}],
+            "guardrails": [{"name": "none", "pattern": "forbidden"}],
+        }),
+    );
+    let scripts = [
+        ("same", "openai", "echo"),
+        ("across", "anthropic", "echo"),
+        ("fails", "openai", "echo,status=500"),
+        ("refused", "refused", "echo"),
+        ("keyless", "keyless", "echo"),
+        ("breaks", "anthropic", "echo,error=2"),
+        ("cut", "openai", "echo,cut=2"),
+        ("html", "openai", "echo,html=yes"),
+    ];
+    for (model, provider, script) in scripts {
+        put(
+            "ModelContextMapping",
+            model,
+            json!({"model": model, "targets": [{"provider": provider, "model": script}], "prices": {"input": "1.00", "output": "2.00"}}),
+        );
+    }
+    let options = Options {
+        from: vec![From::Source(Arc::new(source))],
+        access_log: Some((Box::new(kept.clone()), 1)),
+        records: Some(records.path().to_owned()),
+        ..Options::default()
+    };
+    let gateway = Gateway::start(options).unwrap();
+    let mut handle = gateway.handle().clone();
+    within("starting", handle.ready()).await;
+    let address = *handle.ports().values().next().unwrap().as_ref().unwrap();
+    let mut told = String::new();
+    for (model, ..) in scripts {
+        for stream in [false, true] {
+            for (path, body) in [
+                (
+                    "/v1/chat/completions",
+                    json!({"model": model, "stream": stream, "messages": [{"role": "user", "content": PROMPT}]}),
+                ),
+                (
+                    "/v1/messages",
+                    json!({"model": model, "stream": stream, "max_tokens": 9, "messages": [{"role": "user", "content": PROMPT}]}),
+                ),
+                ("/v1/messages", json!({"model": model, "stream": PROMPT})),
+                ("/v1/chat/completions", json!({"model": model, "messages": [{"role": PROMPT}]})),
+                (
+                    "/v1/chat/completions",
+                    json!({"model": model, "messages": [{"role": "user", "content": format!("{PROMPT} forbidden")}]}),
+                ),
+            ] {
+                let request = Request::builder()
+                    .method(Method::POST)
+                    .uri(format!("{path}?key={KEY}"))
+                    .header("host", "a")
+                    .header("x-api-key", KEY);
+                let answer = send(address, request.body(Body::whole(body.to_string())).unwrap()).await;
+                if answer.status != 200 {
+                    told.push_str(answer.text());
+                }
+            }
+        }
+    }
+    assert!(mock.requests() > 20);
+    let mut written =
+        handle.metrics() + &dump(&handle.table()).to_string() + &format!("{:?}", handle.table());
+    for report in handle.reports() {
+        written.push_str(&report.to_json().to_string());
+    }
+    gateway.stop(Duration::from_secs(1)).await;
+    drop(handle);
+    let lines = within("records", async {
+        loop {
+            let mut lines = String::new();
+            watchkeeper_gateway::ai::records::read(records.path(), |record| {
+                lines.push_str(&record.to_string())
+            })
+            .unwrap();
+            if lines.matches("\"id\"").count() >= scripts.len() * 10 {
+                return lines;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert!(lines.contains("\"key\":\"jane\"") && written.contains("gen_ai_client_token_usage"));
+    for (what, text) in
+        [("records", &lines), ("logs", &*kept.0.lock()), ("metrics, table, reports", &written)]
+    {
+        for line in text.lines().filter(|line| line.contains("canary")) {
+            panic!("{what}: {line}");
+        }
+    }
+    // A role is repeated in the error of the client who sent it, to that client; nothing else is.
+    for line in told
+        .split("{\"error\"")
+        .filter(|line| line.contains("canary") && !line.contains("].role:") && !line.contains("role: "))
+    {
+        panic!("an error: {line}");
+    }
+}
