@@ -82,7 +82,7 @@ impl Tracer {
         let target: Uri = format!("{}/v1/traces", target.trim_end_matches('/'))
             .parse()
             .map_err(|_| format!("{} is not the URL of a collector", otlp.endpoint))?;
-        let client = HttpClient::new(None).map_err(|error| error.to_string())?;
+        let client = HttpClient::new(None)?;
         let (sender, spans) = mpsc::channel(WAITING);
         let lost = Arc::<AtomicU64>::default();
         let exporter = Exporter { client, target, service: otlp.service, spans, lost: Arc::clone(&lost) };
