@@ -15,9 +15,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use watchkeeper_connection::HttpClient;
+use watchkeeper_supervision::Supervisor;
 
 /// The header of W3C Trace Context.
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// The name of the task that exports spans.
+const TASK: &str = "spans";
 /// How many spans may wait. More are lost, and counted.
 const WAITING: usize = 8_192;
 /// How many are sent at once, and how long the first of them waits at most.
@@ -74,16 +77,20 @@ pub(crate) struct Ended {
 
 impl Tracer {
     /// Begins to export. To be called in a runtime.
-    pub(crate) fn start(otlp: Otlp) -> Result<Self, String> {
+    pub(crate) fn start(otlp: Otlp, supervisor: &Supervisor) -> Result<Self, String> {
         let target = otlp.endpoint.to_string();
         let target: Uri = format!("{}/v1/traces", target.trim_end_matches('/'))
             .parse()
             .map_err(|_| format!("{} is not the URL of a collector", otlp.endpoint))?;
-        let client = HttpClient::new(None).map_err(|error| error.to_string())?;
+        let client = HttpClient::new(None)?;
         let (sender, spans) = mpsc::channel(WAITING);
         let lost = Arc::<AtomicU64>::default();
+        let exporter = Exporter { client, target, service: otlp.service, spans, lost: Arc::clone(&lost) };
+        let supervisor = supervisor.clone();
         // It ends by itself when the last sender is gone and what it has is sent.
-        tokio::spawn(export(client, target, otlp.service, spans, Arc::clone(&lost)));
+        tokio::spawn(async move {
+            supervisor.run_with(TASK, exporter, |exporter| Box::pin(exporter.export())).await;
+        });
         Ok(Self { sender, one_in: otlp.one_in.max(1), seen: AtomicU64::new(0), lost })
     }
 
@@ -201,35 +208,40 @@ impl Span {
     }
 }
 
-/// Sends spans as they come, many at once.
-async fn export(
+/// Sends spans to a collector.
+struct Exporter {
     client: HttpClient,
     target: Uri,
     service: String,
-    mut spans: mpsc::Receiver<Value>,
+    spans: mpsc::Receiver<Value>,
     lost: Arc<AtomicU64>,
-) {
-    let mut logged: Option<Instant> = None;
-    while let Some(first) = spans.recv().await {
-        let deadline = Instant::now() + BATCH.1;
-        let mut batch = vec![first];
-        while batch.len() < BATCH.0 {
-            match timeout_at(deadline, spans.recv()).await {
-                Ok(Some(span)) => batch.push(span),
-                Ok(None) | Err(_) => break,
+}
+
+impl Exporter {
+    /// Sends spans as they come, many at once, until there are no more.
+    async fn export(&mut self) {
+        let mut logged: Option<Instant> = None;
+        while let Some(first) = self.spans.recv().await {
+            let deadline = Instant::now() + BATCH.1;
+            let mut batch = vec![first];
+            while batch.len() < BATCH.0 {
+                match timeout_at(deadline, self.spans.recv()).await {
+                    Ok(Some(span)) => batch.push(span),
+                    Ok(None) | Err(_) => break,
+                }
             }
-        }
-        let count = batch.len() as u64;
-        let sent = timeout(PATIENCE, send(&client, &target, &service, batch)).await;
-        let failed = match sent {
-            Ok(Ok(())) => continue,
-            Ok(Err(reason)) => reason,
-            Err(_) => format!("no answer within {PATIENCE:?}"),
-        };
-        lost.fetch_add(count, Relaxed);
-        if logged.is_none_or(|logged| logged.elapsed() >= LOG) {
-            logged = Some(Instant::now());
-            tracing::warn!("spans are not exported to {target}: {failed}");
+            let count = batch.len() as u64;
+            let sent = timeout(PATIENCE, send(&self.client, &self.target, &self.service, batch)).await;
+            let failed = match sent {
+                Ok(Ok(())) => continue,
+                Ok(Err(reason)) => reason,
+                Err(_) => format!("no answer within {PATIENCE:?}"),
+            };
+            self.lost.fetch_add(count, Relaxed);
+            if logged.is_none_or(|logged| logged.elapsed() >= LOG) {
+                logged = Some(Instant::now());
+                tracing::warn!("spans are not exported to {}: {failed}", self.target);
+            }
         }
     }
 }

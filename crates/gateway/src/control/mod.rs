@@ -164,7 +164,7 @@ impl Gateway {
         let state = state.map(StateFile::open).transpose()?;
         let records =
             records.map(|directory| Records::start(&directory)).transpose().map_err(Error::Records)?;
-        let tracer = otlp.map(Tracer::start).transpose().map_err(Error::Otlp)?;
+        let tracer = otlp.map(|otlp| Tracer::start(otlp, &supervisor)).transpose().map_err(Error::Otlp)?;
         let shared = Arc::new(Shared::new(log, tracer, ai::Shared { records, ..ai::Shared::default() }));
         let view = Arc::<Mutex<View>>::default();
         let (stop, stopping) = watch::channel(None);

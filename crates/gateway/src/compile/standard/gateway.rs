@@ -113,7 +113,7 @@ pub(super) fn compile(
             match HostPattern::parse(text) {
                 Ok(pattern) => state.hostname = pattern,
                 Err(message) => {
-                    refuse(&mut state.invalid, "UnsupportedValue", format!("hostname: {message}"))
+                    refuse(&mut state.invalid, "UnsupportedValue", format!("hostname: {message}"));
                 }
             }
         }

@@ -311,7 +311,7 @@ impl Compiler {
             standard: true,
             stats,
         };
-        let own = GatewayRouteSpec { listeners: Vec::new(), hosts: spec.hostnames.clone(), rules };
+        let own = GatewayRouteSpec { listeners: Vec::new(), hosts: spec.hostnames, rules };
         let route = route::compile_spec(&own, source)?;
         self.put_compiled_route(Arc::new(route));
         self.follow_service_backends(&table_key);

@@ -235,10 +235,10 @@ impl Schemas {
     /// Reads a parameter, which is text, as what its schema says it is: a number, a boolean, or text.
     pub(super) fn read(&self, number: usize, text: &str) -> Value {
         let wants = |name: &str| self.wants(number, name, DEPTH);
-        if wants("integer") || wants("number") {
-            if let Ok(Value::Number(read)) = serde_json::from_str(text) {
-                return Value::Number(read);
-            }
+        if (wants("integer") || wants("number"))
+            && let Ok(Value::Number(read)) = serde_json::from_str(text)
+        {
+            return Value::Number(read);
         }
         match text {
             "true" | "false" if wants("boolean") => Value::Bool(text == "true"),
