@@ -19,7 +19,7 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/yy/configmaps";
 pub(crate) async fn check(name: &str, program: &Program) -> Result<Vec<Finding>> {
     let program = match program.clone() {
         Program::Peer(peer) => Program::Peer(peer.controllers("garbage-collector-controller")),
-        ours @ Program::Ours(_) => ours,
+        other => other,
     };
     let mut site = Site::bare(&program, OpenFiles::AsHere).await?;
     site.namespace("x").await?;
