@@ -103,10 +103,10 @@ impl Client {
         Live { client: self }
     }
 
-    /// Whether this state of an object was written through this client lately: its own echo, not news. The memory is
-    /// bounded; the answer for what it no longer knows is `false`.
+    /// Whether this state of an object was written through this client lately: its own echo, not news. While a write of the object has
+    /// no answer yet, every state may be its echo. The memory is bounded; the answer for what it no longer knows is `false`.
     pub fn wrote<K: Kind>(&self, key: &Key, version: &Version) -> bool {
-        self.kind_state::<K>().recent.lock().contains(key, version)
+        self.kind_state::<K>().recent.lock().may_be_echo(key, version)
     }
 
     /// Waits until the cache itself shows everything that was written of the kind through this client so far, so that

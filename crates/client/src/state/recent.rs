@@ -12,6 +12,8 @@ const REMEMBERED: usize = 4096;
 pub(crate) struct Recent {
     order: VecDeque<(Key, Version)>,
     by_key: HashMap<Key, Vec<Version>>,
+    /// How many writes of an object have no answer yet.
+    underway: HashMap<Key, usize>,
 }
 
 impl Recent {
@@ -32,6 +34,26 @@ impl Recent {
         self.by_key.entry(key.clone()).or_default().push(version.clone());
     }
 
+    /// Notes that a write of an object is sent.
+    pub(crate) fn begin(&mut self, key: &Key) {
+        *self.underway.entry(key.clone()).or_default() += 1;
+    }
+
+    /// Notes that the write was answered, or is given up.
+    pub(crate) fn end(&mut self, key: &Key) {
+        if let Some(count) = self.underway.get_mut(key) {
+            *count -= 1;
+            if *count == 0 {
+                self.underway.remove(key);
+            }
+        }
+    }
+
+    /// Whether a change to this state may be the echo of a write: the watch may tell of it before the write is answered.
+    pub(crate) fn may_be_echo(&self, key: &Key, version: &Version) -> bool {
+        self.contains(key, version) || self.underway.contains_key(key)
+    }
+
     pub(crate) fn contains(&self, key: &Key, version: &Version) -> bool {
         self.by_key.get(key).is_some_and(|versions| versions.contains(version))
     }
@@ -40,6 +62,20 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_changes_while_a_write_is_under_way_may_be_its_echo() {
+        let (mut recent, key, version) = (Recent::default(), Key::new(None, "a"), Version::from(7));
+        recent.begin(&key);
+        recent.begin(&key);
+        recent.end(&key);
+        assert!(recent.may_be_echo(&key, &version));
+        assert!(!recent.may_be_echo(&Key::new(None, "b"), &version));
+        recent.end(&key);
+        assert!(!recent.may_be_echo(&key, &version));
+        recent.put(&key, &version);
+        assert!(recent.may_be_echo(&key, &version));
+    }
 
     #[test]
     fn the_memory_has_an_end_and_the_newest_stay() {

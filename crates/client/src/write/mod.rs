@@ -118,8 +118,20 @@ struct Underway<'a> {
     settled: bool,
 }
 
+impl<'a> Underway<'a> {
+    fn begin(kind: &'a KindState, key: Option<&'a Key>) -> Self {
+        if let Some(key) = key {
+            kind.recent.lock().begin(key);
+        }
+        Self { kind, key, settled: false }
+    }
+}
+
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.kind.recent.lock().end(key);
+        }
         if let Some(key) = self.key.filter(|_| !self.settled) {
             self.kind.note_doubt(key, None);
         }
@@ -146,7 +158,8 @@ impl Client {
         if self.options.guard.as_ref().is_some_and(|guard| !guard.may_write()) {
             return Err(Error::NotLeading { object });
         }
-        let mut underway = Underway { kind, key, settled: self.options.dry_run };
+        let mut underway = Underway::begin(kind, key);
+        underway.settled = self.options.dry_run;
         match ask.send(self.connection(), self.shared.user_agent.as_ref()).await {
             Ok(answer) => {
                 underway.settled = true;
