@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use watchkeeper::prelude::*;
-
 pub(crate) mod v1 {
     use super::*;
 

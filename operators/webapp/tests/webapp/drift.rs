@@ -148,7 +148,7 @@ async fn every_field_of_the_spec_reaches_the_children_and_what_is_no_longer_want
         image: "httpd:2".into(),
         replicas: 3,
         http: Http { port: 9090 },
-        env: [("C".into(), "3".into())].into(),
+        environment: [("C".into(), "3".into())].into(),
     };
     world.person.modify::<WebApp>(&key("shop"), |app| app.spec = wanted.clone()).await.unwrap();
     eventually(|| async { world.deployment("shop").await.unwrap()["spec"]["replicas"] == json!(3) }).await;
