@@ -21,11 +21,14 @@ pub(crate) struct Conversions {
     versions: Vec<Version>,
 }
 
+/// Reads an object of a version as one of the hub.
+type ToHub = fn(&[u8]) -> Result<Box<dyn Any>, String>;
+
 /// One version: how to get to the hub and back.
 #[derive(Clone)]
 struct Version {
     api_version: String,
-    to_hub: fn(&[u8]) -> Result<Box<dyn Any>, String>,
+    to_hub: ToHub,
     from_hub: fn(Box<dyn Any>) -> Result<Value, String>,
 }
 

@@ -47,7 +47,11 @@ impl Target {
         }
         let mut pairs: Vec<(String, String)> = query
             .pairs()
-            .filter(|(name, _)| !(is_watch && *name == "watch") && !(watches_one && *name == "fieldSelector"))
+            .filter(|(name, _)| match *name {
+                "watch" => !is_watch,
+                "fieldSelector" => !watches_one,
+                _ => true,
+            })
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         if is_watch {
@@ -124,7 +128,8 @@ mod tests {
                 "GET {}/watch/namespaces/n/pods/p",
                 "GET {}/namespaces/n/pods?watch=true&fieldSelector=metadata.name%3Dp",
             ),
-            ("GET {}/namespaces/n%2Fpods%2Fp/pods", "GET {}/namespaces/n%2Fpods%2Fp/pods"),
+            // Escapes are read before the path is split: this is judged as the subresource of a pod, and asked for as such.
+            ("GET {}/namespaces/n%2Fpods%2Fp/status", "GET {}/namespaces/n/pods/p/status"),
             ("GET {}/namespaces/n/pods/%2e%2e", "GET {}/namespaces/n/pods/%2E%2E"),
         ] {
             let (method, uri) = asked.split_once(' ').unwrap();

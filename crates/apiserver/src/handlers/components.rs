@@ -57,7 +57,7 @@ async fn look(server: &Server, name: &str) -> Option<Value> {
         },
         None if name == STORAGE => match server.storage.stats().halted {
             None => ("True", "ok".to_owned()),
-            Some(why) => ("False", why.to_string()),
+            Some(why) => ("False", why),
         },
         None => return None,
     };

@@ -252,7 +252,7 @@ fn with_authority(known: &str, authority: &str) -> String {
     let mut all: Vec<&str> =
         known.split_inclusive(END).map(str::trim).filter(|pem| pem.ends_with(END)).collect();
     all.retain(|pem| *pem != authority.trim());
-    let first = (all.len() + 1).saturating_sub(MOST_AUTHORITIES);
+    let first = all.len().saturating_add(1).saturating_sub(MOST_AUTHORITIES);
     let mut text: String = all[first.min(all.len())..].iter().map(|pem| format!("{pem}\n")).collect();
     text.push_str(authority);
     text

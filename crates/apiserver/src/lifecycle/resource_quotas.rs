@@ -64,11 +64,9 @@ async fn follow(server: &Server) -> Result<(), Error> {
 
 /// Adds up a quota. One that fails is not enforced, and is added up again with the next change or after a while.
 async fn add_up(server: &Server, key: &str) {
-    match server.supervisor.caught_async(TASK, &key, try_add_up(server, key)).await {
-        Some(Err(failure)) => {
-            tracing::warn!(%key, failure = %failure.message, "ResourceQuota could not be added up");
-        }
-        Some(Ok(())) | None => {}
+    let added_up = server.supervisor.caught_async(TASK, &key, try_add_up(server, key)).await;
+    if let Some(Err(failure)) = added_up {
+        tracing::warn!(%key, failure = %failure.message, "ResourceQuota could not be added up");
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) async fn follow(tokens: Arc<Tokens>) {
             Ok(Ok(false)) => {}
             Ok(Ok(true)) => tracing::info!("tokens reloaded"),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "new tokens are not accepted; the old ones stay in force")
+                tracing::warn!(%error, "new tokens are not accepted; the old ones stay in force");
             }
             Err(error) => {
                 if let Ok(panic) = error.try_into_panic() {

@@ -42,14 +42,14 @@ async fn a_watch_tells_everything_after_a_version_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_web_socket_is_refused_by_an_answer_that_ends() {
+async fn a_web_socket_that_names_no_version_is_refused_by_an_answer_that_ends() {
     let api = Api::start().await;
     api.post(CONFIG_MAPS, config_map("a", json!({}))).await.ok();
     let request = http::Request::get(format!("{CONFIG_MAPS}?watch=true"))
         .header("connection", "keep-alive, Upgrade")
         .header("upgrade", "websocket");
     let answer = api.answer(request.body(Body::empty()).unwrap()).await;
-    assert_eq!((answer.code, answer.text.as_str()), (200, ""));
+    assert_eq!((answer.code, answer.text.as_str()), (400, "bad version of Web Sockets"));
 }
 
 #[tokio::test]

@@ -105,7 +105,7 @@ impl DynamicKind {
 
 /// An object of a [kind that is known at run time only](DynamicKind): its metadata, and the rest as JSON.
 ///
-/// It can be used wherever an object of a Rust type can, with a client that [knows which kind is meant](Client::dynamic).
+/// It can be used wherever an object of a Rust type can, with a client that [knows which kind is meant](crate::Client::dynamic).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

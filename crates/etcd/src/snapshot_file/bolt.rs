@@ -120,7 +120,7 @@ impl Bolt {
         page: u64,
         depth: usize,
         budget: &mut u64,
-        visit: &mut dyn FnMut(u32, &[u8], &[u8]) -> Result<(), Damaged>,
+        visit: VisitElement<'_>,
     ) -> Result<(), Damaged> {
         *budget = budget.checked_sub(1).ok_or_else(|| bad("its pages go in circles"))?;
         if depth > MAX_DEPTH {
@@ -186,7 +186,10 @@ fn fnv(bytes: &[u8]) -> u64 {
     })
 }
 
-fn leaf(page: &[u8], visit: &mut dyn FnMut(u32, &[u8], &[u8]) -> Result<(), Damaged>) -> Result<(), Damaged> {
+/// What is called with the flags, the key and the value of each element.
+type VisitElement<'a> = &'a mut dyn FnMut(u32, &[u8], &[u8]) -> Result<(), Damaged>;
+
+fn leaf(page: &[u8], visit: VisitElement<'_>) -> Result<(), Damaged> {
     for element in 0..usize::from(short(page, 10)?) {
         let at = HEAD + element * ELEMENT;
         let (flags, position) = (word(page, at)?, word(page, at + 4)? as usize);

@@ -73,6 +73,9 @@ pub(super) enum Outcome {
     Unknown,
 }
 
+/// What was used, the limits of it, and whose they are.
+type Budget<'a> = (&'a Arc<Mutex<Ledger>>, &'a [Limit], &'a str);
+
 impl Call {
     pub(super) fn new(shared: Arc<Shared>, gateway: Key, dialect: Dialect, key: Option<Arc<AiKey>>) -> Self {
         Self {
@@ -105,7 +108,7 @@ impl Call {
         let (key, tenant) = (self.key.clone(), self.tenant.clone());
         let wanted = amounts(usage, self.prices.as_ref());
         // Also without limits: one that comes later counts what was used before it.
-        let mut budgets: Vec<(&Arc<Mutex<Ledger>>, &[Limit], &str)> = Vec::with_capacity(3);
+        let mut budgets: Vec<Budget<'_>> = Vec::with_capacity(3);
         if let Some(key) = &key {
             budgets.push((&key.ledger, &key.policy.key_limits, "this key"));
             budgets.push((&key.policy.ledger, &key.policy.limits, "all keys of the policy"));

@@ -1,15 +1,15 @@
 //! Calls of language models: one API for many providers.
 //!
-//! A rule of the table may have an [`AiGateway`] for an action. The way of a call: [`endpoint`] says what is asked in which dialect; the key of the client is
-//! found in the [`AiTable`], and with it the model; what it may cost is reserved of budgets ([`call`]); providers are tried until one begins to
-//! answer ([`attempt`]); the answer is passed on as it is, or translated ([`relay`]); what was used is settled, recorded and counted.
+//! A rule of the table may have an [`AiGateway`] for an action. The way of a call: `endpoint` says what is asked in which dialect; the key of the client is
+//! found in the [`AiTable`], and with it the model; what it may cost is reserved of budgets (`call`); providers are tried until one begins to
+//! answer (`attempt`); the answer is passed on as it is, or translated (`relay`); what was used is settled, recorded and counted.
 //!
 //! | promise | where |
 //! |---|---|
-//! | no call is made that a limit does not allow, and none is forgotten | [`call`] |
-//! | the client sees no error that another provider can make up for, as long as it has seen nothing else | [`attempt`] |
-//! | bytes of the client's own dialect are passed on as they are, when they come | [`relay`] |
-//! | nothing of keys, prompts and answers is in logs, records, metrics and errors | [`records`], [`watchkeeper_ai::ApiError`] |
+//! | no call is made that a limit does not allow, and none is forgotten | `call` |
+//! | the client sees no error that another provider can make up for, as long as it has seen nothing else | `attempt` |
+//! | bytes of the client's own dialect are passed on as they are, when they come | `relay` |
+//! | nothing of keys, prompts and answers is in logs, records, metrics and errors | `records`, [`watchkeeper_ai::ApiError`] |
 
 mod attempt;
 mod call;

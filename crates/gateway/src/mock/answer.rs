@@ -75,7 +75,7 @@ pub(super) fn events(answer: &ChatResponse) -> Vec<Event> {
     for part in &answer.parts {
         match part {
             Part::Text(text) => {
-                events.extend(text.split_inclusive(' ').map(|word| Event::Text(word.to_owned())))
+                events.extend(text.split_inclusive(' ').map(|word| Event::Text(word.to_owned())));
             }
             Part::ToolCall(call) => {
                 events.push(Event::ToolStart { id: call.id.clone(), name: call.name.clone() });

@@ -47,7 +47,7 @@ pub(super) async fn run(
 }
 
 fn step_back(leading: &watch::Sender<bool>) {
-    leading.send_if_modified(|leading| std::mem::take(leading));
+    leading.send_if_modified(std::mem::take);
 }
 
 /// Whoever does not renew its lease any more does not lead, also after a panic.

@@ -58,8 +58,8 @@ fn elements(sent: &[Value], before: &[Value], after: &[Value], path: &str, to: &
     for at in (head + is..head + was).rev() {
         to.push(json!({"op": "remove", "path": format!("{path}/{at}")}));
     }
-    for at in head + was..head + is {
-        to.push(json!({"op": "add", "path": format!("{path}/{at}"), "value": after[at]}));
+    for (at, value) in after.iter().enumerate().take(head + is).skip(head + was) {
+        to.push(json!({"op": "add", "path": format!("{path}/{at}"), "value": value}));
     }
 }
 

@@ -232,8 +232,8 @@ mod tests {
     fn a_budget_that_nobody_has_counted_yet_asks_to_wait() {
         let failure = disrupt(&mut budget(&json!({"disruptionsAllowed": 5})), "a", "t").unwrap_err();
         assert_eq!((failure.code, failure.retry_after_seconds()), (429, Some(10)));
-        let negative = budget(&json!({"observedGeneration": 2, "disruptionsAllowed": -1}));
-        assert_eq!(disrupt(&mut negative.clone(), "a", "t").unwrap_err().code, 403);
+        let mut negative = budget(&json!({"observedGeneration": 2, "disruptionsAllowed": -1}));
+        assert_eq!(disrupt(&mut negative, "a", "t").unwrap_err().code, 403);
     }
 
     #[test]

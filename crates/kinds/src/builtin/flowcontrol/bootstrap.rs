@@ -2,9 +2,12 @@
 
 use serde_json::{Value, json};
 
+/// Name, shares, percent that may be lent, and queues.
+type Level = (&'static str, u32, u32, Option<(u32, u32)>);
+
 /// The levels that are limited: name, shares of the server, percent of them that may be lent, and the number of queues with the
 /// number of them that a flow may use. A level without queues rejects.
-const LIMITED: [(&str, u32, u32, Option<(u32, u32)>); 7] = [
+const LIMITED: [Level; 7] = [
     ("catch-all", 5, 0, None),
     ("system", 30, 33, Some((64, 6))),
     ("node-high", 40, 25, Some((64, 6))),

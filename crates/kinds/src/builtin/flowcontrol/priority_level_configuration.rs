@@ -43,7 +43,7 @@ fn validate(object: &Field<'_>, _: Option<&Field<'_>>, errors: &mut Errors) {
             match limited.is_set() {
                 true => self::limited(&limited, errors),
                 false => {
-                    errors.push(FieldError::required(&limited.at, "must not be empty when type is Limited"))
+                    errors.push(FieldError::required(&limited.at, "must not be empty when type is Limited"));
                 }
             }
         }

@@ -134,7 +134,8 @@ fn includes(wide: &Value, narrow: &Value) -> bool {
     let text = |toleration: &Value, field: &str| toleration[field].as_str().unwrap_or_default().to_owned();
     let same = |field: &str| text(wide, field) == text(narrow, field);
     let exists = text(wide, "operator") == "Exists";
-    if !same("key") && !(text(wide, "key").is_empty() && exists) {
+    let is_any_key = exists && text(wide, "key").is_empty();
+    if !(same("key") || is_any_key) {
         return false;
     }
     if !same("effect") && !text(wide, "effect").is_empty() {

@@ -56,7 +56,7 @@ impl ResourceQuota {
     pub(crate) async fn turn(&self, namespace: &str) -> MutexGuard<'_, ()> {
         let mut hasher = self.hasher.build_hasher();
         hasher.write(namespace.as_bytes());
-        let at = usize::try_from(hasher.finish() % TURNS as u64).unwrap_or_default();
+        let at = usize::try_from(hasher.finish()).unwrap_or_default().checked_rem(TURNS).unwrap_or_default();
         self.turns[at].lock().await
     }
 
