@@ -55,9 +55,7 @@ fn every_reference_leads_to_a_definition() {
 
 #[test]
 fn kubectl_finds_that_the_server_checks_fields() {
-    for kind in
-        watchkeeper_kinds::all().iter().filter(|kind| kind.verbs != watchkeeper_kinds::Verbs::CreateOnly)
-    {
+    for kind in watchkeeper_kinds::all().iter().filter(|kind| kind.verbs.names().contains(&"patch")) {
         let document = v3(kind.group, kind.version, &[]);
         let wanted = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
         let patches = document["paths"].as_object().unwrap().values().map(|path| &path["patch"]);
