@@ -249,10 +249,20 @@ impl Resource {
 
     /// Lays a patch over an object, lists merged by the rules of the kind.
     pub(crate) fn merge_strategically(&self, object: &Value, patch: &Value) -> Result<Value, StatusError> {
-        patch::strategic(object.clone(), patch, self.shape()).map_err(|error| match error {
-            Error::NotAPatch(message) => StatusError::bad_request(message),
-            error => StatusError::untyped(error.to_string()),
-        })
+        let mut merged =
+            patch::strategic(object.clone(), patch, self.shape()).map_err(|error| match error {
+                Error::NotAPatch(message) => StatusError::bad_request(message),
+                error => StatusError::untyped(error.to_string()),
+            })?;
+        // `$patch: replace` replaces everything but what the object is.
+        if let Some(fields) = merged.as_object_mut() {
+            for field in ["apiVersion", "kind"] {
+                if let Some(value) = object.get(field).filter(|_| !fields.contains_key(field)) {
+                    fields.insert(field.to_owned(), value.clone());
+                }
+            }
+        }
+        Ok(merged)
     }
 
     /// The shape of its objects: which lists are sets or maps, who can own what.

@@ -175,7 +175,7 @@ async fn a_group_of_another_server_is_found_and_answered_there() {
     let seen = metrics.handed_on();
     let asked: Vec<(&str, &str)> = seen.iter().map(|seen| (seen.0.as_str(), seen.1.as_str())).collect();
     assert!(
-        asked.contains(&("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/a%2Fb/pods?labelSelector=x%3Dy")),
+        asked.contains(&("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/a/b/pods?labelSelector=x%3Dy")),
         "{asked:?}"
     );
     assert!(asked.contains(&("POST", "/apis/metrics.k8s.io/v1beta1/namespaces/n/pods")), "{asked:?}");

@@ -198,10 +198,11 @@ fn sample(kind: &str) -> Value {
 async fn every_built_in_kind_goes_in_and_comes_out() {
     let api = Api::start().await;
     let mut count = 0;
-    for kind in watchkeeper_kinds::all()
-        .iter()
-        .filter(|kind| kind.verbs.names().contains(&"create") && kind.verbs.names().contains(&"list"))
-    {
+    for kind in watchkeeper_kinds::all().iter().filter(|kind| {
+        kind.verbs.names().contains(&"create")
+            && kind.verbs.names().contains(&"list")
+            && !kind.group.starts_with("flowcontrol")
+    }) {
         let mut object = sample(kind.kind);
         object["apiVersion"] = kind.api_version().into();
         object["kind"] = kind.kind.into();
