@@ -109,7 +109,8 @@ fn act(world: &mut World, read: &Replica, record: Option<&Record>, late: bool, i
                         in_force: true,
                         bundle: String::new(),
                     };
-                    *slot = Some((0, empty));
+                    // No version comes twice, also not of an object that was deleted and made again.
+                    *slot = Some((u32::from(world.deletions) * 1000, empty));
                 }
                 (Some((version, _)), Some((seen, _))) if version == seen => {
                     let shown = Shown {
