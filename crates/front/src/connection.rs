@@ -3,7 +3,6 @@ use std::net::SocketAddr;
 #[cfg(feature = "http2")]
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 #[cfg(feature = "http2")]
@@ -214,8 +213,7 @@ fn client(shared: Arc<Shared>, connection: Connection, peer: Peer) -> Arc<Client
     let mut extensions = Extensions::new();
     shared.service.connected(&peer, &mut extensions);
     peer.extend(extensions);
-    let left_unread = Arc::new(AtomicBool::new(false));
-    Arc::new(Client { shared, peer, connection, left_unread, upgrade: Mutex::default() })
+    Arc::new(Client { shared, peer, connection, unread: Arc::default(), upgrade: Mutex::default() })
 }
 
 /// How long a connection may be idle, if that of somebody who was authenticated may be so for this long.
@@ -275,7 +273,7 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, cl
     }
     let mut stream = parts.io.into_inner();
     let goodbye = timeout(GOODBYE, stream.shutdown()).await;
-    if matches!(goodbye, Ok(Ok(()))) && client.left_unread.load(Ordering::Relaxed) {
+    if matches!(goodbye, Ok(Ok(()))) && client.unread.is_left() {
         let _ = timeout(LINGER.0, discard(&mut stream)).await; // either way it is closed now
     }
 }

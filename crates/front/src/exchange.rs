@@ -2,13 +2,12 @@ use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderValue};
 use http::{Method, StatusCode, Version};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -22,6 +21,7 @@ use crate::builder::Proxies;
 use crate::connection_state::Run;
 use crate::connections::{Connection, Connections};
 use crate::service::plain;
+use crate::unread::Unread;
 use crate::{Body, BodyError, Deadlines, Peer, Response, Service, Shutdown, Upgrade};
 
 /// The target of the access log: one event of level `DEBUG` for each request, with its method, path, code and duration.
@@ -53,8 +53,8 @@ pub(crate) struct Client {
     pub(crate) shared: Arc<Shared>,
     pub(crate) peer: Peer,
     pub(crate) connection: Connection,
-    /// Whether a request was answered without its body being read to the end.
-    pub(crate) left_unread: Arc<AtomicBool>,
+    /// What is not read of requests, where that matters to the next one.
+    pub(crate) unread: Arc<Unread>,
     /// What takes over the connection when the answer was sent.
     pub(crate) upgrade: Mutex<Option<Upgrade>>,
 }
@@ -71,18 +71,23 @@ pub(crate) async fn exchange(
     let logged = tracing::enabled!(target: ACCESS_LOG, tracing::Level::DEBUG)
         .then(|| (request.method().clone(), request.uri().path().to_owned()));
 
+    if version < Version::HTTP_2 {
+        client.unread.begin();
+    }
     let mut response = call(&client, request).await;
     let code = response.status().as_u16();
     client.shared.connections.metrics.answered(code);
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS && version < Version::HTTP_2 {
+    let is_switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if is_switched && version < Version::HTTP_2 {
         *client.upgrade.lock() = response.extensions_mut().remove();
     }
     if let Some((method, path)) = logged {
         let user = response.extensions_mut().remove::<LogUser>().map(|user| user.0);
         tracing::debug!(target: ACCESS_LOG, %method, path, code, user, duration = ?begin.elapsed(), "answered");
     }
+    let is_drained = version >= Version::HTTP_2 || is_switched || client.unread.drain().await;
     // HTTP/2 says it for all requests of the connection at once.
-    if version < Version::HTTP_2 && client.shared.leaving.is_cancelled() {
+    if !is_drained || (version < Version::HTTP_2 && client.shared.leaving.is_cancelled()) {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     let response = if is_head { headers_only(response) } else { response };
@@ -103,14 +108,17 @@ async fn call(client: &Client, mut request: http::Request<Incoming>) -> Response
     request.extensions_mut().insert(client.peer.clone());
     let limit = client.shared.connections.limits().body_bytes;
     let is_too_large = request.body().size_hint().lower() > limit;
+    let mut unread = (request.version() < Version::HTTP_2).then(|| Arc::clone(&client.unread));
+    let is_coming = !request.headers().contains_key(EXPECT);
     let request = request.map(|incoming| match incoming.is_end_stream() {
         true => Body::empty(),
         false => Body::boxed(Upload {
-            incoming,
+            incoming: Some(incoming),
             left: limit,
             limit,
             stall: (client.shared.deadlines.body_stall, None),
-            left_unread: Arc::clone(&client.left_unread),
+            unread: unread.take(),
+            is_coming,
         }),
     });
     if is_too_large {
@@ -126,13 +134,17 @@ async fn call(client: &Client, mut request: http::Request<Incoming>) -> Response
 
 /// The body of a request, on its way in.
 struct Upload {
-    incoming: Incoming,
+    /// There until this is dropped.
+    incoming: Option<Incoming>,
     /// How many bytes may come, and how many more.
     limit: u64,
     left: u64,
     /// How long we wait for the client, and the timer that runs while we do.
     stall: (Duration, Option<Pin<Box<Sleep>>>),
-    left_unread: Arc<AtomicBool>,
+    /// Who is told what was not read.
+    unread: Option<Arc<Unread>>,
+    /// Whether the client sends it: unasked, or because it was asked for it.
+    is_coming: bool,
 }
 
 impl Upload {
@@ -157,7 +169,9 @@ impl http_body::Body for Upload {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut self.incoming).poll_frame(cx) {
+        self.is_coming = true;
+        let Some(incoming) = &mut self.incoming else { return Poll::Ready(None) };
+        if let Poll::Ready(frame) = Pin::new(incoming).poll_frame(cx) {
             self.stall.1 = None;
             return Poll::Ready(frame.map(|frame| self.within_limit(frame)));
         }
@@ -167,18 +181,20 @@ impl http_body::Body for Upload {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        self.incoming.as_ref().is_none_or(Incoming::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        self.incoming.as_ref().map_or_else(SizeHint::default, Incoming::size_hint)
     }
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        if !self.incoming.is_end_stream() {
-            self.left_unread.store(true, Ordering::Relaxed);
+        if let (Some(incoming), Some(unread)) = (self.incoming.take(), &self.unread)
+            && !incoming.is_end_stream()
+        {
+            unread.leave(incoming, self.is_coming);
         }
     }
 }

@@ -75,6 +75,7 @@ mod tests;
 mod tls;
 #[cfg(feature = "tls")]
 mod tls_files;
+mod unread;
 mod upgrade;
 
 #[cfg(feature = "tls")]

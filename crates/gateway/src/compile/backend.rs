@@ -16,11 +16,47 @@ use crate::upstream::{
     client_config, system_roots,
 };
 
+/// How many servers that a backend does not name any more are remembered.
+const MOST_FORMER: usize = 16;
+
 /// What is learned of a backend and its servers, whatever becomes of the object.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
     pub(super) state: Arc<BackendState>,
     pub(super) endpoints: HashMap<Arc<str>, Arc<EndpointState>>,
+    /// Servers that were there before, the last to leave at the end. Who goes back and forth between servers, as a rollout that is
+    /// undone does, finds their connections open: each that is closed instead blocks a port for a minute.
+    former: Vec<Arc<EndpointState>>,
+}
+
+impl Learned {
+    /// The states of servers at these addresses, from now on those of the backend.
+    fn adopt<'a>(&mut self, addresses: impl Iterator<Item = &'a str>) -> Vec<Arc<EndpointState>> {
+        let mut before = std::mem::take(&mut self.endpoints);
+        let mut states = Vec::new();
+        for address in addresses {
+            let state = before.remove(address).or_else(|| {
+                // One address may be named twice.
+                let named = self.endpoints.get(address).cloned();
+                named.or_else(|| self.recall(address))
+            });
+            let state = state.unwrap_or_else(|| Arc::new(EndpointState::new(address)));
+            self.endpoints.insert(Arc::clone(&state.address), Arc::clone(&state));
+            states.push(state);
+        }
+        self.former.extend(before.into_values());
+        let forgotten = self.former.len().saturating_sub(MOST_FORMER);
+        self.former.drain(..forgotten);
+        states
+    }
+
+    fn recall(&mut self, address: &str) -> Option<Arc<EndpointState>> {
+        let at = self.former.iter().position(|state| *state.address == *address)?;
+        let state = self.former.remove(at);
+        // Nobody has asked it meanwhile.
+        state.set_healthy(true);
+        Some(state)
+    }
 }
 
 /// What a backend needs to know of others.
@@ -117,18 +153,17 @@ pub(super) fn compile_spec(
     // Without a transport there is a problem.
     let transport = problems.finish(transport)?.ok_or_else(Vec::new)?;
     // Only now: what is learned is not touched for an object that cannot be used.
-    let mut kept = HashMap::new();
-    let endpoints = addresses.iter().map(|(address, weight)| {
-        let before = learned.endpoints.get(address.as_str());
-        let state = before.cloned().unwrap_or_else(|| Arc::new(EndpointState::new(address)));
-        kept.insert(Arc::clone(&state.address), Arc::clone(&state));
-        Endpoint { weight: *weight, state }
-    });
+    let states = learned.adopt(addresses.iter().map(|(address, _)| &**address));
+    if active.is_none() {
+        // Nobody would ever say that it is well again.
+        states.iter().for_each(|state| state.set_healthy(true));
+    }
+    let endpoints = addresses.iter().zip(states).map(|((_, weight), state)| Endpoint { weight: *weight, state });
     let endpoints = endpoints.collect();
-    learned.endpoints = kept;
     let backend = Backend {
         key: key.clone(),
         endpoints,
+        former: learned.former.clone().into(),
         balance,
         transport: Arc::new(transport),
         passive,
@@ -251,5 +286,38 @@ fn read_address(text: &str) -> Result<String, String> {
     match authority.filter(|authority| authority.port_u16().is_some() && !text.contains('@')) {
         Some(_) => Ok(text.to_owned()),
         None => Err(format!("{text:?} is not an address such as 10.0.0.1:8080")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(states: &[Arc<EndpointState>]) -> Vec<&str> {
+        states.iter().map(|state| &*state.address).collect()
+    }
+
+    #[test]
+    fn servers_that_come_back_are_known_still() {
+        let mut learned = Learned::default();
+        let first = learned.adopt(["a:1", "b:1"].into_iter());
+        first[0].set_healthy(false);
+        assert!(Arc::ptr_eq(&learned.adopt(["b:1", "b:1"].into_iter())[1], &first[1]));
+        assert_eq!(addresses(&learned.former), ["a:1"]);
+        let back = learned.adopt(["a:1"].into_iter());
+        assert!(Arc::ptr_eq(&back[0], &first[0]));
+        assert!(back[0].is_healthy());
+        assert_eq!(addresses(&learned.former), ["b:1"]);
+    }
+
+    #[test]
+    fn only_the_last_servers_that_left_are_remembered() {
+        let mut learned = Learned::default();
+        for number in 0..100 {
+            learned.adopt([&*format!("a:{number}")].into_iter());
+        }
+        assert_eq!(learned.endpoints.len(), 1);
+        let former: Vec<String> = (99 - MOST_FORMER..99).map(|number| format!("a:{number}")).collect();
+        assert_eq!(addresses(&learned.former), former);
     }
 }

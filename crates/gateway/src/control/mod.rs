@@ -493,16 +493,9 @@ impl Keeper {
     /// What is done from time to time.
     fn round(&mut self) {
         self.compiler.refresh_files();
-        for backend in self.shared.table().backends() {
-            for endpoint in &backend.endpoints {
-                endpoint.state.sweep(backend.transport.idle_timeout);
-            }
-        }
-        for provider in self.shared.table().ai.providers() {
-            for endpoint in &provider.backend.endpoints {
-                endpoint.state.sweep(provider.backend.transport.idle_timeout);
-            }
-        }
+        let table = self.shared.table();
+        table.backends().for_each(|backend| backend.sweep());
+        table.ai.providers().for_each(|provider| provider.backend.sweep());
         // Before all sources have spoken, what is known is less than what was written.
         if let Some(state) = &mut self.state
             && self.sources.is_synced()

@@ -30,6 +30,8 @@ pub struct Backend {
     pub key: Key,
     /// Its servers.
     pub endpoints: Box<[Endpoint]>,
+    /// Servers that it had before, whose connections stay open until they were idle for too long.
+    pub(crate) former: Box<[Arc<EndpointState>]>,
     /// Which server gets the next request.
     pub(crate) balance: BalanceBy,
     /// How servers are reached.
@@ -98,6 +100,12 @@ impl Backend {
             chosen => chosen,
         };
         chosen.map(|endpoint| &endpoint.state).ok_or(NoEndpoint::Unhealthy)
+    }
+
+    /// Closes connections that were idle for too long.
+    pub(crate) fn sweep(&self) {
+        let servers = self.endpoints.iter().map(|endpoint| &endpoint.state).chain(&self.former);
+        servers.for_each(|server| server.sweep(self.transport.idle_timeout));
     }
 
     /// Notes what became of a request to a server, and leaves the server out if it fails too often.

@@ -135,7 +135,7 @@ impl EndpointState {
         !self.unhealthy.load(Relaxed)
     }
 
-    pub(super) fn set_healthy(&self, healthy: bool) {
+    pub(crate) fn set_healthy(&self, healthy: bool) {
         self.unhealthy.store(!healthy, Relaxed);
     }
 
@@ -172,7 +172,7 @@ impl EndpointState {
     }
 
     /// Closes connections that were idle for too long.
-    pub(crate) fn sweep(&self, idle: Duration) {
+    pub(super) fn sweep(&self, idle: Duration) {
         self.pool.sweep(idle);
     }
 

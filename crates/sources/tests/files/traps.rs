@@ -227,7 +227,8 @@ async fn a_file_that_cannot_be_read_keeps_its_objects() {
     fs::remove_file(place.path("a.yaml")).unwrap();
     place.write("a.yaml", &route("a", 2));
     tap.until_value("a", 2).await;
-    assert!(!tap.says("gone a"), "{:#?}", tap.log);
+    // The rejection of the file may go, the object may not.
+    assert!(!tap.log.iter().any(|line| line == "gone a"), "{:#?}", tap.log);
 }
 
 #[tokio::test]
