@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join;
+use rustix::process::nice;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -86,6 +87,11 @@ impl Innocent {
 
 /// What runs in the process: answers each order of a line on stdin with a line on stdout.
 pub(crate) fn serve(kubeconfig: &Path) -> Result<()> {
+    // It has a machine of its own, too: what it would wait for a core that the server is using is nothing that it could notice there.
+    // Only root may ask for that.
+    if nice(-15).is_err() {
+        eprintln!("the innocent client runs at the usual priority: what it waits for a core counts");
+    }
     let access = Arc::new(Access { from: Some(ADDRESS), ..Access::of(&fs::read(kubeconfig)?)? });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut kept = None;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join;
-use rustix::process::nice;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 use watchkeeper_bench_target::{Access, Ask, Connection, Memory, Process, Program, Result};
@@ -80,8 +79,13 @@ async fn ready(access: &Arc<Access>) -> Result<()> {
 }
 
 /// Runs the attack in a process of its own.
+///
+/// An attacker has a machine of their own: what they compute must not take the cores from the server and its client. The lowest nice value
+/// is not enough for that, for what wakes up then still waits for the next tick of the scheduler, four milliseconds.
 async fn assault(attack: &Attack, kubeconfig: &Path) -> Result<Tally> {
-    let output = Command::new(std::env::current_exe()?)
+    let output = Command::new("chrt")
+        .args(["--idle", "0"])
+        .arg(std::env::current_exe()?)
         .args(["attacker", attack.name])
         .arg(kubeconfig)
         .stdin(Stdio::null())
@@ -98,8 +102,6 @@ async fn assault(attack: &Attack, kubeconfig: &Path) -> Result<Tally> {
 /// What runs in the process of the attacker.
 pub(crate) fn attack(name: &str, kubeconfig: &Path) -> Result<Tally> {
     let attack = Attack::all().find(|attack| attack.name == name).ok_or("there is no such attack")?;
-    // An attacker has a machine of their own: what they compute must not take the cores from the server and its client.
-    nice(19)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let access = Arc::new(Access::of(&std::fs::read(kubeconfig)?)?);
     runtime.block_on(async { (attack.act)(Scene { access, end: Instant::now() + attack.time }).await })

@@ -179,7 +179,7 @@ impl Report {
             "\nTimes are p50 / p99 / max of one small GET over a kept connection, by a process of its own; after a semicolon, over new connections. Memory is of all \
              processes of a server; the last number is when it was back to {SETTLED} x, at most {} s after the attack. A verdict is ok if p99 is at most {SLOWER} x the quiet one \
              (or {FLOOR} ms; {FRESH_FLOOR} ms for new connections), every request of the innocent client was answered, and memory is back to {SETTLED} x of before, \
-             not counting what the attacker stored for good. Attackers run at the lowest priority, for they would not share a machine with the server. The load average of the machine was {least:.1} to {most:.1}.",
+             not counting what the attacker stored for good. Attackers run when nobody else wants to (SCHED_IDLE) and the client, where that is allowed, at a high one, for neither would share a machine with the server. The load average of the machine was {least:.1} to {most:.1}.",
             RECOVERY_TIMEOUT.as_secs()
         );
     }

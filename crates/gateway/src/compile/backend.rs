@@ -158,7 +158,8 @@ pub(super) fn compile_spec(
         // Nobody would ever say that it is well again.
         states.iter().for_each(|state| state.set_healthy(true));
     }
-    let endpoints = addresses.iter().zip(states).map(|((_, weight), state)| Endpoint { weight: *weight, state });
+    let endpoints =
+        addresses.iter().zip(states).map(|((_, weight), state)| Endpoint { weight: *weight, state });
     let endpoints = endpoints.collect();
     let backend = Backend {
         key: key.clone(),
