@@ -5,6 +5,9 @@ The operator runs in a thread of this process; its handlers leave what they saw 
 """
 
 import asyncio
+import pathlib
+import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -18,12 +21,38 @@ GROUP = f"kopf-{uuid.uuid4().hex[:8]}.watchkeeper.dev"
 PATIENCE = 60
 
 seen = []
+# For the certificate of the webhooks.
+FOLDER = tempfile.TemporaryDirectory()
 
 
 @kopf.on.startup()
 def configure(settings: kopf.OperatorSettings, **_):
     settings.peering.standalone = True
     settings.persistence.finalizer = f"{GROUP}/finalizer"
+    settings.admission.managed = f"hooks.{GROUP}"
+    certificate, key = (pathlib.Path(FOLDER.name, name) for name in ("tls.crt", "tls.key"))
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "1",
+         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )
+    settings.admission.server = kopf.WebhookServer(
+        addr="127.0.0.1", host="127.0.0.1", certfile=certificate, pkeyfile=key, cafile=certificate,
+    )
+
+
+@kopf.on.validate(GROUP, "v1", "gardens", id="flowers")
+def judged(spec, old, warnings, dryrun, **_):
+    if not isinstance(spec.get("flowers"), int) or spec["flowers"] < 0:
+        raise kopf.AdmissionError("there are no negative flowers", code=422)
+    if spec["flowers"] > 1000:
+        warnings.append("that is a large garden")
+    seen.append(("judged", spec["flowers"], bool(old), dryrun))
+
+
+@kopf.on.mutate(GROUP, "v1", "gardens", id="labels", operations=["CREATE"])
+def labelled(spec, patch, **_):
+    patch.metadata.labels["size"] = "large" if spec.get("flowers", 0) > 1000 else "small"
 
 
 @kopf.on.create(GROUP, "v1", "gardens")
@@ -139,6 +168,40 @@ class AnOperator(unittest.TestCase):
         self.eventually("the second attempt succeeds", lambda: ("deleted", "rose") in seen)
         self.eventually("the garden is gone", lambda: self.is_gone("rose"))
         self.assertIn(("guard goes", "rose"), seen)
+
+    def make(self, name, flowers, **options):
+        garden = {"apiVersion": f"{GROUP}/v1", "kind": "Garden", "metadata": {"name": name}, "spec": {"flowers": flowers}}
+        return self.custom.create_namespaced_custom_object_with_http_info(
+            GROUP, "v1", self.namespace, "gardens", garden, **options,
+        )
+
+    def are_hooks_asked(self):
+        """Whether both are: kopf applies the configurations one after the other, some time after it has begun."""
+        labels = self.make("probe", 1, dry_run="All")[0]["metadata"].get("labels", {})
+        return labels.get("size") == "small" and ("judged", 1, False, True) in seen
+
+    def test_its_webhooks_are_asked(self):
+        self.eventually("the webhooks are asked", self.are_hooks_asked)
+        with self.assertRaises(ApiException) as refused:
+            self.make("weeds", -1)
+        self.assertEqual(refused.exception.status, 422)
+        self.assertIn("there are no negative flowers", refused.exception.body)
+        self.assertTrue(self.is_gone("weeds"))
+
+        made, status, headers = self.make("park", 2000)
+        self.assertEqual(status, 201)
+        self.assertEqual(made["metadata"]["labels"], {"size": "large"})
+        self.assertIn("that is a large garden", headers.get("Warning", ""))
+        self.assertIn(("judged", 2000, False, False), seen)
+
+        with self.assertRaises(ApiException) as refused:
+            self.custom.patch_namespaced_custom_object(
+                GROUP, "v1", self.namespace, "gardens", "park", {"spec": {"flowers": -2}}
+            )
+        self.assertEqual(refused.exception.status, 422)
+        self.assertEqual(self.garden("park")["spec"]["flowers"], 2000)
+        self.custom.delete_namespaced_custom_object(GROUP, "v1", self.namespace, "gardens", "park")
+        self.eventually("the park is gone", lambda: self.is_gone("park"))
 
     def is_gone(self, name):
         try:

@@ -309,7 +309,8 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let deadlines = &client.shared.deadlines;
     let service = service_fn({
         let client = Arc::clone(&client);
-        move |request| exchange(Arc::clone(&client), request)
+        // On the heap from the start: the task of a stream is moved several times before it runs.
+        move |request| Box::pin(exchange(Arc::clone(&client), request))
     });
     let payer = Arc::clone(client.connection.payer());
     let connection = http2::Builder::new(Streams { tasks: streams, payer })

@@ -85,7 +85,7 @@ pub(crate) async fn exchange(
         let user = response.extensions_mut().remove::<LogUser>().map(|user| user.0);
         tracing::debug!(target: ACCESS_LOG, %method, path, code, user, duration = ?begin.elapsed(), "answered");
     }
-    let is_drained = version >= Version::HTTP_2 || is_switched || client.unread.drain().await;
+    let is_drained = version >= Version::HTTP_2 || is_switched || client.unread.drained().await;
     // HTTP/2 says it for all requests of the connection at once.
     if !is_drained || (version < Version::HTTP_2 && client.shared.leaving.is_cancelled()) {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -39,8 +39,16 @@ impl Unread {
     }
 
     /// Reads what was left if that is soon done, and says whether nothing is left now.
-    pub(crate) async fn drain(&self) -> bool {
-        let Some(Rest { mut incoming, is_coming }) = self.rest.lock().take() else { return true };
+    pub(crate) async fn drained(&self) -> bool {
+        let rest = self.rest.lock().take();
+        match rest {
+            None => true,
+            // Rare, and not small.
+            Some(rest) => Box::pin(self.drain(rest)).await,
+        }
+    }
+
+    async fn drain(&self, Rest { mut incoming, is_coming }: Rest) -> bool {
         let is_near = is_coming && incoming.size_hint().lower() <= DRAIN.1;
         if is_near && matches!(timeout(DRAIN.0, read(&mut incoming)).await, Ok(true)) {
             return true;
