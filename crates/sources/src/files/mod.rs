@@ -22,6 +22,7 @@
 //! | 15. loops of links, permissions, CRLF, byte-order marks | a file that cannot be read is rejected and keeps its objects |
 
 mod agenda;
+mod ahead;
 mod bundle;
 mod catalog;
 mod content;

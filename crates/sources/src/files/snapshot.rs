@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use watchkeeper_core::{Error, Event, Reason};
 
 use super::agenda::{Agenda, GRACE, Hint, QUIET, SETTLE};
+use super::ahead::Ahead;
 use super::catalog::{Catalog, Step};
 use super::mounts;
 use super::settings::Form;
@@ -53,6 +54,7 @@ impl Tracker {
         memory.keys.retain(|path, _| is_there(path) || self.catalog.file(path).is_some());
         drop(memory);
         self.pending = units.into();
+        self.ahead = Ahead::default();
         Ok(())
     }
 
@@ -168,6 +170,9 @@ impl Tracker {
     pub(super) fn batch(&mut self) -> Result<(Vec<Event>, bool), Error> {
         let mut events = self.snapshot_news();
         while events.len() < BATCH {
+            if self.ahead.is_empty() && self.settings.form == Form::Directory {
+                self.ahead.read(&self.settings, self.pending.iter());
+            }
             let Some(path) = self.pending.pop_front() else {
                 self.complete(&mut events)?;
                 return Ok((events, true));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use watchkeeper_core::{Error, Event, Key, Reason};
 
 use super::agenda::{Agenda, SETTLE};
+use super::ahead::Ahead;
 use super::bundle::{self, Bundle};
 use super::catalog::{Catalog, FileState, rejected};
 use super::content::{self, Content};
@@ -40,6 +41,8 @@ pub(super) struct Tracker {
     pub(super) suspects: HashSet<PathBuf>,
     /// Files that the snapshot has still to read.
     pub(super) pending: VecDeque<PathBuf>,
+    /// What is known already of the first of them.
+    pub(super) ahead: Ahead,
     /// What was read and not told yet.
     pub(super) fresh: HashMap<PathBuf, HashMap<Key, Object>>,
     pub(super) affected: HashSet<Key>,
@@ -76,6 +79,7 @@ impl Tracker {
             everything: false,
             suspects: HashSet::new(),
             pending: VecDeque::new(),
+            ahead: Ahead::default(),
             fresh: HashMap::new(),
             affected: HashSet::new(),
             news: Vec::new(),
@@ -153,7 +157,10 @@ impl Tracker {
                 }
             }
         } else {
-            match content::read(&self.settings.root().join(path), self.settings.max_file_bytes) {
+            let (content, parsed) = self.ahead.take(path).unwrap_or_else(|| {
+                (content::read(&self.settings.root().join(path), self.settings.max_file_bytes), None)
+            });
+            match content {
                 Content::Missing | Content::NoFile => return Outcome::Missing,
                 Content::Unstable => return Outcome::Unstable,
                 Content::Unreadable(why) => {
@@ -173,7 +180,7 @@ impl Tracker {
                         self.catalog.unchanged(path, signature, read);
                         return Outcome::Same;
                     }
-                    let parsed = documents::parse(&self.settings, path, &bytes);
+                    let parsed = parsed.unwrap_or_else(|| documents::parse(&self.settings, path, &bytes));
                     if self.pending.is_empty() && !again {
                         self.take_hints(Instant::now());
                         if self.written.contains(path) {
