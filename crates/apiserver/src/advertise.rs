@@ -32,7 +32,7 @@ const RENEWAL: Duration = Duration::from_secs(10);
 const LOST: Duration = Duration::from_secs(25);
 
 /// How often the one that leads looks.
-const LOOK: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 impl Server {
     /// Says where the server is, or that it is nowhere to be found. If it is one of several, the one that leads shows all of them.
@@ -186,7 +186,7 @@ pub(crate) async fn show_servers(server: Arc<Server>) {
                 }
             }
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }
 

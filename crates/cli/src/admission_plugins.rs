@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use watchkeeper_apiserver::{Options, PodSecurityConfiguration};
+use watchkeeper_apiserver::{Options, PodSecurityConfiguration, admission_plugins};
 
 /// On by default. What they add to objects is added here too, as far as `docs/compatibility.md` does not say otherwise.
 const DEFAULT: &[&str] = &[
@@ -39,11 +39,8 @@ const DEFAULT: &[&str] = &[
 /// Off by default, and without effect on anybody but nodes.
 const HARMLESS: &[&str] = &["AlwaysAdmit", "NamespaceExists", "NodeRestriction"];
 
-/// Off by default, and there.
-const OPTIONAL: &[&str] = &["OwnerReferencesPermissionEnforcement"];
-
-/// Off by default, and not there.
-const MISSING: &[&str] = &[
+/// Off by default. One of them can be switched on if the server has it.
+const OPTIONAL: &[&str] = &[
     "AlwaysDeny",
     "AlwaysPullImages",
     "DenyServiceExternalIPs",
@@ -52,6 +49,7 @@ const MISSING: &[&str] = &[
     "ImagePolicyWebhook",
     "LimitPodHardAntiAffinityTopology",
     "NamespaceAutoProvision",
+    "OwnerReferencesPermissionEnforcement",
     "PodNodeSelector",
     "PodTolerationRestriction",
 ];
@@ -130,7 +128,7 @@ fn document(file: &Path) -> Result<Value, String> {
 /// Whether a plugin may be asked for.
 fn enable(name: &str) -> Result<(), String> {
     known(name, "enable")?;
-    if MISSING.contains(&name) {
+    if OPTIONAL.contains(&name) && admission_plugins().all(|there| there != name) {
         return Err(format!("--enable-admission-plugins={name}: this server does not have that plugin"));
     }
     Ok(())
@@ -142,7 +140,7 @@ fn disable(name: &str) -> Result<(), String> {
 }
 
 fn known(name: &str, verb: &str) -> Result<(), String> {
-    match [DEFAULT, OPTIONAL, HARMLESS, MISSING].iter().any(|list| list.contains(&name)) {
+    match [DEFAULT, OPTIONAL, HARMLESS].iter().any(|list| list.contains(&name)) {
         true => Ok(()),
         false => Err(format!("--{verb}-admission-plugins={name}: there is no such plugin in Kubernetes")),
     }
@@ -158,6 +156,7 @@ mod tests {
         assert_eq!(enable("NodeRestriction"), Ok(()));
         assert_eq!(enable("ValidatingAdmissionWebhook"), Ok(()));
         assert!(enable("AlwaysPullImages").is_err());
+        assert_eq!(enable("OwnerReferencesPermissionEnforcement"), Ok(()));
         assert_eq!(disable("NamespaceLifecycle"), Ok(()));
         assert!(enable("Nonsense").is_err() && disable("Nonsense").is_err());
     }
@@ -173,7 +172,7 @@ mod tests {
 
     #[test]
     fn every_plugin_of_the_server_is_on_where_upstreams_is() {
-        for name in watchkeeper_apiserver::admission_plugins() {
+        for name in admission_plugins() {
             let is_on = watchkeeper_apiserver::admission_plugin_is_on_by_default(name);
             assert!(if is_on { DEFAULT } else { OPTIONAL }.contains(&name), "{name}");
         }

@@ -1,4 +1,4 @@
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -8,9 +8,10 @@ use parking_lot::Mutex;
 use watchkeeper_informer::InformerMetrics;
 use watchkeeper_sources::kubernetes::Connection;
 
+use crate::error::Error;
 use crate::guard::Guard;
 use crate::kind::dynamic::{DynamicKind, DynamicObject};
-use crate::kind::{Kind, KindInfo};
+use crate::kind::{Kind, KindInfo, key_of};
 use crate::state::KindState;
 
 /// Reads kinds from local caches, writes to the API, and sees its own writes.
@@ -217,6 +218,24 @@ impl Client {
     /// The state of a kind: its cache and what was written of it.
     pub(crate) fn kind_state<K: Kind>(&self) -> Arc<KindState> {
         self.kind_state_as(TypeId::of::<K>(), KindInfo::of::<K>)
+    }
+
+    /// The state of the kind that an object is of. A [`DynamicObject`] says itself which kind that is: the one of this handle, or
+    /// another that is in use with this client. One that is neither is refused, since it would be sent to the path of another kind.
+    pub(crate) fn kind_state_of<K: Kind>(&self, object: &K) -> Result<Arc<KindState>, Error> {
+        let own = self.kind_state::<K>();
+        let Some(object) = (object as &dyn Any).downcast_ref::<DynamicObject>() else { return Ok(own) };
+        let names_no_kind = object.api_version.is_empty() && object.kind.is_empty();
+        let is_of = |info: &KindInfo| info.api_version == object.api_version && info.kind == object.kind;
+        if names_no_kind || is_of(&own.info) {
+            return Ok(own);
+        }
+        let kinds = self.shared.kinds.lock();
+        let known = kinds.iter().find(|(id, state)| matches!(id, KindId::Dynamic(_)) && is_of(&state.info));
+        known.map(|(_, state)| Arc::clone(state)).ok_or_else(|| Error::Incomplete {
+            object: format!("{} {} {}", object.api_version, object.kind, key_of(object)),
+            missing: "this client does not know where that kind is: use Client::dynamic, and in a controller owns_dynamic",
+        })
     }
 
     fn kind_state_as(&self, id: TypeId, info: fn() -> KindInfo) -> Arc<KindState> {

@@ -26,7 +26,7 @@ const WAITING: usize = 8_192;
 /// How many are sent at once, and how long the first of them waits at most.
 const BATCH: (usize, Duration) = (512, Duration::from_secs(1));
 /// How long a collector may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often failures are logged at most.
 const LOG: Duration = Duration::from_secs(60);
 
@@ -231,11 +231,11 @@ impl Exporter {
                 }
             }
             let count = batch.len() as u64;
-            let sent = timeout(PATIENCE, send(&self.client, &self.target, &self.service, batch)).await;
+            let sent = timeout(EXPORT_TIMEOUT, send(&self.client, &self.target, &self.service, batch)).await;
             let failed = match sent {
                 Ok(Ok(())) => continue,
                 Ok(Err(reason)) => reason,
-                Err(_) => format!("no answer within {PATIENCE:?}"),
+                Err(_) => format!("no answer within {EXPORT_TIMEOUT:?}"),
             };
             self.lost.fetch_add(count, Relaxed);
             if logged.is_none_or(|logged| logged.elapsed() >= LOG) {

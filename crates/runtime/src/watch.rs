@@ -138,6 +138,15 @@ impl<K: Kind> Watch<K> {
     }
 }
 
+impl Watch<DynamicObject> {
+    /// The same watch of another kind, one that is known at run time only.
+    #[must_use]
+    pub(crate) fn on(mut self, kind: DynamicKind) -> Self {
+        self.watch.origin = Origin::dynamic(kind);
+        self
+    }
+}
+
 impl<K: Readable, R: WorkKey> Watch<K, R> {
     /// Anything that can be watched: files, rows, documents behind an HTTP API.
     pub fn over<I>(source: impl Source, work: impl Fn(&K) -> I + Send + Sync + 'static) -> Self

@@ -33,7 +33,7 @@ impl Bench {
         let what = "process started to /readyz served, empty data directory";
         let rows = [
             (Wanted::new(Unit::Seconds, what).at_most(0.05), ready),
-            (Wanted::new(Unit::Bytes, "memory (RSS) when idle").at_most(25e6), idle),
+            (Wanted::new(Unit::Bytes, "memory (RSS) when idle").at_most(20e6), idle),
         ];
         for (row, (ours, peer)) in rows {
             let peer = peer.into_iter().collect();

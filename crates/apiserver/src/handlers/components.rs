@@ -24,7 +24,7 @@ const PROGRAMS: [(&str, u16); 2] = [("controller-manager", 10257), ("scheduler",
 const STORAGE: &str = "etcd-0";
 
 /// How long a part may take to be there.
-const PATIENCE: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Answers for one part, or for all of them.
 pub(super) async fn answer(
@@ -70,7 +70,7 @@ async fn look(server: &Server, name: &str) -> Option<Value> {
 /// Whether somebody listens on a port of this machine.
 async fn is_there(port: u16) -> Result<(), String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    match tokio::time::timeout(PATIENCE, TcpStream::connect(address)).await {
+    match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
             Err(format!("dial tcp {address}: connect: connection refused"))

@@ -27,7 +27,7 @@ pub(super) const CHECK: &str = "api-service-availability";
 const INTERVAL: Duration = Duration::from_secs(30);
 
 /// How long changes are gathered before others are asked again.
-const PAUSE: Duration = Duration::from_millis(200);
+const COALESCE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The label by which an EndpointSlice says whose it is.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -92,7 +92,7 @@ async fn follow_once(server: &Server) -> Result<(), Error> {
         if !changed(server, &[prefix(GROUP, PLURAL)], revision, INTERVAL).await? {
             return Ok(());
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(COALESCE_INTERVAL).await;
     }
 }
 
@@ -152,7 +152,7 @@ async fn check_once(server: &Server) -> Result<(), Error> {
         if !changed(server, &watched, revision, INTERVAL).await? {
             return Ok(());
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(COALESCE_INTERVAL).await;
     }
 }
 

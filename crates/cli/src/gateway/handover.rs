@@ -20,7 +20,7 @@ use crate::failure::Failure;
 /// Where a process says that it is ready, and with which word: `ADDRESS WORD`.
 const READY: &str = "WATCHKEEPER_GATEWAY_READY";
 /// How long a process may take until it serves.
-const PATIENCE: Duration = Duration::from_secs(60);
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often to look whether it has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -90,13 +90,13 @@ async fn replace(gateway: &Handle, others: &[Listener]) -> Result<u32, String> {
             ended = ended(&mut child) => Err(ended),
         }
     };
-    match timeout(PATIENCE, ready).await {
+    match timeout(READY_TIMEOUT, ready).await {
         Ok(Ok(())) => Ok(child.id()),
         Ok(Err(reason)) => Err(reason),
         Err(_) => {
             let _ = child.kill(); // it may have ended meanwhile
             let _ = child.wait();
-            Err(format!("it did not serve within {PATIENCE:?}"))
+            Err(format!("it did not serve within {READY_TIMEOUT:?}"))
         }
     }
 }

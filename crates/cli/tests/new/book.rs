@@ -6,9 +6,6 @@ use std::path::Path;
 use crate::checkout;
 use crate::project::Project;
 
-/// What the chapter applies, written out.
-const GREETING: &str = r#"{"apiVersion": "demo.watchkeeper.dev/v1", "kind": "Greeting", "metadata": {"name": "hello"}, "spec": {"text": "Hello"}}"#;
-
 /// The blocks of code of a language, in order.
 fn blocks<'a>(chapter: &'a str, language: &str) -> Vec<&'a str> {
     let begin = format!("```{language}\n");
@@ -46,7 +43,8 @@ fn the_operator_of_the_book_compiles_as_it_is_typed_and_runs() {
         "ready in",
     );
     let _operator = project.start("KUBECONFIG=./kubeconfig cargo run --quiet");
-    fs::write(project.folder.join("greeting.yaml"), GREETING).unwrap();
+    let [greeting] = blocks(&chapter, "yaml")[..] else { panic!("the chapter applies one object") };
+    fs::write(project.folder.join("greeting.yaml"), greeting).unwrap();
     let kubectl = |arguments: &str| {
         project.run_until_it_succeeds(&format!("kubectl --kubeconfig ./kubeconfig {arguments}"))
     };

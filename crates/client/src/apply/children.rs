@@ -1,4 +1,4 @@
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::BTreeSet;
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use watchkeeper_core::{Key, Uid};
 use crate::apply::child::{self, Wanted};
 use crate::client::Client;
 use crate::error::Error;
+use crate::kind::dynamic::{DynamicKind, DynamicObject};
 use crate::kind::owner::controller_reference;
 use crate::kind::{Kind, Scope, key_of};
 use crate::state::KindState;
@@ -150,22 +151,39 @@ impl Client {
 
 impl Children<'_> {
     /// Adds objects to the set. Objects of their kind that are not in the set at the end will go.
+    ///
+    /// A [`DynamicObject`] is of the kind that it names. So an empty set of them names none: see
+    /// [`prunes_dynamic`](Self::prunes_dynamic).
     #[must_use]
     pub fn apply<S: ChildSet>(mut self, set: S) -> Self {
-        let kind = self.client.kind_state::<S::Kind>();
+        if TypeId::of::<S::Kind>() != TypeId::of::<DynamicObject>() {
+            self = self.prunes::<S::Kind>();
+        }
         for object in set.objects() {
-            match self.child(&kind, &object) {
-                Ok(child) => self.wanted.push(child),
+            let child = self.client.kind_state_of(&object).and_then(|kind| self.child(&kind, &object));
+            match child {
+                Ok(child) => {
+                    let kind = Arc::clone(&child.kind);
+                    self.wanted.push(child);
+                    self = self.prunes_any(kind);
+                }
                 Err(error) => drop(self.failed.get_or_insert(error)),
             }
         }
-        self.prunes_any(kind)
+        self
     }
 
     /// Objects of this kind that are not in the set will go, also if none of this kind is wanted.
     #[must_use]
     pub fn prunes<K: Kind>(self) -> Self {
         let kind = self.client.kind_state::<K>();
+        self.prunes_any(kind)
+    }
+
+    /// As [`prunes`](Self::prunes), for a kind that is known at run time only.
+    #[must_use]
+    pub fn prunes_dynamic(self, kind: &DynamicKind) -> Self {
+        let kind = self.client.dynamic(kind).kind_state::<DynamicObject>();
         self.prunes_any(kind)
     }
 

@@ -65,7 +65,7 @@ impl<K: Kind> Apply<'_, K> {
 
     async fn send(self) -> Result<Written<K>, Error> {
         let Self { client, object, part, force } = self;
-        let kind = client.kind_state::<K>();
+        let kind = client.kind_state_of(object)?;
         let (key, value) = (kind.info.key(object), kind.info.encode(object)?);
         client.apply_any(&kind, &key, value, part, force).await.map(Written::of)
     }

@@ -178,7 +178,7 @@ impl Client {
 
     /// Creates an object. It must have a name or `generateName`, and a namespace if its kind lives in namespaces.
     pub async fn create<K: Kind>(&self, object: &K) -> Result<Written<K>, Error> {
-        let created = self.create_any(&self.kind_state::<K>(), object).await?;
+        let created = self.create_any(&*self.kind_state_of(object)?, object).await?;
         Ok(Written::of((created, Outcome::Created)))
     }
 
@@ -327,7 +327,7 @@ impl<K: Kind> Update<'_, K> {
 
     async fn send(self) -> Result<Written<K>, Error> {
         let Self { client, object, unconditional, subresource } = self;
-        let kind = client.kind_state::<K>();
+        let kind = client.kind_state_of(object)?;
         let (key, state) = (kind.info.key(object), kind.info.encode(object)?);
         if unconditional {
             return client.replace_newest(&kind, &key, state, subresource).await.map(Written::of);

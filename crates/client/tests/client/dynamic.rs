@@ -72,6 +72,24 @@ async fn an_object_without_a_type_owns_children_and_has_conditions() {
 }
 
 #[tokio::test]
+async fn an_object_is_sent_to_the_path_of_its_own_kind_or_nowhere() {
+    let world = World::start().await;
+    let maps = world.client.dynamic(&config_maps());
+    let mut widget = widgets().object(Some("default"), "w");
+    widget.fields.insert("spec".into(), json!({"size": 1}));
+    for refused in [maps.create(&widget).await.err(), maps.apply(&widget).await.err()] {
+        let refused = refused.unwrap().to_string();
+        assert!(refused.contains("test.watchkeeper.dev/v1 Widget default/w"), "{refused}");
+        assert!(refused.contains("use Client::dynamic"), "{refused}");
+    }
+    // Once the kind is in use with this client, any of its handles knows where it is.
+    let others = world.client.dynamic(&widgets());
+    assert_eq!(others.live().get::<DynamicObject>(&key("w")).await.unwrap(), None);
+    maps.create(&widget).await.unwrap();
+    assert!(others.live().get::<DynamicObject>(&key("w")).await.unwrap().is_some());
+}
+
+#[tokio::test]
 async fn the_server_says_where_a_kind_is() {
     let world = World::start().await;
     assert_eq!(world.client.discover("v1", "ConfigMap").await.unwrap(), config_maps());

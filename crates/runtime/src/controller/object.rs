@@ -5,7 +5,7 @@ use futures_util::future::{BoxFuture, ready};
 use parking_lot::RwLock;
 use watchkeeper_client::{DynamicKind, DynamicObject, Kind};
 use watchkeeper_core::{ChangeKind, Source};
-use watchkeeper_description::{Right, Verbs};
+use watchkeeper_description::{Resource, Right, Verbs};
 use watchkeeper_events::Event;
 use watchkeeper_informer::{AnyValue, Readable, Store};
 
@@ -16,7 +16,7 @@ use crate::controller::object_task::{Every, ObjectTask, ObjectTasks};
 use crate::controller::settings::Settings;
 use crate::controller::worker::Run;
 use crate::controller::{Controller, ControllerBuilder, Running};
-use crate::declared::resource;
+use crate::declared::{dynamic_resource, resource};
 use crate::error::Result;
 use crate::hot_loop::Loop;
 use crate::manager::{Environment, StartError};
@@ -87,21 +87,34 @@ impl<K: Kind> ControllerBuilder<Primary<K>> {
     /// deleted, as [`Context::children`] does.
     #[must_use]
     pub fn owns<C: Kind>(mut self) -> Self {
+        self.declare_owned(resource::<C>());
+        let watch = self.owned::<C>();
+        self.watch(watch)
+    }
+
+    /// As [`owns`](Self::owns), for a kind that is known at run time only. Its objects are then known to [`Context::children`] by
+    /// their own `apiVersion` and `kind`.
+    #[must_use]
+    pub fn owns_dynamic(mut self, kind: &DynamicKind) -> Self {
+        self.declare_owned(dynamic_resource(kind));
+        let watch = self.owned::<DynamicObject>().on(kind.clone());
+        self.watch(watch)
+    }
+
+    fn declare_owned(&mut self, owned: Resource) {
         let verbs = Verbs::APPLY | Verbs::DELETE;
-        self.settings.rights.push(Right::of(resource::<C>(), verbs, "owns them"));
+        self.settings.rights.push(Right::of(owned, verbs, "owns them"));
         if let Some(owner) = self.primary.inner.origin.resource() {
-            let owner = Right::of(
-                owner.clone(),
-                Verbs::UPDATE,
-                "is the owner of others, which keeps it from going first",
-            );
-            self.settings.rights.push(owner.on("finalizers"));
+            let why = "is the owner of others, which keeps it from going first";
+            self.settings.rights.push(Right::of(owner.clone(), Verbs::UPDATE, why).on("finalizers"));
         }
-        let watch = match &self.settings.dynamic {
+    }
+
+    fn owned<C: Kind>(&self) -> Watch<C> {
+        match &self.settings.dynamic {
             Some(kind) => Watch::<C>::owned_by_dynamic(kind),
             None => Watch::<C>::owned_by::<K>(),
-        };
-        self.watch(watch)
+        }
     }
 
     /// Puts this finalizer on every object before it is reconciled for the first time, so that it cannot go before

@@ -241,10 +241,24 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
         self
     }
 
+    /// As [`writes_status`](Self::writes_status), for a kind that is known at run time only.
+    #[must_use]
+    pub fn writes_status_dynamic(mut self, kind: &DynamicKind) -> Self {
+        self.settings.rights.extend(status_of(dynamic_resource(kind), "writes their status"));
+        self
+    }
+
     /// Declares that its runs use a part of objects of kind `C` that has a path of its own: `scale`, `eviction`.
     #[must_use]
     pub fn uses_subresource<C: Kind>(mut self, name: &str, verbs: Verbs) -> Self {
         self.settings.rights.push(Right::of(resource::<C>(), verbs, "uses a subresource").on(name));
+        self
+    }
+
+    /// As [`uses_subresource`](Self::uses_subresource), for a kind that is known at run time only.
+    #[must_use]
+    pub fn uses_subresource_dynamic(mut self, kind: &DynamicKind, name: &str, verbs: Verbs) -> Self {
+        self.settings.rights.push(Right::of(dynamic_resource(kind), verbs, "uses a subresource").on(name));
         self
     }
 

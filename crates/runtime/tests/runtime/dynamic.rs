@@ -45,3 +45,62 @@ async fn a_kind_without_a_type_is_reconciled_cleaned_up_and_woken_by_what_it_own
     eventually(|| async { client.live().get::<Widget>(&key("a")).await.unwrap().is_none() }).await;
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn children_of_kinds_without_a_type_are_applied_put_back_and_pruned() {
+    let env = TestEnv::start().await;
+    env.install::<Widget>().await;
+    let owner = DynamicKind::namespaced("", "v1", "ConfigMap", "configmaps");
+    let widgets = DynamicKind::namespaced("test.watchkeeper.dev", "v1", "Widget", "widgets");
+    let child = widgets.clone();
+    let reconcile = move |map: Arc<DynamicObject>, cx: Context<DynamicObject>| {
+        let child = child.clone();
+        async move {
+            let names = map.get("/data/widgets").and_then(|names| names.as_str()).unwrap_or_default();
+            let wanted: Vec<_> = names
+                .split_whitespace()
+                .map(|name| {
+                    let mut widget = child.object(None, name);
+                    widget.fields.insert("spec".into(), json!({"size": 1}));
+                    widget
+                })
+                .collect();
+            cx.children().apply(wanted).prunes_dynamic(&child).await?;
+            Ok(Action::done())
+        }
+    };
+    let controller = Controller::dynamic(owner).owns_dynamic(&widgets).reconcile(reconcile);
+    let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
+    running.ready().await;
+    let client = Client::new(env.connection());
+    let there = || async {
+        let mut names: Vec<_> = client
+            .live()
+            .list::<Widget>()
+            .await
+            .unwrap()
+            .iter()
+            .map(|w| w.metadata.name.clone().unwrap())
+            .collect();
+        names.sort();
+        names.join(" ")
+    };
+    let map = |names: &str| {
+        let mut map = ConfigMap {
+            data: Some([("widgets".to_owned(), names.to_owned())].into()),
+            ..ConfigMap::default()
+        };
+        map.metadata.name = Some("set".into());
+        map.metadata.namespace = Some("default".into());
+        map
+    };
+    client.apply(&map("a b")).await.unwrap();
+    eventually(|| async { there().await == "a b" }).await;
+    client.delete_key::<Widget>(&key("a")).await.unwrap();
+    eventually(|| async { there().await == "a b" }).await;
+    client.apply(&map("b")).await.unwrap();
+    eventually(|| async { there().await == "b" }).await;
+    client.apply(&map("")).await.unwrap();
+    eventually(|| async { there().await.is_empty() }).await;
+    running.stop().await;
+}

@@ -10,7 +10,7 @@ use crate::{Error, Progress};
 const ATTEMPTS: usize = 10;
 
 /// How long to wait in between.
-const PAUSE: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Snapshot {
     /// Reads the directory of an embedded storage without touching it, also while a server writes to it.
@@ -32,7 +32,7 @@ impl Snapshot {
                 }
                 Err(Error::Io { .. } | Error::Corrupt { .. }) if attempt < ATTEMPTS && path.is_dir() => {
                     attempt += 1;
-                    thread::sleep(PAUSE);
+                    thread::sleep(RETRY_INTERVAL);
                 }
                 Err(error) => return Err(error),
             }

@@ -19,7 +19,7 @@ pub(in crate::write::admission) const PLUGIN: (&str, Make) =
 const DEFAULT: &str = "default";
 
 /// How long a Pod waits for the default account, which every namespace gets a moment after it was made.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the names of token volumes begin with.
 const VOLUME: &str = "kube-api-access-";
@@ -105,7 +105,7 @@ impl ServiceAccount {
                 }
             }
         };
-        let found = timeout(PATIENCE, find()).await.ok().flatten();
+        let found = timeout(LOOKUP_TIMEOUT, find()).await.ok().flatten();
         found.ok_or_else(|| {
             format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found")
         })

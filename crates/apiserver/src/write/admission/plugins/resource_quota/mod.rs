@@ -29,7 +29,7 @@ pub(crate) use evaluator::Evaluator;
 const TURNS: usize = 64;
 
 /// How long whoever writes a quota waits until what is there has been added up.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The quotas of all namespaces.
 pub(crate) struct ResourceQuota {
@@ -96,7 +96,7 @@ impl ResourceQuota {
             }
         };
         // Without anybody who adds up, it holds from when somebody does.
-        let _ = timeout(PATIENCE, settle).await;
+        let _ = timeout(SETTLE_TIMEOUT, settle).await;
     }
 }
 
