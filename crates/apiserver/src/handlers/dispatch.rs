@@ -133,7 +133,7 @@ impl Server {
                         error => StatusError::bad_request(format!("the body could not be read: {error}")),
                     })?;
             }
-            let claim = self.budget.body(&call.body).await?;
+            let claim = self.budget.body(&call.identity.user, &call.body).await?;
             let server = Arc::clone(self);
             self.budget.run(claim, Box::pin(async move { server.serve(call, action).await })).await
         });

@@ -53,7 +53,7 @@ pub(crate) use request::{Author, Draft, NamespaceState, WriteContext, WriteReque
 pub(crate) use watchkeeper_kinds::Subresource;
 pub(crate) use writer::{Handles, Writer};
 
-use crate::budget;
+use crate::budget::{self, Claim};
 use crate::status_error::StatusError;
 use request::{Current, Moment, Outcome};
 
@@ -68,12 +68,8 @@ impl Writer {
             if let Some(name) = request.operation.name() {
                 request.target.name = name;
             }
-            let entry = self.stored(&request).await?;
+            let (entry, claim) = self.stored_within_budget(&request).await?;
             self.use_stored_version(&mut request, entry.as_deref());
-            let claim = match &entry {
-                Some(entry) => self.budget.stored(entry).await,
-                None => None,
-            };
             let outcome = {
                 let attempt = pin!(self.attempt(&request, entry, attempt));
                 budget::run_here(claim, attempt).await?
@@ -86,6 +82,27 @@ impl Writer {
         }
         Err(request.operation.exhausted(&request.target))
     }
+    /// The stored object as it is when there is room for it: one that has changed while it was waited for would only be worked on for
+    /// nothing.
+    async fn stored_within_budget(
+        &self,
+        request: &WriteRequest<'_>,
+    ) -> Result<(Option<Arc<Entry>>, Option<Claim>), StatusError> {
+        let author = request.context.author.client().map(|identity| identity.user.as_str());
+        let mut entry = self.stored(request).await?;
+        for _ in 0..ATTEMPTS {
+            let Some(found) = &entry else { break };
+            let Some(claim) = self.budget.stored(author, found).await? else { break };
+            let now = self.stored(request).await?;
+            if now.as_ref().is_some_and(|now| now.value.len() <= found.value.len().saturating_mul(2)) {
+                return Ok((now, Some(claim)));
+            }
+            // It is gone, or has become another one.
+            entry = now;
+        }
+        Ok((entry, None))
+    }
+
 
     /// Makes a write based on what is stored now.
     async fn attempt(
