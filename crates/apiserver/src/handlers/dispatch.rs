@@ -1,6 +1,5 @@
 //! From requests to what is done about them.
 
-mod budgets;
 mod deadline;
 mod pods;
 mod token_request;

@@ -10,7 +10,7 @@
 //!   │ mutate         admission plug-ins, in order                              │  │ another
 //!   │ strategy       laid into the stored object, prepared, given addresses,   │  │ writer was
 //!   │                validated                                                 │  │ faster
-//!   │ validate       admission plug-ins, in order                              │  │
+//!   │ validate       admission plug-ins, in order; then disruption budgets      │  │
 //!   │ commit         quotas; if nothing it depends on has changed meanwhile     │──┘
 //!   └────────────┬───────────────────────────────────────────────────────────┘
 //!                ▼
@@ -29,6 +29,7 @@ mod certificates;
 mod commit;
 mod current;
 mod decode;
+mod disruption;
 mod document_order;
 mod internal;
 mod operation;
@@ -48,7 +49,9 @@ use watchkeeper_storage::Entry;
 pub(crate) use allocate::is_claim;
 pub(crate) use allocate::{Allocator, Holdings, Refusal, Reservation};
 pub(crate) use decode::{Incoming, decode, decode_as};
-pub(crate) use operation::{Applying, Eviction, FOREGROUND, ORPHAN, Operation, Patch, ScaleChange};
+pub(crate) use operation::{
+    Applying, Eviction, FOREGROUND, ORPHAN, Operation, Patch, ScaleChange, check_name,
+};
 pub(crate) use request::{Author, Draft, NamespaceState, WriteContext, WriteRequest, Written};
 pub(crate) use watchkeeper_kinds::Subresource;
 pub(crate) use writer::{Handles, Writer};
@@ -82,6 +85,7 @@ impl Writer {
         }
         Err(request.operation.exhausted(&request.target))
     }
+
     /// The stored object as it is when there is room for it: one that has changed while it was waited for would only be worked on for
     /// nothing.
     async fn stored_within_budget(
@@ -103,7 +107,6 @@ impl Writer {
         Ok((entry, None))
     }
 
-
     /// Makes a write based on what is stored now.
     async fn attempt(
         &self,
@@ -117,6 +120,7 @@ impl Writer {
         self.admission.mutate(request, &current, &mut draft).await?;
         let mut planned = self.strategy(request, &current, &moment, draft)?;
         self.admission.validate(request, &current, &mut planned).await?;
+        self.charge_disruption(request, &current, &planned, &moment).await?;
         self.commit(request, current, planned, attempt).await
     }
 }
