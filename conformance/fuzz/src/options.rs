@@ -23,6 +23,12 @@ const VERSIONS: &[&str] = &[
 
 const FLAGS: &[&str] = &["true", "true", "false", "1", "0", "", "yes", "TRUE", "t", "x"];
 
+/// Up to where a date is none any more, a sum overflows, and a number is none.
+const GRACE_PERIODS: &[&str] = &[
+    "0", "1", "-1", "30", "x", "", "4294967296", "1e3", "253402300800", "9223372036", "9223372037",
+    "9223372036854775807", "-9223372036854775808", "9223372036854775808",
+];
+
 /// The options of a list or watch.
 pub(crate) fn list(dice: &mut Dice) -> Vec<(String, String)> {
     let mut query = Vec::new();
@@ -88,11 +94,7 @@ pub(crate) fn delete(dice: &mut Dice) -> Vec<(String, String)> {
             0 => {
                 ("propagationPolicy", dice.pick(&["Foreground", "Background", "Orphan", "", "x"]).to_owned())
             }
-            // Beyond a few centuries it is a matter of its own.
-            1 => (
-                "gracePeriodSeconds",
-                dice.pick(&["0", "1", "-1", "30", "x", "", "4294967296", "1e3"]).to_owned(),
-            ),
+            1 => ("gracePeriodSeconds", dice.item(GRACE_PERIODS).to_string()),
             2 => ("orphanDependents", dice.item(FLAGS).to_string()),
             3 => ("dryRun", dice.pick(&["All", "", "x"]).to_owned()),
             _ => ("ignoreStoreReadErrorWithClusterBreakingPotential", dice.item(FLAGS).to_string()),

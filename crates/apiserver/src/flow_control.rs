@@ -32,7 +32,7 @@ pub(crate) struct Flow {
 }
 
 /// A FlowSchema, read.
-struct Schema {
+pub(crate) struct Schema {
     name: String,
     precedence: i64,
     rules: Vec<Rule>,
@@ -65,12 +65,10 @@ struct PathRule {
 }
 
 impl FlowControl {
-    /// Puts these schemas in force. One whose level does not exist is not.
-    pub(crate) fn replace(&self, schemas: &[Value], levels: &[Value]) {
-        let mut read: Vec<Schema> =
-            schemas.iter().filter_map(|schema| Schema::read(schema, levels)).collect();
-        read.sort_by(|a, b| (a.precedence, &a.name).cmp(&(b.precedence, &b.name)));
-        *self.0.write() = Arc::new(read);
+    /// Puts these schemas in force.
+    pub(crate) fn replace(&self, mut schemas: Vec<Schema>) {
+        schemas.sort_by(|a, b| (a.precedence, &a.name).cmp(&(b.precedence, &b.name)));
+        *self.0.write() = Arc::new(schemas);
     }
 
     /// What a request of somebody belongs to; `None` as long as nothing is in force. Nothing is allocated.
@@ -100,7 +98,8 @@ fn level_name(schema: &Value) -> &str {
 }
 
 impl Schema {
-    fn read(schema: &Value, levels: &[Value]) -> Option<Self> {
+    /// Reads a schema; `None` if its level does not exist, in which case it is not in force.
+    pub(crate) fn read(schema: &Value, levels: &[Value]) -> Option<Self> {
         let level = levels.iter().find(|level| meta::name(level) == level_name(schema))?;
         let uid = |object: &Value| HeaderValue::from_str(meta::uid(object)).ok();
         let rules = schema["spec"]["rules"].as_array().into_iter().flatten();
@@ -222,10 +221,15 @@ mod tests {
         objects.into_iter().map(named).collect()
     }
 
+    fn put(control: &FlowControl, schemas: Vec<Value>, levels: Vec<Value>) {
+        let (schemas, levels) = (with_uids(schemas), with_uids(levels));
+        control.replace(schemas.iter().filter_map(|schema| Schema::read(schema, &levels)).collect());
+    }
+
     fn of(identity: &Identity, request: &Request<'_>) -> (String, String) {
         let control = FlowControl::default();
         let (levels, schemas) = watchkeeper_kinds::flow_control_objects();
-        control.replace(&with_uids(schemas), &with_uids(levels));
+        put(&control, schemas, levels);
         let flow = control.classify(identity, request).unwrap();
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
         (text(&flow.schema), text(&flow.level))
@@ -268,7 +272,7 @@ mod tests {
         schemas.retain(|schema| meta::name(schema) == "exempt");
         schemas[0]["spec"]["priorityLevelConfiguration"]["name"] = "nothing".into();
         let control = FlowControl::default();
-        control.replace(&with_uids(schemas.clone()), &with_uids(levels.clone()));
+        put(&control, schemas.clone(), levels.clone());
         let request = resource("get", "", "pods", "a");
         assert!(control.classify(&Identity::admin(), &request).is_none());
         let said = condition(&schemas[0], &levels);

@@ -27,6 +27,9 @@ pub struct InFlightLimits {
     /// Requests that write: 1,000 unless said otherwise, five times the default of kube-apiserver. Each may hold a body of
     /// 3 MiB. One user may have half of them.
     pub mutating: usize,
+    /// Watches: 50,000 unless said otherwise. That is a cluster of a thousand nodes with room to spare; each costs some kilobytes, and a
+    /// place in what is told with every change.
+    pub watches: usize,
     /// Watches of one user: 10,000 unless said otherwise. That is a controller that watches a hundred resources in a
     /// hundred replicas.
     pub watches_per_user: usize,
@@ -34,7 +37,7 @@ pub struct InFlightLimits {
 
 impl Default for InFlightLimits {
     fn default() -> Self {
-        Self { read_only: 2_000, mutating: 1_000, watches_per_user: 10_000 }
+        Self { read_only: 2_000, mutating: 1_000, watches: 50_000, watches_per_user: 10_000 }
     }
 }
 
@@ -155,8 +158,8 @@ impl InFlight {
             Class::ReadOnly => shared(self.limits.read_only),
             Class::Mutating | Class::Lease => shared(self.limits.mutating),
             Class::Watch => {
-                let per_user = self.limits.watches_per_user;
-                (per_user > 0).then_some((usize::MAX, per_user))
+                let limit = |number: usize| if number > 0 { number } else { usize::MAX };
+                Some((limit(self.limits.watches), limit(self.limits.watches_per_user)))
             }
         }
     }
@@ -198,7 +201,8 @@ mod tests {
 
     #[test]
     fn a_user_may_have_half_of_what_all_may_have() {
-        let in_flight = InFlight::new(InFlightLimits { read_only: 4, mutating: 2, watches_per_user: 1 });
+        let in_flight =
+            InFlight::new(InFlightLimits { read_only: 4, mutating: 2, watches: 2, watches_per_user: 1 });
         let (jane, joe, ann) = (user("jane"), user("joe"), user("ann"));
         let first = in_flight.enter(Class::ReadOnly, &jane).unwrap();
         let _second = in_flight.enter(Class::ReadOnly, &jane).unwrap();
@@ -210,13 +214,16 @@ mod tests {
         let _lease = in_flight.enter(Class::Lease, &jane).unwrap();
         let _watch = in_flight.enter(Class::Watch, &jane).unwrap();
         assert_eq!(in_flight.enter(Class::Watch, &jane).err(), Some(Rejected::User));
+        let _watch = in_flight.enter(Class::Watch, &joe).unwrap();
+        assert_eq!(in_flight.enter(Class::Watch, &ann).err(), Some(Rejected::Total));
         drop(first);
         assert!(in_flight.enter(Class::ReadOnly, &ann).is_ok());
     }
 
     #[test]
     fn masters_and_questions_after_health_are_not_counted() {
-        let in_flight = InFlight::new(InFlightLimits { read_only: 1, mutating: 1, watches_per_user: 1 });
+        let in_flight =
+            InFlight::new(InFlightLimits { read_only: 1, mutating: 1, watches: 1, watches_per_user: 1 });
         let (master, jane) = (Arc::new(Identity::admin()), user("jane"));
         let _held: Vec<Permit> =
             (0..10).map(|_| in_flight.enter(Class::ReadOnly, &master).unwrap()).collect();
@@ -226,7 +233,8 @@ mod tests {
 
     #[test]
     fn zero_is_no_limit_and_nothing_is_left_behind() {
-        let in_flight = InFlight::new(InFlightLimits { read_only: 0, mutating: 3, watches_per_user: 0 });
+        let in_flight =
+            InFlight::new(InFlightLimits { read_only: 0, mutating: 3, watches: 0, watches_per_user: 0 });
         let jane = user("jane");
         let held: Vec<Permit> = [Class::ReadOnly, Class::Watch, Class::Mutating, Class::Lease]
             .into_iter()

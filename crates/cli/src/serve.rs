@@ -103,6 +103,9 @@ pub(crate) struct Serve {
     /// How many requests that write may run at a time, half of them of one user; 0 is no limit
     #[arg(long, value_name = "NUMBER", default_value_t = InFlightLimits::default().mutating)]
     max_mutating_requests_inflight: usize,
+    /// How many watches may be open at a time; 0 is no limit
+    #[arg(long, value_name = "NUMBER", default_value_t = InFlightLimits::default().watches)]
+    max_watches: usize,
     /// How many watches a user may have open; 0 is no limit
     #[arg(long, value_name = "NUMBER", default_value_t = InFlightLimits::default().watches_per_user)]
     max_watches_per_user: usize,
@@ -209,6 +212,7 @@ impl Serve {
         options.in_flight = InFlightLimits {
             read_only: self.max_requests_inflight,
             mutating: self.max_mutating_requests_inflight,
+            watches: self.max_watches,
             watches_per_user: self.max_watches_per_user,
         };
         options.read_only = self.read_only;

@@ -1,6 +1,5 @@
 //! From requests to what is done about them.
 
-mod budgets;
 mod deadline;
 mod pods;
 mod token_request;
@@ -133,7 +132,7 @@ impl Server {
                         error => StatusError::bad_request(format!("the body could not be read: {error}")),
                     })?;
             }
-            let claim = self.budget.body(&call.body).await?;
+            let claim = self.budget.body(&call.identity.user, &call.body).await?;
             let server = Arc::clone(self);
             self.budget.run(claim, Box::pin(async move { server.serve(call, action).await })).await
         });
@@ -200,7 +199,7 @@ impl Server {
                 match found {
                     Some(list) => Ok(Reply::object(200, &list, format)),
                     None if registry.remote(&group, &version).is_some() => {
-                        let target = Some(aggregation::Target::page(&path, &call.query));
+                        let target = aggregation::Target::page(&path, &call.query);
                         match registry.remote(&group, &version).filter(|_| verb == "get") {
                             Some(remote) => remote::answer(self, call, remote, target).await,
                             None => Err(StatusError::unknown_method()),
@@ -243,7 +242,7 @@ impl Server {
         let registry = self.registry();
         let about = action.action();
         if let Some(remote) = registry.remote(&about.group, &about.version) {
-            let target = aggregation::Target::of(about, &call.query);
+            let target = aggregation::Target::of(about, &call.query)?;
             return Box::pin(remote::answer(self, &call, remote, target)).await;
         }
         let found = registry.resource_of(action.action()).and_then(|resource| {

@@ -47,7 +47,7 @@ pub(crate) async fn answer(server: &Server, call: &Call, document: &str) -> Resu
             let Some(path) = document.strip_prefix("v3/") else { return Ok(Reply::no_such_page()) };
             if let Some(remote) = split(path).and_then(|(group, version)| registry.remote(group, version)) {
                 let target = Target::page(&format!("/openapi/{document}"), &call.query);
-                return remote::answer(server, call, remote, Some(target)).await;
+                return remote::answer(server, call, remote, target).await;
             }
             let Some((group, version)) =
                 split(path).filter(|(group, version)| serves(&registry, group, version))

@@ -7,14 +7,13 @@ use crate::remote::Remote;
 use crate::server::Server;
 use crate::status_error::StatusError;
 
-/// Hands a request on that was authorized. Without a target, it asks for something that nobody is asked for.
+/// Hands a request on that was authorized.
 pub(super) async fn answer(
     server: &Server,
     call: &Call,
     remote: &Remote,
-    target: Option<Target>,
+    target: Target,
 ) -> Result<Reply, StatusError> {
-    let target = target.ok_or_else(StatusError::unknown_method)?;
     if !remote.is_available {
         return Ok(unavailable("service unavailable"));
     }

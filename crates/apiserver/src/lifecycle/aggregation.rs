@@ -37,16 +37,19 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const PUBLISHED: (&str, &str) = ("kube-system", "extension-apiserver-authentication");
 const MOST_AUTHORITIES: usize = 8;
 
-/// The APIServices that name a Service, and the revision they are of.
-async fn registered(server: &Server) -> Result<(Vec<(Value, Remote)>, Revision), Error> {
+/// The APIServices that name a Service, and the revision they are of, for one of the tasks.
+async fn registered(server: &Server, task: &str) -> Result<(Vec<(Value, Remote)>, Revision), Error> {
     let page = server.storage.range(Range::prefix(&prefix(GROUP, PLURAL))).await?;
     let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else {
         return Ok((Vec::new(), page.revision));
     };
     let read = page.entries.iter().filter_map(|entry| {
-        let object = server.supervisor.caught(FOLLOW, &entry.key, || resource.read(entry))?.ok()?;
-        let remote = Remote::read(&object)?;
-        Some((object, remote))
+        let read = || {
+            let object = resource.read(entry).ok()?;
+            let remote = Remote::read(&object)?;
+            Some((object, remote))
+        };
+        server.supervisor.caught(task, &entry.key, read)?
     });
     Ok((read.collect(), page.revision))
 }
@@ -81,7 +84,7 @@ pub(super) async fn follow(server: Arc<Server>) {
 
 async fn follow_once(server: &Server) -> Result<(), Error> {
     loop {
-        let (found, revision) = registered(server).await?;
+        let (found, revision) = registered(server, FOLLOW).await?;
         let remotes: Vec<Remote> = found.into_iter().map(|(_, remote)| with_known(server, remote)).collect();
         // What is known is in force before others are asked, who may take their time.
         set(server, remotes.clone());
@@ -139,7 +142,7 @@ pub(super) async fn check(server: Arc<Server>) {
 
 async fn check_once(server: &Server) -> Result<(), Error> {
     loop {
-        let (found, revision) = registered(server).await?;
+        let (found, revision) = registered(server, CHECK).await?;
         let is_empty = found.is_empty();
         let mut checks: FuturesUnordered<_> =
             found.into_iter().map(|(object, remote)| check_one(server, object, remote)).collect();

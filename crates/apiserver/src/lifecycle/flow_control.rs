@@ -7,7 +7,7 @@ use serde_json::Value;
 use watchkeeper_storage::{Error, Range, Revision, Storage, Update};
 
 use crate::api_services::set_condition;
-use crate::flow_control::{CONSUMER, GROUP, condition};
+use crate::flow_control::{CONSUMER, GROUP, Schema, condition};
 use crate::following::until_closed;
 use crate::object::meta;
 use crate::resource::{ObjectRef, ROOT};
@@ -23,14 +23,14 @@ fn root() -> String {
     format!("{ROOT}{GROUP}/")
 }
 
-/// The schemas and the levels that are stored, and the revision they are of.
-async fn read(server: &Server) -> Result<(Vec<Value>, Vec<Value>, Revision), Error> {
+/// The schemas and the levels that are stored, and the revision they are of, for one of the tasks.
+async fn read(server: &Server, task: &str) -> Result<(Vec<Value>, Vec<Value>, Revision), Error> {
     let page = server.storage.range(Range::prefix(&root())).await?;
     let registry = server.registry();
     let (mut schemas, mut levels) = (Vec::new(), Vec::new());
     for entry in &page.entries {
         let Some(resource) = registry.of_key(&entry.key) else { continue };
-        let Some(Ok(object)) = server.supervisor.caught(TASK, &entry.key, || resource.read(entry)) else {
+        let Some(Ok(object)) = server.supervisor.caught(task, &entry.key, || resource.read(entry)) else {
             continue;
         };
         match resource.plural.as_str() {
@@ -57,8 +57,11 @@ async fn follow_once(server: &Server) -> Result<(), Error> {
 
 /// Takes in all schemas and levels. Returns the revision they are of.
 pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
-    let (schemas, levels, revision) = read(server).await?;
-    server.flow_control.replace(&schemas, &levels);
+    let (schemas, levels, revision) = read(server, TASK).await?;
+    let schemas = schemas.iter().filter_map(|schema| {
+        server.supervisor.caught(TASK, &meta::name(schema), || Schema::read(schema, &levels))?
+    });
+    server.flow_control.replace(schemas.collect());
     Ok(revision)
 }
 
@@ -80,9 +83,9 @@ pub(super) async fn keep_statuses(server: Arc<Server>) {
 
 async fn keep_once(server: &Server) -> Result<(), Error> {
     loop {
-        let (schemas, levels, revision) = read(server).await?;
+        let (schemas, levels, revision) = read(server, STATUS).await?;
         for schema in &schemas {
-            say(server, schema, &levels).await;
+            server.supervisor.caught_async(STATUS, &meta::name(schema), say(server, schema, &levels)).await;
         }
         if !changed(server, revision).await? {
             return Ok(());

@@ -47,9 +47,11 @@ async fn follow(server: &Server) -> Result<(), Error> {
             update = watch.next() => {
                 let Update::Event(event) = update.ok_or(Error::Closed)?? else { continue };
                 let Some(entry) = event.entry() else { continue };
-                let resource = server.registry().of_key(&entry.key);
-                let read = resource.and_then(|resource| resource.read(entry).ok());
-                if read.is_some_and(|quota| !is_settled(&quota)) {
+                let is_outdated = || {
+                    let resource = server.registry().of_key(&entry.key);
+                    resource.and_then(|resource| resource.read(entry).ok()).is_some_and(|quota| !is_settled(&quota))
+                };
+                if server.supervisor.caught(TASK, &entry.key, is_outdated) == Some(true) {
                     add_up(server, &entry.key).await;
                 }
             }

@@ -35,7 +35,10 @@ pub(super) async fn run(server: Arc<Server>) {
 fn outdated(server: &Server) -> Vec<(String, Vec<Rule>)> {
     let policy = server.access.policy();
     let roles = policy.cluster_roles();
-    let sums = roles.clone().filter_map(|role| Some((role, aggregated(role, roles.clone())?)));
+    let sums = roles.clone().filter_map(|role| {
+        let sum = server.supervisor.caught(TASK, &role.name, || aggregated(role, roles.clone()))?;
+        Some((role, sum?))
+    });
     sums.filter(|(role, rules)| role.rules != *rules)
         .map(|(role, rules)| (role.name.clone(), rules))
         .collect()

@@ -40,6 +40,8 @@ pub(crate) struct ResourceAction {
     pub(crate) subresource: Option<String>,
     /// What follows the subresource in the path.
     pub(crate) rest: Option<String>,
+    /// Whether the verb stands in the path, in front of the resource: `/api/v1/watch/pods`.
+    pub(crate) is_prefixed: bool,
 }
 
 /// A path that leads to no object, and the method as rules about paths name it.
@@ -162,7 +164,20 @@ impl ResourceAction {
         let reads_list = matches!(verb, Verb::List | Verb::Watch) && name.is_none() && prefix.is_none();
         let selected = reads_list.then(|| selected(query)).flatten();
         let is_head = *method == Method::HEAD;
-        Self { verb, is_head, group, version, scope, resource, name, selected, subresource, rest }
+        let is_prefixed = prefix.is_some();
+        Self {
+            verb,
+            is_head,
+            group,
+            version,
+            scope,
+            resource,
+            name,
+            selected,
+            subresource,
+            rest,
+            is_prefixed,
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::status_error::Subject;
 
 pub(crate) use frames::{Frame, Frames};
 pub(crate) use object_ref::ObjectRef;
-pub(crate) use plugin_set::{AdmissionPlan, PluginSet};
+pub(crate) use plugin_set::{AdmissionPlan, PluginSet, Slot};
 pub(crate) use reading::Unreadable;
 
 /// An installed CustomResourceDefinition, and where it is stored.

@@ -30,15 +30,30 @@ impl PluginSet {
 ///
 /// A resource is served by one server, whose chain never changes; so what was worked out stays true.
 #[derive(Debug, Default)]
-pub(crate) struct AdmissionPlan([OnceLock<PluginSet>; Self::SLOTS]);
+pub(crate) struct AdmissionPlan([OnceLock<PluginSet>; Slot::Rare as usize]);
+
+/// A kind of write: of the object itself, or of a subresource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Create,
+    Update,
+    Delete,
+    Connect,
+    Status,
+    Scale,
+    Finalize,
+    Approval,
+    Binding,
+    Eviction,
+    Token,
+    /// Any other, which is worked out each time.
+    Rare,
+}
 
 impl AdmissionPlan {
-    /// How many kinds of writes are told apart.
-    pub(crate) const SLOTS: usize = 4;
-
-    /// The plug-ins for a kind of write; computed if they are not known. A slot that does not exist is always computed.
-    pub(crate) fn get(&self, slot: usize, compute: impl FnOnce() -> PluginSet) -> PluginSet {
-        match self.0.get(slot) {
+    /// The plug-ins for a kind of write; computed if they are not known.
+    pub(crate) fn get(&self, slot: Slot, compute: impl FnOnce() -> PluginSet) -> PluginSet {
+        match self.0.get(slot as usize) {
             Some(known) => *known.get_or_init(compute),
             None => compute(),
         }
@@ -54,5 +69,21 @@ mod tests {
         let set = PluginSet::of([5, 0, 63, 64, 1000]);
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 5, 63]);
         assert!(PluginSet::of([]).is_empty() && !set.is_empty());
+    }
+
+    #[test]
+    fn what_handles_a_write_is_worked_out_once_unless_it_is_rare() {
+        let (plan, asked) = (AdmissionPlan::default(), std::cell::Cell::new(0));
+        let ask = |slot| {
+            plan.get(slot, || {
+                asked.set(asked.get() + 1);
+                PluginSet::of([asked.get()])
+            })
+        };
+        for (slot, times) in [(Slot::Create, 1), (Slot::Status, 2), (Slot::Token, 3)] {
+            assert_eq!(ask(slot), ask(slot));
+            assert_eq!(asked.get(), times, "{slot:?}");
+        }
+        assert_ne!(ask(Slot::Rare), ask(Slot::Rare));
     }
 }

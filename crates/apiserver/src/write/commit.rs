@@ -31,7 +31,7 @@ impl Writer {
         attempt: usize,
     ) -> Result<Outcome, StatusError> {
         let WriteRequest { target, context, operation, .. } = request;
-        let Planned { mut object, mut intent, reservation, warnings } = planned;
+        let Planned { mut object, mut intent, reservation, warnings, .. } = planned;
         let (resource, key, created) = (&target.resource, target.key(), current.object.is_none());
         if created && let Some(version) = operation.unexpected_version() {
             if !context.dry_run {

@@ -10,7 +10,7 @@
 //!   │ mutate         admission plug-ins, in order                              │  │ another
 //!   │ strategy       laid into the stored object, prepared, given addresses,   │  │ writer was
 //!   │                validated                                                 │  │ faster
-//!   │ validate       admission plug-ins, in order                              │  │
+//!   │ validate       admission plug-ins, in order; then disruption budgets      │  │
 //!   │ commit         quotas; if nothing it depends on has changed meanwhile     │──┘
 //!   └────────────┬───────────────────────────────────────────────────────────┘
 //!                ▼
@@ -29,6 +29,7 @@ mod certificates;
 mod commit;
 mod current;
 mod decode;
+mod disruption;
 mod document_order;
 mod internal;
 mod operation;
@@ -48,12 +49,14 @@ use watchkeeper_storage::Entry;
 pub(crate) use allocate::is_claim;
 pub(crate) use allocate::{Allocator, Holdings, Refusal, Reservation};
 pub(crate) use decode::{Incoming, decode, decode_as};
-pub(crate) use operation::{Applying, Eviction, FOREGROUND, ORPHAN, Operation, Patch, ScaleChange};
+pub(crate) use operation::{
+    Applying, Eviction, FOREGROUND, ORPHAN, Operation, Patch, ScaleChange, check_name,
+};
 pub(crate) use request::{Author, Draft, NamespaceState, WriteContext, WriteRequest, Written};
 pub(crate) use watchkeeper_kinds::Subresource;
 pub(crate) use writer::{Handles, Writer};
 
-use crate::budget;
+use crate::budget::{self, Claim};
 use crate::status_error::StatusError;
 use request::{Current, Moment, Outcome};
 
@@ -68,12 +71,8 @@ impl Writer {
             if let Some(name) = request.operation.name() {
                 request.target.name = name;
             }
-            let entry = self.stored(&request).await?;
+            let (entry, claim) = self.stored_within_budget(&request).await?;
             self.use_stored_version(&mut request, entry.as_deref());
-            let claim = match &entry {
-                Some(entry) => self.budget.stored(entry).await,
-                None => None,
-            };
             let outcome = {
                 let attempt = pin!(self.attempt(&request, entry, attempt));
                 budget::run_here(claim, attempt).await?
@@ -85,6 +84,27 @@ impl Writer {
             }
         }
         Err(request.operation.exhausted(&request.target))
+    }
+
+    /// The stored object as it is when there is room for it: one that has changed while it was waited for would only be worked on for
+    /// nothing.
+    async fn stored_within_budget(
+        &self,
+        request: &WriteRequest<'_>,
+    ) -> Result<(Option<Arc<Entry>>, Option<Claim>), StatusError> {
+        let author = request.context.author.client().map(|identity| identity.user.as_str());
+        let mut entry = self.stored(request).await?;
+        for _ in 0..ATTEMPTS {
+            let Some(found) = &entry else { break };
+            let Some(claim) = self.budget.stored(author, found).await? else { break };
+            let now = self.stored(request).await?;
+            if now.as_ref().is_some_and(|now| now.value.len() <= found.value.len().saturating_mul(2)) {
+                return Ok((now, Some(claim)));
+            }
+            // It is gone, or has become another one.
+            entry = now;
+        }
+        Ok((entry, None))
     }
 
     /// Makes a write based on what is stored now.
@@ -100,6 +120,7 @@ impl Writer {
         self.admission.mutate(request, &current, &mut draft).await?;
         let mut planned = self.strategy(request, &current, &moment, draft)?;
         self.admission.validate(request, &current, &mut planned).await?;
+        self.charge_disruption(request, &current, &planned, &moment).await?;
         self.commit(request, current, planned, attempt).await
     }
 }

@@ -119,6 +119,8 @@ impl Draft {
 pub(super) struct Planned {
     /// The next state of the object, or its last one if it is removed.
     pub(super) object: Value,
+    /// The Binding or the Eviction as admission completed it; null for everything else.
+    pub(super) asked: Value,
     pub(super) intent: Intent,
     /// Cluster IPs and node ports held for a Service.
     pub(super) reservation: Option<Reservation>,

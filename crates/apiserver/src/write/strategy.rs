@@ -22,8 +22,11 @@ impl Writer {
         let mut planned = match (&request.operation, &current.object) {
             (Operation::Delete(options), Some(old)) => delete::plan(request, old, options, moment),
             (Operation::Evict(eviction), Some(old)) => {
-                let old = &delete::disrupted(old, &eviction.options, moment);
-                delete::plan(request, old, &eviction.options, moment)
+                eviction.plan(request, current, old, object, moment)?
+            }
+            (Operation::Bind(_), Some(old)) => {
+                let planned = self.changed_object(request, current, old, object.clone(), moment)?;
+                Planned { asked: object, ..planned }
             }
             (_, Some(old)) => self.changed_object(request, current, old, object, moment)?,
             (_, None) => self.new_object(request, object)?,
@@ -44,7 +47,7 @@ impl Writer {
             return Err(StatusError::invalid(resource.kind_subject(), &target.name, &errors));
         }
         let warnings = warnings::of(resource, &object, None);
-        Ok(Planned { object, intent: Intent::Put, reservation, warnings })
+        Ok(Planned { object, asked: Value::Null, intent: Intent::Put, reservation, warnings })
     }
 
     fn changed_object(
@@ -72,7 +75,7 @@ impl Writer {
             return Err(StatusError::invalid(resource.kind_subject(), &target.name, &errors));
         }
         let warnings = warnings::of(resource, &new, Some(old));
-        Ok(Planned { object: new, intent: Intent::Put, reservation, warnings })
+        Ok(Planned { object: new, asked: Value::Null, intent: Intent::Put, reservation, warnings })
     }
 }
 

@@ -233,6 +233,24 @@ async fn who_asks_is_said_by_this_server_and_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_could_be_read_as_something_else_is_not_handed_on() {
+    let (api, metrics) = start().await;
+    let before = metrics.handed_on().len();
+    for (method, path) in [
+        ("PUT", "namespaces/n/pods/p//status"),
+        ("DELETE", "namespaces/n/pods//status"),
+        ("GET", "namespaces//pods"),
+        ("GET", "namespaces/n/pods/%2e%2e"),
+    ] {
+        let path = format!("{GROUP}/{path}");
+        api.send_as(&Identity::admin(), method, &path, Value::Null).await.failed(404);
+    }
+    assert_eq!(metrics.handed_on().len(), before);
+    let watched = format!("{GROUP}/watch/namespaces/n/pods/p/status");
+    assert_eq!(api.get(&watched).await.ok()["path"], watched);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_misbehaves_is_bounded_and_one_that_is_gone_hurts_nobody_else() {
     let (api, mut metrics) = start().await;
     assert_eq!(api.get(&format!("{GROUP}/nodes/elsewhere")).await.code, 502);

@@ -141,34 +141,74 @@ async fn hostile_answers_to_conversion_reviews_are_refused_and_counted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_writes_that_wait_for_a_hook_slow_nobody_else() {
+    hundred_writes_wait(200, "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_large_writes_that_wait_for_a_hook_slow_nobody_elses_large_writes() {
+    hundred_writes_wait(20, &"x".repeat(70_000)).await;
+}
+
+/// Creates and changes maps that wait for a hook, while others create and change so many secrets. All of them hold this text.
+async fn hundred_writes_wait(others: usize, text: &str) {
     let (api, hooks) = (Arc::new(Api::start().await), Hooks::start().await);
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let object = |name: &str, field: &str| json!({"metadata": {"name": name}, field: {"text": text}});
+    for number in 0..50 {
+        api.post(MAPS, object(&format!("old{number}"), "data")).await.ok();
+    }
     let mut hook = hooks.hook("hang.v.io", "/hang");
     hook["timeoutSeconds"] = json!(30);
     install(&api, "validating", "v", json!([hook])).await;
-    let secrets = "/api/v1/namespaces/default/secrets";
-    let create = async |prefix: &str| {
+    let write = async |prefix: &str| {
         let begin = std::time::Instant::now();
-        for number in 0..200 {
-            api.post(secrets, json!({"metadata": {"name": format!("{prefix}{number}")}})).await.ok();
+        for number in 0..others {
+            let name = format!("{prefix}{number}");
+            api.post(secrets, object(&name, "stringData")).await.ok();
+            let change = json!({"metadata": {"labels": {"changed": "yes"}}});
+            api.merge(&format!("{secrets}/{name}"), change).await.ok();
         }
         begin.elapsed()
     };
-    let before = create("before").await;
+    let before = write("before").await;
     let waiting: Vec<_> = (0..100)
         .map(|number| {
-            let api = Arc::clone(&api);
+            let (api, new) = (Arc::clone(&api), object(&format!("new{number}"), "data"));
+            let mut old = object(&format!("old{}", number / 2), "data");
+            old["metadata"]["labels"] = json!({"changed": "yes"});
+            let path = format!("{MAPS}/old{}", number / 2);
             tokio::spawn(async move {
-                api.post(MAPS, json!({"metadata": {"name": format!("m{number}")}})).await.code
+                let answer =
+                    if number % 2 == 0 { api.put(&path, old).await } else { api.post(MAPS, new).await };
+                answer.code
             })
         })
         .collect();
-    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    let deadline = std::time::Instant::now() + Duration::from_secs(25);
     while hooks.asked.lock().len() < 100 {
-        assert!(std::time::Instant::now() < deadline);
+        assert!(std::time::Instant::now() < deadline, "{} of them wait", hooks.asked.lock().len());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let during = create("during").await;
+    let during = write("during").await;
     assert!(waiting.iter().all(|write| !write.is_finished()), "they still wait");
     assert!(during < before * 10 + Duration::from_secs(2), "{during:?} instead of {before:?}");
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_writes_something_large_does_not_wait_for_itself() {
+    let (api, hooks) = (Arc::new(Api::start().await), Hooks::start().await);
+    let text = "x".repeat(70_000);
+    let (writer, written) = (Arc::clone(&api), text.clone());
+    hooks.answer("/writes", move |_| {
+        let secret = json!({"metadata": {"name": "of-the-hook"}, "stringData": {"text": written}});
+        let write = writer.post("/api/v1/namespaces/default/secrets", secret);
+        let answer = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(write));
+        json!({"allowed": answer.code == 201})
+    });
+    let mut hook = hooks.hook("writes.v.io", "/writes");
+    hook["timeoutSeconds"] = json!(10);
+    install(&api, "validating", "v", json!([hook])).await;
+    api.post(MAPS, json!({"metadata": {"name": "large"}, "data": {"text": text}})).await.ok();
+    api.get("/api/v1/namespaces/default/secrets/of-the-hook").await.ok();
 }

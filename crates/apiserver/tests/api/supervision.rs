@@ -1,13 +1,16 @@
 //! Background tasks that panic: what that costs, and who hears of it.
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use watchkeeper_apiserver::authentication::{Identity, Service};
+use watchkeeper_apiserver::authentication::{Identity, Service, Tokens};
 use watchkeeper_apiserver::{Clock, Options};
-use watchkeeper_storage::{Commit, Memory, Storage};
+use watchkeeper_storage::{
+    Answer as StorageAnswer, Commit, Committed, Found, Memory, Page, Range, Revision, Stats, Storage, Watch,
+};
 use watchkeeper_supervision::Supervisor;
 
 use crate::harness::{Answer, Api, DEFINITIONS, WIDGETS, config_map, definition, spec, widget};
@@ -342,10 +345,37 @@ async fn an_object_that_a_task_panics_at_costs_that_object_only() {
         ("v1.poison.example", "api-services"),
         ("/registry/core/services/default/poison", "service-allocation"),
         ("/registry/admissionregistration.k8s.io/validatingwebhookconfigurations/poison", "webhooks"),
+        ("poisonous-sum", "role-aggregation"),
+        ("/registry/core/resourcequotas/elsewhere/poison", "resource-quotas"),
+        ("/registry/flowcontrol.apiserver.k8s.io/flowschemas/poison", "flow-control"),
+        ("/registry/flowcontrol.apiserver.k8s.io/flowschemas/poison", "flow-schemas"),
+        ("/registry/apiregistration.k8s.io/apiservices/v1.remote.example", "aggregation"),
+        ("/registry/apiregistration.k8s.io/apiservices/v1.remote.example", "api-service-availability"),
+        ("/registry/scheduling.k8s.io/priorityclasses/poison", LISTERS),
     ] {
         supervisor.poison(key);
         assert_eq!(supervisor.panics(task), 0);
     }
+    let selector = json!({"clusterRoleSelectors": [{"matchLabels": {"in": "poison"}}]});
+    api.post(ROLES, json!({"metadata": {"name": "poisonous-sum"}, "aggregationRule": selector})).await.ok();
+    namespace(&api, "elsewhere").await;
+    let quota = json!({"metadata": {"name": "poison"}, "spec": {"hard": {"pods": "9"}}});
+    api.post("/api/v1/namespaces/elsewhere/resourcequotas", quota).await.ok();
+    let level = json!({"matchingPrecedence": 50, "priorityLevelConfiguration": {"name": "workload-low"}});
+    api.post(FLOW_SCHEMAS, json!({"metadata": {"name": "poison"}, "spec": level})).await.ok();
+    let remote = json!({
+        "group": "remote.example", "version": "v1", "service": {"name": "s", "namespace": "default"},
+        "groupPriorityMinimum": 1, "versionPriority": 1, "insecureSkipTLSVerify": true,
+    });
+    api.post(API_SERVICES, json!({"metadata": {"name": "v1.remote.example"}, "spec": remote})).await.ok();
+    let class = json!({"metadata": {"name": "poison"}, "value": 7});
+    api.post("/apis/scheduling.k8s.io/v1/priorityclasses", class).await.ok();
+    // Events are read when the task begins.
+    let event = json!({"metadata": {"name": "poison"}, "involvedObject": {"namespace": "default"}});
+    api.post(EVENTS, event).await.ok();
+    supervisor.inject("event-expiry");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(supervisor.panics("event-expiry"), 2, "the one that was injected, and the one at the event");
     api.post(&maps("default"), orphaned(config_map("poison", json!({})))).await.ok();
     let role = json!({"metadata": {"name": "poison"}, "rules": []});
     api.post(ROLES, role).await.ok();
@@ -375,11 +405,19 @@ async fn an_object_that_a_task_panics_at_costs_that_object_only() {
         "api-services",
         "service-allocation",
         "webhooks",
+        "role-aggregation",
+        "resource-quotas",
+        "flow-control",
+        "flow-schemas",
+        "aggregation",
+        "api-service-availability",
+        LISTERS,
     ] {
         assert!(supervisor.panics(task) > 0, "{task} has not met its object");
     }
     assert_eq!(api.get("/readyz").await.text, "ok");
     assert_eq!(api.get(&format!("{}/poison", maps("default"))).await.code, 200);
+    assert_eq!(api.get(&format!("{EVENTS}/poison")).await.code, 404, "it has expired with all others");
     assert_eq!(api.get("/apis/example.com/v1/gadgets").await.code, 404, "what cannot be read is not served");
 }
 
@@ -401,4 +439,93 @@ async fn an_object_that_cannot_be_deleted_keeps_its_own_namespace_and_no_other()
     assert_eq!(api.get(&format!("{}/poison", maps("stuck"))).await.code, 200);
     assert!(supervisor.panics("namespace-deletion") > 0);
     assert_eq!(api.get("/readyz").await.text, "ok", "it is the affair of one namespace");
+}
+
+/// A storage that other servers might use as well.
+struct SharedStorage(Memory);
+
+impl Storage for SharedStorage {
+    fn get<'a>(&'a self, key: &'a str, at: Option<Revision>) -> StorageAnswer<'a, Found> {
+        self.0.get(key, at)
+    }
+
+    fn range(&self, range: Range) -> StorageAnswer<'_, Page> {
+        self.0.range(range)
+    }
+
+    fn commit(&self, commit: Commit) -> StorageAnswer<'_, Committed> {
+        self.0.commit(commit)
+    }
+
+    fn watch<'a>(&'a self, prefix: &'a str, after: Revision) -> StorageAnswer<'a, Watch> {
+        self.0.watch(prefix, after)
+    }
+
+    fn compact(&self, to: Revision) -> StorageAnswer<'_, ()> {
+        self.0.compact(to)
+    }
+
+    fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_that_share_a_storage_are_shown_after_a_panic() {
+    let storage = SharedStorage(Memory::new(watchkeeper_storage::Options::default()));
+    let api = Api::over(Arc::new(storage)).await;
+    let supervisor = api.server.supervisor();
+    api.server.advertise(Some("192.0.2.1:6443".parse().unwrap())).await.unwrap();
+    let endpoints = "/api/v1/namespaces/default/endpoints/kubernetes";
+    let shows =
+        |address: &'static str| move |answer: &Answer| answer.code == 200 && answer.text.contains(address);
+    api.eventually(endpoints, shows("192.0.2.1")).await;
+    for task in ["server-registration", "server-endpoints"] {
+        supervisor.inject(task);
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(supervisor.panics(task), 1, "{task} was not told to panic");
+        assert!(shows("192.0.2.1")(&api.get(endpoints).await), "what is shown stays");
+    }
+    // Each is needed for what follows: to be there again, and to show who else is.
+    let forgotten = Commit::new().delete("/servers/192.0.2.1:6443").put("/servers/192.0.2.2:6443", "");
+    api.storage.commit(forgotten).await.unwrap();
+    api.eventually(endpoints, shows("192.0.2.2")).await;
+    api.eventually(endpoints, shows("192.0.2.1")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_in_files_are_read_again_after_a_panic() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens.csv");
+    let write = |token: &str| {
+        std::fs::write(&file, format!("{token},jane,1\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    write("old");
+    let mut tokens = Tokens::new();
+    tokens.add_file(&file).unwrap();
+    let mut options = Options::default();
+    options.tokens = Some(Arc::new(tokens));
+    let api = Api::with(Arc::new(Memory::new(watchkeeper_storage::Options::default())), options).await;
+    let supervisor = api.server.supervisor();
+    sleep(Duration::from_millis(1)).await;
+    supervisor.inject("token-files");
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(supervisor.panics("token-files"), 1);
+    let is_known = async |token: &str| {
+        let review = json!({"spec": {"token": token}});
+        let answer = api.post("/apis/authentication.k8s.io/v1/tokenreviews", review).await.ok();
+        answer["status"]["authenticated"] == true
+    };
+    assert!(is_known("old").await, "what is in force stays");
+    write("new");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_known("new").await {
+        assert!(Instant::now() < deadline, "the file is not read again");
+        sleep(Duration::from_secs(1)).await;
+    }
 }

@@ -469,3 +469,99 @@ async fn a_hook_that_hangs_holds_up_nothing_but_its_own_writes() {
     assert!(waiting.iter().all(|write| !write.is_finished()), "they still wait");
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
 }
+
+/// A hook for one subresource of pods.
+fn pods_hook(hooks: &Hooks, path: &str, subresource: &str) -> Value {
+    let mut hook = hooks.hook(&format!("{}.pods.io", &path[1..]), path);
+    hook["rules"][0]["resources"] = json!([format!("pods/{subresource}")]);
+    hook
+}
+
+/// A pod that runs, on a node unless it is to be bound, and a budget that lets one of its kind go.
+async fn budgeted(api: &Api, pod: &str, node: Option<&str>) {
+    let mut object = json!({
+        "metadata": {"name": pod, "labels": {"app": "a"}},
+        "spec": {"terminationGracePeriodSeconds": 30, "containers": [{"name": "c", "image": "i"}]},
+    });
+    if let Some(node) = node {
+        object["spec"]["nodeName"] = node.into();
+    }
+    api.post(PODS, object).await.ok();
+    let running =
+        json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+    api.merge(&format!("{PODS}/{pod}/status"), running).await.ok();
+    let budget = json!({"metadata": {"name": "b"}, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "a"}}}});
+    api.post(BUDGETS, budget).await.ok();
+    let status = json!({"status": {"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 0, "expectedPods": 1}});
+    api.merge(&format!("{BUDGETS}/b/status"), status).await.ok();
+}
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+
+fn eviction(name: &str) -> Value {
+    json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_eviction_that_a_hook_refuses_costs_no_disruption() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    budgeted(&api, "p", Some("n")).await;
+    hooks.answer("/no", |_| json!({"allowed": false, "status": {"message": "not now"}}));
+    install(&api, "validating", "v", json!([pods_hook(&hooks, "/no", "eviction")])).await;
+    let evict = format!("{PODS}/p/eviction");
+    let refused = api.post(&evict, eviction("p")).await;
+    assert!(message(&refused).ends_with("denied the request: not now"), "{}", refused.text);
+    assert_eq!(api.get(&format!("{BUDGETS}/b")).await.ok()["status"]["disruptionsAllowed"], 1);
+    api.delete(&format!("{GROUP}/validatingwebhookconfigurations/v")).await.ok();
+    api.post(&format!("{evict}?dryRun=All"), eviction("p")).await.ok();
+    assert_eq!(api.get(&format!("{BUDGETS}/b")).await.ok()["status"]["disruptionsAllowed"], 1);
+    api.post(&evict, eviction("p")).await.ok();
+    let budget = api.get(&format!("{BUDGETS}/b")).await.ok();
+    assert_eq!(budget["status"]["disruptionsAllowed"], 0);
+    assert!(budget["status"]["disruptedPods"]["p"].is_string(), "{budget}");
+    assert!(api.get(&format!("{PODS}/p")).await.ok()["metadata"]["deletionTimestamp"].is_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_effect_is_the_eviction_that_hooks_made_and_others_judged() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    budgeted(&api, "p", Some("n")).await;
+    hooks.patch(
+        "/sooner",
+        |_| json!([{"op": "add", "path": "/deleteOptions", "value": {"gracePeriodSeconds": 7}}]),
+    );
+    hooks.answer("/see", |_| json!({"allowed": true}));
+    install(&api, "mutating", "m", json!([pods_hook(&hooks, "/sooner", "eviction")])).await;
+    install(&api, "validating", "v", json!([pods_hook(&hooks, "/see", "eviction")])).await;
+    api.post(&format!("{PODS}/p/eviction"), eviction("p")).await.ok();
+    let seen = hooks.asked().into_iter().find(|(path, _)| path == "/see").unwrap().1;
+    assert_eq!(seen["object"]["deleteOptions"]["gracePeriodSeconds"], 7);
+    assert_eq!(api.get(&format!("{PODS}/p")).await.ok()["metadata"]["deletionGracePeriodSeconds"], 7);
+    // Of another pod, it takes no effect at all.
+    hooks.patch("/sooner", |_| json!([{"op": "replace", "path": "/metadata/name", "value": "q"}]));
+    let refused = api.post(&format!("{PODS}/p/eviction"), eviction("p")).await;
+    assert!(
+        message(&refused).contains("name in URL does not match name in Eviction object"),
+        "{}",
+        refused.text
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_effect_is_the_binding_that_hooks_made_and_others_judged() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    budgeted(&api, "p", None).await;
+    hooks.answer("/see", |_| json!({"allowed": true}));
+    install(&api, "mutating", "m", json!([pods_hook(&hooks, "/node", "binding")])).await;
+    install(&api, "validating", "v", json!([pods_hook(&hooks, "/see", "binding")])).await;
+    let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "one"}});
+    hooks.patch("/node", |_| json!([{"op": "remove", "path": "/target/name"}]));
+    assert_eq!(api.post(&format!("{PODS}/p/binding"), binding.clone()).await.code, 500);
+    hooks.asked();
+    hooks.patch("/node", |_| json!([{"op": "replace", "path": "/target/name", "value": "other"}]));
+    api.post(&format!("{PODS}/p/binding"), binding).await.ok();
+    let seen = hooks.asked().into_iter().find(|(path, _)| path == "/see").unwrap().1;
+    assert_eq!(seen["object"]["target"]["name"], "other");
+    assert_eq!(api.get(&format!("{PODS}/p")).await.ok()["spec"]["nodeName"], "other");
+}

@@ -125,6 +125,30 @@ async fn files_are_read_again_while_the_server_runs() {
     assert!(!lets_in(address, &old, None).await);
 }
 
+#[tokio::test(start_paused = true)]
+async fn files_are_read_again_after_a_panic() {
+    let (old, new) = (Site::new(), Site::new());
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), &old.server(), &old.authority());
+    let tls = Tls::files(files(directory.path())).unwrap();
+    let (listener, supervisor) = (any(), Supervisor::default());
+    let address = listener.address();
+    let front = Front::builder(Shared(Arc::default())).https(listener, tls).supervisor(supervisor.clone());
+    let _front = front.start().unwrap();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    supervisor.inject("certificates");
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(supervisor.panics("certificates"), 1);
+    assert!(lets_in(address, &old, Some(&old)).await, "what is in use stays");
+    write(directory.path(), &new.server(), &new.authority());
+    let followed = async {
+        while !lets_in(address, &new, Some(&new)).await {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(15), followed).await.expect("the files are not followed");
+}
+
 #[test]
 fn files_that_cannot_be_used_are_named_once_and_change_nothing() {
     let site = Site::new();

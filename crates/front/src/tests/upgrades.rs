@@ -1,14 +1,19 @@
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request as HttpRequest, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
 
+use crate::stall::STALLED;
 use crate::{Body, Drained, Front, Listener, Request, Response, Upgrade};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -74,6 +79,37 @@ async fn a_connection_that_was_handed_over_is_cut_when_the_time_is_over() {
     let mut read = [0; 6];
     // Closed or reset.
     assert!(!matches!(timeout(TIMEOUT, stream.read(&mut read)).await.unwrap(), Ok(1..)));
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_of_a_connection_that_was_handed_over_is_given_up() {
+    let (sender, failed) = oneshot::channel();
+    let sender = Arc::new(Mutex::new(Some(sender)));
+    let endless = move |_: Request| {
+        let sender = sender.lock().take().unwrap();
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        response.extensions_mut().insert(Upgrade::new(|mut stream| async move {
+            let failed = loop {
+                if let Err(failed) = stream.write_all(&[b'x'; 64 << 10]).await {
+                    break failed;
+                }
+            };
+            let _ = sender.send(failed.kind());
+        }));
+        std::future::ready(response)
+    };
+    let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let address = listener.address();
+    let _front = Front::builder(endless).http(listener).start().unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    timeout(TIMEOUT, stream.read_exact(&mut [0; 64 << 10])).await.unwrap().unwrap();
+    // From here on nothing is read, and time goes on when nobody writes any more.
+    tokio::time::pause();
+    let begin = Instant::now();
+    assert_eq!(failed.await.unwrap(), ErrorKind::TimedOut);
+    assert!((STALLED..STALLED * 2).contains(&begin.elapsed()), "{:?}", begin.elapsed());
 }
 
 #[tokio::test]

@@ -39,15 +39,36 @@ impl Heads {
             !std::mem::replace(&mut queue.asking, true)
         };
         if begin {
-            tokio::spawn(ask(self.client.clone(), Arc::clone(&self.queue)));
+            let client = self.client.clone();
+            let head = move || {
+                let client = client.clone();
+                async move {
+                    let found = client.range(&Range::of(Keys::one(NOTHING)).count_only()).await?;
+                    Ok(revision(found.header.revision))
+                }
+            };
+            tokio::spawn(ask(Arc::clone(&self.queue), head));
         }
         receiver.await.unwrap_or_else(|_| Err(Error::Unavailable("the question was not asked".into())))
     }
 }
 
+/// The right to ask. If it is dropped before nobody waits any more, by a panic or the end of the runtime, the next one who wants to know
+/// asks again, and those who wait are told that their question was not asked.
+struct Turn(Option<Arc<Mutex<Queue>>>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Some(queue) = self.0.take() else { return };
+        let mut queue = queue.lock();
+        queue.asking = false;
+        queue.waiting.clear();
+    }
+}
+
 /// Asks until nobody waits any more.
-async fn ask(client: Client, queue: Arc<Mutex<Queue>>) {
-    let range = Range::of(Keys::one(NOTHING)).count_only();
+async fn ask<F: Future<Output = Result<Revision, Error>>>(queue: Arc<Mutex<Queue>>, head: impl Fn() -> F) {
+    let mut turn = Turn(Some(Arc::clone(&queue)));
     loop {
         let waiting = {
             let mut queue = queue.lock();
@@ -55,11 +76,44 @@ async fn ask(client: Client, queue: Arc<Mutex<Queue>>) {
             std::mem::take(&mut queue.waiting)
         };
         if waiting.is_empty() {
+            // From here on, somebody else may be asking.
+            turn.0 = None;
             return;
         }
-        let head = client.range(&range).await.map(|found| revision(found.header.revision));
+        let head = head().await;
         for sender in waiting {
             let _ = sender.send(head.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(queue: &Mutex<Queue>) -> oneshot::Receiver<Result<Revision, Error>> {
+        let (sender, receiver) = oneshot::channel();
+        let mut queue = queue.lock();
+        queue.waiting.push(sender);
+        queue.asking = true;
+        receiver
+    }
+
+    #[tokio::test]
+    async fn a_question_that_panics_is_asked_again_by_the_next_who_wants_to_know() {
+        let queue = Arc::<Mutex<Queue>>::default();
+        let (first, late) = (wait(&queue), Arc::new(Mutex::new(None)));
+        let (asked, waits) = (Arc::clone(&queue), Arc::clone(&late));
+        let panics = move || {
+            *waits.lock() = Some(wait(&asked));
+            async { panic!("on purpose") }
+        };
+        assert!(tokio::spawn(ask(Arc::clone(&queue), panics)).await.unwrap_err().is_panic());
+        assert!(first.await.is_err() && late.lock().take().unwrap().await.is_err(), "nobody waits for ever");
+        assert!(!queue.lock().asking);
+        let second = wait(&queue);
+        ask(Arc::clone(&queue), || async { Ok(7) }).await;
+        assert_eq!(second.await.unwrap().unwrap(), 7);
+        assert!(!queue.lock().asking);
     }
 }

@@ -3,18 +3,18 @@
 use serde_json::Value;
 
 use super::accepted_untabled;
-use super::budgets::Budgets;
 use crate::access::denial;
 use crate::handlers::call::Call;
 use crate::handlers::reply::Reply;
 use crate::object::meta;
-use crate::request::delete_options::DeleteOptions;
 use crate::request::media::{self, Accepted};
 use crate::request::write_options::WriteOptions;
 use crate::resource::ObjectRef;
 use crate::server::Server;
 use crate::status_error::{self, StatusError};
-use crate::write::{Eviction, Incoming, Operation, Subresource, WriteContext, WriteRequest, decode_as};
+use crate::write::{
+    Eviction, Incoming, Operation, Subresource, WriteContext, WriteRequest, check_name, decode_as,
+};
 
 impl Server {
     /// Puts a pod on a node.
@@ -83,31 +83,13 @@ impl Server {
         let format = media::body_format(&call.headers, true)?;
         let eviction = decode_as(&call.body, format, "Eviction", &["policy/v1", "policy/v1beta1"])?;
         check_name(place, &eviction, "Eviction")?;
-        let mut options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
         let create = WriteOptions::of_create(&call.query)?;
-        options.dry_run |= create.dry_run;
-        let context = &WriteContext { dry_run: options.dry_run, ..call.context(&create) };
-        match self.check_budgets(place, &options).await? {
-            Budgets::Allow => {}
-            Budgets::AllowThisState(version) => options.resource_version = Some(version),
-            Budgets::TooMany => {
-                let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-                return Err(StatusError::untyped(message));
-            }
-        }
-        let eviction = Eviction { object: eviction, options };
+        let eviction = Eviction::new(eviction, call.query.clone(), create.dry_run);
+        let dry_run = eviction.sent_options()?.dry_run;
+        let context = &WriteContext { dry_run, ..call.context(&create) };
         self.writer.write(WriteRequest::new(place.clone(), Operation::Evict(&eviction), context)).await?;
         Ok(Reply::object(201, &status_error::success(201), accepted.format))
     }
-}
-
-/// Refuses what is about another object than the path.
-fn check_name(place: &ObjectRef, object: &Value, kind: &str) -> Result<(), StatusError> {
-    let name = meta::name(object);
-    if name == place.name {
-        return Ok(());
-    }
-    Err(StatusError::bad_request(format!("name in URL does not match name in {kind} object")))
 }
 
 /// Refuses to show what a container wrote that a pod does not have, or of several without saying of which.

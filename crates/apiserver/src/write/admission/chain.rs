@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::resource_quota::ResourceQuota;
 use super::webhooks::{Phase, Reinvocation, Webhooks};
-use super::{Attributes, BUILT_IN, OFF_BY_DEFAULT, Plugin, PluginHandles, QUOTA, Scope, WEBHOOKS};
-use crate::resource::PluginSet;
+use super::{Attributes, BUILT_IN, OFF_BY_DEFAULT, Plugin, PluginHandles, QUOTA, Scope, Verb, WEBHOOKS};
+use crate::resource::{PluginSet, Slot};
 use crate::status_error::StatusError;
 use crate::write::operation::Operation;
 use crate::write::request::{Current, Planned};
@@ -92,18 +92,18 @@ impl Chain {
         if plugins.is_empty() && !self.asks(Phase::Validating) {
             return Ok(());
         }
+        let Planned { object, asked, warnings, .. } = planned;
+        let scale;
         let object = match &request.operation {
-            Operation::Delete(_) => Value::Null,
-            Operation::Evict(eviction) => eviction.object.clone(),
-            Operation::Bind(binding) => (*binding).clone(),
-            Operation::Scale(_) => request.target.resource.written_scale(&planned.object)?,
-            _ => std::mem::take(&mut planned.object),
+            Operation::Delete(_) => &Value::Null,
+            Operation::Evict(_) | Operation::Bind(_) => asked,
+            Operation::Scale(_) => {
+                scale = request.target.resource.written_scale(object)?;
+                &scale
+            }
+            _ => object,
         };
-        let judged = self.judge(plugins, &attributes, &object, &mut planned.warnings).await;
-        if planned.object.is_null() {
-            planned.object = object;
-        }
-        judged
+        self.judge(plugins, &attributes, object, warnings).await
     }
 
     /// Has the plug-ins judge a request that changes no stored object: CONNECT, a token, a review.
@@ -157,15 +157,30 @@ impl Chain {
         Ok(())
     }
 
-    /// The plug-ins that handle a write: known already, if it is of the object itself.
+    /// The plug-ins that handle a write: known already, unless it is of a rare subresource.
     pub(super) fn handling(&self, scope: &Scope<'_>) -> PluginSet {
         let handling = || {
             let plugins = self.plugins.iter().enumerate();
             PluginSet::of(plugins.filter(|(_, plugin)| plugin.handles(scope)).map(|(place, _)| place))
         };
-        match scope.subresource {
-            "" => scope.resource.admission.get(scope.verb as usize, handling),
-            _ => handling(),
-        }
+        scope.resource.admission.get(slot(scope), handling)
+    }
+}
+
+/// Where what is known about a write is kept.
+fn slot(scope: &Scope<'_>) -> Slot {
+    match (scope.verb, scope.subresource) {
+        (Verb::Create, "") => Slot::Create,
+        (Verb::Update, "") => Slot::Update,
+        (Verb::Delete, "") => Slot::Delete,
+        (Verb::Connect, "") => Slot::Connect,
+        (Verb::Update, "status") => Slot::Status,
+        (Verb::Update, "scale") => Slot::Scale,
+        (Verb::Update, "finalize") => Slot::Finalize,
+        (Verb::Update, "approval") => Slot::Approval,
+        (Verb::Create, "binding") => Slot::Binding,
+        (Verb::Create, "eviction") => Slot::Eviction,
+        (Verb::Create, "token") => Slot::Token,
+        _ => Slot::Rare,
     }
 }

@@ -13,6 +13,7 @@ use crate::metrics::WebhookMetrics;
 use crate::registry::Registrar;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::media::PatchFormat;
+use crate::request::query::Query;
 use crate::request::write_options::FieldValidation;
 use crate::server::{Options, Server};
 use crate::webhook_client::WebhookClient;
@@ -195,7 +196,7 @@ async fn every_way_of_writing_is_seen_with_its_object_and_its_author() {
     world.writer.modify(&map, Subresource::Main, |map| map["data"]["c"] = "d".into()).await.unwrap();
     assert_eq!(seen(), both("Update", "configmaps/: ConfigMap for ConfigMap by server"));
     let object = json!({"kind": "Eviction", "metadata": {"name": "p"}});
-    let eviction = Eviction { object, options: DeleteOptions::default() };
+    let eviction = Eviction::new(object, Query::default(), false);
     world.write(target(), Subresource::Main, Operation::Evict(&eviction)).await.unwrap();
     assert_eq!(seen(), both("Create", "pods/eviction: Eviction for Pod by client"));
     let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use watchkeeper_schema::{FieldError, Path};
 
-use super::check_precondition;
+use super::{check_name, check_precondition};
 use crate::object::meta;
+use crate::resource::ObjectRef;
 use crate::status_error::{StatusError, Subject};
 use crate::write::WriteRequest;
 use crate::write::request::Draft;
@@ -51,13 +52,21 @@ pub(super) fn next(request: &WriteRequest<'_>, binding: &Value, pod: &Value) -> 
     Ok(Draft::of(binding.clone()))
 }
 
-/// The Pod on the node of the Binding, with its labels and annotations.
-pub(super) fn laid_into(pod: &Value, binding: &Value, now: &str) -> Value {
+/// The Pod on the node of the Binding, with its labels and annotations. Admission may have completed the Binding to what is none.
+pub(super) fn laid_into(
+    target: &ObjectRef,
+    pod: &Value,
+    binding: &Value,
+    now: &str,
+) -> Result<Value, StatusError> {
+    check_name(target, binding, "Binding")?;
+    check(binding)?;
     let mut object = pod.clone();
     object["spec"]["nodeName"] = binding["target"]["name"].clone();
     meta::fields(&mut object["status"]).remove("nominatedNodeName");
     for field in ["labels", "annotations"] {
-        for (key, value) in binding["metadata"][field].as_object().into_iter().flatten() {
+        let said = binding["metadata"][field].as_object().into_iter().flatten();
+        for (key, value) in said.filter(|(_, value)| value.is_string()) {
             object["metadata"][field][key] = value.clone();
         }
     }
@@ -70,5 +79,5 @@ pub(super) fn laid_into(pod: &Value, binding: &Value, now: &str) -> Value {
         }
         None => object["status"]["conditions"] = json!([scheduled]),
     }
-    object
+    Ok(object)
 }

@@ -1,12 +1,15 @@
 //! Deletions.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::check_name;
 use crate::object::meta;
 use crate::object::time;
 use crate::request::delete_options::{DeleteOptions, Propagation};
+use crate::request::query::Query;
 use crate::resource::Resource;
 use crate::status_error::StatusError;
 use crate::write::request::{Current, Draft, Intent, Moment, Planned};
@@ -20,11 +23,39 @@ pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 /// A request to evict a Pod.
 pub(crate) struct Eviction {
-    pub(crate) object: Value,
-    pub(crate) options: DeleteOptions,
+    object: Value,
+    query: Query,
+    dry_run: bool,
+    /// Whether a disruption budget has taken note of it.
+    is_charged: AtomicBool,
 }
 
 impl Eviction {
+    /// An Eviction and the query that it came with, which may say that it is a dry run.
+    pub(crate) fn new(object: Value, query: Query, dry_run: bool) -> Self {
+        Self { object, query, dry_run, is_charged: AtomicBool::new(false) }
+    }
+
+    /// How the Pod is to be deleted, by the Eviction as it was sent.
+    pub(crate) fn sent_options(&self) -> Result<DeleteOptions, StatusError> {
+        self.options(&self.object)
+    }
+
+    /// How the Pod is to be deleted, by the Eviction as admission completed it.
+    pub(in crate::write) fn options(&self, eviction: &Value) -> Result<DeleteOptions, StatusError> {
+        let mut options = DeleteOptions::read(&self.query, eviction.get("deleteOptions"))?;
+        options.dry_run |= self.dry_run;
+        Ok(options)
+    }
+
+    pub(in crate::write) fn is_charged(&self) -> bool {
+        self.is_charged.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::write) fn set_charged(&self) {
+        self.is_charged.store(true, Ordering::Relaxed);
+    }
+
     /// The Eviction, if its preconditions are met.
     pub(super) fn next(
         &self,
@@ -32,8 +63,27 @@ impl Eviction {
         current: &Current,
         pod: &Value,
     ) -> Result<Draft, StatusError> {
-        check_preconditions(request, current, pod, &self.options)?;
+        check_preconditions(request, current, pod, &self.sent_options()?)?;
         Ok(Draft::of(self.object.clone()))
+    }
+
+    /// What becomes of the Pod by the Eviction as admission completed it.
+    pub(in crate::write) fn plan(
+        &self,
+        request: &WriteRequest<'_>,
+        current: &Current,
+        pod: &Value,
+        completed: Value,
+        moment: &Moment,
+    ) -> Result<Planned, StatusError> {
+        check_name(&request.target, &completed, "Eviction")?;
+        let options = self.options(&completed)?;
+        check_preconditions(request, current, pod, &options)?;
+        let mut planned = plan(request, &disrupted(pod, &options, moment), &options, moment);
+        if options.dry_run {
+            planned.intent = Intent::Keep;
+        }
+        Ok(Planned { asked: completed, ..planned })
     }
 }
 
@@ -49,7 +99,7 @@ pub(super) fn next(
 }
 
 /// A Pod that is evicted says so, unless it only might be.
-pub(in crate::write) fn disrupted(pod: &Value, options: &DeleteOptions, moment: &Moment) -> Value {
+fn disrupted(pod: &Value, options: &DeleteOptions, moment: &Moment) -> Value {
     let mut pod = pod.clone();
     if options.dry_run {
         return pod;
@@ -76,7 +126,7 @@ pub(in crate::write) fn plan(
     moment: &Moment,
 ) -> Planned {
     let (object, intent) = step(&request.target.resource, old, options, moment);
-    Planned { object, intent, reservation: None, warnings: Vec::new() }
+    Planned { object, asked: Value::Null, intent, reservation: None, warnings: Vec::new() }
 }
 
 fn step(resource: &Resource, old: &Value, options: &DeleteOptions, moment: &Moment) -> (Value, Intent) {

@@ -131,7 +131,7 @@ impl Operation<'_> {
     ) -> Result<Value, StatusError> {
         match self {
             Self::Scale(_) => scale::laid_into(request, current, old, &wanted, moment),
-            Self::Bind(_) => Ok(bind::laid_into(old, &wanted, &moment.stamp)),
+            Self::Bind(_) => bind::laid_into(&request.target, old, &wanted, &moment.stamp),
             _ => Ok(wanted),
         }
     }
@@ -199,6 +199,14 @@ fn check_target(target: &ObjectRef, object: &Value) -> Result<(), StatusError> {
         Some(namespace) if !said.is_empty() && said != namespace => Err(other_namespace()),
         _ => Ok(()),
     }
+}
+
+/// Refuses an object of a subresource that is about another object than the path.
+pub(crate) fn check_name(target: &ObjectRef, object: &Value, kind: &str) -> Result<(), StatusError> {
+    if meta::name(object) == target.name {
+        return Ok(());
+    }
+    Err(StatusError::bad_request(format!("name in URL does not match name in {kind} object")))
 }
 
 /// The answer to an object without a name.

@@ -127,8 +127,11 @@ impl Webhooks {
                 hook.name
             )));
         }
-        resource.coerce(&mut patched).map_err(unusable)?;
-        resource.default(&mut patched);
+        // A Scale, a Binding, an Eviction and a TokenRequest have none of the fields of the resource that they are of.
+        if !matches!(attributes.subresource, "scale" | "binding" | "eviction" | "token") {
+            resource.coerce(&mut patched).map_err(unusable)?;
+            resource.default(&mut patched);
+        }
         let mut patched = self.converted(resource, from, &patched).await?;
         // Owners of fields are recorded by the server.
         let owners =

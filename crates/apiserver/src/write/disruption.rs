@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use watchkeeper_storage::Range;
 use watchkeeper_wire::LabelSelector;
 
+use super::operation::Operation;
+use super::request::{Current, Moment, Planned};
+use super::{Subresource, WriteRequest, Writer};
 use crate::object::meta;
-use crate::request::delete_options::DeleteOptions;
 use crate::resource::ObjectRef;
-use crate::server::Server;
 use crate::status_error::{StatusError, Subject};
-use crate::write::Subresource;
 
 /// The manager of the fields of budgets that evictions write.
 const MANAGER: &str = "kube-apiserver";
@@ -21,59 +21,52 @@ const MOST_DISRUPTED: usize = 2000;
 /// The reason of the causes of a refusal.
 const CAUSE: &str = "DisruptionBudget";
 
-/// What budgets say about an eviction.
-pub(super) enum Budgets {
-    Allow,
-    /// The Pod may go as long as it is as it was: of this version.
-    AllowThisState(String),
-    /// More than one speaks about the Pod, and nobody adds them up.
-    TooMany,
-}
-
-impl Server {
-    /// Asks the budget of a Pod whether it may be evicted, and takes note in it that it will be.
-    pub(super) async fn check_budgets(
+impl Writer {
+    /// Asks the budget of a Pod that is evicted whether it may go, and takes note in it that it will.
+    ///
+    /// An eviction that admission refuses costs no disruption, so this comes after it. A Pod that may go because of the state that it is in
+    /// goes in that state only, since that is what the commit depends on. If another writer is faster there, the budget is not charged again.
+    pub(super) async fn charge_disruption(
         &self,
-        place: &ObjectRef,
-        options: &DeleteOptions,
-    ) -> Result<Budgets, StatusError> {
-        let entry = self.get(&place.resource, place.namespace.as_deref(), &place.name, None).await?;
-        let pod = place.resource.read(&entry)?;
-        let version = entry.modified.to_string();
-        let is_running = !meta::is_deleting(&pod)
+        request: &WriteRequest<'_>,
+        current: &Current,
+        planned: &Planned,
+        moment: &Moment,
+    ) -> Result<(), StatusError> {
+        let (Operation::Evict(eviction), Some(pod)) = (&request.operation, &current.object) else {
+            return Ok(());
+        };
+        let (place, options) = (&request.target, eviction.options(&planned.asked)?);
+        let is_running = !meta::is_deleting(pod)
             && !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Pending"));
-        if !is_running {
-            let may_become_ready = pod["status"]["phase"] == "Pending" && !meta::is_deleting(&pod);
-            return Ok(match options.resource_version {
-                None if may_become_ready => Budgets::AllowThisState(version),
-                _ => Budgets::Allow,
-            });
+        if !is_running || eviction.is_charged() {
+            return Ok(());
         }
-        let mut budgets = self.budgets_of(place, &pod).await?;
-        let Some((budget, state)) = budgets.pop() else { return Ok(Budgets::Allow) };
+        let mut budgets = self.budgets_of(place, pod).await?;
+        let Some((budget, mut state)) = budgets.pop() else { return Ok(()) };
         if !budgets.is_empty() {
-            return Ok(Budgets::TooMany);
+            let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            return Err(StatusError::untyped(message));
         }
-        if !is_ready(&pod) && may_lose_unready(&state) {
-            return Ok(Budgets::AllowThisState(version));
+        if !is_ready(pod) && may_lose_unready(&state) {
+            return Ok(());
         }
-        if options.dry_run {
-            let mut state = state;
-            disrupt(&mut state, &place.name, "")?;
-            return Ok(Budgets::Allow);
+        if options.dry_run || request.context.dry_run {
+            return disrupt(&mut state, &place.name, "");
         }
         let verdict = Mutex::new(Ok(()));
-        let now = self.options.clock.stamp();
         let change = |state: &mut Value| {
             let mut next = state.clone();
-            let judged = disrupt(&mut next, &place.name, &now);
+            let judged = disrupt(&mut next, &place.name, &moment.stamp);
             if judged.is_ok() {
                 *state = next;
             }
             *verdict.lock() = judged;
         };
-        self.writer.modify_as(MANAGER, &budget, Subresource::Status, change).await?;
-        verdict.into_inner().map(|()| Budgets::Allow)
+        Box::pin(self.modify_as(MANAGER, &budget, Subresource::Status, change)).await?;
+        verdict.into_inner()?;
+        eviction.set_charged();
+        Ok(())
     }
 
     /// The budgets that select a Pod, and what they say.
@@ -82,7 +75,7 @@ impl Server {
         place: &ObjectRef,
         pod: &Value,
     ) -> Result<Vec<(ObjectRef, Value)>, StatusError> {
-        let Some(resource) = self.registry().find("policy", "v1", "poddisruptionbudgets") else {
+        let Some(resource) = self.registrar.current().find("policy", "v1", "poddisruptionbudgets") else {
             return Ok(Vec::new());
         };
         let page = self.storage.range(Range::prefix(&resource.prefix_in(place.namespace.as_deref()))).await?;

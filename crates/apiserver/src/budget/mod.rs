@@ -1,11 +1,12 @@
 //! What large documents may cost at a time.
 //!
 //! Nearly all bodies and objects are small, and take the way they would take without this. A large one is weighed before it is
-//! decoded: one that would take more memory than [`MAX_TREE`] is refused, others wait until there is room for them, and
+//! decoded: one that would take more memory than [`MAX_TREE`] is refused, others wait until there is room for them ([`claim`]), and
 //! are worked on beside the threads that answer everybody else.
 
+mod claim;
+
 use std::collections::HashMap;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::thread::available_parallelism;
@@ -14,7 +15,7 @@ use bytes::Bytes;
 use http_body::Body as _;
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 use watchkeeper_kinds::protobuf;
 use watchkeeper_schema::{MAX_TREE, Weight};
 use watchkeeper_storage::Entry;
@@ -24,6 +25,8 @@ use crate::front::{Body, BodyError};
 use crate::object::record::Record;
 use crate::request::MAX_REQUEST_BYTES;
 use crate::status_error::StatusError;
+pub(crate) use claim::Claim;
+use claim::{Full, Room};
 
 /// From how many bytes on a document is large. The worst of this size is decoded in a few milliseconds, into 12 MiB.
 pub(crate) const LARGE: usize = 64 << 10;
@@ -35,41 +38,38 @@ const DENSEST: usize = 180;
 /// not keep everybody's processors busy with decryption.
 const READ_AT_A_TIME: usize = 4;
 
-/// A semaphore counts in these, in bytes.
-const UNIT: usize = 1 << 10;
-
-/// The memory that trees of large documents take at one moment, and the processors that work on them.
+/// The memory that trees of large documents take at one moment, and where they are worked on.
 ///
-/// Bodies and stored objects have a budget each: who changes a large object by a large body takes from the one and then from
+/// Bodies and stored objects have room of their own: who changes a large object by a large body takes from the one and then from
 /// the other, never the other way round.
 pub(crate) struct Budget {
-    bodies: Semaphore,
-    stored: Semaphore,
-    /// Where large documents are worked on.
+    bodies: Arc<Room>,
+    stored: Arc<Room>,
+    /// Where large documents are worked on: by half of the processors, so that the others remain for others.
     aside: Aside,
     /// Those who read large bodies, by user.
     readers: Mutex<HashMap<String, Weak<Semaphore>>>,
     /// Weighing a body takes a processor for milliseconds: so many are weighed at once, and the others wait.
     weighing: Semaphore,
-    /// The least that is taken, so that half of the processors remain for others.
-    least: usize,
 }
-
-/// Room for a large document, until this is dropped.
-pub(crate) struct Claim<'a>(#[expect(dead_code, reason = "held")] SemaphorePermit<'a>);
 
 impl Default for Budget {
     fn default() -> Self {
         let slots = available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1));
-        let units = MAX_TREE / UNIT;
         Self {
-            bodies: Semaphore::new(units),
-            stored: Semaphore::new(units),
+            bodies: Arc::default(),
+            stored: Arc::default(),
             aside: Aside::default(),
             readers: Mutex::default(),
             weighing: Semaphore::new(slots),
-            least: units / slots,
         }
+    }
+}
+
+impl From<Full> for StatusError {
+    fn from(_: Full) -> Self {
+        let message = "Too many large objects wait for webhooks or other servers, please try again later.";
+        Self::too_many_requests(message, 1)
     }
 }
 
@@ -94,8 +94,8 @@ impl Budget {
         new
     }
 
-    /// Waits for room for what will be decoded from a body; `None` if it is small.
-    pub(crate) async fn body(&self, body: &Bytes) -> Result<Option<Claim<'_>>, StatusError> {
+    /// Waits for room for what will be decoded from a body of this user; `None` if it is small.
+    pub(crate) async fn body(&self, user: &str, body: &Bytes) -> Result<Option<Claim>, StatusError> {
         if body.len() < LARGE {
             return Ok(None);
         }
@@ -104,37 +104,37 @@ impl Budget {
         let weight = self.aside.run(async move { weigh(&weighed) }).await;
         let weight = weight.map_err(|error| StatusError::too_large(&error.to_string()))?;
         drop(turn);
-        Ok(self.claim(&self.bodies, weight).await)
+        Ok(Some(self.bodies.claim(Some(user), weight).await?))
     }
 
     /// Does what a request asks for; if there is a claim to it, beside the threads that answer others.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        claim: Option<Claim<'_>>,
-        work: impl Future<Output = T> + Send + 'static,
+        claim: Option<Claim>,
+        work: Pin<Box<dyn Future<Output = T> + Send>>,
     ) -> T {
-        match claim {
-            Some(_held) => self.aside.run(work).await,
-            None => work.await,
-        }
+        let Some(claim) = claim else { return work.await };
+        let work = async move {
+            let mut work = work;
+            claim.hold(work.as_mut(), |work, cx| work.poll(cx)).await
+        };
+        Box::pin(self.aside.run(work)).await
     }
 
-    /// Waits for room for a stored object that is about to be decoded; `None` if it is small.
-    pub(crate) async fn stored(&self, entry: &Entry) -> Option<Claim<'_>> {
+    /// Waits for room for a stored object that is about to be decoded for this user, or for the server itself; `None` if it is small.
+    pub(crate) async fn stored(
+        &self,
+        user: Option<&str>,
+        entry: &Entry,
+    ) -> Result<Option<Claim>, StatusError> {
         if entry.value.len() < LARGE {
-            return None;
+            return Ok(None);
         }
         let json = Record::read(entry).map(|record| record.json()).unwrap_or_default();
         let mut weight = Weight::default();
         // One that is too large was stored before there was a limit, and takes all there is.
         let weight = weight.json(&json).map_or(MAX_TREE, |_| weight.bytes());
-        self.claim(&self.stored, weight).await
-    }
-
-    async fn claim<'a>(&self, from: &'a Semaphore, bytes: usize) -> Option<Claim<'a>> {
-        let units = bytes.div_ceil(UNIT).clamp(self.least, MAX_TREE / UNIT);
-        // It is never closed.
-        from.acquire_many(u32::try_from(units).unwrap_or(u32::MAX)).await.ok().map(Claim)
+        Ok(Some(self.stored.claim(user, weight).await?))
     }
 }
 
@@ -149,11 +149,9 @@ fn weigh(body: &[u8]) -> Result<usize, watchkeeper_schema::Error> {
 }
 
 /// Does something that borrows, and so cannot go to another thread; if there is a claim to it, others go on elsewhere meanwhile.
-pub(crate) async fn run_here<F: Future>(claim: Option<Claim<'_>>, mut work: Pin<&mut F>) -> F::Output {
-    if claim.is_none() {
-        return work.await;
-    }
-    poll_fn(|cx| beside(|| work.as_mut().poll(cx))).await
+pub(crate) async fn run_here<F: Future>(claim: Option<Claim>, work: Pin<&mut F>) -> F::Output {
+    let Some(claim) = claim else { return work.await };
+    claim.hold(work, |work, cx| beside(|| work.poll(cx))).await
 }
 
 /// Computes something beside the threads that answer others, if there are such threads.
@@ -177,14 +175,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn small_bodies_claim_nothing_and_large_ones_no_more_than_there_is() {
         let budget = Budget::default();
-        assert!(budget.body(&json(r#"{"":0}"#, LARGE - 100).into()).await.unwrap().is_none());
+        assert!(budget.body("a", &json(r#"{"":0}"#, LARGE - 100).into()).await.unwrap().is_none());
         let dense = Bytes::from(json(r#"{"":0}"#, 600_000));
-        let first = budget.body(&dense).await.unwrap();
+        let first = budget.body("a", &dense).await.unwrap();
         assert!(first.is_some());
-        let second = tokio::time::timeout(Duration::from_secs(3600), budget.body(&dense)).await;
+        let second = tokio::time::timeout(Duration::from_secs(3600), budget.body("a", &dense)).await;
         assert!(second.is_err(), "two at a time");
         drop(first);
-        assert!(budget.body(&dense).await.unwrap().is_some());
+        assert!(budget.body("a", &dense).await.unwrap().is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -209,7 +207,7 @@ mod tests {
     #[tokio::test]
     async fn what_would_not_fit_is_refused_with_the_limit_in_its_answer() {
         let budget = Budget::default();
-        let refused = budget.body(&json(r#"{"":0}"#, 3_000_000).into()).await.map(|_| ()).unwrap_err();
+        let refused = budget.body("a", &json(r#"{"":0}"#, 3_000_000).into()).await.map(|_| ()).unwrap_err();
         assert_eq!((refused.code, refused.reason), (413, "RequestEntityTooLarge"));
         assert!(refused.message.contains("limit is 67108864 bytes of memory"), "{}", refused.message);
     }
