@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use watchkeeper_core::contract::{Memory, World, check};
 use watchkeeper_core::{
-    Capabilities, Error, Event, Feed, Follow, Freshness, ObjectStatus, Source, Start, StatusWritten, Version,
+    Capabilities, Error, Event, Feed, Follow, Freshness, ObjectStatus, Rejection, Source, Start,
+    StatusWritten, Version,
 };
 
 #[tokio::test]
@@ -159,13 +160,9 @@ impl Source for Broken {
             }
             Fault::ForgetsABadObject => feed
                 .map(|event| match event {
-                    Ok(Event::Rejected(rejection)) => {
-                        let (key, position) = (rejection.key.clone().unwrap(), rejection.position.clone());
-                        if position.is_none() {
-                            Ok(Event::Rejected(rejection))
-                        } else {
-                            Ok(Event::Gone { key, position })
-                        }
+                    // In the log, it is told as deleted.
+                    Ok(Event::Rejected(Rejection { key: Some(key), position: Some(position), .. })) => {
+                        Ok(Event::Gone { key, position: Some(position) })
                     }
                     event => event,
                 })
