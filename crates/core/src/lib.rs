@@ -33,8 +33,8 @@ pub use error::Error;
 pub use key::Key;
 pub use projection::Projection;
 pub use source::{
-    Capabilities, Event, Feed, Follow, Freshness, ObjectStatus, Reason, Rejection, Source, Start,
-    StatusWritten,
+    Capabilities, Event, Feed, Follow, Freshness, ObjectStatus, Reason, Rejection, Source, SourceGauge,
+    Start, StatusWritten,
 };
 pub use uid::Uid;
 pub use version::{Order, Version};

@@ -70,6 +70,12 @@ pub trait Source: Send + Sync + 'static {
         0
     }
 
+    /// Figures of the moment, for metrics, which are asked for them at every scrape: how far it is behind, what is kept for it elsewhere. Does no
+    /// I/O. Default: none.
+    fn gauges(&self) -> Vec<SourceGauge> {
+        Vec::new()
+    }
+
     /// Writes the status of an object back to where the object came from, if [`Capabilities::status_write_back`] says that this is
     /// possible. A status is written for the state that it is about or not at all: an object that has changed meanwhile is
     /// [`Expired`](Error::Expired), and will be told of; one that is gone is [`Missing`](Error::Missing).
@@ -79,6 +85,27 @@ pub trait Source: Send + Sync + 'static {
         let error =
             Error::Fatal(format!("{}: the status of {} cannot be written here", self.name(), status.key));
         Box::pin(ready(Err(error)))
+    }
+}
+
+/// A figure of a source that goes up and down.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SourceGauge {
+    /// The [name](Source::name) of the source; of one that is made of others, of the one among them.
+    pub source: Arc<str>,
+    /// The name, as metrics have it: `replication_lag_bytes`.
+    pub name: &'static str,
+    /// A line about it.
+    pub help: &'static str,
+    /// The value.
+    pub value: f64,
+}
+
+impl SourceGauge {
+    /// A figure of a source.
+    pub fn new(source: &str, name: &'static str, help: &'static str, value: f64) -> Self {
+        Self { source: source.into(), name, help, value }
     }
 }
 
@@ -120,6 +147,10 @@ impl<S: Source + ?Sized> Source for Arc<S> {
 
     fn drift(&self) -> u64 {
         (**self).drift()
+    }
+
+    fn gauges(&self) -> Vec<SourceGauge> {
+        (**self).gauges()
     }
 
     fn write_status(&self, status: ObjectStatus) -> StatusWritten {
@@ -191,7 +222,7 @@ pub enum Event {
 }
 
 /// One thing in a feed that could not be understood, with what is known of it and without its content.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Rejection {
     /// Which object, if that much could be read. `None` means that any object may have been meant: what the feed

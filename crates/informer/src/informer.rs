@@ -223,6 +223,7 @@ impl Inner {
             let name = source.name().to_owned();
             sources.push(SourceStatus { id, name, phase: Phase::Snapshot, synced: false, error: None });
         });
+        self.shared.metrics.add_source(&source);
         let partition = self.shared.add_partition();
         let status = Arc::clone(&self.status);
         let capabilities = source.capabilities();

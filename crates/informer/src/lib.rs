@@ -16,6 +16,7 @@ mod dictionary;
 #[path = "no_dictionary.rs"]
 mod dictionary;
 mod faults;
+mod gauges;
 mod index;
 mod informer;
 mod journal;

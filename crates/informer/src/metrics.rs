@@ -7,7 +7,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use watchkeeper_core::Source;
 use watchkeeper_supervision::Supervisor;
+
+use crate::gauges::SourceGauges;
 
 /// The metrics of all informers that are given it. Register it once, in a registry of your own.
 ///
@@ -22,6 +25,7 @@ use watchkeeper_supervision::Supervisor;
 /// | `watchkeeper_informer_rejected_total{reason}` | objects that could not be understood |
 /// | `watchkeeper_informer_errors_total{class}` | feeds that failed |
 /// | `watchkeeper_informer_source_drift_total` | differences that a source found by looking at everything and that no change had told of; should stay 0 |
+/// | `watchkeeper_informer_source_...` | gauges of sources, such as `_replication_lag_bytes` and `_slot_retained_bytes` of PostgreSQL |
 /// | `watchkeeper_informer_last_event_timestamp_seconds` | when the source said something last |
 /// | `watchkeeper_informer_decodes_total`, `_decode_failures_total` | bodies decoded |
 /// | `watchkeeper_informer_index_failures_total` | index functions that failed |
@@ -51,6 +55,7 @@ pub struct InformerMetrics {
     coalesced: Family<SubscriberLabel, Counter>,
     delay: Family<SubscriberLabel, Delay, fn() -> Delay>,
     panics: Family<SubscriberLabel, Counter>,
+    sources: SourceGauges,
     /// Counts what the others do not: tasks that panic.
     supervisor: Supervisor,
 }
@@ -115,6 +120,7 @@ impl Default for InformerMetrics {
             coalesced: Family::default(),
             delay: Family::new_with_constructor(delay_histogram),
             panics: Family::default(),
+            sources: SourceGauges::default(),
             supervisor: Supervisor::default(),
         }
     }
@@ -155,6 +161,7 @@ impl InformerMetrics {
             "Object bodies that could not be decoded",
             metrics.decode_failures.clone(),
         );
+        informer.sub_registry_with_prefix("source").register_collector(Box::new(metrics.sources.clone()));
         informer.register("index_failures", "Index functions that failed", metrics.index_failures.clone());
         let subscriber = registry.sub_registry_with_prefix("watchkeeper_subscriber");
         subscriber.register("pending", "Keys with a change not yet taken", metrics.pending.clone());
@@ -220,6 +227,11 @@ pub(crate) struct StoreMetrics {
 impl StoreMetrics {
     pub(crate) fn supervisor(&self) -> &Supervisor {
         &self.all.supervisor
+    }
+
+    /// Shows the gauges of a source as long as it is held.
+    pub(crate) fn add_source(&self, source: &Arc<dyn Source>) {
+        self.all.sources.add(&self.label.informer, source);
     }
 
     /// What is no longer held is no longer shown. The series stay, so that a successor of the same name can go on.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, advance};
 use watchkeeper_core::contract::Memory;
 use watchkeeper_core::{
     Capabilities, Document, Error, Event, Feed, Follow, Freshness, Key, Order, Projection, Reason, Rejection,
-    Source, Start, Version,
+    Source, SourceGauge, Start, Version,
 };
 use watchkeeper_informer::{Informer, Phase, Policy};
 
@@ -667,6 +667,31 @@ impl Source for Drifting {
     fn drift(&self) -> u64 {
         self.found.load(std::sync::atomic::Ordering::Relaxed)
     }
+
+    fn gauges(&self) -> Vec<SourceGauge> {
+        vec![SourceGauge::new(self.name(), "lag_bytes", "How far it is behind", self.drift() as f64)]
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_gauges_of_a_source_are_shown_as_they_are_when_they_are_asked_for() {
+    let mut registry = prometheus_client::registry::Registry::default();
+    let metrics = watchkeeper_informer::InformerMetrics::register(&mut registry);
+    let shown = || {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let name = "watchkeeper_informer_source_lag_bytes{informer=\"drifting\",source=\"drifting\"} ";
+        text.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned))
+    };
+    let found = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(7));
+    let source = Drifting { memory: Memory::new(), found: std::sync::Arc::clone(&found) };
+    let informer = Informer::<Thing>::builder().metrics(&metrics).start(source);
+    assert_eq!(shown().as_deref(), Some("7.0"));
+    found.store(8, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(shown().as_deref(), Some("8.0"));
+    informer.stop().await;
+    drop(informer);
+    assert_eq!(shown(), None);
 }
 
 #[tokio::test(start_paused = true)]

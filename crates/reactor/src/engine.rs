@@ -22,9 +22,11 @@ use crate::drift;
 use crate::error::Error;
 use crate::feed::{Follower, Settled};
 use crate::file::{ReactionSpec, Reactor};
+use crate::leftovers::Leftovers;
 use crate::metrics::{Metrics, MetricsServer};
 use crate::reaction::{Reaction, Shared, Tally};
 use crate::source::{ClusterKind, Origin};
+use crate::state::beside;
 
 /// How a reactor runs.
 #[derive(Debug, Default)]
@@ -67,6 +69,7 @@ pub struct Engine {
     syncing: JoinHandle<()>,
     server: Option<MetricsServer>,
     _scratch: Arc<Scratch>,
+    leftovers: Option<Arc<Leftovers>>,
 }
 
 /// Counts of deliveries.
@@ -85,6 +88,8 @@ pub struct Summary {
     pub rejected: u64,
 }
 
+/// Commands of a run that was killed are waited for as long as commands may take, and this much longer.
+const KILLED_COMMANDS: Duration = Duration::from_secs(5);
 /// So many entries of a journal may wait.
 const WAITING: usize = 1024;
 /// How often what was delivered is brought to the disk. A process that is killed loses nothing of it, a machine that loses power may.
@@ -124,7 +129,20 @@ impl Engine {
         let client = options
             .connection
             .map(|connection| Client::builder(connection).user_agent("watchkeeper-run").build());
-        let means = Means { reactor: name.into(), client, scratch: Arc::clone(&scratch) };
+        let leftovers = match options.state.filter(|_| !options.dry_run) {
+            Some(state) => {
+                let longest = reactions.iter().map(|reaction| reaction.timeout).max().unwrap_or_default();
+                let path = beside(&state, "running");
+                Some(Arc::new(Leftovers::new(path, longest + KILLED_COMMANDS).map_err(running)?))
+            }
+            None => None,
+        };
+        let means = Means {
+            reactor: name.into(),
+            client,
+            scratch: Arc::clone(&scratch),
+            leftovers: leftovers.clone(),
+        };
         let mut engine = Self {
             syncing: tokio::spawn(sync(Arc::clone(&shared))),
             shared,
@@ -135,6 +153,7 @@ impl Engine {
             workers: Vec::new(),
             server,
             _scratch: scratch,
+            leftovers,
         };
         let mut specs: Vec<Vec<(usize, ReactionSpec)>> = sources.iter().map(|_| Vec::new()).collect();
         for (index, spec) in reactions.into_iter().enumerate() {
@@ -315,6 +334,9 @@ impl Engine {
         }
         for worker in &mut self.workers {
             let _ = worker.await; // it catches panics itself
+        }
+        if let Some(leftovers) = &self.leftovers {
+            leftovers.end();
         }
         self.syncing.abort();
         if let Some(file) = self.shared.delivered.unsynced() {

@@ -23,6 +23,7 @@ mod engine;
 mod error;
 mod feed;
 mod file;
+mod leftovers;
 mod metrics;
 mod node;
 mod print;

@@ -212,7 +212,7 @@ fn record(value: Value) -> Option<Record> {
     Some(Record { reaction, key, state })
 }
 
-fn beside(path: &Path, end: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".");
     name.push(end);

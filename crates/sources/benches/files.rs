@@ -15,6 +15,9 @@ use watchkeeper_core::{Event, Freshness, Source as _, Start};
 use watchkeeper_informer::Informer;
 use watchkeeper_sources::files::Files;
 
+/// The least that is good enough, on an idle machine.
+const LEAST_DOCUMENTS: f64 = 20_000.0;
+const MOST_MILLISECONDS: f64 = 50.0;
 const DOCUMENTS: usize = 20_000;
 const WRITES: usize = 500;
 
@@ -102,6 +105,7 @@ async fn main() {
         }
         let ours = DOCUMENTS as f64 / best.as_secs_f64();
         println!("scan, {what}: {ours:.0} documents/s");
+        assert!(ours >= LEAST_DOCUMENTS, "fewer than {LEAST_DOCUMENTS} documents a second");
         if let Some(peer) = peer(directory.path(), 0) {
             let theirs = DOCUMENTS as f64 / peer["seconds"].as_f64().unwrap();
             println!(
@@ -118,6 +122,7 @@ async fn main() {
         );
     };
     print("the handler, read and parsed", &ours);
+    assert!(at(&ours, 0.99) <= MOST_MILLISECONDS, "p99 is more than {MOST_MILLISECONDS} ms");
     if let Some(peer) = peer(directory.path(), WRITES) {
         let list = |name: &str| -> Vec<f64> {
             peer[name].as_array().unwrap().iter().filter_map(Value::as_f64).collect()

@@ -26,6 +26,8 @@ use watchkeeper_sources::postgres::Postgres;
 use server::{Database, Server, program};
 
 const ROWS: usize = 100_000;
+/// The least that is good enough, on an idle machine.
+const LEAST_CHANGES: f64 = 5_000.0;
 const CHANGES: usize = 100_000;
 const WRITES: usize = 300;
 
@@ -147,7 +149,8 @@ fn rate(count: usize, time: Duration) -> String {
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
-    let server = Server::start(&["max_wal_size=8GB", "shared_buffers=256MB"]);
+    let server =
+        Server::start(&["max_wal_size=8GB", "shared_buffers=256MB", "logical_decoding_work_mem=64MB"]);
     let database = server.database().await;
     database.sql(TABLE).await;
     database.sql(FILL).await;
@@ -185,11 +188,18 @@ async fn main() {
             rate(CHANGES, peer),
             peer.as_secs_f64() / ours.as_secs_f64()
         );
+        let longest = Duration::from_secs(1).mul_f64(CHANGES as f64 / LEAST_CHANGES);
+        assert!(ours <= longest, "a feed reads fewer than {LEAST_CHANGES} changes a second");
         let (written, applied) = applied(&database, &source.clone().replicate(), write).await;
         println!(
             "{CHANGES} row changes, {what}, from the first write to the store: {} (written at {})",
             rate(CHANGES, applied),
             rate(CHANGES, written)
+        );
+        // Nobody applies more than are written.
+        assert!(
+            applied <= longest.max(written.mul_f64(1.2)),
+            "fewer than {LEAST_CHANGES} changes a second are applied"
         );
     }
     assert!(durable.drop_slot().await.unwrap());

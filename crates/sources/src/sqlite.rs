@@ -388,7 +388,6 @@ fn version(connection: &Connection) -> rusqlite::Result<i64> {
 
 /// Which file it is.
 fn file(settings: &Settings) -> Result<(u64, u64), Error> {
-    use std::os::unix::fs::MetadataExt as _;
     let metadata = std::fs::metadata(&settings.path).map_err(|error| {
         let reason = format!("{}: {error}", settings.path.display());
         match error.kind() {
@@ -397,7 +396,19 @@ fn file(settings: &Settings) -> Result<(u64, u64), Error> {
             _ => Error::Unavailable { answered: false, reason },
         }
     })?;
-    Ok((metadata.dev(), metadata.ino()))
+    Ok(identity(&metadata))
+}
+
+#[cfg(unix)]
+fn identity(metadata: &std::fs::Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt as _;
+    (metadata.dev(), metadata.ino())
+}
+
+/// A file that SQLite has open cannot be exchanged there.
+#[cfg(not(unix))]
+fn identity(_: &std::fs::Metadata) -> (u64, u64) {
+    (0, 0)
 }
 
 fn classify(settings: &Settings, error: &rusqlite::Error) -> Error {

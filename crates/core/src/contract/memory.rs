@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -7,8 +7,8 @@ use futures_util::stream;
 
 use crate::contract::World;
 use crate::{
-    Capabilities, Document, Error, Event, Feed, Follow, Freshness, Key, Order, Projection, Source, Start,
-    Version,
+    Capabilities, Document, Error, Event, Feed, Follow, Freshness, Key, Order, Projection, Reason, Rejection,
+    Source, Start, Version,
 };
 
 /// A source in memory that holds the contract, and can be told to misbehave: for tests of whatever reads sources.
@@ -23,6 +23,8 @@ pub struct Memory {
 struct State {
     revision: u64,
     objects: BTreeMap<Key, (Stored, u64)>,
+    /// Those of them that cannot be understood.
+    corrupt: BTreeSet<Key>,
     log: Vec<(u64, bool, Stored)>,
     /// Positions before this are gone.
     oldest: u64,
@@ -72,6 +74,7 @@ impl Memory {
         let state = State {
             revision: 0,
             objects: BTreeMap::new(),
+            corrupt: BTreeSet::new(),
             log: Vec::new(),
             oldest: 0,
             refusals: VecDeque::new(),
@@ -94,6 +97,7 @@ impl Memory {
         let uid = state.objects.get(key).map_or(revision, |(stored, _)| stored.uid);
         let stored = Stored { key: key.clone(), uid, owner: owner.map(Into::into), rest: members.into() };
         state.objects.insert(key.clone(), (stored.clone(), revision));
+        state.corrupt.remove(key);
         self.record(&mut state, false, stored);
     }
 
@@ -101,9 +105,22 @@ impl Memory {
     pub fn delete(&self, key: &Key) {
         let mut state = self.lock();
         if let Some((stored, _)) = state.objects.remove(key) {
+            state.corrupt.remove(key);
             state.revision += 1;
             self.record(&mut state, true, stored);
         }
+    }
+
+    /// Makes an object one that is rejected, until it is put again.
+    pub fn corrupt(&self, key: &Key) {
+        let mut state = self.lock();
+        state.revision += 1;
+        let revision = state.revision;
+        let Some((stored, at)) = state.objects.get_mut(key) else { return };
+        *at = revision;
+        let stored = stored.clone();
+        state.corrupt.insert(key.clone());
+        self.record(&mut state, false, stored);
     }
 
     /// Deletes and changes without telling anyone: as if it happened while nobody was connected. Log positions from
@@ -181,6 +198,10 @@ impl Memory {
         let feeds = state.feeds.clone();
         for feed in feeds {
             match self.capabilities.follow {
+                Follow::Log if !deleted && state.corrupt.contains(&stored.key) => {
+                    let rejected = rejection(&stored.key).at(Some(Version::from(revision)));
+                    push(&feed, Some(Ok(Event::Rejected(rejected))), false);
+                }
                 Follow::Log => push(&feed, Some(Ok(entry(revision, deleted, &stored))), false),
                 Follow::Hints => {
                     state.snapshot().into_iter().for_each(|event| push(&feed, Some(Ok(event)), false));
@@ -193,7 +214,12 @@ impl Memory {
 
 impl State {
     fn snapshot(&self) -> Vec<Event> {
-        let items = self.objects.values().map(|(stored, revision)| Event::Item(stored.document(*revision)));
+        let items = self.objects.values().map(|(stored, revision)| {
+            if self.corrupt.contains(&stored.key) {
+                return Event::Rejected(rejection(&stored.key));
+            }
+            Event::Item(stored.document(*revision))
+        });
         let end = Event::Complete(Version::from(self.revision));
         std::iter::once(Event::Begin).chain(items).chain([end]).collect()
     }
@@ -283,6 +309,10 @@ fn push(channel: &Mutex<Channel>, event: Option<Result<Event, Error>>, close: bo
     }
 }
 
+fn rejection(key: &Key) -> Rejection {
+    Rejection::new(Some(key.clone()), Reason::Unreadable, "corrupt")
+}
+
 fn entry(revision: u64, deleted: bool, stored: &Stored) -> Event {
     let (document, position) = (stored.document(revision), Some(Version::from(revision)));
     if deleted { Event::Delete { document, position } } else { Event::Put { document, position } }
@@ -320,6 +350,11 @@ impl World for Memory {
 
     async fn expire(&self) -> bool {
         self.compact();
+        true
+    }
+
+    async fn corrupt(&self, name: &str) -> bool {
+        Self::corrupt(self, &Key::new(None, name));
         true
     }
 }

@@ -3,12 +3,16 @@
 //! Implement [`World`] for whatever is behind your source (a directory, a table, a server) and await [`check`] in a
 //! test. It changes the world, looks at what the source makes of it, and says which promise was broken and how.
 
+mod faults;
 mod memory;
+mod view;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::future::Future;
 
 use futures_util::StreamExt;
+use futures_util::future::ready;
 
 pub use memory::Memory;
 
@@ -29,6 +33,29 @@ pub trait World {
 
     /// Makes all positions reached so far unusable for resuming. `false` if this world cannot do that.
     fn expire(&self) -> impl Future<Output = bool>;
+
+    /// Makes an object one that the source cannot understand, until it is [put](Self::put) again. `false` if this world cannot do that, which is
+    /// the default.
+    fn corrupt(&self, name: &str) -> impl Future<Output = bool> {
+        let _ = name;
+        ready(false)
+    }
+
+    /// Has what is being read fail in the middle: connections are cut, the next page is refused. `false` if this world cannot do that, which is
+    /// the default.
+    fn cut(&self) -> impl Future<Output = bool> {
+        ready(false)
+    }
+
+    /// Ends what [`cut`](Self::cut) began. Default: nothing, since that is over by itself.
+    fn mend(&self) -> impl Future<Output = ()> {
+        ready(())
+    }
+
+    /// Whether the statuses of these objects can be written, by a source that [says so](Capabilities::status_write_back). Default: no.
+    fn has_statuses(&self) -> bool {
+        false
+    }
 }
 
 /// A promise that was not kept.
@@ -48,12 +75,16 @@ type Seen = BTreeMap<String, (Option<Uid>, Version)>;
 pub async fn check<W: World>(world: &W) -> Result<Vec<&'static str>, Violation> {
     let source = world.source();
     let capabilities = source.capabilities();
-    let suite = Suite { world, source, capabilities };
+    let suite = Suite { world, source, capabilities, passed: Cell::new(1) };
     let mut kept = Vec::new();
     kept.extend(suite.snapshots_are_complete().await?);
     kept.extend(suite.versions_tell_states_apart().await?);
     kept.extend(suite.changes_are_followed().await?);
     kept.extend(suite.a_recreated_object_is_another_one().await?);
+    kept.extend(suite.writes_during_a_snapshot_are_told().await?);
+    kept.extend(suite.a_snapshot_that_fails_is_not_complete().await?);
+    kept.extend(suite.one_bad_object_ends_nothing().await?);
+    kept.extend(suite.a_status_wakes_nobody().await?);
     if suite.capabilities.follow == Follow::Log {
         kept.extend(suite.resuming_continues_where_a_feed_stopped().await?);
         kept.extend(suite.an_expired_position_is_refused().await?);
@@ -65,6 +96,8 @@ struct Suite<'w, W, S> {
     world: &'w W,
     source: S,
     capabilities: Capabilities,
+    /// The next value of an object that changes so that something is told.
+    passed: Cell<u64>,
 }
 
 type Kept = Result<Option<&'static str>, Violation>;

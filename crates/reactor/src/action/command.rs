@@ -13,6 +13,7 @@ use super::scratch::{Scratch, ScratchFile};
 use super::{Failure, Run, aborted, output};
 use crate::change::Change;
 use crate::file::{CommandSpec, Program, Stdin};
+use crate::leftovers::Leftovers;
 use crate::template::{TextTemplate, Unfilled};
 
 /// A program that has to end is asked to, and killed after this time.
@@ -24,11 +25,13 @@ const OUTPUT_GRACE: Duration = Duration::from_millis(500);
 pub(crate) struct Command {
     spec: CommandSpec,
     scratch: Arc<Scratch>,
+    /// Commands that another process may have left running.
+    leftovers: Option<Arc<Leftovers>>,
 }
 
 impl Command {
-    pub(super) fn new(spec: CommandSpec, scratch: Arc<Scratch>) -> Self {
-        Self { spec, scratch }
+    pub(super) fn new(spec: CommandSpec, scratch: Arc<Scratch>, leftovers: Option<Arc<Leftovers>>) -> Self {
+        Self { spec, scratch, leftovers }
     }
 
     pub(super) async fn run(&self, run: &Run<'_>) -> Result<(), Failure> {
@@ -56,6 +59,12 @@ impl Command {
             .env("WATCHKEEPER_ATTEMPT", (run.attempt + 1).to_string())
             .env("WATCHKEEPER_OLD_FILE", path(&old))
             .env("WATCHKEEPER_NEW_FILE", path(&new));
+        if let Some(leftovers) = &self.leftovers {
+            tokio::select! {
+                () = leftovers.over() => {}
+                () = aborted(run) => return Err(Failure::usual("aborted")),
+            }
+        }
         let mut child = process.spawn().map_err(|error| {
             Failure::usual(format!("cannot run {} in {}: {error}", self.name(), self.spec.dir.display()))
         })?;

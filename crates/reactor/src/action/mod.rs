@@ -17,6 +17,7 @@ use watchkeeper_core::Key;
 use crate::change::Change;
 use crate::error::Error;
 use crate::file::ActionSpec;
+use crate::leftovers::Leftovers;
 pub(crate) use apply::{Apply, Stray};
 pub(crate) use scratch::Scratch;
 
@@ -71,13 +72,15 @@ pub(crate) struct Means {
     pub(crate) reactor: Arc<str>,
     pub(crate) client: Option<Client>,
     pub(crate) scratch: Arc<Scratch>,
+    pub(crate) leftovers: Option<Arc<Leftovers>>,
 }
 
 impl Action {
     pub(crate) fn new(spec: ActionSpec, reaction: &Arc<str>, means: &Means) -> Result<Self, Error> {
         Ok(match spec {
             ActionSpec::Command(spec) => {
-                Self::Command(command::Command::new(spec, Arc::clone(&means.scratch)))
+                let scratch = Arc::clone(&means.scratch);
+                Self::Command(command::Command::new(spec, scratch, means.leftovers.clone()))
             }
             ActionSpec::Post(spec) => Self::Post(post::Post::new(spec)?),
             ActionSpec::Apply(spec) => {

@@ -16,7 +16,7 @@ use super::{Asked, Scheme, Settings, parameters, unescaped};
 /// - `namespaced`: takes what comes before the first slash of a name as the namespace;
 /// - `checkDrift`: how often to compare the keys with what the log told;
 /// - `timeout`, `maxBytes`.
-pub(super) const SCHEME: Scheme = Scheme { names: &["etcd"], open };
+pub(super) const SCHEME: Scheme = Scheme { names: &["etcd"], settings: SETTINGS, open };
 
 const SETTINGS: &[&str] = &[
     "tls",
@@ -35,7 +35,7 @@ const SETTINGS: &[&str] = &[
 fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
     let (address, query) = asked.text.split_once('?').unwrap_or((asked.text, ""));
     let parameters = parameters(query);
-    let settings = Settings::read(asked, &parameters, SETTINGS);
+    let settings = Settings::read(asked, &parameters);
     let rest = address.split_once("://").map_or("", |(_, rest)| rest);
     let (hosts, prefix) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
     if hosts.contains('@') {

@@ -15,7 +15,7 @@ use super::{Asked, Scheme, Settings, parameters, unescaped};
 /// - `by`: `name`, or `path`, for documents that have no names;
 /// - `poll`: how often to look, instead of being told; `rescan`: how often to look besides;
 /// - `maxBytes`: how large a file may be.
-pub(super) const SCHEME: Scheme = Scheme { names: &["file"], open };
+pub(super) const SCHEME: Scheme = Scheme { names: &["file"], settings: SETTINGS, open };
 
 const SETTINGS: &[&str] = &["as", "apiVersion", "kind", "by", "poll", "rescan", "maxBytes"];
 
@@ -23,7 +23,7 @@ fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
     let rest = asked.text.split_once(':').map_or("", |(_, rest)| rest);
     let (written, query) = rest.split_once('?').unwrap_or((rest, ""));
     let parameters = parameters(query);
-    let settings = Settings::read(asked, &parameters, SETTINGS);
+    let settings = Settings::read(asked, &parameters);
     let path = path(asked, written)?;
     let bundles = match settings.get("as") {
         Some(node) => node.word(&["documents", "bundles"])? == "bundles",

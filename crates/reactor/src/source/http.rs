@@ -16,14 +16,16 @@ use crate::node::Node;
 ///
 /// - `items`: where the items are, as a JSON pointer, which the fragment can say too;
 /// - `key`, `namespace`: where an item has its name, and its namespace;
-/// - `interval`: how often to ask; `wait`: how long the service may wait for something new;
-/// - `pages`: `link`, or a JSON pointer to the URL of the next page;
+/// - `interval`: how often to ask; `wait`: how long the service may wait for something new, as RFC 7240 asks it to;
+/// - `index`: the header in which an answer says its index, for services that wait as Consul does; `indexParameter`: the parameter that is sent
+///   with it, `index` if nothing is said;
+/// - `pages`: `link`, or a JSON pointer to the URL of the next page; with `pageParameter`, to a token that is sent as this parameter;
 /// - `events`: a stream of server-sent events that says when to ask;
 /// - `bearerFile`, `caFile`, `headers`, `headerFiles`: credentials, and whom to trust;
 /// - `timeout`, `maxBytes`.
 ///
 /// A user and a password in the URL are sent as `Authorization: Basic`.
-pub(super) const SCHEME: Scheme = Scheme { names: &["http", "https"], open };
+pub(super) const SCHEME: Scheme = Scheme { names: &["http", "https"], settings: SETTINGS, open };
 
 const SETTINGS: &[&str] = &[
     "items",
@@ -31,7 +33,10 @@ const SETTINGS: &[&str] = &[
     "namespace",
     "interval",
     "wait",
+    "index",
+    "indexParameter",
     "pages",
+    "pageParameter",
     "events",
     "bearerFile",
     "caFile",
@@ -45,7 +50,7 @@ fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
     let (url, fragment) = asked.text.split_once('#').unwrap_or((asked.text, ""));
     let (items, query) = fragment.split_once('?').unwrap_or((fragment, ""));
     let parameters = parameters(query);
-    let settings = Settings::read(asked, &parameters, SETTINGS);
+    let settings = Settings::read(asked, &parameters);
     let (url, user) = without_user(url);
     let parsed: Option<Uri> = url.parse().ok();
     if parsed.and_then(|uri| uri.host().map(|host| !host.is_empty())) != Some(true) {
@@ -74,15 +79,8 @@ fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
     if let Some(node) = settings.get("interval") {
         http = http.interval(node.duration()?);
     }
-    if let Some(node) = settings.get("wait") {
-        http = http.waiting(Waiting::Prefer(node.duration()?.max(Duration::from_secs(1))));
-    }
-    if let Some(node) = settings.get("pages") {
-        http = http.pages(match node.text()? {
-            "link" => Pages::Link,
-            _ => Pages::Next(pointer(&node)?.to_owned()),
-        });
-    }
+    http = waiting(&settings, http)?;
+    http = pages(&settings, http)?;
     if let Some(node) = settings.get("events") {
         http = http.events(node.text()?);
     }
@@ -93,6 +91,49 @@ fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
         http = http.max_body_bytes(usize::try_from(node.count(1, 1 << 32)?).ok()?);
     }
     credentials(asked, &settings, http).map(|http| Arc::new(http) as Arc<dyn Source>)
+}
+
+fn waiting(settings: &Settings<'_>, http: Http) -> Option<Http> {
+    let (wait, index) = (settings.get("wait"), settings.get("index"));
+    let parameter = settings.get("indexParameter");
+    match (wait, index) {
+        (Some(wait), Some(index)) => {
+            let wait = wait.duration()?.max(Duration::from_secs(1));
+            let parameter = parameter.map_or(Some("index"), |node| node.text())?.to_owned();
+            Some(http.waiting(Waiting::Index { header: index.text()?.to_owned(), parameter, wait }))
+        }
+        (Some(wait), None) => {
+            if let Some(node) = parameter {
+                node.wrong("is for services that say an index: name their header with index");
+                return None;
+            }
+            Some(http.waiting(Waiting::Prefer(wait.duration()?.max(Duration::from_secs(1)))))
+        }
+        (None, index) => match index.or(parameter) {
+            Some(node) => {
+                node.wrong("is for services that wait: say how long with wait");
+                None
+            }
+            None => Some(http),
+        },
+    }
+}
+
+fn pages(settings: &Settings<'_>, http: Http) -> Option<Http> {
+    let (pages, parameter) = (settings.get("pages"), settings.get("pageParameter"));
+    match (pages, parameter) {
+        (Some(pages), Some(parameter)) => {
+            let (pointer, parameter) = (pointer(&pages)?.to_owned(), parameter.text()?.to_owned());
+            Some(http.pages(Pages::Token { pointer, parameter }))
+        }
+        (Some(pages), None) if pages.text()? == "link" => Some(http.pages(Pages::Link)),
+        (Some(pages), None) => Some(http.pages(Pages::Next(pointer(&pages)?.to_owned()))),
+        (None, Some(parameter)) => {
+            parameter.wrong("is for lists in pages: say where a page has its token with pages");
+            None
+        }
+        (None, None) => Some(http),
+    }
 }
 
 fn credentials(asked: &Asked<'_>, settings: &Settings<'_>, mut http: Http) -> Option<Http> {

@@ -33,6 +33,8 @@ use crate::node::{Members, Node};
 struct Scheme {
     /// What may stand before the colon.
     names: &'static [&'static str],
+    /// What can be set, each of which the book explains.
+    settings: &'static [&'static str],
     /// Makes a source of a URL; where something is wrong, says so and gives none. Does no I/O.
     open: fn(&Asked<'_>) -> Option<Arc<dyn Source>>,
 }
@@ -46,6 +48,8 @@ struct Asked<'a> {
     /// The same as text.
     text: &'a str,
     given: Option<Node<'a>>,
+    /// What can be set.
+    settings: &'static [&'static str],
     /// The directory that relative paths start from.
     base: &'a Path,
 }
@@ -108,7 +112,7 @@ fn open_at(url: &Node<'_>, given: Option<Node<'_>>, base: &Path) -> Option<Arc<d
         url.wrong(format!("is no URL that can be watched: it has to begin with one of {}", known.join(", ")));
         return None;
     };
-    (scheme.open)(&Asked { url, text, given, base })
+    (scheme.open)(&Asked { url, text, given, settings: scheme.settings, base })
 }
 
 fn scheme(url: &str) -> Option<&'static Scheme> {
@@ -129,7 +133,8 @@ struct Settings<'a> {
 
 impl<'a> Settings<'a> {
     /// Notes what is not known.
-    fn read(asked: &Asked<'a>, parameters: &'a Value, known: &[&'static str]) -> Self {
+    fn read(asked: &Asked<'a>, parameters: &'a Value) -> Self {
+        let known = asked.settings;
         let given = asked.given.as_ref().and_then(|given| given.members(known));
         let parameters = asked.url.with(parameters).members(known);
         Self { given, parameters }
@@ -244,6 +249,22 @@ mod tests {
                 "file:x?as=bundle",
                 "file:x: \"bundle\" is not one of documents, bundles; did you mean bundles?",
             ),
+            (
+                "postgres://me@host/db?table=routes&install=yes",
+                "postgres://host/db: has to be true or false, and is a text",
+            ),
+            (
+                "http://host/#?index=X-Index",
+                "http://host/: is for services that wait: say how long with wait",
+            ),
+            (
+                "http://host/#?wait=5s&indexParameter=i",
+                "http://host/: is for services that say an index: name their header with index",
+            ),
+            (
+                "http://host/#?pageParameter=page",
+                "http://host/: is for lists in pages: say where a page has its token with pages",
+            ),
             ("file:x?pol=5s", "file:x: is not known here; did you mean poll?"),
             ("http:///x", "http:///x: names no host"),
             (
@@ -253,6 +274,40 @@ mod tests {
         ] {
             assert_eq!(opened(url), Err(expected.to_owned()), "{url}");
         }
+    }
+
+    #[test]
+    fn every_setting_is_in_the_book() {
+        let book = include_str!("../../../../docs/book/run.md");
+        for scheme in SCHEMES {
+            let heading = scheme.names.iter().filter(|name| **name != "postgresql");
+            let heading: Vec<String> = heading.map(|name| format!("{name}:")).collect();
+            let section = book.split("\n### ").find_map(|part| {
+                let (title, text) = part.split_once('\n')?;
+                (title == heading.join(" and ")).then(|| text.split("\n## ").next().unwrap_or(text))
+            });
+            let section = section.unwrap_or_else(|| panic!("no section {heading:?}"));
+            for setting in scheme.settings {
+                let row = section.lines().find(|line| {
+                    line.split('|').nth(1).is_some_and(|cell| cell.contains(&format!("`{setting}`")))
+                });
+                assert!(row.is_some(), "{heading:?}: {setting} is not explained");
+            }
+        }
+    }
+
+    #[test]
+    fn services_that_wait_by_index_and_pages_by_token_can_be_said() {
+        for url in [
+            "http://consul:8500/v1/catalog/services#?wait=5m&index=X-Consul-Index",
+            "http://host/#?wait=5m&index=X-Index&indexParameter=since",
+        ] {
+            assert!(opened(url).is_ok(), "{url}");
+        }
+        let identity =
+            opened("http://host/#/items?pages=/metadata/continue&pageParameter=continue").unwrap().1;
+        let token = r#"Token { pointer: "/metadata/continue", parameter: "continue" }"#;
+        assert!(identity.contains(token), "{identity}");
     }
 
     #[test]

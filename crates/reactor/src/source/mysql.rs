@@ -14,7 +14,7 @@ use super::{Asked, Scheme, Settings, columns, parameters, parted};
 /// - `interval`: how often to poll;
 /// - `statusColumn`, `statusTable`: where the statuses of objects go, for those who write some;
 /// - `passwordFile`, `timeout`, `maxBytes`.
-pub(super) const SCHEME: Scheme = Scheme { names: &["mysql", "mariadb"], open };
+pub(super) const SCHEME: Scheme = Scheme { names: &["mysql", "mariadb"], settings: SETTINGS, open };
 
 const SETTINGS: &[&str] = &[
     "key",
@@ -29,9 +29,9 @@ const SETTINGS: &[&str] = &[
 ];
 
 fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
-    let (address, ours, theirs) = parted(asked.text, SETTINGS);
+    let (address, ours, theirs) = parted(asked.text, asked.settings);
     let parameters = parameters(&ours);
-    let settings = Settings::read(asked, &parameters, SETTINGS);
+    let settings = Settings::read(asked, &parameters);
     let mut table = Mysql::from_url(&format!("{address}?{theirs}"));
     if let Some(wrong) = table.mistake() {
         asked.url.wrong(wrong);

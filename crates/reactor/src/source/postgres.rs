@@ -11,17 +11,19 @@ use super::{Asked, Scheme, Settings, columns, parameters, parted};
 ///
 /// - `mode`: `poll`, `notify` (told by a trigger) or `replicate` (read from the log);
 /// - `slot`: the name of a slot that stays, for `replicate`; `publication`: the one that has the table;
+/// - `install`: `true` to create the trigger or the publication if it is missing;
 /// - `key`: the columns that tell rows apart; `namespace`: the one of them that is the namespace; `without`: columns to leave out;
 /// - `interval`: how often to poll; `rescan`: how often to look besides;
 /// - `checkDrift`: how often to compare the table with what the log told;
 /// - `statusColumn`, `statusTable`: where the statuses of objects go, for those who write some;
 /// - `passwordFile`, `timeout`, `maxBytes`.
-pub(super) const SCHEME: Scheme = Scheme { names: &["postgres", "postgresql"], open };
+pub(super) const SCHEME: Scheme = Scheme { names: &["postgres", "postgresql"], settings: SETTINGS, open };
 
 const SETTINGS: &[&str] = &[
     "mode",
     "slot",
     "publication",
+    "install",
     "key",
     "namespace",
     "without",
@@ -36,9 +38,9 @@ const SETTINGS: &[&str] = &[
 ];
 
 fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
-    let (address, ours, theirs) = parted(asked.text, SETTINGS);
+    let (address, ours, theirs) = parted(asked.text, asked.settings);
     let parameters = parameters(&ours);
-    let settings = Settings::read(asked, &parameters, SETTINGS);
+    let settings = Settings::read(asked, &parameters);
     let mut table = Postgres::from_url(&format!("{address}?{theirs}"));
     if let Some(wrong) = table.mistake() {
         asked.url.wrong(wrong);
@@ -47,6 +49,11 @@ fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
     table = mode(&settings, table)?;
     if let Some(node) = settings.get("publication") {
         table = table.publication(node.text()?);
+    }
+    if let Some(node) = settings.get("install")
+        && node.bool()?
+    {
+        table = table.install_when_opened();
     }
     if let Some(node) = settings.get("key") {
         table = table.key(columns(&node)?);

@@ -1,6 +1,6 @@
 //! Files of a snapshot, read and parsed before their turn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -17,34 +17,44 @@ const BYTES: usize = 2 << 20;
 const MOST_THREADS: usize = 4;
 
 /// What was found at paths a moment ago. What changes after that, the system tells of.
-#[derive(Default)]
-pub(super) struct Ahead(HashMap<PathBuf, (Content, Option<Parsed>)>);
+pub(super) struct Ahead {
+    found: HashMap<PathBuf, (Content, Option<Parsed>)>,
+    threads: usize,
+}
 
 impl Ahead {
+    pub(super) fn new() -> Self {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+        Self { found: HashMap::new(), threads }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.found.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.found.clear();
     }
 
     /// What was found at a path; once.
     pub(super) fn take(&mut self, path: &Path) -> Option<(Content, Option<Parsed>)> {
-        self.0.remove(path)
+        self.found.remove(path)
     }
 
     /// Reads the first of these files, on all cores.
-    pub(super) fn read<'a>(&mut self, settings: &Settings, paths: impl Iterator<Item = &'a PathBuf>) {
-        let paths: Vec<&PathBuf> = paths.take(FILES.0).collect();
-        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
-        if paths.len() < FILES.1 || threads < 2 {
+    pub(super) fn read(&mut self, settings: &Settings, paths: &VecDeque<PathBuf>) {
+        if paths.len() < FILES.1 || self.threads < 2 {
             return;
         }
-        let shares: Vec<&[&PathBuf]> = paths.chunks(paths.len().div_ceil(threads)).collect();
+        let paths: Vec<&PathBuf> = paths.iter().take(FILES.0).collect();
+        let shares: Vec<&[&PathBuf]> = paths.chunks(paths.len().div_ceil(self.threads)).collect();
         let found = thread::scope(|scope| {
             let running: Vec<_> =
                 shares.iter().map(|share| scope.spawn(move || read_all(settings, share))).collect();
             // What a thread did not come to is read in its turn.
             running.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect::<Vec<_>>()
         });
-        self.0.extend(found);
+        self.found.extend(found);
     }
 }
 

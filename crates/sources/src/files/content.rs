@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::fingerprint::Signature;
 
@@ -25,6 +25,8 @@ pub(super) struct Bytes {
     pub(super) signature: Signature,
     /// When reading began.
     pub(super) read: SystemTime,
+    /// How long nobody had written to it when it was read; `None` if that cannot be said.
+    pub(super) age: Option<Duration>,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -59,13 +61,14 @@ fn try_read(path: &Path, limit: u64) -> io::Result<Content> {
     if bytes.len() as u64 > limit {
         return Ok(Content::TooLarge(bytes.len() as u64));
     }
+    let age = signature.age(SystemTime::now());
     let after = Signature::of(&file.metadata()?);
     // Files of /proc say that they are empty.
     let complete = bytes.len() as u64 == signature.size() || signature.is_empty();
     if after != signature || !complete {
         return Ok(Content::Unstable);
     }
-    Ok(Content::Bytes(Bytes { signature, read, bytes }))
+    Ok(Content::Bytes(Bytes { signature, read, age, bytes }))
 }
 
 /// Opens a file. To open a pipe does not wait for somebody to write to it.

@@ -29,6 +29,7 @@ mod content;
 mod documents;
 mod feed;
 mod fingerprint;
+mod held;
 mod hints;
 mod mounts;
 mod names;

@@ -1,12 +1,12 @@
 //! The settings of a file source, and the state that its feeds share.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use watchkeeper_core::Key;
 
+use super::held::Held;
 use super::hints::{Connect, connect};
 use super::names;
 use super::status::Status;
@@ -57,7 +57,7 @@ pub(super) struct Shared(Mutex<Memory>);
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// The objects that each file had when it could be read.
-    pub(super) keys: HashMap<PathBuf, Vec<Key>>,
+    pub(super) held: Held,
     /// The file system that the directory was on when there was something in it.
     pub(super) device: Option<u64>,
     pub(super) status: Status,

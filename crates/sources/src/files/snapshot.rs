@@ -1,14 +1,13 @@
 //! A snapshot of all files, in batches.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use watchkeeper_core::{Error, Event, Reason};
 
 use super::agenda::{Agenda, GRACE, Hint, QUIET, SETTLE};
-use super::ahead::Ahead;
 use super::catalog::{Catalog, Step};
 use super::mounts;
 use super::settings::Form;
@@ -50,11 +49,11 @@ impl Tracker {
         }
         let units = self.units(found);
         let mut memory = self.settings.shared.lock();
-        let is_there = |path: &PathBuf| units.binary_search(path).is_ok();
-        memory.keys.retain(|path, _| is_there(path) || self.catalog.file(path).is_some());
+        let is_there = |path: &Path| units.binary_search_by(|unit| unit.as_path().cmp(path)).is_ok();
+        memory.held.retain(|path| is_there(path) || self.catalog.file(path).is_some());
         drop(memory);
         self.pending = units.into();
-        self.ahead = Ahead::default();
+        self.ahead.clear();
         Ok(())
     }
 
@@ -101,11 +100,11 @@ impl Tracker {
 
     fn lacks_what_was_known(&self, found: &Found) -> bool {
         let memory = self.settings.shared.lock();
-        if memory.keys.is_empty() {
+        if memory.held.is_empty() {
             return false;
         }
         let units: BTreeSet<PathBuf> = found.files.keys().map(|file| self.unit(file)).collect();
-        memory.keys.keys().any(|path| !units.contains(path))
+        memory.held.paths().any(|path| !units.contains(path))
     }
 
     /// The paths under which what was found is read, in their order.
@@ -121,13 +120,13 @@ impl Tracker {
     }
 
     /// A directory that cannot be read keeps what was in it.
-    fn keep_below(&mut self, directory: &std::path::Path) {
+    fn keep_below(&mut self, directory: &Path) {
         let memory = self.settings.shared.lock();
         let known: Vec<PathBuf> = memory
-            .keys
-            .keys()
+            .held
+            .paths()
             .filter(|path| path.starts_with(directory) && *path != directory)
-            .cloned()
+            .map(Path::to_path_buf)
             .collect();
         drop(memory);
         for path in known {
@@ -155,7 +154,10 @@ impl Tracker {
         let watching = match reason {
             None => Watching::Events,
             Some(reason) => {
-                tracing::warn!(source, reason, ?interval, "polling");
+                match self.settings.poll {
+                    Some(_) => tracing::info!(source, reason, ?interval, "polling"),
+                    None => tracing::warn!(source, reason, ?interval, "polling"),
+                }
                 Watching::Polling { reason }
             }
         };
@@ -171,7 +173,7 @@ impl Tracker {
         let mut events = self.snapshot_news();
         while events.len() < BATCH {
             if self.ahead.is_empty() && self.settings.form == Form::Directory {
-                self.ahead.read(&self.settings, self.pending.iter());
+                self.ahead.read(&self.settings, &self.pending);
             }
             let Some(path) = self.pending.pop_front() else {
                 self.complete(&mut events)?;
@@ -191,14 +193,14 @@ impl Tracker {
     }
 
     /// Reads a file after those who write to it, as far as one can wait for them.
-    fn read_settled(&mut self, path: &std::path::Path) {
-        let had_objects = self.settings.shared.lock().keys.get(path).is_some_and(|keys| !keys.is_empty());
+    fn read_settled(&mut self, path: &Path) {
+        let had_objects = self.settings.shared.lock().held.has_objects(path);
         let patience = Instant::now() + QUIET;
         loop {
             // Somebody may be about to write more.
-            let wait = match self.read_if(path, false, |signature| {
-                let enough = if had_objects && signature.is_empty() { QUIET } else { SETTLE };
-                enough.checked_sub(signature.age(SystemTime::now())?)
+            let wait = match self.read_if(path, false, |content| {
+                let enough = if had_objects && content.signature.is_empty() { QUIET } else { SETTLE };
+                enough.checked_sub(content.age?)
             }) {
                 Outcome::Young(wait) => wait,
                 Outcome::Unstable | Outcome::Superseded | Outcome::Doubtful => SETTLE,
@@ -214,7 +216,7 @@ impl Tracker {
     }
 
     /// What a file adds to the snapshot. Files come in the order in which they win.
-    fn items(&mut self, path: &std::path::Path, events: &mut Vec<Event>) {
+    fn items(&mut self, path: &Path, events: &mut Vec<Event>) {
         events.append(&mut self.snapshot_news());
         let mut fresh = self.fresh.remove(path).unwrap_or_default();
         let mut keys: Vec<_> = std::mem::take(&mut self.affected).into_iter().collect();

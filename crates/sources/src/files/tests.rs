@@ -116,3 +116,48 @@ fn a_file_that_says_it_is_empty_is_read_to_its_end() {
     let read = super::content::read(std::path::Path::new("/proc/self/status"), 10);
     assert!(matches!(read, super::content::Content::TooLarge(11)), "{read:?}");
 }
+
+#[test]
+fn a_file_that_was_read_ahead_half_written_is_read_again_however_late_its_turn_comes() {
+    use super::tracker::Tracker;
+    use std::fs;
+
+    let route = |name: &str| format!("kind: R\napiVersion: v1\nmetadata: {{name: {name}}}\n");
+    let place = tempfile::tempdir().unwrap();
+    for number in 10..60 {
+        fs::write(place.path().join(format!("{number}.yaml")), route(&format!("n{number}"))).unwrap();
+    }
+    let path = place.path().join("55.yaml");
+    let whole = format!("{}---\n{}", route("first"), route("second"));
+    fs::write(&path, &whole).unwrap();
+    let files = Files::directory(place.path()).kind("v1", "R");
+    let snapshot = |between: &dyn Fn(&mut Tracker)| {
+        let mut tracker = Tracker::new(Arc::clone(&files.settings), Arc::default());
+        tracker.begin().unwrap();
+        between(&mut tracker);
+        let mut names = Vec::new();
+        loop {
+            let (events, last) = tracker.batch().unwrap();
+            names.extend(events.iter().filter_map(|event| match event {
+                Event::Item(document) => Some(document.header.key.name().to_owned()),
+                _ => None,
+            }));
+            if last {
+                return names;
+            }
+        }
+    };
+    assert_eq!(snapshot(&|_| {}).len(), 51);
+    let names = snapshot(&|tracker| {
+        fs::write(&path, route("first")).unwrap();
+        let half_written = std::time::SystemTime::now();
+        tracker.ahead.read(&files.settings, &tracker.pending);
+        assert!(std::thread::available_parallelism().unwrap().get() == 1 || !tracker.ahead.is_empty());
+        fs::write(&path, &whole).unwrap();
+        // By now the half that was read ahead would be old enough to be believed.
+        while half_written.elapsed().unwrap() < 2 * super::agenda::SETTLE {
+            std::thread::yield_now();
+        }
+    });
+    assert!(names.iter().any(|name| name == "second"), "{names:?}");
+}

@@ -79,7 +79,7 @@ impl Tracker {
             everything: false,
             suspects: HashSet::new(),
             pending: VecDeque::new(),
-            ahead: Ahead::default(),
+            ahead: Ahead::new(),
             fresh: HashMap::new(),
             affected: HashSet::new(),
             news: Vec::new(),
@@ -139,7 +139,7 @@ impl Tracker {
         &mut self,
         path: &Path,
         again: bool,
-        young: impl FnOnce(&Signature) -> Option<Duration>,
+        young: impl FnOnce(&content::Bytes) -> Option<Duration>,
     ) -> Outcome {
         let before = self.catalog.file(path).map(|file| file.content);
         let (parsed, content, looked) = if self.is_bundle(path) {
@@ -171,10 +171,11 @@ impl Tracker {
                         format!("{size} bytes, more than the {} that are read", self.settings.max_file_bytes);
                     (self.unreadable(path, Reason::TooLarge, &why), Print::default(), None)
                 }
-                Content::Bytes(content::Bytes { signature, read, bytes }) => {
-                    if let Some(wait) = young(&signature) {
+                Content::Bytes(found) => {
+                    if let Some(wait) = young(&found) {
                         return Outcome::Young(wait);
                     }
+                    let content::Bytes { signature, read, age, bytes } = found;
                     let content = Print::of(&bytes);
                     if before == Some(content) && !again {
                         self.catalog.unchanged(path, signature, read);
@@ -186,8 +187,7 @@ impl Tracker {
                         if self.written.contains(path) {
                             return Outcome::Superseded;
                         }
-                        let young = signature.age(SystemTime::now()).is_some_and(|age| age < SETTLE);
-                        if young && self.would_lose(path, &parsed) {
+                        if age.is_some_and(|age| age < SETTLE) && self.would_lose(path, &parsed) {
                             return Outcome::Doubtful;
                         }
                     }
@@ -230,11 +230,11 @@ impl Tracker {
         let mut file = FileState { content, ..FileState::of(&parsed) };
         (file.signature, file.read) = looked.unzip();
         let mut memory = self.settings.shared.lock();
-        let remembered = memory.keys.remove(path).unwrap_or_default();
+        let remembered = memory.held.remove(path);
         self.affected.extend(self.catalog.set(path, file, &remembered));
         if let Some(file) = self.catalog.file(path) {
             let keys = file.objects.iter().map(|(key, _)| key).chain(&file.kept).cloned().collect();
-            memory.keys.insert(path.to_path_buf(), keys);
+            memory.held.insert(path, keys);
         }
         drop(memory);
         let objects = parsed.objects.into_iter().map(|object| (object.document.header.key.clone(), object));
@@ -255,6 +255,6 @@ impl Tracker {
         let keys = faults.iter().map(|fault| fault.key.clone()).collect();
         self.mended(keys, &Parsed::default());
         self.affected.extend(self.catalog.remove(path));
-        self.settings.shared.lock().keys.remove(path);
+        self.settings.shared.lock().held.remove(path);
     }
 }

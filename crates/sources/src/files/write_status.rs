@@ -79,11 +79,7 @@ fn is_read_as_object(settings: &Settings, directory: &Path, file: &Path) -> bool
 /// The version of an object, as the files say now: of several files that have it, the first one's. An object whose file cannot be read at the
 /// moment has none that any status could be about.
 fn current(settings: &Settings, key: &Key) -> Option<watchkeeper_core::Version> {
-    let mut holders: Vec<PathBuf> = {
-        let memory = settings.shared.lock();
-        let holding = memory.keys.iter().filter(|(_, keys)| keys.contains(key));
-        holding.map(|(path, _)| path.clone()).collect()
-    };
+    let mut holders = settings.shared.lock().held.holders(key);
     holders.sort();
     let mut there = false;
     for holder in &holders {

@@ -10,11 +10,12 @@ use watchkeeper_core::{Error, Event, Feed, Start};
 
 use super::difference::Told;
 use super::listing::{Asker, Listing, jittered};
+use super::pace::Pace;
 use super::settings::Settings;
 use super::subscription::Subscription;
 
-/// A service that was asked to wait and answers sooner than this that nothing has changed does not wait.
-const AT_ONCE: Duration = Duration::from_secs(1);
+/// How long the first list waits for the stream of events. Where that is late, its opening is a reason to ask for the list again.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Everything a feed does happens while it is polled; dropping it drops its connections.
 pub(super) fn open(settings: Arc<Settings>, start: Start) -> Feed {
@@ -29,7 +30,8 @@ pub(super) fn open(settings: Arc<Settings>, start: Start) -> Feed {
         subscription,
         told: Told::default(),
         queue: VecDeque::new(),
-        waits: true,
+        pace: Pace::default(),
+        pause: Duration::ZERO,
     };
     let events = stream::unfold(Some(Box::new(feeding)), |feeding| async move {
         let mut feeding = feeding?;
@@ -48,8 +50,9 @@ struct Feeding {
     subscription: Option<Subscription>,
     told: Told,
     queue: VecDeque<Event>,
-    /// Whether the service waits when it is asked to.
-    waits: bool,
+    pace: Pace,
+    /// How long a service that was asked to wait is left alone before the next request.
+    pause: Duration,
 }
 
 impl Feeding {
@@ -63,9 +66,8 @@ impl Feeding {
                     let asker = Asker::new(&self.settings)?;
                     // What changes after the list was read has to come as an event, so that the events come first.
                     if let Some(subscription) = &mut self.subscription {
-                        let _ =
-                            tokio::time::timeout(self.settings.timeout, subscription.hint(asker.transport()))
-                                .await;
+                        let timeout = STREAM_TIMEOUT.min(self.settings.timeout);
+                        let _ = tokio::time::timeout(timeout, subscription.tried(asker.transport())).await;
                     }
                     let asker = self.asker.insert(asker);
                     match asker.ask(&self.settings).await? {
@@ -77,8 +79,12 @@ impl Feeding {
                     }
                 }
                 Some(asker) => {
-                    if self.settings.waiting.is_none() || !self.waits {
-                        let due = Instant::now() + jittered(self.settings.interval);
+                    let pause = match self.settings.waiting {
+                        Some(_) => self.pause,
+                        None => self.settings.interval,
+                    };
+                    if !pause.is_zero() {
+                        let due = Instant::now() + jittered(pause);
                         match &mut self.subscription {
                             // Whether an event came or the time is up, it is time to look.
                             Some(subscription) => {
@@ -89,13 +95,11 @@ impl Feeding {
                         }
                     }
                     let asked = Instant::now();
-                    match asker.ask(&self.settings).await? {
-                        Listing::Unchanged => self.waits = asked.elapsed() >= AT_ONCE,
-                        Listing::Items(items) => {
-                            self.waits = true;
-                            self.queue.extend(self.told.news(items));
-                        }
+                    if let Listing::Items(items) = asker.ask(&self.settings).await? {
+                        self.queue.extend(self.told.news(items));
                     }
+                    let news = !self.queue.is_empty();
+                    self.pause = self.pace.answered(asked.elapsed(), news, self.settings.interval);
                 }
             }
         }

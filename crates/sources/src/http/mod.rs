@@ -6,6 +6,7 @@ mod difference;
 mod feed;
 mod items;
 mod listing;
+mod pace;
 mod settings;
 mod sse;
 mod subscription;

@@ -46,43 +46,50 @@ impl Subscription {
 
     /// Resolves when there is a reason to look: an event, or a new connection, before which events may have been lost. Cancel-safe.
     pub(super) async fn hint(&mut self, transport: &Arc<Transport>) {
-        loop {
-            match &mut self.state {
-                State::Over => std::future::pending().await,
-                State::Waiting(until) => {
-                    sleep_until(*until).await;
-                    let connecting = connect(
-                        Arc::clone(&self.settings),
-                        Arc::clone(transport),
-                        self.url.clone(),
-                        self.reader.last_id.clone(),
-                    );
-                    self.state = State::Connecting(Box::pin(connecting));
-                }
-                State::Connecting(connecting) => match connecting.await {
-                    Ok(Some(body)) => {
-                        self.reader.reconnected();
-                        self.state = State::Open(body);
-                        return;
-                    }
-                    Ok(None) => self.state = State::Over,
-                    Err(error) => {
-                        let events = shown(&self.url);
-                        tracing::warn!(source = self.settings.name, events, %error, "event stream failed; the list is polled");
-                        self.wait();
-                    }
-                },
-                State::Open(body) => match body.frame().await {
-                    Some(Ok(frame)) => {
-                        self.failures = 0;
-                        if frame.data_ref().is_some_and(|bytes| self.reader.push(bytes) > 0) {
-                            return;
-                        }
-                    }
-                    Some(Err(_)) | None => self.wait(),
-                },
+        while !self.step(transport).await {}
+    }
+
+    /// Resolves when the stream is open, or could not be opened at the first attempt. Cancel-safe.
+    pub(super) async fn tried(&mut self, transport: &Arc<Transport>) {
+        while !self.step(transport).await && self.failures == 0 && !matches!(self.state, State::Over) {}
+    }
+
+    /// Whether there is a reason to look, or only the next state has been reached.
+    async fn step(&mut self, transport: &Arc<Transport>) -> bool {
+        match &mut self.state {
+            State::Over => std::future::pending().await,
+            State::Waiting(until) => {
+                sleep_until(*until).await;
+                let connecting = connect(
+                    Arc::clone(&self.settings),
+                    Arc::clone(transport),
+                    self.url.clone(),
+                    self.reader.last_id.clone(),
+                );
+                self.state = State::Connecting(Box::pin(connecting));
             }
+            State::Connecting(connecting) => match connecting.await {
+                Ok(Some(body)) => {
+                    self.reader.reconnected();
+                    self.state = State::Open(body);
+                    return true;
+                }
+                Ok(None) => self.state = State::Over,
+                Err(error) => {
+                    let events = shown(&self.url);
+                    tracing::warn!(source = self.settings.name, events, %error, "event stream failed; the list is polled");
+                    self.wait();
+                }
+            },
+            State::Open(body) => match body.frame().await {
+                Some(Ok(frame)) => {
+                    self.failures = 0;
+                    return frame.data_ref().is_some_and(|bytes| self.reader.push(bytes) > 0);
+                }
+                Some(Err(_)) | None => self.wait(),
+            },
         }
+        false
     }
 
     fn wait(&mut self) {

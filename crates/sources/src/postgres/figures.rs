@@ -1,3 +1,5 @@
+use watchkeeper_core::SourceGauge;
+
 /// How a [`Postgres`](super::Postgres) source is doing: of the feed that was opened last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -9,8 +11,8 @@ pub struct Figures {
     pub snapshots: u64,
     /// How many row changes the log has had for us.
     pub changes: u64,
-    /// How far, in bytes of the log, what was confirmed to the server is behind what it has written. Export it as a metric: the server keeps at
-    /// least this much of its log for us.
+    /// How far, in bytes of the log, what was confirmed to the server is behind what it has written: the server keeps at least this
+    /// much of its log for us. A [gauge](watchkeeper_core::Source::gauges), as the figures of the slot are.
     pub lag_bytes: u64,
     /// The slot as the server reports it, read every [`rescan`](super::Postgres::rescan).
     pub slot: Option<Slot>,
@@ -28,4 +30,74 @@ pub struct Slot {
     pub safe_bytes: Option<u64>,
     /// `reserved`, `extended`, `unreserved` or `lost`.
     pub wal_status: String,
+}
+
+impl Figures {
+    /// These figures as metrics of a source.
+    pub(super) fn gauges(&self, source: &str) -> Vec<SourceGauge> {
+        let gauge = |name, help, value: u64| SourceGauge::new(source, name, help, value as f64);
+        let mut gauges = vec![gauge(
+            "replication_lag_bytes",
+            "Bytes of the log that are written and not confirmed",
+            self.lag_bytes,
+        )];
+        if let Some(slot) = &self.slot {
+            gauges.push(gauge(
+                "slot_retained_bytes",
+                "Bytes of the log that the slot keeps",
+                slot.retained_bytes,
+            ));
+            gauges.push(gauge(
+                "slot_wal_status",
+                "State of the slot: 0 reserved, 1 extended, 2 unreserved, 3 lost",
+                slot.severity(),
+            ));
+            gauges.extend(slot.safe_bytes.map(|bytes| {
+                gauge("slot_safe_bytes", "Bytes that may be written before the slot is invalidated", bytes)
+            }));
+        }
+        gauges
+    }
+}
+
+impl Slot {
+    /// How bad its `wal_status` is.
+    fn severity(&self) -> u64 {
+        match &*self.wal_status {
+            "reserved" => 0,
+            "extended" => 1,
+            "unreserved" => 2,
+            _ => 3,
+        }
+    }
+
+    /// What is to be done where nothing limits how much of the log it keeps.
+    pub(super) fn warning(&self) -> Option<String> {
+        (self.safe_bytes.is_none() && self.severity() < 2).then(|| {
+            format!(
+                "the slot {} keeps the log of the server without a limit while nobody reads it, until the disk is full: \
+                 ALTER SYSTEM SET max_slot_wal_keep_size = '10GB', and SELECT pg_reload_conf()",
+                self.name
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_without_a_limit_is_warned_of_and_one_with_a_limit_or_that_is_lost_is_not() {
+        let slot = |safe_bytes, status: &str| Slot {
+            name: "orders".into(),
+            retained_bytes: 1,
+            safe_bytes,
+            wal_status: status.into(),
+        };
+        let warning = slot(None, "reserved").warning().unwrap();
+        assert!(warning.contains("orders") && warning.contains("max_slot_wal_keep_size"), "{warning}");
+        assert_eq!(slot(Some(5), "reserved").warning(), None);
+        assert_eq!(slot(None, "lost").warning(), None);
+    }
 }

@@ -12,6 +12,7 @@ use watchkeeper_core::Key;
 
 use super::connection::{Connection, Notification, identifier, literal};
 use super::failure::Failure;
+use super::install::{install_missing, trigger};
 use super::row::row_key;
 use super::settings::Settings;
 use super::table::Table;
@@ -50,16 +51,24 @@ impl Hints {
         let channel = table.companion();
         let triggers = connection
             .query(&format!(
-                "SELECT FROM pg_trigger WHERE tgrelid = {} AND tgname = {} AND tgenabled IN ('O', 'A')",
+                "SELECT tgenabled IN ('O', 'A') FROM pg_trigger WHERE tgrelid = {} AND tgname = {}",
                 table.oid,
                 literal(&channel)
             ))
             .await?;
-        if triggers.is_empty() {
-            return Err(Failure::Settings(format!(
-                "{} has no trigger {channel}, or it is disabled: Postgres::install creates it",
-                settings.table
-            )));
+        match triggers.first().map(|row| row.first().and_then(|enabled| enabled.as_deref())) {
+            Some(Some("t")) => {}
+            Some(_) => {
+                return Err(Failure::Settings(format!(
+                    "the trigger {channel} of {table} is disabled: ALTER TABLE {table} ENABLE TRIGGER {}",
+                    identifier(&channel),
+                    table = table.sql
+                )));
+            }
+            None => {
+                let what = format!("trigger {channel} on {}", table.sql);
+                install_missing(connection, settings, &what, &trigger(table)).await?;
+            }
         }
         connection.query(&format!("LISTEN {}", identifier(&channel))).await?;
         Ok(Self {

@@ -1,5 +1,7 @@
 //! Creates and removes triggers and publications in the database, on request only.
 
+use watchkeeper_core::Error;
+
 use super::connection::{Connection, identifier, literal};
 use super::failure::Failure;
 use super::login::{Purpose, connect};
@@ -21,15 +23,42 @@ pub(super) async fn install(settings: &Settings) -> Result<(), Failure> {
                 .query(&format!("SELECT FROM pg_publication WHERE pubname = {}", literal(&name)))
                 .await?;
             if found.is_empty() {
-                let root =
-                    if table.is_partitioned() { " WITH (publish_via_partition_root = true)" } else { "" };
-                let statement =
-                    format!("CREATE PUBLICATION {} FOR TABLE {}{root}", identifier(&name), table.only());
-                connection.query(&statement).await?;
+                connection.query(&publication(&name, &table)).await?;
             }
             Ok(())
         }
     }
+}
+
+/// Creates what a feed needs and does not find, if the settings say so. Otherwise, and if that is refused, the error has the statements.
+pub(super) async fn install_missing(
+    connection: &mut Connection,
+    settings: &Settings,
+    what: &str,
+    statements: &str,
+) -> Result<(), Failure> {
+    let name = &settings.name;
+    if !settings.install {
+        return Err(Failure::Decided(Error::Missing(format!(
+            "{name}: there is no {what}: set install to true, or run as the owner of the table: {statements}"
+        ))));
+    }
+    match in_transaction(connection, statements).await {
+        Err(Failure::Server(refusal)) => Err(Failure::Decided(Error::Denied(format!(
+            "{name}: there is no {what}, and it cannot be created: {refusal}; the owner of the table can run: {statements}"
+        )))),
+        Err(failure) => Err(failure),
+        Ok(()) => {
+            tracing::info!(source = name, "created the {what}");
+            Ok(())
+        }
+    }
+}
+
+/// The statement that publishes a table.
+pub(super) fn publication(name: &str, table: &Table) -> String {
+    let root = if table.is_partitioned() { " WITH (publish_via_partition_root = true)" } else { "" };
+    format!("CREATE PUBLICATION {} FOR TABLE {}{root}", identifier(name), table.only())
 }
 
 /// Removes what [`install`] creates, and the slot.
@@ -87,7 +116,7 @@ fn truncate_trigger(table: &Table) -> String {
 }
 
 /// A trigger that says the keys of rows that change, in the form in which they are read; of a row whose key changes, both.
-fn trigger(table: &Table) -> String {
+pub(super) fn trigger(table: &Table) -> String {
     let key = |row: &str| {
         let values =
             table.key.iter().map(|at| format!("{row}.{}::text", identifier(&table.columns[*at].name)));

@@ -52,7 +52,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use watchkeeper_core::{
-    Capabilities, Error, Feed, Follow, ObjectStatus, Order, Source, Start, StatusWritten,
+    Capabilities, Error, Feed, Follow, ObjectStatus, Order, Source, SourceGauge, Start, StatusWritten,
 };
 
 pub use figures::{Figures, Slot};
@@ -179,6 +179,13 @@ impl Postgres {
         self.with(|settings| settings.publication = Some(name.into()))
     }
 
+    /// Creates what [`install`](Self::install) does when a feed finds it missing. Without this, and if the server refuses, the error of the
+    /// feed has the statements, for somebody who may run them.
+    #[must_use]
+    pub fn install_when_opened(self) -> Self {
+        self.with(|settings| settings.install = true)
+    }
+
     /// How long after it was delivered a position of the log is confirmed to the server, which then forgets what was before it. Default: ten
     /// seconds. Whoever keeps positions to resume from has to keep them more often than this.
     #[must_use]
@@ -295,8 +302,17 @@ impl Source for Postgres {
             }
         }
     }
+
     fn drift(&self) -> u64 {
         self.figures().drift
+    }
+
+    /// Of a table that is replicated: how far this reader is behind, and what the server keeps for it.
+    fn gauges(&self) -> Vec<SourceGauge> {
+        match self.settings.mode {
+            Mode::Replicate(_) => self.figures().gauges(self.name()),
+            Mode::Poll | Mode::Notify => Vec::new(),
+        }
     }
 
     /// To the column or the table that was named for it. The row has to be as it was told; a status that is what it was is not written.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(super) struct Settings {
     /// How often what the log has told is compared with the table, if that was asked for.
     pub(super) check_drift: Option<Duration>,
     pub(super) publication: Option<String>,
+    /// Whether a feed creates what is missing in the database.
+    pub(super) install: bool,
     pub(super) acknowledge_after: Duration,
     pub(super) status: Option<StatusPlace>,
     pub(super) timeout: Duration,
@@ -58,6 +61,8 @@ pub(super) enum StatusPlace {
 pub(super) struct Shared {
     /// Of the feed that was opened last.
     figures: Mutex<Figures>,
+    /// Whether it was said that nothing limits what the slot keeps.
+    pub(super) warned: AtomicBool,
     /// What statuses are written with.
     pub(super) writer: tokio::sync::Mutex<Option<StatusWriter>>,
     /// What the feed that was dropped last had told, for the one that goes on where it stopped.
@@ -99,6 +104,7 @@ impl Settings {
             rescan: Duration::from_secs(60),
             check_drift: None,
             publication: None,
+            install: false,
             acknowledge_after: Duration::from_secs(10),
             status: None,
             timeout: Duration::from_secs(30),

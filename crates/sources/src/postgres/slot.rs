@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use watchkeeper_core::Error;
-
 use super::connection::{Connection, identifier, literal};
 use super::failure::Failure;
 use super::figures::Slot;
+use super::install;
 use super::position::{Lsn, Origin};
 use super::settings::Settings;
 use super::table::Table;
@@ -47,26 +46,22 @@ pub(super) async fn check_publication(
     let name = settings.publication.clone().unwrap_or_else(|| table.companion());
     let (schema, relation) = table.schema_and_name();
     let (schema, relation) = (literal(schema), literal(relation));
-    let rows = connection
-        .query(&format!(
-            "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot, EXISTS (SELECT FROM pg_publication_tables t \
+    let described = format!(
+        "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot, EXISTS (SELECT FROM pg_publication_tables t \
              WHERE t.pubname = p.pubname AND t.schemaname = {schema} AND t.tablename = {relation}) \
              FROM pg_publication p WHERE pubname = {}",
-            literal(&name)
-        ))
-        .await?;
+        literal(&name)
+    );
+    let mut rows = connection.query(&described).await?;
+    if rows.is_empty() {
+        let statement = install::publication(&name, table);
+        install::install_missing(connection, settings, &format!("publication {name}"), &statement).await?;
+        rows = connection.query(&described).await?;
+    }
     let yes = Some("t".to_owned());
     let flag = |at: usize| rows.first().and_then(|row| row.get(at)).is_some_and(|value| *value == yes);
     let fatal = |why: String| Err(Failure::Settings(why));
     let publication = identifier(&name);
-    if rows.is_empty() {
-        return Err(Failure::Decided(Error::Missing(format!(
-            "{}: there is no publication {name}: CREATE PUBLICATION {publication} FOR TABLE {}{}",
-            settings.name,
-            table.sql,
-            if table.is_partitioned() { " WITH (publish_via_partition_root = true)" } else { "" }
-        ))));
-    }
     if !flag(0) {
         return fatal(format!(
             "the publication {name} leaves out some changes: ALTER PUBLICATION {publication} SET (publish = 'insert, update, delete, truncate')"

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -13,6 +14,7 @@ use super::auditing::Auditing;
 use super::bytes::Parts;
 use super::connection::{Connection, Message, identifier, literal, unexpected};
 use super::failure::Failure;
+use super::figures::Slot;
 use super::log::{Incomplete, Log};
 use super::login::{Purpose, connect};
 use super::pgoutput::Entry;
@@ -267,6 +269,12 @@ impl Streaming {
         };
         match asked.await {
             Ok((slot, signature)) => {
+                if self.durable
+                    && let Some(warning) = slot.as_ref().and_then(Slot::warning)
+                    && !self.settings.shared.warned.swap(true, Ordering::Relaxed)
+                {
+                    tracing::warn!(source = self.settings.name, "{warning}");
+                }
                 self.settings.shared.lock().slot = slot;
                 if signature != self.log.origin().signature {
                     return Err(Error::Expired(format!("{} was changed", self.table.sql)).into());

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::ready;
 use watchkeeper_core::{
-    Capabilities, Error, Feed, Follow, ObjectStatus, Order, Source, Start, StatusWritten, Version,
+    Capabilities, Error, Feed, Follow, ObjectStatus, Order, Source, SourceGauge, Start, StatusWritten,
+    Version,
 };
 
 use merge::Merge;
@@ -182,6 +183,10 @@ impl Source for Union {
 
     fn drift(&self) -> u64 {
         self.shared.members.iter().map(|member| member.source.drift()).sum()
+    }
+
+    fn gauges(&self) -> Vec<SourceGauge> {
+        self.shared.members.iter().flat_map(|member| member.source.gauges()).collect()
     }
 
     fn write_status(&self, status: ObjectStatus) -> StatusWritten {

@@ -13,7 +13,9 @@ mod states;
 
 use std::sync::Arc;
 
-use watchkeeper_core::{Capabilities, Feed, Follow, ObjectStatus, Source, Start, StatusWritten, Version};
+use watchkeeper_core::{
+    Capabilities, Feed, Follow, ObjectStatus, Source, SourceGauge, Start, StatusWritten, Version,
+};
 
 pub use receiver::Receiver;
 pub use states::Payload;
@@ -64,6 +66,10 @@ impl<S: Source> Source for Hooked<S> {
 
     fn drift(&self) -> u64 {
         self.source.drift()
+    }
+
+    fn gauges(&self) -> Vec<SourceGauge> {
+        self.source.gauges()
     }
 
     fn write_status(&self, status: ObjectStatus) -> StatusWritten {

@@ -62,13 +62,13 @@ pub(super) fn verify(
             Ok(Signed { id: id.to_owned() })
         }
         Scheme::GitHub => {
-            let signature = header("x-hub-signature-256")?;
-            let signature = signature
-                .strip_prefix("sha256=")
-                .and_then(unhex)
-                .ok_or(Refusal::Header("x-hub-signature-256"))?;
+            let text = header("x-hub-signature-256")?;
+            let signature =
+                text.strip_prefix("sha256=").and_then(unhex).ok_or(Refusal::Header("x-hub-signature-256"))?;
             is_signed(secrets, &[body], &[signature])?;
-            Ok(Signed { id: header("x-github-delivery")?.to_owned() })
+            // The header with the id is not signed: whoever sends an old delivery again under the id of another one must not have that one
+            // taken for a double.
+            Ok(Signed { id: format!("{} {}", header("x-github-delivery")?, text.to_ascii_lowercase()) })
         }
     }
 }
@@ -166,7 +166,7 @@ mod tests {
             let headers = headers(&[("x-hub-signature-256", signature), ("x-github-delivery", "7")]);
             verify(Scheme::GitHub, &secret, &headers, body, 0, 300)
         };
-        assert_eq!(check(signature, b"Hello, World!"), Ok(Signed { id: "7".into() }));
+        assert_eq!(check(signature, b"Hello, World!"), Ok(Signed { id: format!("7 {signature}") }));
         assert_eq!(check(signature, b"Hello, World"), Err(Refusal::Signature));
         for wrong in ["sha1=00", "sha256=0", "sha256=zz", ""] {
             assert_eq!(

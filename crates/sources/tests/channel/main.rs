@@ -44,7 +44,7 @@ impl World for Pair {
 async fn a_channel_holds_the_contract() {
     let (sender, channel) = channel("numbers");
     let kept = check(&Pair { sender, channel }).await.unwrap();
-    assert_eq!(kept.len(), 6, "{kept:?}");
+    assert_eq!(kept.len(), 7, "{kept:?}");
 }
 
 #[tokio::test]

@@ -39,6 +39,6 @@ async fn the_kubernetes_source_holds_the_contract_whether_it_streams_lists_or_pa
         let truth = Truth::new();
         let server = truth.serve().await;
         let kept = check(&Cluster { truth, server, streaming }).await.unwrap();
-        assert_eq!(kept.len(), 6, "{kept:?}");
+        assert_eq!(kept.len(), 7, "{kept:?}");
     }
 }

@@ -31,6 +31,20 @@ impl Directory {
     }
 }
 
+impl Directory {
+    /// Writes a document that cannot be read, in the place of one that could.
+    fn corrupt(&self, name: &str) {
+        let file = if self.apart { format!("{name}.yaml") } else { "all.yaml".to_owned() };
+        let text = std::fs::read_to_string(self.place.path(&file)).unwrap();
+        let broken =
+            text.split_inclusive("---\n").map(|part| match part.contains(&format!("name: {name}\n")) {
+                true => part.replace("value: ", "value: ["),
+                false => part.to_owned(),
+            });
+        self.place.replace(&file, &broken.collect::<String>());
+    }
+}
+
 impl World for Directory {
     fn source(&self) -> impl Source {
         self.files.clone()
@@ -47,6 +61,15 @@ impl World for Directory {
     async fn expire(&self) -> bool {
         false
     }
+
+    async fn corrupt(&self, name: &str) -> bool {
+        Self::corrupt(self, name);
+        true
+    }
+
+    fn has_statuses(&self) -> bool {
+        true
+    }
 }
 
 #[tokio::test]
@@ -54,8 +77,9 @@ async fn the_source_of_files_holds_the_contract_whether_it_is_told_of_changes_or
     for (apart, poll) in [(true, false), (false, false), (true, true)] {
         let place = Place::new();
         let files = Files::directory(place.root()).kind("example.com/v1", "Route");
+        let files = files.status_directory(place.path(".status"));
         let files = if poll { files.poll(Duration::from_millis(20)) } else { files };
         let kept = check(&Directory { place, files, apart }).await.unwrap();
-        assert_eq!(kept.len(), 3, "{kept:?}");
+        assert_eq!(kept.len(), 6, "{kept:?}");
     }
 }

@@ -29,6 +29,20 @@ impl World for Shop {
     async fn expire(&self) -> bool {
         false
     }
+
+    async fn corrupt(&self, name: &str) -> bool {
+        self.service.corrupt(name);
+        true
+    }
+
+    async fn cut(&self) -> bool {
+        self.service.lock().cut = true;
+        true
+    }
+
+    async fn mend(&self) {
+        self.service.lock().cut = false;
+    }
 }
 
 #[tokio::test]
@@ -52,6 +66,6 @@ async fn the_source_of_http_holds_the_contract_however_it_learns_of_changes() {
             _ => http.events(&service.url("/events")).interval(Duration::from_secs(600)),
         };
         let kept = check(&Shop { service, http }).await.unwrap();
-        assert_eq!(kept.len(), 3, "{kept:?}");
+        assert_eq!(kept.len(), 6, "{kept:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! A service with a list of items, on a socket, that can be told to misbehave.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -76,6 +76,14 @@ pub(crate) struct State {
     pub(crate) index_offset: i64,
     /// Whether it waits when it is asked to.
     pub(crate) waits: bool,
+    /// Whether there is an item without a name in the list.
+    pub(crate) nameless: bool,
+    /// Whether all but the first page is refused, and bodies that are not in pages are cut short.
+    pub(crate) cut: bool,
+    /// Items that have lost their names.
+    corrupt: BTreeSet<String>,
+    /// Whether each answer has something in it that no other one has.
+    pub(crate) restless: bool,
 }
 
 impl Service {
@@ -94,6 +102,10 @@ impl Service {
             skew: 3600,
             index_offset: 0,
             waits: true,
+            nameless: false,
+            cut: false,
+            corrupt: BTreeSet::new(),
+            restless: false,
         };
         let state = Arc::new(Mutex::new(state));
         let revision = Arc::new(watch::Sender::new(1));
@@ -127,7 +139,14 @@ impl Service {
         self.revision.send_modify(|revision| *revision += 1);
     }
 
+    /// Has an item lose its name, until it is put again.
+    pub(crate) fn corrupt(&self, name: &str) {
+        self.lock().corrupt.insert(name.into());
+        self.change(|_| {});
+    }
+
     pub(crate) fn put(&self, name: &str, value: u64) {
+        self.lock().corrupt.remove(name);
         self.change(|items| {
             items.insert(name.into(), value);
         });
@@ -225,7 +244,15 @@ impl Connection {
             return respond(401, "", "");
         }
         let list = |items: Vec<(&String, &u64)>, next: Option<usize>| {
-            let items: Vec<_> = items.iter().map(|(id, value)| json!({"id": id, "value": value})).collect();
+            let mut items: Vec<_> = items
+                .iter()
+                .map(|(id, value)| match state.corrupt.contains(*id) {
+                    true => json!({"di": id, "value": value}),
+                    false => json!({"id": id, "value": value}),
+                })
+                .collect();
+            items.extend(state.nameless.then(|| json!({"value": 0})));
+            items.extend(state.restless.then(|| json!({"id": "clock", "value": state.requests.len()})));
             json!({
                 "items": items,
                 "next": next.map(|next| format!("/items?page={next}")),
@@ -264,6 +291,11 @@ impl Connection {
             }
             Validator::None => {}
         }
+        let fault = match fault {
+            None if state.cut && state.page.is_none() => Some(Fault::Truncated),
+            None if state.cut && parameter(target, "page").is_some() => return respond(500, "", ""),
+            fault => fault,
+        };
         let unchanged = match state.validator {
             Validator::Strong => header(head, "if-none-match") == Some(&format!("\"{tag}\"")),
             Validator::Weak => header(head, "if-none-match").is_some(),

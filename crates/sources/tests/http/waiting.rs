@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_sources::http::{Http, Waiting};
 
-use crate::service::{Fault, Service};
+use crate::service::{Fault, Service, Validator};
 use crate::tap::Tap;
 
 fn http(service: &Service) -> Http {
@@ -73,6 +73,44 @@ async fn a_service_that_does_not_wait_is_not_asked_all_the_time() {
     let allowed = began.elapsed().as_millis() / 40 + 3;
     let asked = service.requests("/items").len();
     assert!(asked as u128 <= allowed, "{asked} requests");
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_wait_is_asked_at_the_interval_whatever_is_in_its_list() {
+    for list in ["one item is bad", "each answer is another"] {
+        let service = Service::start().await;
+        {
+            let mut state = service.lock();
+            (state.waits, state.validator) = (false, Validator::None);
+            (state.nameless, state.restless) = (list.contains("bad"), list.contains("another"));
+        }
+        service.put("a", 1);
+        let http = http(&service)
+            .waiting(Waiting::Prefer(Duration::from_secs(60)))
+            .interval(Duration::from_millis(50));
+        let mut tap = Tap::on(&http).await;
+        let began = Instant::now();
+        let _ = tokio::time::timeout(Duration::from_millis(1000), tap.until(|_| false)).await;
+        let allowed = began.elapsed().as_millis() / 40 + 12;
+        let asked = service.requests("/items").len();
+        assert!(asked as u128 <= allowed, "{list}: {asked} requests");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_events_that_is_down_holds_up_no_list() {
+    let service = Service::start().await;
+    service.put("a", 1);
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = format!("http://{}/events", silent.local_addr().unwrap());
+    for events in ["http://127.0.0.1:1/events", &silent, &service.url("/no-events")] {
+        let http = http(&service).timeout(Duration::from_secs(600)).events(events);
+        // So long that it fails if it waits for the stream.
+        let mut tap = Tap::on(&http.interval(Duration::from_millis(10))).await;
+        service.put("a", 2);
+        tap.until_value("a", 2).await;
+        service.put("a", 1);
+    }
 }
 
 #[tokio::test]

@@ -33,5 +33,5 @@ impl World for Table {
 async fn a_table_holds_the_contract() {
     let database = Server::shared().database();
     let source = database.items();
-    assert_eq!(check(&Table { database, source }).await.unwrap().len(), 3);
+    assert_eq!(check(&Table { database, source }).await.unwrap().len(), 4);
 }

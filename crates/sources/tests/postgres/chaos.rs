@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use watchkeeper_core::{ChangeKind, Source as _};
-use watchkeeper_informer::{Informer, SourceBackoff, Subscription};
+use watchkeeper_core::{Change, ChangeKind, Source as _};
+use watchkeeper_informer::{Informer, Object, SourceBackoff, Subscription};
 use watchkeeper_sources::postgres::Postgres;
 
 use crate::server::{Database, LONG, Server, connect};
@@ -134,8 +134,19 @@ async fn run(steps: i64, seed: u64) {
         let changes = informer.subscribe("test");
         readers.push((mode, source, informer, changes));
     }
+    let check = |mode: &str, change: Change<Object<Value>>| {
+        let (still, kind) = (change.key.name().starts_with("still"), change.kind());
+        assert!(!still || kind == ChangeKind::Added, "seed {seed}: {mode}: {kind} {}", change.key);
+        assert_ne!(change.key.name(), "undone");
+    };
     let mut troubles = 0;
     for step in 0..steps {
+        // What is told meanwhile is looked at before something else takes its place.
+        for (mode, .., changes) in &mut readers {
+            while let Some(change) = changes.try_next() {
+                check(mode, change);
+            }
+        }
         if dice.below(40) == 0 {
             trouble(&mut dice, &mut server, &mut database, &mut model, step, troubles).await;
             troubles += 1;
@@ -151,11 +162,10 @@ async fn run(steps: i64, seed: u64) {
             let Ok(change) = tokio::time::timeout(LONG, changes.next()).await else {
                 panic!("seed {seed}: {mode}: the store has {:#?}, the table has {model:#?}", shown(informer));
             };
-            let change = change.unwrap();
-            let still = change.key.name().starts_with("still");
-            let kind = change.kind();
-            assert!(!still || kind == ChangeKind::Added, "seed {seed}: {mode}: {kind} {}", change.key);
-            assert_ne!(change.key.name(), "undone");
+            check(mode, change.unwrap());
+        }
+        while let Some(change) = changes.try_next() {
+            check(mode, change);
         }
         // Notifications do get lost here: the next rescan finds what they were about, which is what it is for.
         if *mode != "notified" {

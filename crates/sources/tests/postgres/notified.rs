@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use watchkeeper_core::Error;
 use watchkeeper_sources::postgres::Postgres;
 
 use crate::server::{Database, Server};
@@ -38,6 +39,48 @@ async fn a_trigger_tells_of_every_kind_of_change() {
     tap.until(|tap| tap.values.is_empty()).await;
     assert_eq!(source.figures().drift, 0);
     assert_eq!(source.figures().snapshots, 1);
+}
+
+#[tokio::test]
+async fn what_is_missing_is_created_if_asked_for_and_otherwise_told_as_statements() {
+    let server = Server::shared();
+    let database = server.database().await;
+    let items = database.items().await;
+    database.put("a", 1).await;
+    let missing = async |source: &Postgres| match Tap::refusal(source).await {
+        Error::Missing(said) => said,
+        other => panic!("{other}"),
+    };
+    // Whoever may can run what the error says.
+    for source in [items.clone().notify().rescan(NEVER), items.clone().replicate()] {
+        let said = missing(&source).await;
+        assert!(said.contains("set install to true"), "{said}");
+        database.sql(said.split_once("owner of the table: ").unwrap().1).await;
+        let mut tap = Tap::on(&source).await;
+        database.put("a", 2).await;
+        tap.until_value("a", 2).await;
+        database.put("a", 1).await;
+        drop(tap);
+        source.uninstall().await.unwrap();
+        missing(&source).await;
+        let mut tap = Tap::on(&source.clone().install_when_opened()).await;
+        database.put("a", 3).await;
+        tap.until_value("a", 3).await;
+        drop(tap);
+        source.uninstall().await.unwrap();
+    }
+    // A trigger that somebody has disabled stays so.
+    let source = items.notify().install_when_opened();
+    drop(Tap::on(&source).await);
+    database.sql("ALTER TABLE items DISABLE TRIGGER ALL").await;
+    let disabled = Tap::refusal(&source).await.to_string();
+    assert!(disabled.contains("ENABLE TRIGGER"), "{disabled}");
+    source.uninstall().await.unwrap();
+    let user = format!("reader_{}", database.name);
+    database.sql(&format!("CREATE ROLE {user} LOGIN; GRANT SELECT ON items TO {user}")).await;
+    let source = Postgres::table(&server.url(&user, &database.name), "items").notify().install_when_opened();
+    let denied = Tap::refusal(&source).await;
+    assert!(matches!(&denied, Error::Denied(said) if said.contains("CREATE TRIGGER")), "{denied}");
 }
 
 #[tokio::test]

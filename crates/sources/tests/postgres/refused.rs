@@ -64,7 +64,7 @@ async fn what_is_not_there_is_missing_and_says_what_to_do() {
     refused(
         &items.clone().replicate(),
         "missing",
-        "CREATE PUBLICATION \"watchkeeper_public_items\" FOR TABLE \"public\".\"items\"",
+        "CREATE PUBLICATION \"watchkeeper_public_items\" FOR TABLE ONLY \"public\".\"items\"",
     )
     .await;
     refused(&items.clone().replicate_durably("No-Name"), "fatal", "lower-case letters").await;

@@ -54,10 +54,14 @@ async fn transactions_are_told_whole_or_not_at_all() {
              BEGIN; INSERT INTO items VALUES ('kept', 1); SAVEPOINT s; INSERT INTO items VALUES ('undone', 2); ROLLBACK TO s; COMMIT",
         )
         .await;
-    // Larger than the memory that the server has for it.
-    database
-        .sql("SET logical_decoding_work_mem = '64kB'; INSERT INTO items SELECT 'n' || n, n FROM generate_series(1, 50000) n")
-        .await;
+    // Larger than the memory that the server has for it: it is decoded by way of the disk.
+    assert_eq!(
+        database
+            .number("SELECT setting::bigint FROM pg_settings WHERE name = 'logical_decoding_work_mem'")
+            .await,
+        64
+    );
+    database.sql("INSERT INTO items SELECT 'n' || n, n FROM generate_series(1, 50000) n").await;
     database.put("end", 1).await;
     tap.until_value("end", 1).await;
     assert_eq!(tap.values.len(), 50_002);

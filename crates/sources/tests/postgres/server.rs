@@ -111,6 +111,8 @@ impl Server {
             "max_replication_slots=100",
             "max_wal_senders=100",
             "password_encryption=scram-sha-256",
+            // So little that a large transaction is spilled to the disk while it is decoded.
+            "logical_decoding_work_mem=64kB",
         ];
         let options: Vec<String> = all.iter().chain(options).map(|option| (*option).to_owned()).collect();
         let keeper = Self::run(&dir, port, &options);

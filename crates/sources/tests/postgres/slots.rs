@@ -66,6 +66,38 @@ async fn a_feed_is_resumed_where_it_was_after_a_restart_of_either_side() {
 }
 
 #[tokio::test]
+async fn what_the_server_keeps_for_a_slot_is_a_metric() {
+    let server = Server::start(&["max_slot_wal_keep_size=1GB"]);
+    let database = server.database().await;
+    let source = durable(&database).await.rescan(Duration::from_millis(50));
+    let mut registry = prometheus_client::registry::Registry::default();
+    let metrics = watchkeeper_informer::InformerMetrics::register(&mut registry);
+    let builder = watchkeeper_informer::Informer::<serde_json::Value>::builder();
+    let informer = builder.name("items").metrics(&metrics).start(source.clone());
+    informer.synced().await.unwrap();
+    let gauge = |name: &str| -> Option<f64> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let start = format!("watchkeeper_informer_source_{name}{{informer=\"items\",source=\"");
+        let line = text.lines().find(|line| line.starts_with(&start))?;
+        line.rsplit(' ').next().unwrap().parse().ok()
+    };
+    // What nobody has confirmed yet is kept.
+    database.sql("INSERT INTO items SELECT 'n' || n, n FROM generate_series(1, 20000) n").await;
+    let due = std::time::Instant::now() + crate::server::LONG;
+    while gauge("slot_retained_bytes").is_none_or(|bytes| bytes < 1_000_000.0) {
+        assert!(std::time::Instant::now() < due, "{:?}", source.figures());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(gauge("slot_wal_status"), Some(0.0));
+    assert!(gauge("slot_safe_bytes").is_some_and(|bytes| bytes > 0.0));
+    assert!(gauge("replication_lag_bytes").is_some());
+    informer.stop().await;
+    drop((informer, source));
+    assert_eq!(gauge("slot_wal_status"), None, "it is gone with its source");
+}
+
+#[tokio::test]
 async fn a_slot_that_is_dropped_means_a_new_snapshot() {
     let database = Server::shared().database().await;
     let source = durable(&database).await;

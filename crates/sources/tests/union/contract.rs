@@ -66,7 +66,7 @@ async fn a_union_of_channels_holds_the_contract_of_a_log() {
             union.member(second).member(first)
         };
         let kept = check(&Pair { union, sender, other, expires: true }).await.unwrap();
-        assert_eq!(kept.len(), 6, "{kept:?}");
+        assert_eq!(kept.len(), 7, "{kept:?}");
     }
 }
 
@@ -87,13 +87,13 @@ async fn a_union_of_a_channel_and_files_holds_the_contract() {
     let files = Files::directory(directory.path()).kind("e.com/v1", "Route");
     let union = Union::of("both").member(first).member(files);
     let kept = check(&Pair { union, sender, other, expires: false }).await.unwrap();
-    assert_eq!(kept.len(), 3, "{kept:?}");
+    assert_eq!(kept.len(), 4, "{kept:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_union_of_one_is_that_one_however_it_follows() {
     for (follow, promises) in
-        [(Follow::Log, 6), (Follow::Hints, 4), (Follow::Poll(std::time::Duration::from_secs(1)), 4)]
+        [(Follow::Log, 7), (Follow::Hints, 5), (Follow::Poll(std::time::Duration::from_secs(1)), 5)]
     {
         let memory = Memory::following(follow);
         let union = Union::of("one").member(memory.clone());

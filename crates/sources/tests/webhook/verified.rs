@@ -61,14 +61,27 @@ async fn what_is_too_large_is_refused_before_it_is_verified() {
 #[tokio::test]
 async fn deliveries_are_verified_as_github_signs_them() {
     let shop = Shop::open(Receiver::github);
-    let sign = |secret: &str, body: &str| {
-        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), body.as_bytes());
-        let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("x-hub-signature-256: sha256={hex}\r\nx-github-delivery: 7\r\n")
-    };
+    let sign = |secret: &str, body: &str| github(secret, "7", body);
     assert_eq!(shop.send("POST", &sign("another", "{}"), "{}").await, 401);
     assert_eq!(shop.send("POST", &sign(SECRET, "{}"), "{}").await, 202);
     assert_eq!(shop.send("POST", &sign(SECRET, "{}"), "{}").await, 200);
+}
+
+#[tokio::test]
+async fn a_recorded_delivery_under_the_id_of_another_keeps_the_other_from_nothing() {
+    let shop = Shop::open(Receiver::github);
+    let (recorded, honest) = (r#"{"order": 1}"#, r#"{"order": 2}"#);
+    assert_eq!(shop.send("POST", &github(SECRET, "1", recorded), recorded).await, 202);
+    // The id is not signed, so that anybody can write another one.
+    shop.send("POST", &github(SECRET, "2", recorded), recorded).await;
+    assert_eq!(shop.send("POST", &github(SECRET, "2", honest), honest).await, 202);
+}
+
+/// The headers of a delivery as GitHub sends them.
+fn github(secret: &str, id: &str, body: &str) -> String {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), body.as_bytes());
+    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("x-hub-signature-256: sha256={hex}\r\nx-github-delivery: {id}\r\n")
 }
 
 #[tokio::test]
