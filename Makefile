@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: all setup test test-real test-servers test-packaging demo-monitoring lint cost fmt generated deny bench peers soak mutants security doc clean
+.PHONY: all setup test test-real test-servers test-units test-packaging demo-monitoring lint cost fmt generated deny bench peers soak mutants security doc clean
 
 all: test lint
 
@@ -55,6 +55,10 @@ bench: ## side by side with the peers; prints the table and, if all is measured,
 
 peers: ## the real kube-apiserver, kube-controller-manager, kubectl and etcd, and programs on client-go, to compare with: needs Go, takes a while once
 	bench/peers/build
+
+test-units: ## the systemd units of deploy/servers, on three addresses of this machine
+	$(CARGO) build --package watchkeeper-cli
+	WATCHKEEPER="$(TARGET)/debug/watchkeeper" scripts/test-units
 
 test-servers: ## the tests of the framework against three of our servers over one etcd, behind a proxy that takes turns
 	scripts/test-servers

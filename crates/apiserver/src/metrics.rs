@@ -1,5 +1,6 @@
 //! What the server counts.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -10,7 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use watchkeeper_storage::Stats;
+use watchkeeper_storage::{ClusterStats, Stats};
 use watchkeeper_supervision::Supervisor;
 
 use crate::front::AccessMetrics;
@@ -34,6 +35,11 @@ pub const METRICS: &[(&str, &str, &str)] = &[
     ("watchkeeper_storage_syncs", "gauge", "Times the log was synced to the disk; commits share them"),
     ("watchkeeper_storage_log_bytes", "gauge", "Bytes of the log that no checkpoint covers"),
     ("watchkeeper_storage_checkpoint_failures", "gauge", "Checkpoints that failed since the start; the log grows until one succeeds"),
+    ("watchkeeper_etcd_following", "gauge", "1 while the changes of etcd arrive; only with --storage etcd"),
+    ("watchkeeper_etcd_leading", "gauge", "1 on the server that collects garbage and does what else only one should do; only with --storage etcd"),
+    ("watchkeeper_etcd_lag_revisions", "gauge", "Revisions that etcd has and this server does not know yet; only with --storage etcd"),
+    ("watchkeeper_etcd_full", "gauge", "1 while etcd has the alarm NOSPACE and takes nothing more; only with --storage etcd"),
+    ("watchkeeper_etcd_database_bytes", "gauge", "Size of the database of a member of etcd; only with --storage etcd"),
     ("watchkeeper_connections", "gauge", "Connections that are open"),
     ("watchkeeper_connections_dropped_total", "counter", "Connections that the server refused or closed, by reason"),
     ("watchkeeper_requests_total", "counter", "Requests that were answered, by code"),
@@ -152,6 +158,47 @@ struct Storage {
     syncs: Gauge,
     log_bytes: Gauge,
     checkpoint_failures: Gauge,
+    cluster: OnceLock<Cluster>,
+}
+
+/// What a storage that several servers share says about its cluster.
+#[derive(Default)]
+struct Cluster {
+    following: Gauge,
+    leading: Gauge,
+    lag: Gauge,
+    full: Gauge,
+    database_bytes: Gauge,
+}
+
+impl Cluster {
+    /// Gauges that are shown.
+    fn register(registry: &mut Registry) -> Self {
+        let cluster = Self::default();
+        for (name, gauge) in [
+            ("watchkeeper_etcd_following", &cluster.following),
+            ("watchkeeper_etcd_leading", &cluster.leading),
+            ("watchkeeper_etcd_lag_revisions", &cluster.lag),
+            ("watchkeeper_etcd_full", &cluster.full),
+            ("watchkeeper_etcd_database_bytes", &cluster.database_bytes),
+        ] {
+            let help = METRICS.iter().find(|(known, ..)| *known == name).map_or("", |(.., help)| help);
+            registry.register(name, help, gauge.clone());
+        }
+        cluster
+    }
+
+    fn set(&self, stats: &ClusterStats, is_followed: bool) {
+        self.following.set(is_followed.into());
+        self.leading.set(stats.leading.into());
+        self.lag.set(whole(stats.lag));
+        self.full.set(stats.full.is_some().into());
+        self.database_bytes.set(whole(stats.database_bytes));
+    }
+}
+
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 impl Default for Metrics {
@@ -218,9 +265,9 @@ impl Metrics {
         self.webhooks.clone()
     }
 
-    /// A supervisor whose counts are shown with all others.
-    pub(crate) fn supervisor(&self) -> Supervisor {
-        Supervisor::register(&mut self.registry.lock())
+    /// Shows the counts of a supervisor, too.
+    pub(crate) fn show_supervisor(&self, supervisor: &Supervisor) {
+        supervisor.show(&mut self.registry.lock());
     }
 
     /// Counts an answer.
@@ -248,7 +295,6 @@ impl Metrics {
 
     /// Everything, as OpenMetrics text.
     pub(crate) fn text(&self, stats: &Stats) -> String {
-        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         self.storage.revision.set(whole(stats.revision));
         self.storage.objects.set(whole(stats.entries as u64));
         self.storage.events.set(whole(stats.events as u64));
@@ -256,6 +302,11 @@ impl Metrics {
         self.storage.syncs.set(whole(stats.syncs));
         self.storage.log_bytes.set(whole(stats.log_bytes));
         self.storage.checkpoint_failures.set(whole(stats.checkpoint_failures));
+        if let Some(known) = &stats.cluster {
+            // Only where there is a cluster: the others have nothing to say about it.
+            let cluster = self.storage.cluster.get_or_init(|| Cluster::register(&mut self.registry.lock()));
+            cluster.set(known, stats.halted.is_none());
+        }
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry.lock());

@@ -208,7 +208,8 @@ impl Registrar {
         let current = self.current();
         // Whoever reads all of them again mostly finds what is known, and what was made of it is kept.
         let states = |definitions: &BTreeMap<String, Arc<InstalledCrd>>| {
-            definitions.iter().map(|(name, installed)| (name.clone(), installed.revision)).collect::<Vec<_>>()
+            let state = |installed: &InstalledCrd| (installed.revision, installed.digest);
+            definitions.iter().map(|(name, installed)| (name.clone(), state(installed))).collect::<Vec<_>>()
         };
         if states(&current.definitions) != states(&definitions) {
             let remotes = Arc::clone(&current.remotes);

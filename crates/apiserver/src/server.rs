@@ -78,6 +78,8 @@ pub struct Options {
     pub tokens: Option<Arc<Tokens>>,
     /// Whether the storage is only looked at: nothing is written, neither by clients nor by the server itself, and writes are refused.
     pub read_only: bool,
+    /// Watches over the server's tasks, and those of others that its health depends on, such as the storage's. One of its own by default.
+    pub supervisor: Supervisor,
 }
 
 impl Default for Options {
@@ -102,6 +104,7 @@ impl Default for Options {
             service_addresses: BTreeMap::new(),
             tokens: None,
             read_only: false,
+            supervisor: Supervisor::default(),
         }
     }
 }
@@ -187,7 +190,8 @@ impl Server {
             Arc::clone(&registrar),
             options.service_addresses.clone(),
         ));
-        let converter = Arc::new(Converter::new(Arc::clone(&webhook_client), metrics.webhooks()));
+        let converter =
+            Arc::new(Converter::new(Arc::clone(&webhook_client), metrics.webhooks(), Arc::clone(&storage)));
         let front_proxy = FrontProxy::generate()
             .map_err(|error| Error::Bootstrap { what: "a certificate".into(), why: error.to_string() })?;
         let aggregator = Aggregator::new(Arc::clone(&webhook_client), front_proxy);
@@ -215,6 +219,8 @@ impl Server {
             replenishes: options.resource_quotas,
         };
         let writer = Writer::new(handles, chosen);
+        let supervisor = options.supervisor.clone();
+        metrics.show_supervisor(&supervisor);
         Ok(Arc::new(Self {
             storage,
             registrar,
@@ -227,7 +233,7 @@ impl Server {
             aggregator,
             accounts: Arc::new(accounts),
             address: Mutex::default(),
-            supervisor: metrics.supervisor(),
+            supervisor,
             metrics,
             budget,
             documenting: Arc::new(Semaphore::new(1)),

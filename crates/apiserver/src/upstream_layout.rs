@@ -1,6 +1,8 @@
 //! How kube-apiserver writes objects to etcd, read as what this server stores.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -21,10 +23,12 @@ const INTERNAL: [&str; 4] = ["masterleases", "peerserverleases", "ranges", "cont
 /// resources in JSON.
 ///
 /// An object of a kind or version that this server does not have is left out, and so is one that is encrypted: that is counted, by what
-/// it was, and [`left_out`](Self::left_out) tells. Nothing of an object is ever in a message.
+/// it was, and [`left_out`](Self::left_out) tells. What is left out for a new reason after that is logged. Nothing of an object is ever in a message.
 #[derive(Default)]
 pub struct UpstreamLayout {
     left_out: Mutex<BTreeMap<String, usize>>,
+    /// Whether somebody has asked what was left out.
+    is_told: AtomicBool,
 }
 
 impl UpstreamLayout {
@@ -35,6 +39,7 @@ impl UpstreamLayout {
 
     /// What could not be shown, and how many times: `secrets: encrypted by aescbc:v1:key1`.
     pub fn left_out(&self) -> Vec<(String, usize)> {
+        self.is_told.store(true, Relaxed);
         self.left_out.lock().iter().map(|(what, count)| (what.clone(), *count)).collect()
     }
 
@@ -43,7 +48,12 @@ impl UpstreamLayout {
             Some((kind, _)) => kind.plural.to_owned(),
             None => path.split('/').take(2).collect::<Vec<_>>().join("/"),
         };
-        *self.left_out.lock().entry(format!("{folder}: {why}")).or_default() += 1;
+        let what = format!("{folder}: {why}");
+        let mut left_out = self.left_out.lock();
+        if self.is_told.load(Relaxed) && !left_out.contains_key(&what) {
+            tracing::warn!("from now on, objects are not shown: {what}");
+        }
+        *left_out.entry(what).or_default() += 1;
     }
 
     /// The object in a value that is kept under this path.

@@ -157,7 +157,7 @@ impl Serve {
         }
         let options = self.options()?;
         let runtime = host::runtime()?;
-        let storage = self.storage.open(&runtime, self.read_only)?;
+        let storage = self.storage.open(&runtime, self.read_only, &options.supervisor)?;
         // After the storage: who holds its lock has the directory to itself.
         let secrets = self.storage.data_dir.as_ref().map(|directory| directory.join("credentials"));
         let credentials = Credentials::load_or_create(secrets.as_deref()).map_err(Failure::running)?;

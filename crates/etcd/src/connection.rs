@@ -81,6 +81,11 @@ impl Connection {
         self.sender.is_closed()
     }
 
+    /// Closes it under those who use it: calls that were sent are [unknown](Error::Unknown).
+    pub(crate) fn close(&self) {
+        self.tasks.end();
+    }
+
     /// Sends a call. An error that is `Unavailable` says that it was not sent.
     pub(crate) fn send(
         &self,
@@ -112,7 +117,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.tasks.end();
+        self.close();
     }
 }
 

@@ -52,6 +52,14 @@ impl Duplex {
         self.session.forget_token(self.token.as_ref()).await;
     }
 
+    /// Ends the call, and closes the connection, on which nobody answers. Other calls on it end, too.
+    pub(crate) async fn give_up(&mut self) {
+        self.state = State::Over(Error::Unavailable(format!("{}: nobody answers", self.connection.endpoint)));
+        self.outgoing = mpsc::channel(1).0;
+        self.session.forget(&self.connection).await;
+        self.connection.close();
+    }
+
     /// Sends a message. It leaves while [`next`](Self::next) is awaited.
     pub(crate) async fn send(&mut self, message: &impl Encode) -> Result<(), Error> {
         let frame = grpc::frame(message)?;

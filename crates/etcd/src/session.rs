@@ -46,6 +46,13 @@ pub(crate) enum Kind {
     Write,
 }
 
+/// Until when an answer has to begin, and to be complete.
+#[derive(Clone, Copy)]
+struct Times {
+    first: Instant,
+    all: Instant,
+}
+
 impl Session {
     pub(crate) fn new(settings: ClientBuilder, endpoints: Vec<Endpoint>) -> Self {
         let (connection, login) = (Mutex::new(None), Mutex::new(Login::NotYet));
@@ -56,18 +63,29 @@ impl Session {
         &self.shared.settings
     }
 
-    /// Sends one message and gives the answer, from whichever endpoint has one.
+    /// Sends one message and gives the answer, from whichever endpoint has one. A member that is silent costs a read no more than its share
+    /// of the time, so that all endpoints are asked; a write is asked of nobody else, and waits.
     pub(crate) async fn ask(&self, path: &'static str, frame: Bytes, kind: Kind) -> Result<Bytes, Error> {
         let deadline = Instant::now() + self.shared.settings.timeout;
         let mut renewed = false;
         let mut tried = 0;
         loop {
             let connection = self.connection(deadline).await?;
-            let token = self.token(&connection, deadline).await?;
-            let failed = match self.exchange(&connection, path, frame.clone(), token.clone(), deadline).await
-            {
-                Ok(message) => return Ok(message),
-                Err(error) => error,
+            let left = deadline.saturating_duration_since(Instant::now());
+            let silence = match (kind, self.shared.endpoints.len().saturating_sub(tried)) {
+                (Kind::Read, endpoints @ 2..) => left / u32::try_from(endpoints).unwrap_or(u32::MAX),
+                _ => left,
+            };
+            let times = Times { first: Instant::now() + silence, all: deadline };
+            let (token, failed) = match self.token(&connection, times).await {
+                Ok(token) => {
+                    let frame = frame.clone();
+                    match self.exchange(&connection, path, frame, token.clone(), times).await {
+                        Ok(message) => return Ok(message),
+                        Err(error) => (token, error),
+                    }
+                }
+                Err(error) => (None, error),
             };
             if failed.needs_token() && self.shared.settings.user.is_some() && !renewed {
                 renewed = true;
@@ -94,18 +112,20 @@ impl Session {
         path: &'static str,
         frame: Bytes,
         token: Option<HeaderValue>,
-        deadline: Instant,
+        times: Times,
     ) -> Result<Bytes, Error> {
         let settings = &self.shared.settings;
-        let left = deadline.saturating_duration_since(Instant::now());
+        let begin = Instant::now();
+        let left = times.all.saturating_duration_since(begin);
         let metadata =
             Metadata { token, require_leader: settings.require_leader, timeout: Some(left.as_millis()) };
+        let silent = |_| {
+            let waited = begin.elapsed();
+            Error::Unknown(format!("{}: no answer after {waited:?}", connection.endpoint))
+        };
         let sent = connection.send(path, Outgoing::One(Some(frame)), metadata);
-        let answered = async { only_message(sent.await?, settings.max_message_bytes).await };
-        match timeout_at(deadline, answered).await {
-            Ok(answer) => answer,
-            Err(_) => Err(Error::Unknown(format!("{}: no answer after {left:?}", connection.endpoint))),
-        }
+        let head = timeout_at(times.first, sent).await.map_err(silent)??;
+        timeout_at(times.all, only_message(head, settings.max_message_bytes)).await.map_err(silent)?
     }
 
     /// The connection there is, or another one.
@@ -146,7 +166,7 @@ impl Session {
     }
 
     /// The token to call with; nothing, if nobody has to log in.
-    async fn token(&self, connection: &Connection, deadline: Instant) -> Result<Option<HeaderValue>, Error> {
+    async fn token(&self, connection: &Connection, times: Times) -> Result<Option<HeaderValue>, Error> {
         let Some((name, password)) = &self.shared.settings.user else { return Ok(None) };
         let mut login = self.shared.login.lock().await;
         match &*login {
@@ -166,7 +186,7 @@ impl Session {
         };
         let frame = grpc::frame(&Authenticate { name, password: &password })?;
         let path = "/etcdserverpb.Auth/Authenticate";
-        match self.exchange(connection, path, frame, None, deadline).await {
+        match self.exchange(connection, path, frame, None, times).await {
             Ok(message) => {
                 let mut token = HeaderValue::try_from(Token::decode(&message)?.0)
                     .map_err(|_| Error::Protocol("a token that cannot be sent".into()))?;
@@ -203,7 +223,7 @@ impl Session {
         let settings = &self.shared.settings;
         let deadline = Instant::now() + settings.timeout;
         let connection = self.connection(deadline).await?;
-        let token = self.token(&connection, deadline).await?;
+        let token = self.token(&connection, Times { first: deadline, all: deadline }).await?;
         Ok((connection, Metadata { token, require_leader: settings.require_leader, timeout: None }))
     }
 }

@@ -48,6 +48,12 @@ impl Watcher {
         self.stream.send(&Command::Progress).await
     }
 
+    /// Says that the member is silent, whom this was asked: the connection is closed, under all who use it, and the next call goes to the next
+    /// endpoint. From then on, [`next`](Self::next) fails.
+    pub async fn give_up(&mut self) {
+        self.stream.give_up().await;
+    }
+
     /// What there is to be told next. Cancel-safe.
     pub async fn next(&mut self) -> Result<Notice, Error> {
         let message = self.stream.next().await?;

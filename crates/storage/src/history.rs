@@ -43,6 +43,12 @@ impl History {
         self.events.range(start..).map(|kept| &kept.event)
     }
 
+    /// The newest event.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn last(&self) -> Option<&Arc<Event>> {
+        self.events.back().map(|kept| &kept.event)
+    }
+
     /// Forgets what the window does not hold, and gives it to the caller to be freed where nobody waits.
     pub(crate) fn trim(&mut self, window: &Window, current: Revision, now: Duration) -> Vec<Arc<Event>> {
         let oldest = current.saturating_sub(window.revisions);

@@ -72,6 +72,6 @@ pub use options::{Clock, Durability, Limits, Options, Window};
 pub use progress::Progress;
 pub use range::{Page, Range};
 pub use snapshot::Snapshot;
-pub use stats::Stats;
+pub use stats::{ClusterStats, Stats};
 pub use storage::{Answer, Found, Storage};
 pub use watch::{Update, Watch, Watching};

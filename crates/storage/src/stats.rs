@@ -25,4 +25,19 @@ pub struct Stats {
     pub checkpoint_failures: u64,
     /// Why no commits are accepted, if so.
     pub halted: Option<String>,
+    /// What is known of the cluster that several processes share, if the storage is one.
+    pub cluster: Option<ClusterStats>,
+}
+
+/// What a process knows of the cluster that it shares with others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterStats {
+    /// Whether this process does what only one of them should do.
+    pub leading: bool,
+    /// How many revisions the cluster was known to have that are not in this process yet.
+    pub lag: Revision,
+    /// How large the database of a member is on its disk.
+    pub database_bytes: u64,
+    /// Why nothing can be put, if so. Reads and deletions go on.
+    pub full: Option<String>,
 }

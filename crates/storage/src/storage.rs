@@ -72,6 +72,12 @@ pub trait Storage: Send + Sync + 'static {
         false
     }
 
+    /// How often the whole history was replaced by another one since the storage was opened, as when a backup was restored under it. Revisions
+    /// of one epoch say nothing about another: the same number may stand for another state.
+    fn epoch(&self) -> u64 {
+        0
+    }
+
     /// Whether this process does what only one of those that share the storage should do.
     fn leadership(&self) -> Leadership {
         Leadership::always()
@@ -124,6 +130,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn is_shared(&self) -> bool {
         (**self).is_shared()
+    }
+
+    fn epoch(&self) -> u64 {
+        (**self).epoch()
     }
 
     fn leadership(&self) -> Leadership {

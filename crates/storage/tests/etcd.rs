@@ -1,6 +1,6 @@
 //! What becomes of a storage in etcd when etcd misbehaves, and when several processes share it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use std::time::Duration;
 
@@ -205,6 +205,19 @@ async fn a_full_database_is_said_to_be_full_and_still_read() {
         }
     }
     assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
+    assert!(storage.stats().cluster.unwrap().full.is_some());
+    // Others hear of it, too, although they write nothing.
+    let other = open(server.builder().build().unwrap()).await;
+    let alarm = async {
+        loop {
+            match other.stats().cluster.unwrap().full {
+                Some(reason) => return reason,
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    let alarm = timeout(LONG, alarm).await.expect("it is not told");
+    assert!(alarm.contains("NOSPACE"), "{alarm}");
     assert_eq!(value(&storage, "/a").await.as_deref(), Some("1"));
     assert!(!storage.range(Range::prefix("/large/")).await.unwrap().entries.is_empty());
     storage.commit(Commit::new().delete("/a")).await.unwrap();
@@ -221,6 +234,122 @@ async fn a_full_database_is_said_to_be_full_and_still_read() {
     client.disarm_no_space(member).await.unwrap();
     put(&storage, "/a", "again").await;
     assert_eq!(value(&storage, "/a").await.as_deref(), Some("again"));
+    let disarmed = async {
+        while storage.stats().cluster.unwrap().full.is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(LONG, disarmed).await.expect("it is still said to be full");
+}
+
+/// Waits as long as etcd cannot be asked, and says how long that took.
+async fn patiently<T>(mut ask: impl AsyncFnMut() -> Result<T, Error>) -> (T, Duration) {
+    let begin = tokio::time::Instant::now();
+    loop {
+        match ask().await {
+            Ok(answer) => return (answer, begin.elapsed()),
+            Err(Error::Unavailable { .. } | Error::Unknown { .. }) if begin.elapsed() < LONG => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// A member that is stopped, or behind a network that swallows everything, closes no connection. Pings would notice after 40 seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_falls_silent_is_left_for_another_within_seconds() {
+    let Some(members) = Server::cluster(3, &[]).await.unwrap() else { return };
+    let mut proxies = Vec::new();
+    for member in &members {
+        proxies.push(Proxy::to(member.port()).await.unwrap());
+    }
+    let client = Client::builder(proxies.iter().map(Proxy::endpoint)).build().unwrap();
+    let default = EtcdOptions { compaction_interval: None, ..EtcdOptions::default() };
+    let storage = Etcd::open(client, default, Options::default()).await.unwrap();
+    let other = open(members[1].builder().build().unwrap()).await;
+    let first = put(&storage, "/a", "0").await;
+    let mut watch = storage.watch("/", first).await.unwrap();
+    // Nobody but a watcher waits for anything.
+    proxies[0].mute(true);
+    let begin = tokio::time::Instant::now();
+    let second = put(&other, "/a", "1").await;
+    assert_eq!(next(&mut watch).await.unwrap(), ("/a".to_owned(), second));
+    let told = begin.elapsed();
+    // The next one is silent, too: somebody reads, then somebody writes.
+    proxies[0].mute(false);
+    proxies[1].mute(true);
+    put(&other, "/a", "2").await;
+    let (read, reading) = patiently(async || storage.get("/a", None).await).await;
+    assert_eq!(read.entry.unwrap().value, "2");
+    proxies[1].mute(false);
+    proxies[2].mute(true);
+    let (_, writing) = patiently(async || storage.commit(Commit::new().put("/a", "3")).await).await;
+    println!("a silent member: watchers waited {told:?}, readers {reading:?}, writers {writing:?}");
+    assert!(told.max(reading).max(writing) < Duration::from_secs(15), "{told:?} {reading:?} {writing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_before_a_restore_is_not_shown_as_the_present() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let supervisor = Supervisor::default();
+    let supervised = EtcdOptions { supervisor: supervisor.clone(), ..options() };
+    let client = server.builder().build().unwrap();
+    let storage = Etcd::open(client, supervised, Options::default()).await.unwrap();
+    put(&storage, "/a", "backed up").await;
+    server.kill();
+    let backup = server.back_up().unwrap();
+    server.restart().await.unwrap();
+    for _ in 0..20 {
+        patiently(async || storage.commit(Commit::new().put("/a", "lost")).await).await;
+    }
+    let (lost, epoch) = (storage.stats().revision, storage.epoch());
+    // Until everything has been read again, nobody knows what there is.
+    supervisor.break_down("etcd-feed");
+    server.kill();
+    server.restore(&backup).unwrap();
+    server.restart().await.unwrap();
+    let refused = loop {
+        match storage.get("/a", None).await {
+            Err(Error::Unavailable { reason }) if reason.contains("restored") => break reason,
+            // etcd is not back yet.
+            Err(Error::Unavailable { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(refused.contains(&lost.to_string()), "{refused}");
+    supervisor.mend("etcd-feed");
+    let (read, _) = patiently(async || storage.get("/a", None).await).await;
+    assert_eq!(read.entry.unwrap().value, "backed up");
+    assert!(storage.epoch() > epoch, "revisions mean something else now");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restore_is_noticed_although_more_was_written_since() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let proxy = Proxy::to(server.port()).await.unwrap();
+    let direct = server.builder().build().unwrap();
+    let storage = open(Client::builder([proxy.endpoint()]).build().unwrap()).await;
+    put(&storage, "/a", "backed up").await;
+    server.kill();
+    let backup = server.back_up().unwrap();
+    server.restart().await.unwrap();
+    patiently(async || storage.commit(Commit::new().put("/b", "lost")).await).await;
+    let lost = storage.stats().revision;
+    let mut watch = storage.watch("/", lost).await.unwrap();
+    proxy.refuse(true);
+    server.kill();
+    server.restore(&backup).unwrap();
+    server.restart().await.unwrap();
+    loop {
+        let written = direct.put(&Put::new("/watchkeeper/c", "new")).await.unwrap();
+        if u64::try_from(written.header.revision).unwrap() > lost + 5 {
+            break;
+        }
+    }
+    proxy.refuse(false);
+    assert!(matches!(next(&mut watch).await, Err(Error::Lagged { .. })), "its past is another one");
+    let (read, _) = patiently(async || storage.get("/b", None).await).await;
+    assert!(read.entry.is_none(), "{read:?}");
+    assert_eq!(value(&storage, "/c").await.as_deref(), Some("new"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

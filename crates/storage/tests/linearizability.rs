@@ -225,9 +225,28 @@ fn real_time(history: &[Call]) -> Result<(), String> {
     Ok(())
 }
 
+/// A change that was told: its revision, its key and its value.
+type Told = (Revision, String, u64);
+
+/// A stretch of changes of which nothing was missed: those after one revision, up to another.
+struct Stretch {
+    after: Revision,
+    told: Vec<Told>,
+    to: Revision,
+}
+
+/// Somebody who sees every change and is not part of what is tested. Gives all changes, once it has been told of the end.
+type Observer<'a> = &'a dyn Fn() -> Vec<Told>;
+
 /// Runs all threads, perhaps as if they were a runtime's, and watchers that come and go; gives the number of revisions. The threads take
-/// turns with storages that share everything.
-fn run(storages: &[Arc<dyn Storage>], runtime: Option<&Runtime>, calls: u64, seed: u64) -> u64 {
+/// turns with storages that share everything. Without an observer, watchers miss nothing.
+fn run(
+    storages: &[Arc<dyn Storage>],
+    runtime: Option<&Runtime>,
+    observer: Option<Observer<'_>>,
+    calls: u64,
+    seed: u64,
+) -> u64 {
     let base = {
         let _inside = runtime.map(Runtime::enter);
         let mut ask = || unless_unavailable(block_on(storages[0].get("/", None)));
@@ -262,31 +281,64 @@ fn run(storages: &[Arc<dyn Storage>], runtime: Option<&Runtime>, calls: u64, see
         (history, told)
     });
     let mut history = history;
-    resolve(&mut history, &told[0]);
-    let mut expected: Vec<(Revision, String, u64)> = Vec::new();
+    let truth = match observer {
+        Some(observer) => observer().into_iter().filter(|(revision, ..)| *revision > base).collect(),
+        None => told[0].iter().flat_map(|stretch| stretch.told.clone()).collect::<Vec<_>>(),
+    };
+    resolve(&mut history, &truth);
+    let mut expected: Vec<Told> = Vec::new();
     for call in &history {
         if let What::Committed { writes, revision, .. } = &call.what {
             expected.extend(writes.iter().map(|(key, value)| (*revision, key.clone(), *value)));
         }
     }
     expected.sort_by_key(|(revision, ..)| *revision);
-    for told in told {
-        assert_eq!(told, expected);
+    assert_eq!(truth, expected, "seed {seed}");
+    for stretches in told {
+        assert!(observer.is_some() || stretches.len() == 1, "seed {seed}: a watcher was left behind");
+        for Stretch { after, told, to } in stretches {
+            let within = expected.iter().filter(|(revision, ..)| *revision > after && *revision <= to);
+            assert_eq!(told, within.cloned().collect::<Vec<_>>(), "seed {seed}: after {after}, up to {to}");
+        }
     }
     explain(history, base).unwrap_or_else(|problem| panic!("seed {seed}: {problem}"))
 }
 
-/// Watches from the beginning, with a new watch every few events, until everything has been told.
-fn watch(storage: &dyn Storage, base: Revision) -> Vec<(Revision, String, u64)> {
-    let mut told: Vec<(Revision, String, u64)> = Vec::new();
+/// Where to go on after something was missed.
+fn present(storage: &dyn Storage) -> Revision {
+    let mut ask = || unless_unavailable(block_on(storage.get("/", None)));
+    std::iter::repeat_with(&mut ask).flatten().next().unwrap().revision
+}
+
+/// Watches from the beginning, with a new watch every few events, until everything has been told. One that was left behind goes on with the
+/// present, in another stretch.
+fn watch(storage: &dyn Storage, base: Revision) -> Vec<Stretch> {
+    let mut stretches = Vec::new();
+    let (mut since, mut told): (Revision, Vec<Told>) = (base, Vec::new());
+    let end = |since, told: &mut Vec<Told>, to| Stretch { after: since, told: std::mem::take(told), to };
     loop {
-        let after = told.last().map_or(base, |(revision, ..)| *revision);
-        let Some(mut watch) = unless_unavailable(block_on(storage.watch("/", after))) else { continue };
+        let after = told.last().map_or(since, |(revision, ..)| *revision);
+        let mut watch = match block_on(storage.watch("/", after)) {
+            Ok(watch) => watch,
+            Err(Error::Unavailable { .. }) => continue,
+            Err(Error::Compacted { .. }) => {
+                stretches.push(end(since, &mut told, after));
+                since = present(storage);
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        };
         let (mut fresh, mut progress) = (0, 0);
         loop {
             watch.request_progress();
             let event = match block_on(watch.next()) {
                 Some(Ok(Update::Event(event))) => event,
+                Some(Err(Error::Lagged { .. })) => {
+                    let after = told.last().map_or(since, |(revision, ..)| *revision);
+                    stretches.push(end(since, &mut told, after.max(progress)));
+                    since = present(storage);
+                    break;
+                }
                 Some(Ok(Update::Progress(revision))) => {
                     progress = revision;
                     // Comes again at once when asked again: others get a turn.
@@ -297,7 +349,8 @@ fn watch(storage: &dyn Storage, base: Revision) -> Vec<(Revision, String, u64)> 
             };
             assert!(event.revision > progress, "{event:?} after everything up to {progress} was told");
             if event.key() == "/end" {
-                return told;
+                stretches.push(end(since, &mut told, event.revision));
+                return stretches;
             }
             // Goes on with a new watch only between revisions.
             if fresh >= 10 && told.last().is_some_and(|(last, ..)| *last < event.revision) {
@@ -315,7 +368,7 @@ fn concurrent_calls_to_memory_have_one_explanation() {
     for seed in 0..10 {
         let options =
             Options { limits: Limits { watch_buffer: 4, ..Limits::default() }, ..Options::default() };
-        assert!(run(&[Arc::new(Memory::new(options)) as Arc<dyn Storage>], None, 400, seed) > 100);
+        assert!(run(&[Arc::new(Memory::new(options)) as Arc<dyn Storage>], None, None, 400, seed) > 100);
     }
 }
 
@@ -329,7 +382,7 @@ fn concurrent_calls_to_an_embedded_storage_have_one_explanation() {
         let limits = Limits { watch_buffer: 4, segment_bytes: 1_000, log_bytes: 3_000, reserved_bytes: 500 };
         let options = Options { limits, ..Options::default() };
         let storage = Arc::new(Embedded::open(directory.path(), options).unwrap());
-        let commits = run(&[Arc::clone(&storage) as Arc<dyn Storage>], runtime, 150, seed);
+        let commits = run(&[Arc::clone(&storage) as Arc<dyn Storage>], runtime, None, 150, seed);
         let stats = storage.stats();
         assert_eq!(stats.commits, commits + 1);
         assert!(stats.syncs < stats.commits, "no commits shared a sync: {stats:?}");
@@ -364,7 +417,7 @@ fn concurrent_calls_to_three_mirrors_of_etcd_have_one_explanation() {
         };
         let storages: Vec<_> = (0..3).map(open).collect();
         let _inside = runtime.enter();
-        assert!(run(&storages, Some(&runtime), 100, seed) > 50);
+        assert!(run(&storages, Some(&runtime), None, 100, seed) > 50);
     }
 }
 
@@ -379,9 +432,82 @@ impl Drop for Ends<'_> {
     }
 }
 
+/// Follows etcd itself, past the proxies and mirrors. Nothing that it has not seen is compacted.
+#[cfg(feature = "etcd")]
+#[derive(Default)]
+struct Witness {
+    seen: AtomicU64,
+    told: std::sync::Mutex<Vec<Told>>,
+    ended: std::sync::atomic::AtomicBool,
+}
+
+#[cfg(feature = "etcd")]
+impl Witness {
+    /// Follows until the end was told.
+    async fn follow(&self, client: watchkeeper_etcd::Client, prefix: String) {
+        while !self.ended.load(SeqCst) {
+            // Whatever goes wrong, it goes on after the last revision of which everything was told.
+            let _ = self.stretch(&client, &prefix).await;
+        }
+    }
+
+    async fn stretch(
+        &self,
+        client: &watchkeeper_etcd::Client,
+        prefix: &str,
+    ) -> Result<(), watchkeeper_etcd::Error> {
+        use watchkeeper_etcd::{ChangeKind, Keys, Notice, Watch};
+        let mut watcher = client.watcher().await?;
+        let from = i64::try_from(self.seen.load(SeqCst) + 1).unwrap();
+        watcher.watch(&Watch::of(Keys::prefix(format!("{prefix}/"))).from(from).progress()).await?;
+        let (mut gathered, mut silent) = (Vec::new(), 0);
+        while !self.ended.load(SeqCst) {
+            let wait = std::time::Duration::from_millis(200);
+            let Ok(notice) = tokio::time::timeout(wait, watcher.next()).await else {
+                silent += 1;
+                if silent > 10 {
+                    watcher.give_up().await;
+                    return Ok(());
+                }
+                watcher.request_progress().await?;
+                continue;
+            };
+            silent = 0;
+            match notice? {
+                Notice::Changes { changes, complete, .. } => {
+                    gathered.extend(changes);
+                    if complete {
+                        self.take(prefix, std::mem::take(&mut gathered), ChangeKind::Put);
+                    }
+                }
+                Notice::Progress { revision, .. } => {
+                    self.seen.fetch_max(u64::try_from(revision).unwrap(), SeqCst);
+                }
+                Notice::Cancelled { compacted: Some(oldest), .. } => panic!("compacted to {oldest}"),
+                Notice::Cancelled { .. } => return Ok(()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&self, prefix: &str, changes: Vec<watchkeeper_etcd::Change>, put: watchkeeper_etcd::ChangeKind) {
+        for change in changes {
+            assert_eq!(change.kind, put, "nothing is deleted here");
+            let revision = u64::try_from(change.kv.mod_revision).unwrap();
+            let key = String::from_utf8(change.kv.key[prefix.len()..].to_vec()).unwrap();
+            match key.as_str() {
+                "/end" => self.ended.store(true, SeqCst),
+                _ => self.told.lock().unwrap().push((revision, key, number(&change.kv.value))),
+            }
+            self.seen.fetch_max(revision, SeqCst);
+        }
+    }
+}
+
 /// Three servers over three members. Meanwhile members are killed, stopped for a while, stopped again and again as by a slow disk, cut off from
-/// their servers, compacted, defragmented, and told that another one leads. So many rounds as `WATCHKEEPER_CLUSTER_ROUNDS` says, ten by
-/// default.
+/// their servers with a word and without one, compacted further than servers have come, defragmented, and told that another one leads. So many
+/// rounds as `WATCHKEEPER_CLUSTER_ROUNDS` says, ten by default.
 #[cfg(feature = "etcd")]
 #[test]
 fn whatever_happens_to_a_cluster_there_is_one_explanation() {
@@ -404,6 +530,8 @@ fn whatever_happens_to_a_cluster_there_is_one_explanation() {
                 prefix: format!("/round-{seed}"),
                 timeout: Duration::from_secs(2),
                 may_lead: false,
+                // Would take a revision.
+                compaction_interval: None,
                 ..EtcdOptions::default()
             };
             loop {
@@ -416,6 +544,18 @@ fn whatever_happens_to_a_cluster_there_is_one_explanation() {
             }
         };
         let storages: Vec<_> = (0..3).map(open).collect();
+        let witness = Arc::new(Witness::default());
+        witness.seen.store(storages[0].stats().revision, SeqCst);
+        let following = {
+            let client = Client::builder(members.iter().map(Server::endpoint)).build().unwrap();
+            let (witness, prefix) = (Arc::clone(&witness), format!("/round-{seed}"));
+            runtime.spawn(async move { witness.follow(client, prefix).await })
+        };
+        let following = std::sync::Mutex::new(Some(following));
+        let observer = || {
+            runtime.block_on(following.lock().unwrap().take().unwrap()).unwrap();
+            witness.told.lock().unwrap().clone()
+        };
         let done = AtomicBool::new(false);
         let commits = thread::scope(|scope| {
             let chaos = scope.spawn(|| {
@@ -427,7 +567,7 @@ fn whatever_happens_to_a_cluster_there_is_one_explanation() {
                     let at = random.usize(..3);
                     let (member, proxy) = (&members[at], &proxies[at]);
                     let direct = member.builder().timeout(Duration::from_secs(2)).build().unwrap();
-                    match random.u8(..7) {
+                    match random.u8(..8) {
                         0 => {
                             member.kill();
                             pause(&mut random, 1000);
@@ -435,7 +575,8 @@ fn whatever_happens_to_a_cluster_there_is_one_explanation() {
                         }
                         1 => {
                             member.pause(true);
-                            pause(&mut random, 3000);
+                            let most = if random.u8(..4) == 0 { 8000 } else { 3000 };
+                            pause(&mut random, most);
                             member.pause(false);
                         }
                         // Whoever writes to a disk that is slow is stopped most of the time.
@@ -452,15 +593,24 @@ fn whatever_happens_to_a_cluster_there_is_one_explanation() {
                             pause(&mut random, 1500);
                             proxy.refuse(false);
                         }
-                        // What no mirror needs any more to go on: each resumes at its own revision.
+                        // A mirror that is cut off then has to read everything again.
                         4 => {
-                            let known = storages.iter().map(|storage| storage.stats().revision).min();
-                            let known = i64::try_from(known.unwrap_or(0)).unwrap();
+                            let known = i64::try_from(witness.seen.load(SeqCst)).unwrap();
                             // It may be compacted already, or the member be on its way.
                             let _ = runtime.block_on(direct.compact(known, random.bool()));
                         }
                         5 => {
                             let _ = runtime.block_on(direct.defragment());
+                        }
+                        // Connections stay, and nobody answers.
+                        6 => {
+                            proxy.mute(true);
+                            pause(&mut random, 5000);
+                            let known = i64::try_from(witness.seen.load(SeqCst)).unwrap();
+                            if random.bool() {
+                                let _ = runtime.block_on(direct.compact(known, false));
+                            }
+                            proxy.mute(false);
                         }
                         _ => runtime.block_on(async {
                             let Ok(all) = direct.members().await else { return };
@@ -475,7 +625,7 @@ fn whatever_happens_to_a_cluster_there_is_one_explanation() {
                 }
             });
             let ended = Ends(&done);
-            let commits = run(&storages, Some(&runtime), 150, seed);
+            let commits = run(&storages, Some(&runtime), Some(&observer), 150, seed);
             drop(ended);
             chaos.join().unwrap();
             commits

@@ -75,9 +75,14 @@ impl Supervisor {
     /// in none.
     pub fn register(registry: &mut Registry) -> Self {
         let supervisor = Self::default();
-        let panics = supervisor.shared.panics.clone();
-        registry.register("watchkeeper_task_panics", "Panics of background tasks that were caught", panics);
+        supervisor.show(registry);
         supervisor
+    }
+
+    /// Shows the counts of this supervisor in a registry, as those of [`register`](Self::register) are.
+    pub fn show(&self, registry: &mut Registry) {
+        let panics = self.shared.panics.clone();
+        registry.register("watchkeeper_task_panics", "Panics of background tasks that were caught", panics);
     }
 
     /// Runs a task to its end, and begins it again whenever it panics.

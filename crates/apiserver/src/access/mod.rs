@@ -8,10 +8,12 @@ mod escalation;
 mod impersonation;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderMap;
 use parking_lot::{RwLock, RwLockReadGuard};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
 use watchkeeper_rbac::{About, Decision, Policy, Request, RulesOf, User};
 use watchkeeper_storage::Revision;
 
@@ -46,11 +48,24 @@ pub(crate) struct Access {
     policy: RwLock<Policy>,
     /// The revision up to which all roles and bindings are known here.
     reached: watch::Sender<Revision>,
+    /// The revision of the last change.
+    changed: watch::Sender<Revision>,
+    /// Somebody waits for a revision that may have changed no role.
+    progress_wanted: Notify,
 }
+
+/// How long a role that has changed takes to be known, at most, nearly always.
+const USUAL: Duration = Duration::from_millis(20);
 
 impl Access {
     pub(crate) fn new(authorization: Authorization) -> Self {
-        Self { authorization, policy: RwLock::default(), reached: watch::channel(0).0 }
+        Self {
+            authorization,
+            policy: RwLock::default(),
+            reached: watch::channel(0).0,
+            changed: watch::channel(0).0,
+            progress_wanted: Notify::new(),
+        }
     }
 
     pub(crate) fn authorization(&self) -> Authorization {
@@ -61,12 +76,14 @@ impl Access {
     pub(crate) fn replace(&self, policy: Policy, revision: Revision) {
         *self.policy.write() = policy;
         self.reached.send_replace(revision);
+        self.changed.send_replace(revision);
     }
 
     /// Takes in a change that was made at a revision.
     pub(crate) fn update(&self, revision: Revision, change: impl FnOnce(&mut Policy)) {
         change(&mut self.policy.write());
         self.reached.send_replace(revision);
+        self.changed.send_replace(revision);
     }
 
     /// Reads the roles and bindings.
@@ -76,13 +93,31 @@ impl Access {
 
     /// Waits until every role and binding up to a revision is known here.
     pub(crate) async fn reach(&self, revision: Revision) {
-        // The sender is not dropped while this is borrowed.
-        let _ = self.reached.subscribe().wait_for(|reached| *reached >= revision).await;
+        let mut reached = self.reached.subscribe();
+        while *reached.borrow() < revision {
+            self.progress_wanted.notify_one();
+            // The sender is not dropped while this is borrowed.
+            let _ = timeout(USUAL, reached.wait_for(|reached| *reached >= revision)).await;
+        }
+    }
+
+    /// Waits until somebody wants to know how far this is.
+    pub(crate) async fn progress_wanted(&self) {
+        self.progress_wanted.notified().await;
+    }
+
+    /// No role and no binding has changed up to a revision.
+    pub(crate) fn reached(&self, revision: Revision) {
+        self.reached.send_if_modified(|reached| {
+            let is_later = revision > *reached;
+            *reached = revision.max(*reached);
+            is_later
+        });
     }
 
     /// Word of every change from now on.
     pub(crate) fn changes(&self) -> watch::Receiver<Revision> {
-        self.reached.subscribe()
+        self.changed.subscribe()
     }
 
     /// All rules that apply to somebody in a namespace.

@@ -20,33 +20,56 @@ pub struct Presented<'a> {
 /// Authenticators are asked in order; the first that knows the client decides. A client that shows a token which none
 /// of them knows is turned away, one that shows nothing is anonymous.
 pub trait Authenticator: Send + Sync + 'static {
-    /// Who this is, if this authenticator can tell.
-    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> BoxFuture<'a, Option<Identity>>;
+    /// Who this is: `None` if this authenticator does not know the client.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`] if that cannot be told at the moment. The client is asked to come again, and no other authenticator is asked.
+    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> Authentication<'a>;
 }
+
+/// The future that an [`Authenticator`] returns.
+pub type Authentication<'a> = BoxFuture<'a, Result<Option<Identity>, Unavailable>>;
+
+/// What an [`Authenticator`] has to look up cannot be read at the moment. The text says why, for the log of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unavailable(pub String);
 
 /// A shared authenticator is an authenticator.
 impl<A: Authenticator> Authenticator for Arc<A> {
-    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> BoxFuture<'a, Option<Identity>> {
+    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> Authentication<'a> {
         (**self).authenticate(presented)
     }
 }
 
-/// The client showed a token that nobody knows, or a certificate that has expired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unauthorized;
+/// Why it is not known who a client is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unidentified {
+    /// The client showed a token that nobody knows, or a certificate that has expired.
+    Unauthorized,
+    /// Whether the token is good cannot be told at the moment.
+    Unavailable(Unavailable),
+}
+
+impl From<Unavailable> for Unidentified {
+    fn from(why: Unavailable) -> Self {
+        Self::Unavailable(why)
+    }
+}
 
 /// Who this is. A certificate that has expired is not presented, but is no reason to take the client for anonymous, either.
 pub(super) async fn identify(
     authenticators: &[Box<dyn Authenticator>],
     presented: Presented<'_>,
     is_expired: bool,
-) -> Result<Identity, Unauthorized> {
+) -> Result<Identity, Unidentified> {
     for authenticator in authenticators {
-        if let Some(identity) = authenticator.authenticate(&presented).await {
+        if let Some(identity) = authenticator.authenticate(&presented).await? {
             return Ok(identity.authenticated());
         }
     }
-    if presented.token.is_some() || is_expired { Err(Unauthorized) } else { Ok(Identity::anonymous()) }
+    let is_refused = presented.token.is_some() || is_expired;
+    if is_refused { Err(Unidentified::Unauthorized) } else { Ok(Identity::anonymous()) }
 }
 
 /// The bearer token among these headers. Other schemes, and a `Bearer` with nothing behind it, count as no token at

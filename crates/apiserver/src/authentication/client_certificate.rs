@@ -1,11 +1,10 @@
 use std::fmt::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use futures_util::future::BoxFuture;
 use ring::digest::{SHA256, digest};
 use watchkeeper_x509::{Certificate, oid};
 
-use super::{Authenticator, Identity, Presented};
+use super::{Authentication, Authenticator, Identity, Presented};
 
 /// Under this key an identity says which credential it was shown.
 pub(super) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
@@ -69,8 +68,8 @@ fn identity(encoded: &[u8], certificate: &Certificate<'_>) -> Option<Identity> {
 pub struct ClientCertificates;
 
 impl Authenticator for ClientCertificates {
-    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> BoxFuture<'a, Option<Identity>> {
-        Box::pin(async move { presented.certificate?.identity.clone() })
+    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> Authentication<'a> {
+        Box::pin(async move { Ok(presented.certificate.and_then(|shown| shown.identity.clone())) })
     }
 }
 

@@ -1,18 +1,18 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Extensions, StatusCode};
 use watchkeeper_front::{ACCESS_LOG, Body, LogUser, Peer, Request, Response};
 
-use super::authenticator::{Unauthorized, bearer_token, identify};
+use super::authenticator::{Unidentified, bearer_token, identify};
 use super::{ANONYMOUS, Authenticator, ClientCertificate, Presented, Service};
 use crate::Clock;
 
 /// Finds out who sends a request, and has a [`Service`] answer it.
 ///
 /// - Every request reaches the service with the [`Identity`](super::Identity) of whoever sent it; one with a token that nobody
-///   knows is answered with 401 here and never does.
+///   knows is answered with 401 here and never does, one whose token cannot be looked up at the moment with 503 and `Retry-After`.
 /// - A request with a certificate that has expired is answered with 401, also on a connection that was opened before.
 /// - The front learns whose connections are whose, so that strangers do not keep the authenticated out.
 pub struct Gate(Arc<Inner>);
@@ -54,7 +54,7 @@ impl watchkeeper_front::Service for Gate {
 
     fn panicked(&self) -> Response {
         let message = "the server failed at this request; see its log";
-        status(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+        status(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message, None)
     }
 }
 
@@ -66,7 +66,14 @@ async fn admit(gate: Arc<Inner>, mut request: Request) -> Response {
     let presented = Presented { token: bearer_token(request.headers()), certificate };
     let identity = match identify(&gate.authenticators, presented, is_expired).await {
         Ok(identity) if gate.anonymous || identity.user != ANONYMOUS => identity,
-        Ok(_) | Err(Unauthorized) => return status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized"),
+        Ok(_) | Err(Unidentified::Unauthorized) => {
+            return status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized", None);
+        }
+        Err(Unidentified::Unavailable(why)) => {
+            tracing::debug!(why = %why.0, "a token cannot be looked up");
+            let message = "the token cannot be looked up, because the storage is not available: try again";
+            return status(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message, Some(1));
+        }
     };
     if let Some(peer) = peer.filter(|_| identity.is_authenticated()) {
         peer.authenticated(&identity.user);
@@ -81,15 +88,22 @@ async fn admit(gate: Arc<Inner>, mut request: Request) -> Response {
     response
 }
 
-/// An answer of the gate itself, as Kubernetes clients understand it. The texts need no escaping.
-fn status(code: StatusCode, reason: &str, message: &str) -> Response {
+/// An answer of the gate itself, as Kubernetes clients understand it, and after how many seconds to try again. The texts need no escaping.
+fn status(code: StatusCode, reason: &str, message: &str, retry_after: Option<u16>) -> Response {
+    let details = match retry_after {
+        Some(seconds) => format!(r#""details":{{"retryAfterSeconds":{seconds}}},"#),
+        None => String::new(),
+    };
     let body = format!(
-        r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{message}","reason":"{reason}","code":{}}}"#,
+        r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{message}","reason":"{reason}",{details}"code":{}}}"#,
         code.as_u16(),
     );
     let mut response = Response::new(Body::whole(body + "\n"));
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
     response
 }

@@ -40,7 +40,7 @@ impl Identity {
     }
 
     /// Whether it is known who this is.
-    pub(super) fn is_authenticated(&self) -> bool {
+    pub(crate) fn is_authenticated(&self) -> bool {
         self.groups.iter().any(|group| group == AUTHENTICATED)
     }
 

@@ -20,7 +20,7 @@ mod service;
 mod tests;
 mod tokens;
 
-pub use authenticator::{Authenticator, Presented};
+pub use authenticator::{Authentication, Authenticator, Presented, Unavailable};
 pub use client_certificate::{ClientCertificate, ClientCertificates};
 pub use credentials::{Credentials, IssuedCertificate};
 pub use error::Error;

@@ -1,11 +1,10 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
 use subtle::ConstantTimeEq;
 
-use super::{Authenticator, Error, Identity, Presented};
+use super::{Authentication, Authenticator, Error, Identity, Presented};
 
 /// A table of bearer tokens and whose they are: some that are fixed, and those of files, which can be read again.
 ///
@@ -132,8 +131,8 @@ fn bad(file: &Path, reason: String) -> Error {
 }
 
 impl Authenticator for Tokens {
-    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> BoxFuture<'a, Option<Identity>> {
-        Box::pin(async move { self.find(presented.token?) })
+    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> Authentication<'a> {
+        Box::pin(async move { Ok(presented.token.and_then(|token| self.find(token))) })
     }
 }
 

@@ -81,6 +81,7 @@ impl Converter {
     ) -> Vec<Waiting> {
         let (mut waiting, mut own, mut bytes) = (Vec::new(), Vec::new(), 0);
         let together = Together { turns: Arc::new(Semaphore::new(TOGETHER)), failed: Arc::default() };
+        let epoch = self.storage.epoch();
         let mut cache = self.cache.lock();
         for at in 0..entries.len() {
             let entry = &entries[at];
@@ -92,6 +93,7 @@ impl Converter {
                 modified: entry.modified,
                 version,
                 definition: installed.revision,
+                epoch,
             };
             if let Some(kept) = cache.get(&id) {
                 entries[at] = kept;

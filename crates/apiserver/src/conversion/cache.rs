@@ -24,6 +24,8 @@ pub(super) struct Id {
     pub(super) version: usize,
     /// The revision that wrote the definition.
     pub(super) definition: Revision,
+    /// The epoch of the storage, in which these revisions mean something.
+    pub(super) epoch: u64,
 }
 
 /// A call for several objects, whose answer is given to everybody who waits for one of them.
@@ -98,7 +100,7 @@ mod tests {
     use super::*;
 
     fn id(number: u64) -> Id {
-        Id { key: format!("/{number:02}").into(), modified: number, version: 0, definition: 1 }
+        Id { key: format!("/{number:02}").into(), modified: number, version: 0, definition: 1, epoch: 0 }
     }
 
     fn entry(number: u64) -> Arc<Entry> {

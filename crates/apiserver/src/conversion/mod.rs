@@ -5,7 +5,7 @@
 //! fail. So everything that reads objects has them made [entries](Converter::entries) of the version first: what the
 //! storage has, as if it had been stored in that version. From there on nothing knows of webhooks.
 //!
-//! Converted entries are kept, by key, revision and version, within a limit. What is missing is converted in batches; who needs an
+//! Converted entries are kept, by key, revision, epoch of the storage and version, within a limit. What is missing is converted in batches; who needs an
 //! object that somebody else has asked for waits for that answer. Nothing is asked for unless somebody waits for it, and nothing
 //! is tried again by itself: a webhook that fails costs those who want its kind in another version, and nobody else.
 
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
-use watchkeeper_storage::{Entry, Revision};
+use watchkeeper_storage::{Entry, Revision, Storage};
 
 use crate::crd::Conversion;
 use crate::metrics::WebhookMetrics;
@@ -35,6 +35,7 @@ use review::Failure;
 pub(crate) struct Converter {
     client: Arc<WebhookClient>,
     metrics: WebhookMetrics,
+    storage: Arc<dyn Storage>,
     cache: Arc<Mutex<Cache>>,
 }
 
@@ -62,8 +63,12 @@ impl Encoded {
 }
 
 impl Converter {
-    pub(crate) fn new(client: Arc<WebhookClient>, metrics: WebhookMetrics) -> Self {
-        Self { client, metrics, cache: Arc::new(Mutex::new(Cache::new(cache::MOST_BYTES))) }
+    pub(crate) fn new(
+        client: Arc<WebhookClient>,
+        metrics: WebhookMetrics,
+        storage: Arc<dyn Storage>,
+    ) -> Self {
+        Self { client, metrics, storage, cache: Arc::new(Mutex::new(Cache::new(cache::MOST_BYTES))) }
     }
 
     /// A stored object as an entry of the version of a resource.
@@ -139,7 +144,8 @@ impl Converter {
         of: &Encoded,
     ) {
         let (Some(value), Nature::Custom(installed, index)) = (&of.shown, &resource.nature) else { return };
-        let id = Id { key: key.into(), modified, version: *index, definition: installed.revision };
+        let (version, definition) = (*index, installed.revision);
+        let id = Id { key: key.into(), modified, version, definition, epoch: self.storage.epoch() };
         let entry = Entry { key: key.into(), value: value.clone(), created, modified };
         self.cache.lock().insert(id, Arc::new(entry));
     }

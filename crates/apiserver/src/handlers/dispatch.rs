@@ -1,5 +1,6 @@
 //! From requests to what is done about them.
 
+mod catching_up;
 mod deadline;
 mod pods;
 mod token_request;
@@ -98,7 +99,15 @@ impl Server {
     ) -> Result<Reply, StatusError> {
         // Of those who may not, too.
         *flow = self.flow_control.classify(&call.identity, &access::request(&action));
-        let action = match self.access.authorize(&call.headers, Arc::clone(&call.identity), action) {
+        let again = self.may_learn_roles(&call.identity).then(|| action.clone());
+        let mut authorized = self.access.authorize(&call.headers, Arc::clone(&call.identity), action);
+        if authorized.is_err()
+            && let Some(action) = again
+            && self.learn_roles(&call.identity).await?
+        {
+            authorized = self.access.authorize(&call.headers, Arc::clone(&call.identity), action);
+        }
+        let action = match authorized {
             Ok((identity, action)) => {
                 if !Arc::ptr_eq(&identity, &call.identity) {
                     *flow = self.flow_control.classify(&identity, &access::request(&action));
@@ -153,7 +162,19 @@ impl Server {
         page: Authorized<PageAction>,
     ) -> Result<Reply, StatusError> {
         let PageAction { verb, path, target } = page.into_inner();
-        let registry = self.registry();
+        let mut registry = self.registry();
+        let is_missing = match &target {
+            Target::Group(group) => registry.group(group).is_none(),
+            Target::Version { group, version } => {
+                let mut versions = registry.group(group).into_iter().flat_map(|group| &group.versions);
+                !versions.any(|served| served.version == *version)
+                    && registry.remote(group, version).is_none()
+            }
+            _ => false,
+        };
+        if is_missing && self.learn_definitions().await? {
+            registry = self.registry();
+        }
         // Some pages of kube-apiserver look at no method. The others know GET and nothing else.
         let knows_get_only = match &target {
             Target::Core => true,
@@ -245,7 +266,11 @@ impl Server {
             let target = aggregation::Target::of(about, &call.query)?;
             return Box::pin(remote::answer(self, &call, remote, target)).await;
         }
-        let found = registry.resource_of(action.action()).and_then(|resource| {
+        let mut resource = registry.resource_of(about);
+        if resource.is_err() && self.learn_definitions().await? {
+            resource = self.registry().resource_of(about);
+        }
+        let found = resource.and_then(|resource| {
             if resource.builtin_kind().is_some() && !media::is_routed(&call.headers) {
                 let is_list = matches!(action.action().verb, Verb::List | Verb::Watch);
                 return Err(StatusError::not_routed(is_list).into());

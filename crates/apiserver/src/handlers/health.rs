@@ -58,6 +58,10 @@ const LIVE_ONLY: &str = "loopback-serving-certificate";
 /// What only `/readyz` looks at, after the check of the storage, and at the end.
 const READY: ([&str; 2], &str) = (["etcd-readiness", "informer-sync"], "shutdown");
 
+/// What is said of a storage that takes nothing more, by `/healthz`, which fails, and by `/readyz`, which does not: clients still read, and
+/// have to delete something. Mentioned only if it fails.
+const SPACE: &str = "etcd-space";
+
 /// `GET /`.
 pub(crate) fn paths(registry: &Registry) -> Value {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
@@ -131,18 +135,24 @@ fn names(health: &str) -> Vec<&'static str> {
 
 /// `/livez` does not ask for tasks that do not recover: what they stumble over is stored, and a restart would not remove it.
 fn checks(server: &Server, health: &str, check: Option<&str>, query: &Query) -> Reply {
-    let halted = server.storage.stats().halted.is_some();
+    let stats = server.storage.stats();
+    let halted = stats.halted.is_some();
+    let full = stats.cluster.and_then(|cluster| cluster.full);
     let stopping = server.is_stopping();
     let tasks = if health == "livez" { Vec::new() } else { tasks(server) };
     let failed = |name: &str| match name {
         "etcd" | "etcd-readiness" => halted,
         "shutdown" => stopping,
+        SPACE => full.is_some(),
         name => tasks.iter().any(|(task, failed)| task == name && *failed),
     };
     let names = names(health);
     if let Some(name) = check {
-        let is_known = names.contains(&name) || tasks.iter().any(|(task, _)| task == name);
+        let is_known = names.contains(&name) || name == SPACE || tasks.iter().any(|(task, _)| task == name);
         return match is_known {
+            true if name == SPACE && failed(name) => {
+                Reply::text(500, format!("{}\n", space(full.as_deref())))
+            }
             true if failed(name) => Reply::text(500, "internal server error: not healthy\n"),
             true => Reply::plain(200, "ok"),
             false => Reply::no_such_page(),
@@ -164,6 +174,18 @@ fn checks(server: &Server, health: &str, check: Option<&str>, query: &Query) -> 
             format!("[+]{name} ok\n")
         });
     }
+    if let Some(reason) = &full
+        && health != "livez"
+    {
+        let before = excluded.len();
+        excluded.retain(|excluded| *excluded != SPACE);
+        let is_excluded = excluded.len() < before;
+        is_well = is_well && (is_excluded || health != "healthz");
+        lines.push_str(&match is_excluded {
+            true => format!("[+]{SPACE} excluded: ok\n"),
+            false => format!("[-]{SPACE} failed: {}\n", space(Some(reason))),
+        });
+    }
     if !excluded.is_empty() {
         excluded.sort_unstable();
         excluded.dedup();
@@ -176,6 +198,12 @@ fn checks(server: &Server, health: &str, check: Option<&str>, query: &Query) -> 
         (true, true) => Reply::text(200, format!("{lines}{health} check passed\n")),
         (false, _) => Reply::text(500, format!("{lines}{health} check failed\n")),
     }
+}
+
+/// What to do about a storage that takes nothing more.
+fn space(reason: Option<&str>) -> String {
+    let reason = reason.unwrap_or_default();
+    format!("{reason}: reads and deletions go on; compact, defragment and take back the alarm")
 }
 
 /// The checks of background tasks, and whether they have panicked again and again and not recovered.

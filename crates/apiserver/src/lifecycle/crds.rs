@@ -1,6 +1,7 @@
 //! CustomResourceDefinitions: follows them, and deletes the objects of those that are deleted.
 
 use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,7 +85,9 @@ fn install(server: &Server, entry: &Entry) -> Option<InstalledCrd> {
     };
     match read {
         Ok(definition) => {
-            Some(InstalledCrd { definition, key: entry.key.to_string(), revision: entry.modified })
+            let digest = BuildHasherDefault::<DefaultHasher>::default().hash_one(&entry.value);
+            let (key, revision) = (entry.key.to_string(), entry.modified);
+            Some(InstalledCrd { definition, key, revision, digest })
         }
         Err(error) => {
             tracing::error!(key = %entry.key, %error, "CRD is not served");

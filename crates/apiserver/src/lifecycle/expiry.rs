@@ -1,6 +1,6 @@
 //! Events are forgotten some time after they were last written.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -18,8 +18,8 @@ pub(super) const TASK: &str = "event-expiry";
 /// How long the task sleeps at most: the clock of objects may run otherwise than the one that wakes it.
 const NAP: Duration = Duration::from_secs(10);
 
-/// How many events are forgotten in one commit.
-const BATCH: usize = 500;
+/// How many events are forgotten in one commit: etcd takes no more than 128 operations.
+const BATCH: usize = 100;
 
 /// What will expire, in the order in which it does: whatever is written later expires later. An event that is written again
 /// is in here twice, and the first time its revision is no longer the newest.
@@ -82,13 +82,55 @@ async fn expire(server: &Server, queue: &mut Queue) -> Result<Duration, Error> {
             let next = queue.front().and_then(|(time, ..)| time.duration_since(now).ok());
             return Ok(next.unwrap_or(NAP));
         }
-        for (_, key, revision) in queue.drain(..due) {
-            // One that was written again, or deleted, is left alone.
-            let commit = Commit::new().unchanged(key.clone(), revision).delete(key);
-            match server.storage.commit(commit).await {
-                Ok(_) | Err(Error::Conflict { .. }) => {}
-                Err(error) => return Err(error),
+        // Of one that is there twice, the later revision.
+        let expired = queue.drain(..due).map(|(_, key, revision)| (key, revision)).collect();
+        forget(&*server.storage, expired).await?;
+    }
+}
+
+/// Forgets events as they were at their revisions, in as few commits as possible. One that was written again, or deleted, is left alone.
+async fn forget(storage: &dyn Storage, mut expired: BTreeMap<Box<str>, Revision>) -> Result<(), Error> {
+    while !expired.is_empty() {
+        let commit = expired.iter().fold(Commit::new(), |commit, (key, revision)| {
+            commit.unchanged(key.clone(), *revision).delete(key.clone())
+        });
+        match storage.commit(commit).await {
+            Ok(_) => return Ok(()),
+            Err(Error::Conflict { key, .. }) => {
+                if expired.remove(&*key).is_none() {
+                    return Err(Error::Invalid(format!(
+                        "a conflict about {key}, which is not to be deleted"
+                    )));
+                }
             }
+            Err(error) => return Err(error),
         }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_storage::{Memory, Options};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn events_go_together_and_those_that_were_written_again_stay() {
+        let storage = Memory::new(Options::default());
+        let mut expired = BTreeMap::new();
+        for number in 0..BATCH {
+            let key = format!("/events/{number:03}");
+            let made = storage.commit(Commit::new().put(&*key, "1")).await.unwrap();
+            expired.insert(key.into_boxed_str(), made.revision);
+        }
+        storage.commit(Commit::new().put("/events/007", "2")).await.unwrap();
+        storage.commit(Commit::new().delete("/events/042")).await.unwrap();
+        let before = storage.stats().commits;
+        forget(&storage, expired).await.unwrap();
+        let left = storage.range(Range::prefix("/events/")).await.unwrap().entries;
+        let left: Vec<&str> = left.iter().map(|entry| &*entry.key).collect();
+        assert_eq!(left, ["/events/007"]);
+        assert_eq!(storage.stats().commits, before + 1, "one commit for all that could go");
     }
 }

@@ -42,12 +42,23 @@ async fn follow_once(server: &Server, loaded: Option<Revision>) -> Result<(), Er
         None => load(server).await?,
     };
     let mut watch = server.storage.watch(&root(), revision).await?;
-    while let Some(update) = watch.next().await {
-        let Update::Event(event) = update? else { continue };
-        let entry = event.entry().map(|entry| &**entry);
-        server.access.update(event.revision, |policy| set(server, policy, event.key(), entry));
+    loop {
+        let update = tokio::select! {
+            update = watch.next() => update,
+            () = server.access.progress_wanted() => {
+                watch.request_progress();
+                continue;
+            }
+        };
+        let Some(update) = update else { return Ok(()) };
+        match update? {
+            Update::Event(event) => {
+                let entry = event.entry().map(|entry| &**entry);
+                server.access.update(event.revision, |policy| set(server, policy, event.key(), entry));
+            }
+            Update::Progress(revision) => server.access.reached(revision),
+        }
     }
-    Ok(())
 }
 
 /// Takes in or forgets what is under a key.

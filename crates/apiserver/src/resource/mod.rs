@@ -28,6 +28,8 @@ pub(crate) struct InstalledCrd {
     pub(crate) key: String,
     /// The revision it was written at.
     pub(crate) revision: Revision,
+    /// What was written, as a hash: after a backup was restored, one revision may stand for two states.
+    pub(crate) digest: u64,
 }
 
 /// Where all objects are stored.

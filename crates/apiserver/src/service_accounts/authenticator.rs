@@ -2,22 +2,22 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
-use futures_util::future::BoxFuture;
 use serde_json::Value;
 use watchkeeper_rbac::account_user;
-use watchkeeper_storage::Storage;
+use watchkeeper_storage::{Error as StorageError, Storage};
 
 use super::AccountTokens;
 use super::token::{Claims, LEEWAY, Reference};
 use crate::access::account_groups;
-use crate::authentication::{Authenticator, Identity, Presented};
+use crate::authentication::{Authentication, Authenticator, Identity, Presented, Unavailable};
 use crate::object::meta;
 use crate::object::time::Clock;
 use crate::registry::Registrar;
 
 /// Recognises the tokens of ServiceAccounts.
 ///
-/// A token is good only as long as its account, and what else it is bound to, exists: that is looked up every time.
+/// A token is good only as long as its account, and what else it is bound to, exists: that is looked up every time. While the storage
+/// cannot be read, nothing is known of any token.
 pub struct AccountAuthenticator(Weak<Accounts>);
 
 impl AccountAuthenticator {
@@ -35,13 +35,42 @@ pub(crate) struct Accounts {
 }
 
 impl Authenticator for AccountAuthenticator {
-    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> BoxFuture<'a, Option<Identity>> {
+    fn authenticate<'a>(&'a self, presented: &'a Presented<'a>) -> Authentication<'a> {
         Box::pin(async move {
-            let token = std::str::from_utf8(presented.token?).ok()?;
-            let accounts = self.0.upgrade()?;
-            let (identity, _) = accounts.of_token(token, accounts.tokens.audiences()).await?.ok()?;
-            Some(identity)
+            let token = presented.token.and_then(|token| std::str::from_utf8(token).ok());
+            let (Some(token), Some(accounts)) = (token, self.0.upgrade()) else { return Ok(None) };
+            match accounts.of_token(token, accounts.tokens.audiences()).await {
+                Some(Ok((identity, _))) => Ok(Some(identity)),
+                None | Some(Err(Refusal::Invalid(_))) => Ok(None),
+                Some(Err(Refusal::Unavailable(error))) => Err(Unavailable(error.to_string())),
+            }
         })
+    }
+}
+
+/// Why a token of a ServiceAccount is not accepted.
+pub(crate) enum Refusal {
+    /// It is not good, for this reason.
+    Invalid(String),
+    /// What it stands for could not be looked up: it may be good.
+    Unavailable(StorageError),
+}
+
+impl From<&str> for Refusal {
+    fn from(reason: &str) -> Self {
+        Self::Invalid(reason.to_owned())
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self::Invalid(reason)
+    }
+}
+
+impl From<StorageError> for Refusal {
+    fn from(error: StorageError) -> Self {
+        Self::Unavailable(error)
     }
 }
 
@@ -52,27 +81,27 @@ impl Accounts {
         &self,
         token: &str,
         wanted: &[String],
-    ) -> Option<Result<(Identity, Vec<String>), String>> {
+    ) -> Option<Result<(Identity, Vec<String>), Refusal>> {
         let now = self.clock.now();
         let (claims, audiences) = match self.tokens.verify(token, wanted, now)? {
             Ok(verified) => verified,
-            Err(reason) => return Some(Err(reason)),
+            Err(reason) => return Some(Err(reason.into())),
         };
         Some(self.identify(&claims, now).await.map(|identity| (identity, audiences)))
     }
 
-    async fn identify(&self, claims: &Claims, now: SystemTime) -> Result<Identity, String> {
+    async fn identify(&self, claims: &Claims, now: SystemTime) -> Result<Identity, Refusal> {
         const GONE: &str = "service account token has been invalidated";
         let namespace = claims.namespace();
         let account = claims.reference("serviceaccount").ok_or("service account token names no account")?;
-        let found = self.stored("serviceaccounts", Some(namespace), account.name).await;
+        let found = self.stored("serviceaccounts", Some(namespace), account.name).await?;
         let found = found.ok_or_else(|| format!("serviceaccounts {:?} not found", account.name))?;
         if meta::uid(&found) != account.uid {
             let (is, said) = (meta::uid(&found), account.uid);
-            return Err(format!("service account UID ({is}) does not match claim ({said})"));
+            return Err(format!("service account UID ({is}) does not match claim ({said})").into());
         }
         if is_long_deleted(&found, now) {
-            return Err(format!("service account {namespace}/{} has been deleted", account.name));
+            return Err(format!("service account {namespace}/{} has been deleted", account.name).into());
         }
         let (pod, node) = (claims.reference("pod"), claims.reference("node"));
         let bound = [
@@ -83,12 +112,13 @@ impl Accounts {
         ];
         for (kind, plural, namespace, reference) in bound {
             let Some(Reference { name, uid }) = reference else { continue };
-            let found = self.stored(plural, namespace, name).await.ok_or(GONE)?;
+            let found = self.stored(plural, namespace, name).await?.ok_or(GONE)?;
             if meta::uid(&found) != uid {
                 let is = meta::uid(&found);
                 return Err(format!(
                     "{kind} UID ({is}) does not match service account {kind} ref claim ({uid})"
-                ));
+                )
+                .into());
             }
             if is_long_deleted(&found, now) {
                 return Err(GONE.into());
@@ -100,10 +130,15 @@ impl Accounts {
         Ok(identity)
     }
 
-    async fn stored(&self, plural: &str, namespace: Option<&str>, name: &str) -> Option<Value> {
-        let resource = self.registrar.current().find("", "v1", plural)?;
-        let entry = self.storage.get(&resource.key(namespace, name), None).await.ok()?.entry?;
-        resource.read(&entry).ok()
+    async fn stored(
+        &self,
+        plural: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Value>, StorageError> {
+        let Some(resource) = self.registrar.current().find("", "v1", plural) else { return Ok(None) };
+        let found = self.storage.get(&resource.key(namespace, name), None).await?;
+        Ok(found.entry.and_then(|entry| resource.read(&entry).ok()))
     }
 }
 

@@ -17,7 +17,7 @@ use key::{Signer, Verifier};
 use crate::front::private_file;
 
 pub use authenticator::AccountAuthenticator;
-pub(crate) use authenticator::Accounts;
+pub(crate) use authenticator::{Accounts, Refusal};
 
 /// Who issues tokens unless something else is said.
 const ISSUER: &str = "https://kubernetes.default.svc";

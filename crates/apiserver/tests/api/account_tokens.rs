@@ -49,7 +49,7 @@ impl Bank {
 
     async fn who(&self, token: &str) -> Option<Identity> {
         let presented = Presented { token: Some(token.as_bytes()), certificate: None };
-        self.api.server.account_authenticator().authenticate(&presented).await
+        self.api.server.account_authenticator().authenticate(&presented).await.unwrap()
     }
 
     async fn error(&self, token: &str) -> String {

@@ -7,10 +7,11 @@ mod progress;
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use watchkeeper_apiserver::is_about_servers;
-use watchkeeper_storage::{Layout, Snapshot};
+use watchkeeper_apiserver::{UpstreamLayout, is_about_servers};
+use watchkeeper_storage::{Foreign, Layout, Snapshot};
 
 use crate::failure::Failure;
 use crate::{caution, host, logging};
@@ -41,6 +42,7 @@ Examples:
   watchkeeper storage import backup.wk restored
   watchkeeper storage copy data https://etcd-1:2379,https://etcd-2:2379 --etcd-cafile ca.crt
   watchkeeper storage copy http://127.0.0.1:2379 data         # back to one machine
+  watchkeeper storage export --kube-apiserver http://127.0.0.1:2379/registry cluster.wk
 
 Exit codes: 0 all of it is there, 1 something failed, 2 wrong arguments, or a place that is taken.";
 
@@ -53,6 +55,9 @@ enum Command {
         from: Place,
         /// The file, which must not be there yet
         file: PathBuf,
+        /// The cluster is that of a kube-apiserver, whose objects are read as this server keeps them: http://127.0.0.1:2379/registry
+        #[arg(long)]
+        kube_apiserver: bool,
         #[command(flatten)]
         etcd: EtcdArgs,
     },
@@ -72,6 +77,9 @@ enum Command {
         from: Place,
         /// A directory that is empty or not there, or the URLs of an etcd cluster that has nothing under the prefix
         to: Place,
+        /// The cluster that is copied from is that of a kube-apiserver, whose objects are read as this server keeps them
+        #[arg(long)]
+        kube_apiserver: bool,
         #[command(flatten)]
         etcd: EtcdArgs,
     },
@@ -87,11 +95,11 @@ impl Storage {
         logging::begin("warn")?;
         caution::disable_core_dumps();
         match self.command {
-            Command::Export { from, file, etcd } => {
+            Command::Export { from, file, kube_apiserver, etcd } => {
                 if file.exists() {
                     return Err(Failure::input(format!("{} is there already", file.display())));
                 }
-                let snapshot = read(&from, &etcd)?;
+                let snapshot = read(&from, kube_apiserver, &etcd)?;
                 let line = Line::new("writing", Some(snapshot.len()));
                 let size = snapshot.to_file(&file, &|done| line.show(done)).map_err(failure)?;
                 drop(line);
@@ -103,8 +111,8 @@ impl Storage {
                 ));
                 Ok(())
             }
-            Command::Import { file, to, etcd } => copy(&Place::Path(file), &to, &etcd),
-            Command::Copy { from, to, etcd } => copy(&from, &to, &etcd),
+            Command::Import { file, to, etcd } => copy(&Place::Path(file), &to, false, &etcd),
+            Command::Copy { from, to, kube_apiserver, etcd } => copy(&from, &to, kube_apiserver, &etcd),
             Command::Check { file } => {
                 let snapshot = read_path(&file)?;
                 say(&format!(
@@ -120,8 +128,8 @@ impl Storage {
     }
 }
 
-fn copy(from: &Place, to: &Place, etcd: &EtcdArgs) -> Result<(), Failure> {
-    let snapshot = read(from, etcd)?;
+fn copy(from: &Place, to: &Place, kube_apiserver: bool, etcd: &EtcdArgs) -> Result<(), Failure> {
+    let snapshot = read(from, kube_apiserver, etcd)?;
     let line = Line::new("writing", Some(snapshot.len()));
     let versions = match to {
         Place::Path(directory) => {
@@ -148,15 +156,31 @@ fn copy(from: &Place, to: &Place, etcd: &EtcdArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn read(from: &Place, etcd: &EtcdArgs) -> Result<Snapshot, Failure> {
+fn read(from: &Place, kube_apiserver: bool, etcd: &EtcdArgs) -> Result<Snapshot, Failure> {
     match from {
+        Place::Path(_) if kube_apiserver => {
+            Err(Failure::input("--kube-apiserver is for an etcd cluster: http://127.0.0.1:2379/registry"))
+        }
         Place::Path(path) => read_path(path),
         Place::Etcd { endpoints, prefix } => {
             let client = etcd.client(endpoints)?;
             let line = Line::new("reading", None);
             let show = |done| line.show(done);
-            let reading = Snapshot::of_etcd(&client, prefix, &Layout::Own, &show);
+            let upstream = Arc::new(UpstreamLayout::new());
+            let layout = match kube_apiserver {
+                true => Layout::Foreign(Arc::clone(&upstream) as Arc<dyn Foreign>),
+                false => Layout::Own,
+            };
+            let reading = Snapshot::of_etcd(&client, prefix, &layout, &show);
             let snapshot = host::runtime()?.block_on(reading).map_err(failure)?;
+            for (what, count) in upstream.left_out() {
+                tracing::warn!("{count} objects are left out: {what}");
+            }
+            if !kube_apiserver && snapshot.entries().any(|entry| is_of_kube_apiserver(&entry.value)) {
+                return Err(Failure::input(format!(
+                    "{from} was written by a kube-apiserver: --kube-apiserver reads its objects as this server keeps them"
+                )));
+            }
             if snapshot.is_empty() {
                 return Err(Failure::input(format!("there is nothing under {from}")));
             }
@@ -176,6 +200,11 @@ fn read_path(path: &Path) -> Result<Snapshot, Failure> {
 /// What is worth taking along: the objects, and not what servers that share a storage tell each other.
 fn movable(snapshot: &Snapshot) -> Snapshot {
     snapshot.retain(|key| !is_about_servers(key))
+}
+
+/// Whether a value is one of a kube-apiserver: in protobuf, or encrypted.
+fn is_of_kube_apiserver(value: &[u8]) -> bool {
+    value.starts_with(b"k8s\0") || value.starts_with(b"k8s:enc:")
 }
 
 /// Whether what was given is at fault.

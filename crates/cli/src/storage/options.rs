@@ -2,19 +2,29 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use tokio::runtime::Runtime;
 use watchkeeper_apiserver::UpstreamLayout;
-use watchkeeper_etcd::SnapshotFile;
+use watchkeeper_etcd::{Client, SnapshotFile};
 use watchkeeper_storage::{
     self as storage, Embedded, Etcd, EtcdOptions, Foreign, Layout, Memory, Options, Snapshot, Storage, Window,
 };
+use watchkeeper_supervision::Supervisor;
 
 use crate::duration;
 use crate::failure::Failure;
 use crate::storage::etcd::EtcdArgs;
+
+/// How long `serve` waits for an etcd that does not answer yet.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often it is tried.
+const START_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often the log says that it is waited for.
+const TOLD_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The options of `serve` that say where objects are kept.
 #[derive(Args)]
@@ -67,8 +77,13 @@ enum Durability {
 }
 
 impl StorageArgs {
-    /// Opens the storage, whose tasks run on this runtime. One that is only read is not written to, and need not be this server's own.
-    pub(crate) fn open(&self, runtime: &Runtime, read_only: bool) -> Result<Arc<dyn Storage>, Failure> {
+    /// Opens the storage, whose tasks run on this runtime, and are watched over by this supervisor. One that is only read is not written to, and need not be this server's own.
+    pub(crate) fn open(
+        &self,
+        runtime: &Runtime,
+        read_only: bool,
+        supervisor: &Supervisor,
+    ) -> Result<Arc<dyn Storage>, Failure> {
         let durability = match self.durability {
             Durability::Sync => storage::Durability::Sync,
             Durability::Relaxed => storage::Durability::Relaxed,
@@ -81,7 +96,8 @@ impl StorageArgs {
         match self.storage {
             Kind::Embedded => self.open_embedded(options, read_only),
             Kind::Etcd => {
-                let etcd = EtcdOptions { may_lead: !read_only, ..self.etcd_options("/watchkeeper")? };
+                let etcd =
+                    EtcdOptions { may_lead: !read_only, ..self.etcd_options("/watchkeeper", supervisor)? };
                 let etcd = match read_only {
                     true => EtcdOptions { compaction_interval: None, ..etcd },
                     false => etcd,
@@ -91,7 +107,7 @@ impl StorageArgs {
             Kind::KubeApiserver if !read_only => {
                 Err(Failure::input("the objects of a kube-apiserver can only be looked at: add --read-only"))
             }
-            Kind::KubeApiserver => self.open_upstream(runtime, options),
+            Kind::KubeApiserver => self.open_upstream(runtime, options, supervisor),
         }
     }
 
@@ -113,7 +129,7 @@ impl StorageArgs {
         }
     }
 
-    fn etcd_options(&self, prefix: &str) -> Result<EtcdOptions, Failure> {
+    fn etcd_options(&self, prefix: &str, supervisor: &Supervisor) -> Result<EtcdOptions, Failure> {
         let prefix = self.etcd_prefix.as_deref().unwrap_or(prefix);
         if !prefix.starts_with('/') {
             return Err(Failure::input("--etcd-prefix has to begin with a slash"));
@@ -122,6 +138,7 @@ impl StorageArgs {
         Ok(EtcdOptions {
             prefix: prefix.to_owned(),
             compaction_interval: Some(interval).filter(|interval| !interval.is_zero()),
+            supervisor: supervisor.clone(),
             ..EtcdOptions::default()
         })
     }
@@ -139,15 +156,44 @@ impl StorageArgs {
             return Err(Failure::input("--storage etcd needs --etcd-endpoints"));
         }
         let client = self.etcd.client(&self.etcd_endpoints)?;
-        let opened = runtime.block_on(Etcd::open(client, etcd, options)).map_err(Failure::running)?;
-        Ok(Arc::new(opened))
+        let opened = runtime.block_on(self.wait_for_etcd(&client, &etcd, &options));
+        Ok(Arc::new(opened.map_err(Failure::running)?))
+    }
+
+    /// Opens etcd, once it answers: whoever starts a machine starts both at once.
+    async fn wait_for_etcd(
+        &self,
+        client: &Client,
+        etcd: &EtcdOptions,
+        options: &Options,
+    ) -> Result<Etcd, storage::Error> {
+        let begin = Instant::now();
+        let mut told = None;
+        loop {
+            let opened = Etcd::open(client.clone(), etcd.clone(), options.clone()).await;
+            let reason = match opened {
+                Err(storage::Error::Unavailable { reason }) if begin.elapsed() < START_TIMEOUT => reason,
+                opened => return opened,
+            };
+            if told.is_none_or(|told: Instant| told.elapsed() > TOLD_INTERVAL) {
+                told = Some(Instant::now());
+                let (members, left) = (self.etcd_endpoints.join(","), START_TIMEOUT - begin.elapsed());
+                tracing::warn!("waiting for etcd at {members}, for {} s more: {reason}", left.as_secs());
+            }
+            tokio::time::sleep(START_INTERVAL).await;
+        }
     }
 
     /// What a kube-apiserver has written: followed where it is in etcd, as it was where it is in a snapshot.
-    fn open_upstream(&self, runtime: &Runtime, options: Options) -> Result<Arc<dyn Storage>, Failure> {
+    fn open_upstream(
+        &self,
+        runtime: &Runtime,
+        options: Options,
+        supervisor: &Supervisor,
+    ) -> Result<Arc<dyn Storage>, Failure> {
         let upstream = Arc::new(UpstreamLayout::new());
         let layout = Layout::Foreign(Arc::clone(&upstream) as Arc<dyn Foreign>);
-        let etcd = EtcdOptions { layout, may_lead: false, ..self.etcd_options("/registry")? };
+        let etcd = EtcdOptions { layout, may_lead: false, ..self.etcd_options("/registry", supervisor)? };
         let storage: Arc<dyn Storage> = match &self.etcd_snapshot {
             Some(file) => {
                 let snapshot = SnapshotFile::read(file).map_err(Failure::input)?;

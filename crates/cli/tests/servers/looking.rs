@@ -132,6 +132,34 @@ fn the_etcd_of_a_kube_apiserver_is_shown_and_followed_and_not_touched() {
 }
 
 #[test]
+fn what_a_kube_apiserver_keeps_is_exported_as_this_server_keeps_it_and_never_as_it_is() {
+    let Some(etcd) = etcd() else { return };
+    let directory = directory();
+    fill(&etcd);
+    let from = format!("{}/registry", etcd.endpoint());
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
+        let output = command.arg("storage").args(arguments).current_dir(directory.path()).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, _, error) = run(&["export", &from, "refused.wk"]);
+    assert!(code == Some(2) && error.contains("--kube-apiserver"), "{code:?} {error}");
+    assert!(!directory.path().join("refused.wk").exists());
+    let (code, said, error) = run(&["export", "--kube-apiserver", &from, "cluster.wk"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(said.starts_with("exported 5 keys"), "{said}");
+    assert!(error.contains("1 objects are left out: secrets: encrypted by aescbc:v1:key1"), "{error}");
+    assert_eq!(run(&["import", "cluster.wk", "data"]).0, Some(0));
+    let server = Server::with(directory.path(), free_address(), &[]);
+    let (code, read) = server.ask("GET", &format!("{MAPS}/a"), None);
+    assert_eq!((code, &read["data"]["text"]), (200, &json!("one")), "{read}");
+    let (code, widget) = server.ask("GET", "/apis/example.com/v1/namespaces/default/widgets/w", None);
+    assert_eq!((code, &widget["spec"]["n"]), (200, &json!(3)), "{widget}");
+    assert_eq!(server.ask("PUT", &format!("{MAPS}/a"), Some(&map("a", "two"))).0, 200, "it is its own now");
+}
+
+#[test]
 fn a_snapshot_of_the_etcd_of_a_kube_apiserver_is_shown_without_etcd() {
     let Some(etcd) = etcd() else { return };
     let directory = directory();

@@ -1,10 +1,12 @@
 //! How servers end, and what their clients notice.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::world::{LONG, MAPS, Server, TOKEN, ask, config_map, directory, etcd, free_address};
 
@@ -101,6 +103,40 @@ fn tokens_are_read_again_while_the_server_runs() {
     assert!(exchange(&mut connect(&server), &new).unwrap().0.starts_with("HTTP/1.1 200"));
 }
 
+/// What a watch tells, which moves to the next server when one ends it: the names of new objects, until one has this name.
+fn watch_on(addresses: &[SocketAddr], mut version: String, last: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for attempt in 0.. {
+        let Ok(mut stream) = TcpStream::connect(addresses[attempt % addresses.len()]) else {
+            thread::sleep(Duration::from_millis(20));
+            continue;
+        };
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        let path = format!("{MAPS}?watch=1&resourceVersion={version}");
+        let request =
+            format!("GET {path} HTTP/1.0\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\r\n");
+        if stream.write_all(request.as_bytes()).is_err() {
+            continue;
+        }
+        let lines = BufReader::new(stream).lines().map_while(Result::ok);
+        for line in lines.filter(|line| line.starts_with('{')) {
+            let event: Value = serde_json::from_str(&line).unwrap();
+            // One that is not ready yet, or stops, sends its clients elsewhere.
+            if event["kind"] == "Status" {
+                break;
+            }
+            assert_eq!(event["type"], "ADDED", "{line}");
+            let meta = &event["object"]["metadata"];
+            version = meta["resourceVersion"].as_str().unwrap().to_owned();
+            names.push(meta["name"].as_str().unwrap().to_owned());
+            if names.last().is_some_and(|name| name == last) {
+                return names;
+            }
+        }
+    }
+    names
+}
+
 #[test]
 fn servers_are_restarted_one_by_one_and_no_client_that_tries_again_fails() {
     let Some(etcd) = etcd() else { return };
@@ -109,7 +145,10 @@ fn servers_are_restarted_one_by_one_and_no_client_that_tries_again_fails() {
     let arguments = [&["--storage", "etcd", "--etcd-endpoints", &endpoint][..], &GENTLY].concat();
     let mut servers = addresses.map(|address| Server::with(directory.path(), address, &arguments));
     let (done, written) = (AtomicBool::new(false), AtomicUsize::new(0));
-    thread::scope(|scope| {
+    let (_, list) = servers[0].ask("GET", MAPS, None);
+    let version = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    let told = thread::scope(|scope| {
+        let watching = scope.spawn(|| watch_on(&addresses, version, "the-last-one"));
         for client in 0..4 {
             let (addresses, done, written) = (&addresses, &done, &written);
             scope.spawn(move || {
@@ -142,8 +181,23 @@ fn servers_are_restarted_one_by_one_and_no_client_that_tries_again_fails() {
             }
         }
         done.store(true, SeqCst);
+        // Those who were about to write have written by the time the scope ends; the watch ends with what comes after them.
+        let mut before = 0;
+        while before != written.load(SeqCst) {
+            before = written.load(SeqCst);
+            thread::sleep(Duration::from_millis(500));
+        }
+        assert_eq!(servers[2].ask("POST", MAPS, Some(&config_map("the-last-one"))).0, 201);
+        watching.join().unwrap()
     });
     let (_, list) = servers[2].ask("GET", MAPS, None);
-    let ours = list["items"].as_array().unwrap().len() - 1;
-    assert_eq!(ours, written.load(SeqCst), "what was acknowledged is there");
+    let items = list["items"].as_array().unwrap();
+    assert_eq!(items.len() - 2, written.load(SeqCst), "what was acknowledged is there");
+    // Nothing twice, nothing left out, on however many servers it was watched.
+    let mut there: Vec<_> = items.iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect();
+    there.retain(|name| *name != "kube-root-ca.crt");
+    let mut told: Vec<_> =
+        told.iter().map(String::as_str).filter(|name| *name != "kube-root-ca.crt").collect();
+    told.sort_unstable();
+    assert_eq!(told, there);
 }

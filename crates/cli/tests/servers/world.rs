@@ -11,6 +11,10 @@ use serde_json::{Value, json};
 use watchkeeper_etcd::testing::Server as Etcd;
 
 pub(crate) const TOKEN: &str = "a-token-for-tests";
+/// The token of a user without any rights.
+pub(crate) const PLAIN: &str = "a-token-of-somebody";
+/// Whose token that is.
+pub(crate) const SOMEBODY: &str = "somebody";
 /// How long anything may take on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
@@ -95,17 +99,29 @@ pub(crate) fn ask(
     path: &str,
     body: Option<&Value>,
 ) -> Result<(u16, Value), String> {
+    let (code, _, body) = ask_as(TOKEN, server, method, path, body)?;
+    Ok((code, serde_json::from_str(&body).unwrap_or(Value::Null)))
+}
+
+/// The same with another token: the code, the head in lower case, and the body.
+pub(crate) fn ask_as(
+    token: &str,
+    server: SocketAddr,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<(u16, String, String), String> {
     let failed = |error: std::io::Error| error.to_string();
     let mut stream = TcpStream::connect(server).map_err(failed)?;
     stream.set_read_timeout(Some(LONG)).map_err(failed)?;
     let body = body.map(Value::to_string).unwrap_or_default();
     let length = body.len();
-    write!(stream, "{method} {path} HTTP/1.0\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}").map_err(failed)?;
+    write!(stream, "{method} {path} HTTP/1.0\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}").map_err(failed)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(failed)?;
     let (head, body) = answer.split_once("\r\n\r\n").ok_or("the answer is cut off")?;
     let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or("no status")?;
-    Ok((code, serde_json::from_str(body).unwrap_or(Value::Null)))
+    Ok((code, head.to_lowercase(), body.to_owned()))
 }
 
 pub(crate) fn free_address() -> SocketAddr {
@@ -116,7 +132,8 @@ pub(crate) fn free_address() -> SocketAddr {
 pub(crate) fn directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let tokens = directory.path().join("tokens.csv");
-    std::fs::write(&tokens, format!("{TOKEN},tester,1,\"system:masters\"\n")).unwrap();
+    let lines = format!("{TOKEN},tester,1,\"system:masters\"\n{PLAIN},{SOMEBODY},2\n");
+    std::fs::write(&tokens, lines).unwrap();
     std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
     directory
 }

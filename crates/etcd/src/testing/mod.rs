@@ -254,6 +254,27 @@ impl Server {
         self.ready(&self.builder().build().map_err(|error| error.to_string())?).await
     }
 
+    /// Copies its data, after [`kill`](Self::kill), to be [restored](Self::restore) later.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be copied.
+    pub fn back_up(&self) -> Result<TempDir, String> {
+        let backup = TempDir::new().map_err(|error| error.to_string())?;
+        copy(&self.data(), &backup.path().join("data"))?;
+        Ok(backup)
+    }
+
+    /// Puts back what it had when it was [backed up](Self::back_up), after [`kill`](Self::kill). What was written since is lost.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be copied.
+    pub fn restore(&self, backup: &TempDir) -> Result<(), String> {
+        std::fs::remove_dir_all(self.data()).map_err(|error| error.to_string())?;
+        copy(&backup.path().join("data"), &self.data())
+    }
+
     /// Has it begin anew, without data, after [`kill`](Self::kill).
     ///
     /// # Errors
@@ -264,6 +285,11 @@ impl Server {
         std::fs::remove_dir_all(data).map_err(|error| error.to_string())?;
         self.restart().await
     }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status().map_err(|error| error.to_string())?;
+    if copied.success() { Ok(()) } else { Err(format!("{} cannot be copied", from.display())) }
 }
 
 impl Drop for Server {

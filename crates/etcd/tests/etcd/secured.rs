@@ -66,6 +66,38 @@ async fn tls_is_spoken_with_certificates_on_both_sides() {
     }
 }
 
+#[tokio::test]
+async fn certificates_that_are_replaced_are_used_by_the_next_connection() {
+    let directory = tempfile::tempdir().unwrap();
+    certificates(directory.path(), &["server", "client", "renewed"]);
+    let stranger = tempfile::tempdir().unwrap();
+    certificates(stranger.path(), &["client"]);
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let (cert, key, ca) = (file("server.crt"), file("server.key"), file("ca.crt"));
+    let flags = ["--cert-file", &*cert, "--key-file", &*key, "--trusted-ca-file", &*ca, "--client-cert-auth"];
+    let Some(server) = Server::with_tls(&flags).unwrap() else { return };
+    let trusting = server.builder().ca_file(&ca).timeout(Duration::from_secs(3));
+    let other = trusting.clone().identity_files(file("renewed.crt"), file("renewed.key")).build().unwrap();
+    let client = trusting.identity_files(file("client.crt"), file("client.key")).build().unwrap();
+    server.ready(&other).await.unwrap();
+    let read = Range::of(Keys::one("a"));
+    client.range(&read).await.unwrap();
+    let replace = |from: &Path, name: &str| {
+        for kind in ["crt", "key"] {
+            std::fs::copy(from.join(format!("{name}.{kind}")), file(&format!("client.{kind}"))).unwrap();
+        }
+    };
+    replace(stranger.path(), "client");
+    client.range(&read).await.expect("a connection that is open stays");
+    server.kill();
+    server.launch_again();
+    server.ready(&other).await.unwrap();
+    let error = client.range(&read).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable(_) | Error::Unknown(_)), "{error}");
+    replace(directory.path(), "renewed");
+    client.range(&read).await.expect("what was renewed is shown");
+}
+
 /// Asks the gateway of etcd for HTTP.
 fn gateway(server: &Server, path: &str, body: &str) {
     let url = format!("{}/v3/auth/{path}", server.endpoint());

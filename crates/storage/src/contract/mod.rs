@@ -17,7 +17,8 @@ use crate::{Commit, Error, Event, Range, Revision, Storage, Update, Watch};
 
 /// A backend, in the hands of the suite.
 pub trait World {
-    /// An empty storage that nobody else writes to, and that forgets nothing of its own accord while the suite runs.
+    /// An empty storage whose keys nobody else writes, and that forgets nothing of its own accord while the suite runs. Of one that
+    /// is [shared](Storage::is_shared), others may use up revisions meanwhile.
     fn open(&self) -> impl Future<Output = Arc<dyn Storage>>;
 }
 
@@ -83,7 +84,42 @@ impl Promise {
         result.or_else(|error| self.violated(format!("unexpected: {error}")))
     }
 
-    /// Where a new storage is. What is said below about revisions is counted from there.
+    /// Checks the revision of a commit that comes after another: the next one, or a later one if others share the storage.
+    fn follows(
+        self,
+        storage: &dyn Storage,
+        what: &str,
+        seen: Revision,
+        last: Revision,
+    ) -> Result<(), Violation> {
+        match storage.is_shared() {
+            true if seen > last => Ok(()),
+            true => self.violated(format!("{what}: {seen} is not later than {last}")),
+            false => self.equal(what, seen, last + 1),
+        }
+    }
+
+    /// Checks the revision of what was seen after a commit: that of the commit, or a later one if others share the storage.
+    fn reaches(
+        self,
+        storage: &dyn Storage,
+        what: &str,
+        seen: Revision,
+        last: Revision,
+    ) -> Result<(), Violation> {
+        match storage.is_shared() {
+            true if seen >= last => Ok(()),
+            true => self.violated(format!("{what}: {seen} is before {last}")),
+            false => self.equal(what, seen, last),
+        }
+    }
+
+    /// A revision that is still to come, also if others go on writing.
+    fn future(storage: &dyn Storage, last: Revision) -> Revision {
+        last + if storage.is_shared() { 1_000_000 } else { 1 }
+    }
+
+    /// Where a new storage is.
     async fn base(self, storage: &dyn Storage) -> Result<Revision, Violation> {
         Ok(self.works(storage.get("/", None).await)?.revision)
     }

@@ -7,7 +7,7 @@ pub(super) async fn a_read_at_a_revision_is_that_snapshot(storage: &dyn Storage)
     let promise = Promise("a read at a revision is exactly that snapshot");
     let base = promise.base(storage).await?;
     let mut model = BTreeMap::new();
-    let mut snapshots = vec![model.clone()];
+    let mut snapshots = vec![(base, model.clone())];
     for step in 0..300_usize {
         let key = format!("/{}", step * 7 % 13);
         let commit = match step % 5 {
@@ -20,19 +20,25 @@ pub(super) async fn a_read_at_a_revision_is_that_snapshot(storage: &dyn Storage)
                 Commit::new().put(key, step.to_string())
             }
         };
-        promise.commit(storage, commit).await?;
-        snapshots.push(model.clone());
+        let revision = promise.commit(storage, commit).await?;
+        // What others use up in between changes nothing here.
+        let last = snapshots.last().map_or(base, |(last, _)| *last);
+        if let Some((_, before)) = snapshots.last().filter(|_| revision > last + 1) {
+            snapshots.push((revision - 1, before.clone()));
+        }
+        snapshots.push((revision, model.clone()));
     }
     // Backwards, forwards and mixed: however the past is kept, the way to it must not matter.
     let mixed = (0..snapshots.len()).map(|step| step * 101 % snapshots.len());
     for step in (0..snapshots.len()).rev().chain(mixed) {
-        let revision = base + step as u64;
-        let expected: Vec<_> = snapshots[step].clone().into_iter().collect();
+        let (revision, snapshot) = &snapshots[step];
+        let revision = *revision;
+        let expected: Vec<_> = snapshot.clone().into_iter().collect();
         let seen = promise.list(storage, "/", Some(revision)).await?;
         promise.equal(&format!("the list at revision {revision}"), seen, expected)?;
         let found = promise.works(storage.get("/0", Some(revision)).await)?;
         let value = found.entry.map(|entry| entry.value.to_vec());
-        promise.equal("a key", value.as_ref(), snapshots[step].get("/0"))?;
+        promise.equal("a key", value.as_ref(), snapshot.get("/0"))?;
         promise.equal("the revision of the answer", found.revision, revision)?;
     }
     Ok(promise.0)
@@ -40,17 +46,18 @@ pub(super) async fn a_read_at_a_revision_is_that_snapshot(storage: &dyn Storage)
 
 pub(super) async fn pages_of_a_list_fit_together(storage: &dyn Storage) -> Kept {
     let promise = Promise("pages of one list fit together while writes go on");
-    let base = promise.base(storage).await?;
     for number in 0..100 {
         promise.commit(storage, Commit::new().put(format!("/a/{number:03}"), "1")).await?;
     }
-    promise.commit(storage, Commit::new().put("/b", "1")).await?;
+    let last = promise.commit(storage, Commit::new().put("/b", "1")).await?;
     let expected = promise.list(storage, "/a/", None).await?;
     let mut seen = Vec::new();
     let mut range = Range::prefix("/a/").limit(7);
+    let mut listed = None;
     loop {
         let page = promise.works(storage.range(range).await)?;
-        promise.equal("the revision of a page", page.revision, base + 101)?;
+        promise.reaches(storage, "the revision of a page", page.revision, last)?;
+        promise.equal("the revision of a page", page.revision, *listed.get_or_insert(page.revision))?;
         seen.extend(page.entries.iter().map(|entry| (entry.key.to_string(), entry.value.to_vec())));
         if let Some(remaining) = page.remaining {
             promise.equal("how many remain", remaining, 100 - seen.len())?;
@@ -97,13 +104,17 @@ pub(super) async fn a_range_is_what_lies_between_its_ends(storage: &dyn Storage)
 pub(super) async fn forgotten_and_future_revisions_are_refused(storage: &dyn Storage) -> Kept {
     let promise = Promise("forgotten and future revisions are refused");
     let base = promise.base(storage).await?;
+    let mut revisions = vec![base];
     for value in 0..10 {
-        promise.commit(storage, Commit::new().put("/a", value.to_string())).await?;
+        revisions.push(promise.commit(storage, Commit::new().put("/a", value.to_string())).await?);
     }
-    promise.works(storage.compact(base + 6).await)?;
-    promise.works(storage.compact(base + 3).await)?;
+    let last = revisions[10];
+    promise.works(storage.compact(revisions[6]).await)?;
+    promise.works(storage.compact(revisions[3]).await)?;
+    let future = Promise::future(storage, last);
+    let is_current = |current| promise.reaches(storage, "the newest revision", current, last).is_ok();
     for step in [0, 5, 6, 10, 11] {
-        let at = base + step;
+        let at = revisions.get(step).copied().unwrap_or(future);
         let answers = [
             storage.get("/a", Some(at)).await.map(drop),
             storage.range(Range::prefix("/").at(at)).await.map(drop),
@@ -111,19 +122,19 @@ pub(super) async fn forgotten_and_future_revisions_are_refused(storage: &dyn Sto
         ];
         for answer in answers {
             match (step, answer) {
-                (0 | 5, Err(Error::Compacted { oldest })) if oldest == base + 6 => {}
-                (11, Err(Error::Future { current })) if current == base + 10 => {}
+                (0 | 5, Err(Error::Compacted { oldest })) if oldest == revisions[6] => {}
+                (11, Err(Error::Future { current })) if is_current(current) => {}
                 (6 | 10, Ok(())) => {}
                 (_, answer) => return promise.violated(format!("at {at}: {answer:?}")),
             }
         }
     }
-    match storage.compact(base + 11).await {
-        Err(Error::Future { current }) if current == base + 10 => {}
+    match storage.compact(future).await {
+        Err(Error::Future { current }) if is_current(current) => {}
         other => return promise.violated(format!("compacting the future: {other:?}")),
     }
-    promise.works(storage.compact(base + 10).await)?;
+    promise.works(storage.compact(last).await)?;
     let expected = vec![("/a".to_owned(), b"9".to_vec())];
-    promise.equal("the present", promise.list(storage, "/", Some(base + 10)).await?, expected)?;
+    promise.equal("the present", promise.list(storage, "/", Some(last)).await?, expected)?;
     Ok(promise.0)
 }

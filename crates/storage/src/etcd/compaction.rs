@@ -1,8 +1,8 @@
 //! Old revisions are forgotten, by whichever server comes first.
 //!
-//! The protocol is kube-apiserver's, so that both can use one cluster: a key whose version is a turn. Whoever writes it first takes the
-//! turn, leaves the present revision there for the next one, and compacts to the one that was left a turn ago. So what is kept is
-//! between one and two intervals old, however many servers there are.
+//! The protocol is kube-apiserver's, so that both can use one cluster: a key whose version is a turn. Each server remembers the revision that it
+//! saw a turn ago. Whoever writes the key first takes the turn, writes that revision there for others to read, and compacts to it. So what
+//! is kept is between one and two intervals old, however many servers there are.
 
 use std::time::Duration;
 

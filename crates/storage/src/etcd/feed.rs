@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchkeeper_etcd::{Change, ChangeKind, Client, Error as EtcdError, Keys, Notice, Range, Watch};
+use tokio::time::{Instant, sleep_until};
+use watchkeeper_etcd::{Change, ChangeKind, Client, Error as EtcdError, Header, Keys, Notice, Range, Watch};
 
 use super::layout::Layout;
 use super::mirror::Mirror;
@@ -22,6 +23,18 @@ const ATTEMPTS: usize = 3;
 /// How long to wait before etcd is asked again.
 const SOON: Duration = Duration::from_millis(50);
 const AT_MOST: Duration = Duration::from_secs(2);
+
+/// Who was followed for so long is lost for once, and not again and again.
+const STEADY: Duration = Duration::from_secs(5);
+
+/// After so much silence, etcd is asked how far it is: a member that is stopped or cut off without a word is noticed, also if nobody reads.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// How often it is asked again. What is asked while the watch catches up is not answered.
+const ASK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long etcd may leave questions unanswered before another member is asked.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What ends a stretch of following.
 enum Ended {
@@ -47,11 +60,12 @@ pub(super) struct Place {
 /// Reads everything under the prefix, as it was a little while ago if etcd still knows it: the watch tells the rest.
 pub(super) async fn start(place: &Place, lookback: Revision, options: Options) -> Result<Arc<Mirror>, Error> {
     let Place { client, prefix, layout } = place;
-    let head = head(client).await.map_err(|error| unavailable(&error))?;
+    let Header { cluster, revision: head, .. } = head(client).await.map_err(|error| unavailable(&error))?;
+    let head = revision(head);
     for back in [lookback, lookback / 10, 0] {
         let at = head.saturating_sub(back).max(1);
         match snapshot_at(client, prefix, layout, at, &|_| ()).await {
-            Ok(tree) => return Ok(Arc::new(Mirror::new(Engine::new(tree, options)))),
+            Ok(tree) => return Ok(Arc::new(Mirror::new(Engine::new(tree, options), cluster))),
             Err(Unread::Etcd(error)) if error.is_compacted() && back > 0 => {}
             Err(unread) => return Err(unread.into()),
         }
@@ -69,7 +83,7 @@ pub(crate) async fn snapshot(
     let prefix = prefix.trim_end_matches('/');
     for _ in 0..ATTEMPTS {
         let head = head(client).await.map_err(|error| unavailable(&error))?;
-        match snapshot_at(client, prefix, layout, head, progress).await {
+        match snapshot_at(client, prefix, layout, revision(head.revision), progress).await {
             Err(Unread::Etcd(error)) if error.is_compacted() => {}
             read => return Ok(read?),
         }
@@ -86,9 +100,15 @@ pub(super) async fn run(place: Arc<Place>, mirror: Arc<Mirror>) {
     let _unless_it_panics = mirror.fed();
     let mut delay = SOON;
     loop {
-        let before = mirror.revision();
-        let ended = follow(&place, &mirror).await;
+        let (before, begun, mut began) = (mirror.revision(), Instant::now(), false);
+        let ended = follow(&place, &mirror, &mut began).await;
         let reason = match ended {
+            // A member that is lost is no trouble as long as another one answers at once.
+            Ended::Lost(reason) if began && begun.elapsed() > STEADY => {
+                tracing::info!(%reason, "another member of etcd is followed");
+                delay = SOON;
+                continue;
+            }
             Ended::Lost(reason) => reason,
             Ended::Behind(reason) => {
                 tracing::warn!(%reason, "everything is read from etcd again, and all watches end");
@@ -113,52 +133,74 @@ pub(super) async fn run(place: Arc<Place>, mirror: Arc<Mirror>) {
 /// Reads everything anew. Whoever watches has missed something.
 async fn again(place: &Place, mirror: &Mirror) -> Result<(), String> {
     let Place { client, prefix, layout } = place;
-    let head = head(client).await.map_err(|error| error.to_string())?;
-    let tree = snapshot_at(client, prefix, layout, head, &|_| ()).await.map_err(|unread| match unread {
-        Unread::Etcd(error) => error.to_string(),
-        Unread::Key(key) => format!("{key} in etcd is no key of ours"),
-    })?;
-    mirror.engine.replace(tree);
-    mirror.reached(head);
-    mirror.mark_sound();
+    let Header { cluster, revision: head, .. } = head(client).await.map_err(|error| error.to_string())?;
+    let tree =
+        snapshot_at(client, prefix, layout, revision(head), &|_| ()).await.map_err(
+            |unread| match unread {
+                Unread::Etcd(error) => error.to_string(),
+                Unread::Key(key) => format!("{key} in etcd is no key of ours"),
+            },
+        )?;
+    mirror.replace(tree, cluster);
     Ok(())
 }
 
-/// Watches, from where the mirror is.
-async fn follow(place: &Place, mirror: &Mirror) -> Ended {
-    match watch(place, mirror).await {
+/// Watches, from where the mirror is; `began` says whether that came about.
+async fn follow(place: &Place, mirror: &Mirror, began: &mut bool) -> Ended {
+    match watch(place, mirror, began).await {
         Err(ended) => ended,
         Ok(never) => match never {},
     }
 }
 
-async fn watch(place: &Place, mirror: &Mirror) -> Result<std::convert::Infallible, Ended> {
+async fn watch(place: &Place, mirror: &Mirror, began: &mut bool) -> Result<std::convert::Infallible, Ended> {
     let Place { client, prefix, layout } = place;
     if mirror.is_in_doubt() {
         return Err(Ended::Behind("the task that follows etcd panicked".into()));
     }
     // Asked first: of a revision to come, etcd says nothing, for ever.
-    let head = head(client).await?;
-    let reached = mirror.revision();
+    let Header { cluster, revision: head, .. } = head(client).await?;
+    let (head, reached) = (revision(head), mirror.revision());
+    if cluster != mirror.cluster() {
+        return Err(Ended::Behind(format!(
+            "this is cluster {cluster:x}, and was {:x}: a restored backup?",
+            mirror.cluster()
+        )));
+    }
     if head < reached {
         return Err(Ended::Behind(format!(
             "etcd is at revision {head}, and was at {reached}: a restored backup?"
         )));
     }
+    check_last(place, mirror).await?;
     let mut watcher = client.watcher().await?;
     let keys = Keys::prefix(format!("{prefix}/"));
     watcher.watch(&Watch::of(keys).from(number(reached + 1)).progress()).await?;
     let mut gathered = Vec::new();
+    // The watch itself is the first question.
+    let mut silence = Silence::asked(Instant::now());
     loop {
         let notice = tokio::select! {
             notice = watcher.next() => notice?,
             () = mirror.progress_wanted.notified() => {
                 watcher.request_progress().await?;
+                silence.ask(Instant::now());
+                continue;
+            }
+            () = sleep_until(silence.until()) => {
+                if silence.is_too_long(Instant::now()) {
+                    watcher.give_up().await;
+                    return Err(Ended::Lost(format!("no answer after {SILENCE_TIMEOUT:?}")));
+                }
+                watcher.request_progress().await?;
+                silence.ask(Instant::now());
                 continue;
             }
         };
+        silence = Silence::heard(Instant::now());
         match notice {
             Notice::Created { .. } => {
+                *began = true;
                 if let Some(reason) = mirror.trouble() {
                     tracing::info!(%reason, "etcd is followed again");
                 }
@@ -179,6 +221,61 @@ async fn watch(place: &Place, mirror: &Mirror) -> Result<std::convert::Infallibl
             Notice::Cancelled { reason, .. } => return Err(Ended::Lost(reason)),
             _ => {}
         }
+    }
+}
+
+/// Makes sure that etcd remembers the last change as the mirror does. Who restores a backup and goes on writing before anybody looks has a
+/// cluster that is further than the mirror, with another past.
+async fn check_last(place: &Place, mirror: &Mirror) -> Result<(), Ended> {
+    let Place { client, prefix, layout: Layout::Own } = place else { return Ok(()) };
+    let Some(last) = mirror.engine.read().history.last().cloned() else { return Ok(()) };
+    let keys = Keys::one([prefix.as_bytes(), last.key().as_bytes()].concat());
+    let found = match client.range(&Range::of(keys).at(number(last.revision))).await {
+        Ok(found) => found,
+        // The watch will say so as well, if it needs what was forgotten.
+        Err(error) if error.is_compacted() => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let remembered = found.kvs.first().map(|pair| (revision(pair.mod_revision), &pair.value));
+    if remembered == last.entry().map(|entry| (entry.modified, &entry.value)) {
+        return Ok(());
+    }
+    Err(Ended::Behind(format!("etcd remembers revision {} otherwise: a restored backup?", last.revision)))
+}
+
+/// How long nothing was heard of etcd.
+struct Silence {
+    /// When the first question was asked that is not answered yet.
+    unanswered: Option<Instant>,
+    /// When something was heard or asked last.
+    last: Instant,
+}
+
+impl Silence {
+    fn heard(now: Instant) -> Self {
+        Self { unanswered: None, last: now }
+    }
+
+    fn asked(now: Instant) -> Self {
+        Self { unanswered: Some(now), last: now }
+    }
+
+    /// Somebody asks something.
+    fn ask(&mut self, now: Instant) {
+        self.unanswered.get_or_insert(now);
+        self.last = now;
+    }
+
+    /// When to look again.
+    fn until(&self) -> Instant {
+        match self.unanswered {
+            Some(since) => (self.last + ASK_INTERVAL).min(since + SILENCE_TIMEOUT),
+            None => self.last + HEARTBEAT,
+        }
+    }
+
+    fn is_too_long(&self, now: Instant) -> bool {
+        self.unanswered.is_some_and(|since| now >= since + SILENCE_TIMEOUT)
     }
 }
 
@@ -227,10 +324,10 @@ fn apply(mirror: &Mirror, prefix: &str, layout: &Layout, changes: &[Change]) -> 
     Ok(())
 }
 
-/// The newest revision.
-async fn head(client: &Client) -> Result<Revision, EtcdError> {
+/// The newest revision, and of which cluster.
+async fn head(client: &Client) -> Result<Header, EtcdError> {
     let found = client.range(&Range::of(Keys::one("\0")).count_only()).await?;
-    Ok(revision(found.header.revision))
+    Ok(found.header)
 }
 
 /// Why a snapshot could not be read.

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -7,7 +7,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 
 use crate::engine::Engine;
-use crate::{Error, Revision};
+use crate::tree::Tree;
+use crate::{ClusterStats, Error, Revision};
 
 /// Changes are told within this time nearly always. If they are not, the revision that is waited for may be somebody else's, of which
 /// nothing is told, and etcd is asked how far the watch is.
@@ -24,6 +25,15 @@ pub(super) struct Mirror {
     /// Somebody waits for a revision of which nothing was told.
     pub(super) progress_wanted: Notify,
     trouble: Mutex<Option<String>>,
+    /// Why etcd takes nothing more, if so.
+    full: Mutex<Option<String>>,
+    database_bytes: AtomicU64,
+    /// The newest revision that etcd was known to have.
+    newest: AtomicU64,
+    /// The cluster that it mirrors.
+    cluster: AtomicU64,
+    /// How often it was read anew.
+    epoch: AtomicU64,
     /// Whether what feeds it panicked, and may have left it half-done.
     in_doubt: AtomicBool,
 }
@@ -41,13 +51,18 @@ impl Drop for Fed {
 }
 
 impl Mirror {
-    pub(super) fn new(engine: Engine) -> Self {
+    pub(super) fn new(engine: Engine, cluster: u64) -> Self {
         let revision = engine.read().revision();
         Self {
             engine: Arc::new(engine),
             revision: watch::Sender::new(revision),
             progress_wanted: Notify::new(),
             trouble: Mutex::default(),
+            full: Mutex::default(),
+            database_bytes: AtomicU64::new(0),
+            newest: AtomicU64::new(revision),
+            cluster: AtomicU64::new(cluster),
+            epoch: AtomicU64::new(0),
             in_doubt: AtomicBool::new(false),
         }
     }
@@ -61,8 +76,48 @@ impl Mirror {
         self.in_doubt.load(Relaxed)
     }
 
-    /// Everything was read again.
-    pub(super) fn mark_sound(&self) {
+    /// How often everything was read again.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch.load(Relaxed)
+    }
+
+    pub(super) fn cluster(&self) -> u64 {
+        self.cluster.load(Relaxed)
+    }
+
+    /// Notes that etcd takes nothing more, or that it does.
+    pub(super) fn set_full(&self, reason: Option<String>) {
+        *self.full.lock() = reason;
+    }
+
+    pub(super) fn set_database_bytes(&self, bytes: u64) {
+        self.database_bytes.store(bytes, Relaxed);
+    }
+
+    /// Notes that etcd has come so far.
+    pub(super) fn heard_of(&self, revision: Revision) {
+        self.newest.fetch_max(revision, Relaxed);
+    }
+
+    /// What is known of the cluster, but for who leads.
+    pub(super) fn stats(&self) -> ClusterStats {
+        ClusterStats {
+            leading: false,
+            lag: self.newest.load(Relaxed).saturating_sub(self.revision()),
+            database_bytes: self.database_bytes.load(Relaxed),
+            full: self.full.lock().clone(),
+        }
+    }
+
+    /// Shows what was read again, from this cluster.
+    pub(super) fn replace(&self, tree: Tree, cluster: u64) {
+        let revision = tree.revision();
+        self.cluster.store(cluster, Relaxed);
+        // First: what is seen from then on is of the new one.
+        self.epoch.fetch_add(1, Relaxed);
+        self.engine.replace(tree);
+        self.newest.store(revision, Relaxed);
+        self.reached(revision);
         self.in_doubt.store(false, Relaxed);
     }
 

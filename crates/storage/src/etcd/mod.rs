@@ -12,6 +12,7 @@ mod importing;
 mod layout;
 mod leading;
 mod mirror;
+mod status;
 mod transaction;
 
 use std::sync::Arc;
@@ -26,8 +27,8 @@ use watchkeeper_etcd::{Client, Error as EtcdError};
 use watchkeeper_supervision::Supervisor;
 
 use crate::{
-    Answer, Commit, Committed, Error, Found, Leadership, Options, Page, Range, Revision, Stats, Storage,
-    Watch,
+    Answer, ClusterStats, Commit, Committed, Error, Found, Leadership, Options, Page, Range, Revision, Stats,
+    Storage, Watch,
 };
 pub(crate) use feed::snapshot;
 pub(crate) use importing::{check_complete, exists, importing_key};
@@ -55,7 +56,7 @@ pub struct EtcdOptions {
     pub may_lead: bool,
     /// Who has written what is under the prefix. What others have written can only be read: commits are [`Error::Invalid`].
     pub layout: Layout,
-    /// Watches over the tasks: `etcd-feed`, `etcd-leadership` and `etcd-compaction`.
+    /// Watches over the tasks: `etcd-feed`, `etcd-status`, `etcd-leadership` and `etcd-compaction`.
     pub supervisor: Supervisor,
 }
 
@@ -108,7 +109,10 @@ impl Etcd {
     /// If the cluster does not answer, has a version that says wrong things about progress (before 3.4.31 and 3.5.13), or has
     /// something under the prefix whose key is not a text.
     pub async fn open(client: Client, options: EtcdOptions, storage: Options) -> Result<Self, Error> {
-        let status = client.status().await.map_err(|error| unavailable(&error))?;
+        let status = client.status().await.map_err(|error| match error.is_denied() {
+            true => Error::Invalid(format!("etcd refuses this server: {error}")),
+            false => unavailable(&error),
+        })?;
         if !is_recent(&status.version) {
             return Err(Error::Invalid(format!(
                 "etcd {} tells watchers of progress they have not made: use 3.5.13 or newer, or 3.4.31",
@@ -134,7 +138,14 @@ impl Etcd {
                 Box::new(move || Box::pin(feed::run(Arc::clone(&place), Arc::clone(&mirror)))),
             )
         };
-        let mut tasks = vec![feed];
+        let status = {
+            let (client, mirror) = (client.clone(), Arc::clone(&mirror));
+            supervised(
+                "etcd-status",
+                Box::new(move || status::run(client.clone(), Arc::clone(&mirror)).boxed()),
+            )
+        };
+        let mut tasks = vec![feed, status];
         if options.may_lead && is_own {
             let (client, prefix, leader) = (client.clone(), Arc::clone(&prefix), Arc::new(leader));
             let retiring = retiring.subscribe();
@@ -170,7 +181,15 @@ impl Etcd {
 
     /// Waits until everything that was committed before is in the mirror, by whomever.
     async fn catch_up(&self) -> Result<(), Error> {
+        let known = self.mirror.revision();
         let head = self.heads.read().await.map_err(|error| unavailable(&error))?;
+        self.mirror.heard_of(head);
+        // What is shown was never so, or not any more, until everything has been read again.
+        if head < known && self.mirror.revision() > head {
+            let reason =
+                format!("etcd is at revision {head}, and was at {known}: what was restored is being read");
+            return Err(Error::Unavailable { reason });
+        }
         self.mirror.wait(head, self.timeout).await
     }
 
@@ -201,8 +220,15 @@ impl Etcd {
             Err(error @ (EtcdError::Unknown(_) | EtcdError::Protocol(_) | EtcdError::TooLarge { .. })) => {
                 self.look_up(&transaction, &error).await?
             }
-            Err(error) => return Err(refused(&error)),
+            Err(error) => {
+                let refused = refused(&error);
+                if let Error::Full { reason } = &refused {
+                    self.mirror.set_full(Some(reason.clone()));
+                }
+                return Err(refused);
+            }
         };
+        self.mirror.heard_of(committed.revision);
         self.commits.fetch_add(1, Relaxed);
         // It is durable; if the mirror takes longer, reads wait for it, too.
         let _ = self.mirror.wait(committed.revision, self.timeout).await;
@@ -253,11 +279,16 @@ impl Storage for Etcd {
 
     fn stats(&self) -> Stats {
         let commits = self.commits.load(Relaxed);
-        Stats { commits, halted: self.trouble(), ..self.mirror.engine.stats() }
+        let cluster = ClusterStats { leading: *self.leading.borrow(), ..self.mirror.stats() };
+        Stats { commits, halted: self.trouble(), cluster: Some(cluster), ..self.mirror.engine.stats() }
     }
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn epoch(&self) -> u64 {
+        self.mirror.epoch()
     }
 
     fn leadership(&self) -> Leadership {

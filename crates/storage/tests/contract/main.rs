@@ -61,7 +61,7 @@ async fn a_storage_that_syncs_holds_the_contract() {
 
 mod broken;
 
-/// One etcd for the whole suite, with a prefix for each promise.
+/// One etcd for the whole suite, with a prefix for each promise. A server leads, and a stranger writes elsewhere all the time.
 #[cfg(feature = "etcd")]
 struct InCluster {
     server: watchkeeper_etcd::testing::Server,
@@ -76,8 +76,6 @@ impl World for InCluster {
             prefix: format!("/world-{number}"),
             compaction_interval: None,
             timeout: Duration::from_secs(60),
-            // A leader would take a revision.
-            may_lead: false,
             ..watchkeeper_storage::EtcdOptions::default()
         };
         let client = self.server.builder().build().unwrap();
@@ -89,8 +87,17 @@ impl World for InCluster {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storage_in_etcd_holds_the_contract() {
     let Some(server) = watchkeeper_etcd::testing::Server::start().await.unwrap() else { return };
+    let stranger = server.builder().build().unwrap();
+    let writing = tokio::spawn(async move {
+        loop {
+            stranger.put(&watchkeeper_etcd::Put::new("/elsewhere", "1")).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
     let world = InCluster { server, opened: std::sync::atomic::AtomicU64::new(0) };
     let checked = tokio::time::timeout(Duration::from_secs(300), check(&world)).await;
     let kept = checked.expect("the suite waits for something that never comes").map(|kept| kept.len());
     assert_eq!(kept, Ok(16));
+    assert!(!writing.is_finished(), "the stranger went on");
+    writing.abort();
 }

@@ -95,7 +95,7 @@ async fn token_files_are_read_as_kube_apiserver_reads_them() {
     let who = |token: &'static str| {
         let presented = Presented { token: Some(token.as_bytes()), certificate: None };
         let tokens = &tokens;
-        async move { tokens.authenticate(&presented).await }
+        async move { tokens.authenticate(&presented).await.unwrap() }
     };
     let bob = who("t2").await.unwrap();
     assert_eq!((bob.user.as_str(), bob.uid.as_str()), ("bob", "2"));

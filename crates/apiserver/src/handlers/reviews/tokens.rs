@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::user_info;
 use crate::server::Server;
+use crate::service_accounts::Refusal;
 use crate::status_error::StatusError;
 
 /// What is said of a token that nobody knows.
@@ -37,7 +38,8 @@ pub(super) async fn review(server: &Server, object: &Value) -> Result<Value, Sta
         Some(Ok((identity, audiences))) => {
             json!({"authenticated": true, "user": user_info(&identity), "audiences": audiences})
         }
-        Some(Err(reason)) => refused(&format!("[{UNKNOWN}, {reason}]")),
+        Some(Err(Refusal::Unavailable(error))) => return Err(error.into()),
+        Some(Err(Refusal::Invalid(reason))) => refused(&format!("[{UNKNOWN}, {reason}]")),
         None => refused(UNKNOWN),
     })
 }

@@ -305,7 +305,8 @@ fn nobody_is_asked_about_what_no_plug_in_handles() {
     let registrar = Arc::new(Registrar::new());
     let storage: Arc<dyn Storage> = Arc::new(Memory::new(watchkeeper_storage::Options::default()));
     let client = client(Arc::clone(&storage), &registrar);
-    let converter = Arc::new(Converter::new(Arc::clone(&client), WebhookMetrics::default()));
+    let converter =
+        Arc::new(Converter::new(Arc::clone(&client), WebhookMetrics::default(), Arc::clone(&storage)));
     let handles = PluginHandles {
         access: Arc::new(Access::new(crate::Authorization::Rbac)),
         listers: Arc::default(),
