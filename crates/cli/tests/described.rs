@@ -76,10 +76,7 @@ fn objects() -> Vec<(&'static str, Value)> {
         ("llmgatewaypolicies", json!({"models": ["*"]})),
         ("prompttemplates", json!({"gateway": "one", "model": "one", "prompt": "Hello.", "template": "one"})),
         ("apidefinitions", json!({"title": "One"})),
-        (
-            "apisubscriptions",
-            json!({"api": "one", "consumer": "somebody", "keys": [{"name": "one", "sha256": "0".repeat(64)}]}),
-        ),
+        ("apisubscriptions", json!({"api": "one", "consumer": "somebody", "keys": ["one"]})),
         ("tenants", json!({"suspended": false})),
         ("gatewayclasses", json!({"controllerName": standard::CONTROLLER})),
         ("gateways", json!({"gatewayClassName": "one", "listeners": [listener]})),
