@@ -128,12 +128,25 @@ pub(crate) fn build_static(program: &str, target: &str) -> Result<PathBuf, Failu
     if std::env::var_os(&compiler).is_none() && is_native && !is_on_path("musl-gcc") {
         cargo.env(compiler, "cc").env(flags, "-U_FORTIFY_SOURCE -fno-stack-protector");
     }
+    let failed = |why: String| Failure::running(format!("cargo build --target {target}: {why}"));
+    built(cargo, program, failed)
+}
+
+/// Builds the program of the package here as `cargo run` does. Returns its path.
+pub(crate) fn build(program: &str) -> Result<PathBuf, Failure> {
+    let mut cargo = command();
+    cargo.args(["build", "--quiet", "--bin", program, "--message-format", "json-render-diagnostics"]);
+    built(cargo, program, |why| Failure::input(format!("cargo build --bin {program}: {why}")))
+}
+
+/// Runs a build with messages as JSON. Returns the path of the program that it made.
+fn built(mut cargo: Command, program: &str, failed: impl Fn(String) -> Failure) -> Result<PathBuf, Failure> {
     let output = cargo
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| Failure::input(format!("cargo build: {error}")))?;
     if !output.status.success() {
-        return Err(Failure::running(format!("cargo build --target {target}: {}", output.status)));
+        return Err(failed(output.status.to_string()));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -141,8 +154,7 @@ pub(crate) fn build_static(program: &str, target: &str) -> Result<PathBuf, Failu
     let mut built = messages
         .filter(is_program)
         .filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?)));
-    let none = || Failure::running(format!("cargo build --target {target} built no program {program}"));
-    built.next_back().ok_or_else(none)
+    built.next_back().ok_or_else(|| failed(format!("it built no program {program}")))
 }
 
 /// Has programs name their sources by the same paths wherever they are built: with those of this machine, they would differ from those that

@@ -78,6 +78,7 @@ fn api_server() -> Description {
         metrics: METRICS.iter().map(metric).collect(),
         webhooks: Vec::new(),
         webhook_port: None,
+        webhook_arguments: Vec::new(),
         run: Run {
             component: "apiserver".to_owned(),
             program: Some("watchkeeper".to_owned()),

@@ -87,6 +87,7 @@ impl New {
         for file in &files {
             told.push_str(&format!("  {shown}/{}\n", file.path));
         }
+        told.push_str(&source.note(&folder));
         told.push_str(&match self.dry_run {
             true => "nothing was written: --dry-run\n".to_owned(),
             false => format!("next: cd {shown} && cargo test; README.md has the rest\n"),
@@ -169,6 +170,18 @@ impl Source {
             Self::Repository { url, commit } => {
                 Origin::Git { repository: (*url).to_owned(), commit: (*commit).to_owned() }
             }
+        }
+    }
+
+    /// What whoever pushes the project has to know.
+    fn note(&self, folder: &Path) -> String {
+        match self.origin(folder) {
+            Origin::Path(path) => format!(
+                "note: Cargo.toml and .github/workflows/ci.yaml take the framework from {}, beside this folder: a runner of CI needs a \
+                 checkout there, too; or name a repository in both (git = \"URL\", cargo install --git URL watchkeeper-cli)\n",
+                path.display()
+            ),
+            Origin::Git { .. } => String::new(),
         }
     }
 

@@ -8,14 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-use watchkeeper::client::Client;
+use serde_json::{Value, json};
 use watchkeeper::prelude::Connection;
-use watchkeeper_core::Key;
-use watchkeeper_description::{Description, Verbs};
-use watchkeeper_gateway::kinds::{
-    GatewayBackend, GatewayListener, GatewayListenerSpec, GatewayPolicy, GatewayRoute, GatewayRouteSpec,
-};
+use watchkeeper_description::{Description, Resource, Right, Verbs};
+use watchkeeper_gateway::kinds::standard;
 use watchkeeper_gateway::{From, Gateway, Options};
 use watchkeeper_testkit::{Fate, TestEnv};
 
@@ -61,15 +57,75 @@ fn an_api_server_asks_nothing_of_the_cluster_that_it_runs_in_and_has_one_replica
     }
 }
 
+/// An object of each kind that the gateway writes a status of: its plural and its spec.
+fn objects() -> Vec<(&'static str, Value)> {
+    let hello =
+        json!([{"matches": [{"path": {"prefix": "/hello"}}], "filters": {"respond": {"body": "Hello."}}}]);
+    let target = json!({"kind": "Route", "name": "one"});
+    let provider = json!({"name": "mock", "dialect": "OpenAI", "url": "http://127.0.0.1:9"});
+    // Without its certificate it is not listened on; its status says so.
+    let tls = json!({"certificateRefs": [{"name": "none"}]});
+    let listener = json!({"name": "web", "port": 8443, "protocol": "HTTPS", "tls": tls});
+    vec![
+        ("gatewaylisteners", json!({"port": 0})),
+        ("gatewayroutes", json!({"rules": hello})),
+        ("gatewaybackends", json!({"endpoints": [{"address": "127.0.0.1:9"}]})),
+        ("gatewaypolicies", json!({"targets": [target], "addresses": {"allow": ["127.0.0.1"]}})),
+        ("aigatewayconfigs", json!({"providers": [provider]})),
+        ("modelcontextmappings", json!({"model": "one", "targets": [{"provider": "mock", "model": "echo"}]})),
+        ("llmgatewaypolicies", json!({"models": ["*"]})),
+        ("prompttemplates", json!({"gateway": "one", "model": "one", "prompt": "Hello.", "template": "one"})),
+        ("apidefinitions", json!({"title": "One"})),
+        ("apisubscriptions", json!({"api": "one", "consumer": "somebody", "keys": ["one"]})),
+        ("tenants", json!({"suspended": false})),
+        ("gatewayclasses", json!({"controllerName": standard::CONTROLLER})),
+        ("gateways", json!({"gatewayClassName": "one", "listeners": [listener]})),
+        ("httproutes", json!({"parentRefs": [{"name": "one"}]})),
+    ]
+}
+
+/// Where objects of a resource are.
+fn collection(resource: &Resource) -> String {
+    let namespace = if resource.namespaced { "/namespaces/default" } else { "" };
+    format!("/apis/{}/{}{namespace}/{}", resource.group, resource.version, resource.plural)
+}
+
+async fn ask(env: &TestEnv, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+    let request =
+        http::Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let answer = env.connection().request(request.body(body).unwrap()).await;
+    answer.map(|answer| serde_json::from_slice(&answer).unwrap()).map_err(|error| error.to_string())
+}
+
 /// A gateway under the rights of a description. Gives what it was refused.
 async fn gateway_under(description: &Description) -> BTreeSet<String> {
     let env = TestEnv::builder().with_roles().start().await;
-    env.install::<GatewayListener>().await;
-    env.install::<GatewayRoute>().await;
-    env.install::<GatewayBackend>().await;
-    env.install::<GatewayPolicy>().await;
-    let person = Client::new(env.connection());
-    objects(&person).await;
+    let definitions = watchkeeper_gateway::kinds::definitions();
+    for definition in definitions.iter().chain(&standard::definitions()) {
+        env.install_yaml(&serde_json::to_string(definition).unwrap()).await;
+    }
+    let whole = watchkeeper_gateway::description();
+    let mut made = Vec::new();
+    for (plural, spec) in objects() {
+        let right = whole.rights.iter().find(|right| right.resource.plural == plural).unwrap();
+        let Resource { group, version, kind, .. } = &right.resource;
+        let object = json!({
+            "apiVersion": format!("{group}/{version}"), "kind": kind, "metadata": {"name": "one"}, "spec": spec,
+        });
+        let path = collection(&right.resource);
+        ask(&env, "POST", &path, &object).await.unwrap_or_else(|error| panic!("{plural}: {error}"));
+        made.push(format!("{path}/one"));
+    }
+    let without_status = async || {
+        let mut without = Vec::new();
+        for path in &made {
+            if ask(&env, "GET", path, &Value::Null).await.unwrap()["status"].is_null() {
+                without.push(path.clone());
+            }
+        }
+        without
+    };
     let connection: Connection = env.connection_for(description).await;
     let from = vec![From::Kubernetes(connection)];
     let gateway = Gateway::start(Options { from, ..Options::default() }).unwrap();
@@ -85,64 +141,25 @@ async fn gateway_under(description: &Description) -> BTreeSet<String> {
     };
     // It has done all it can do when every object has a status, or something was refused.
     let begin = Instant::now();
-    while begin.elapsed() < TIMEOUT && refused().is_empty() && !all_have_statuses(&person).await {
+    while begin.elapsed() < TIMEOUT && refused().is_empty() && !without_status().await.is_empty() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    if description.rights.iter().count() == watchkeeper_gateway::description().rights.iter().count() {
-        assert!(all_have_statuses(&person).await, "{:?}", gateway.handle().readiness());
-        let (ready, notes) = gateway.handle().readiness();
-        assert!(ready, "{notes:?}");
+    if description.rights.iter().count() == whole.rights.iter().count() {
+        assert_eq!(without_status().await, [""; 0], "{:?}", gateway.handle().readiness());
     }
     gateway.stop(Duration::from_secs(1)).await;
     refused()
-}
-
-async fn objects(person: &Client) {
-    let listener: GatewayListenerSpec = serde_json::from_value(json!({"port": 0})).unwrap();
-    let route: GatewayRouteSpec = serde_json::from_value(json!({"rules": [{
-        "matches": [{"path": {"prefix": "/hello"}}],
-        "filters": {"respond": {"body": "Hello."}},
-    }]}))
-    .unwrap();
-    let backend = serde_json::from_value(json!({"endpoints": [{"address": "127.0.0.1:9"}]})).unwrap();
-    let policy =
-        json!({"targets": [{"kind": "Route", "name": "hello"}], "addresses": {"allow": ["127.0.0.1"]}});
-    let policy = serde_json::from_value(policy).unwrap();
-    let mut listener = GatewayListener::new("web", listener);
-    listener.metadata.namespace = Some("default".into());
-    person.create(&listener).await.unwrap();
-    let mut route = GatewayRoute::new("hello", route);
-    route.metadata.namespace = Some("default".into());
-    person.create(&route).await.unwrap();
-    let mut backend = GatewayBackend::new("none", backend);
-    backend.metadata.namespace = Some("default".into());
-    person.create(&backend).await.unwrap();
-    let mut policy = GatewayPolicy::new("open", policy);
-    policy.metadata.namespace = Some("default".into());
-    person.create(&policy).await.unwrap();
-}
-
-async fn all_have_statuses(person: &Client) -> bool {
-    let key = |name: &str| Key::new(Some("default"), name);
-    let live = person.live();
-    let listener = live.get::<GatewayListener>(&key("web")).await.unwrap();
-    let route = live.get::<GatewayRoute>(&key("hello")).await.unwrap();
-    let backend = live.get::<GatewayBackend>(&key("none")).await.unwrap();
-    let policy = live.get::<GatewayPolicy>(&key("open")).await.unwrap();
-    listener.is_some_and(|one| one.status.is_some())
-        && route.is_some_and(|one| one.status.is_some())
-        && backend.is_some_and(|one| one.status.is_some())
-        && policy.is_some_and(|one| one.status.is_some())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_gateway_needs_all_its_rights_and_no_others() {
     let whole = described("gateway");
     assert_eq!(gateway_under(&whole).await, BTreeSet::new());
-    // The statuses of all kinds are written in one way: that of the kinds of which there are objects stands for all.
-    let kinds = ["gatewaylisteners", "gatewayroutes", "gatewaybackends", "gatewaypolicies"];
-    let is_used = |target: &str| target.strip_suffix("/status").is_none_or(|plural| kinds.contains(&plural));
-    for missing in whole.rights.iter().filter(|right| is_used(&right.target())) {
+    let statuses: BTreeSet<String> =
+        whole.rights.iter().map(Right::target).filter(|target| target.ends_with("/status")).collect();
+    let made: BTreeSet<String> = objects().iter().map(|(plural, _)| format!("{plural}/status")).collect();
+    assert_eq!(statuses, made, "there is an object of every kind with a status");
+    for missing in whole.rights.iter() {
         let mut narrow = whole.clone();
         narrow.rights = whole.rights.iter().filter(|right| *right != missing).cloned().collect();
         let refused = gateway_under(&narrow).await;

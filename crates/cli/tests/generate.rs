@@ -183,6 +183,115 @@ fn what_cannot_be_is_one_line_with_code_2_and_writes_nothing() {
 }
 
 #[test]
+fn a_new_version_reaches_the_chart_and_leaves_the_rest_of_it_to_its_user() {
+    let project = Project::new();
+    assert!(project.generate(&["chart", "--release", "1.0.0"]).status.success());
+    let chart = || fs::read_to_string(project.at("deploy/chart/Chart.yaml")).unwrap();
+    let mine = chart().replace("\ndescription: ", "\ndescription: Mine. ");
+    let mine = mine.replace("\nversion: 1.0.0", "\nversion: 7.0.0 # mine");
+    fs::write(project.at("deploy/chart/Chart.yaml"), mine).unwrap();
+    assert!(project.generate(&["chart", "--release", "1.0.0", "--check"]).status.success());
+    // A new version, and a kind of another name.
+    let mut newer = webapp();
+    newer["definitions"][0]["spec"]["names"]["kind"] = "Site".into();
+    project.describe(&newer);
+    let output = project.generate(&["chart", "--release", "1.1.0", "--check"]);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    assert!(told(&output).contains("deploy/chart/Chart.yaml is older than the program"), "{}", told(&output));
+    assert!(project.generate(&["chart", "--release", "1.1.0"]).status.success());
+    let text = chart();
+    for line in ["appVersion: 1.1.0\n", "version: 7.0.0 # mine\n", "description: Mine. ", "kind: Site\n"] {
+        assert!(text.contains(line), "{line:?} is not in {text}");
+    }
+    assert!(project.generate(&["chart", "--release", "1.1.0", "--check"]).status.success());
+    // What cannot be changed line by line is told, and nothing is lost.
+    fs::write(project.at("deploy/chart/Chart.yaml"), "{name: shop, appVersion: 1.0.0}\n").unwrap();
+    let output = project.generate(&["chart", "--release", "1.1.0"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(told(&output).contains("Chart.yaml: appVersion is outdated"), "{}", told(&output));
+    assert_eq!(chart(), "{name: shop, appVersion: 1.0.0}\n");
+}
+
+#[test]
+fn a_program_that_does_not_answer_is_given_up_however_it_was_built() {
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir(place.path().join("src")).unwrap();
+    let manifest = "[package]\nname = \"hangs\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n";
+    fs::write(place.path().join("Cargo.toml"), manifest).unwrap();
+    let program = "fn main() {\n    loop {\n        std::thread::park();\n    }\n}\n";
+    fs::write(place.path().join("src/main.rs"), program).unwrap();
+    let run = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
+        command.arg("generate").current_dir(place.path()).stdin(Stdio::null());
+        command.env("CARGO_TARGET_DIR", place.path().join("target")).output().unwrap()
+    };
+    let output = run();
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    let expected = "hangs describe: no answer within 10 s: the program has to describe itself";
+    assert!(told(&output).contains(expected), "{}", told(&output));
+    fs::write(place.path().join("src/main.rs"), "fn main() {").unwrap();
+    let output = run();
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert!(told(&output).contains("cargo build --bin hangs"), "{}", told(&output));
+    assert!(!place.path().join("deploy").exists());
+}
+
+/// Serves a text at every path, as web servers do: a code, a length, and the text.
+fn web_server(text: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let text = text.to_owned();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let count = stream.read(&mut request).unwrap();
+            let (code, body) = match request[..count].starts_with(b"GET /crd.yaml ") {
+                true => ("200 OK", text.as_str()),
+                false => ("404 Not Found", ""),
+            };
+            let head =
+                format!("HTTP/1.1 {code}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            let _ = stream.write_all((head + body).as_bytes());
+        }
+    });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn types_are_made_of_a_definition_of_a_cluster_or_of_a_url() {
+    let project = Project::new();
+    assert!(project.generate(&["crds"]).status.success());
+    let text = fs::read_to_string(project.at("deploy/crds/webapps.apps.watchkeeper.dev.yaml")).unwrap();
+    let env = watchkeeper_testkit::TestEnv::builder().listening().start().await;
+    env.install_yaml(&text).await;
+    let url = web_server(&text);
+    let kubeconfig = env.kubeconfig().to_str().unwrap().to_owned();
+    let types = |from: String| {
+        let (folder, kubeconfig) = (project.0.path().to_owned(), kubeconfig.clone());
+        let run = move || generate(&folder, &["types", &from, "--kubeconfig", &kubeconfig]);
+        async move { tokio::task::spawn_blocking(run).await.unwrap() }
+    };
+    let of_file = generate(project.0.path(), &["types", "deploy/crds/webapps.apps.watchkeeper.dev.yaml"]);
+    for from in ["webapps.apps.watchkeeper.dev".to_owned(), format!("{url}/crd.yaml")] {
+        let output = types(from.clone()).await;
+        assert!(output.status.success(), "{from}: {}", told(&output));
+        assert!(told(&output).contains("pub struct WebAppSpec {"), "{from}");
+        assert_eq!(output.stdout, of_file.stdout, "{from}");
+    }
+    for (from, expected) in [
+        ("shops.example.com".to_owned(), "shops.example.com"),
+        (format!("{url}/other.yaml"), "404"),
+        ("http://127.0.0.1:1/crd.yaml".to_owned(), "127.0.0.1:1"),
+    ] {
+        let output = types(from.clone()).await;
+        assert_eq!(output.status.code(), Some(1), "{from}: {}", told(&output));
+        assert!(told(&output).contains(expected) && output.stdout.is_empty(), "{from}: {}", told(&output));
+    }
+}
+
+#[test]
 fn types_are_made_of_a_definition_and_not_of_anything_else() {
     let project = Project::new();
     assert!(project.generate(&["crds"]).status.success());

@@ -23,12 +23,13 @@ pub use roles::{Roles, roles};
 pub use run::{Run, ServedPort, Volume};
 pub use verbs::Verbs;
 
-/// The version of the form that a description has.
-pub const API_VERSION: &str = "describe.watchkeeper.dev/v1";
+/// The version of the form that a description has. It is raised with every field that is added: a program that does not know a field
+/// would leave out what it stands for.
+pub const API_VERSION: &str = "describe.watchkeeper.dev/v2";
 
 /// What an operator is, as one value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Description {
     /// [`API_VERSION`].
     pub api_version: String,
@@ -73,6 +74,10 @@ pub struct Description {
     /// The port that webhooks are served on, if there are some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_port: Option<u16>,
+    /// The arguments with which somebody else keeps the configurations and certificates of its webhooks; `{folder}` stands for the folder
+    /// with `tls.crt` and `tls.key`. Empty if that cannot be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhook_arguments: Vec<String>,
     /// How it is run, if it is not run as operators are.
     #[serde(default, skip_serializing_if = "Run::is_default")]
     pub run: Run,
@@ -81,7 +86,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// Reads a description. One of another version is refused.
+    /// Reads a description. One of another version is refused, and one with a field that is not known.
     pub fn from_json(json: &[u8]) -> Result<Self, DescriptionError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -112,7 +117,7 @@ pub enum DescriptionError {
 
 /// A resource of the API.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Resource {
     /// The API group; empty for the core one.
     pub group: String,
@@ -128,7 +133,7 @@ pub struct Resource {
 
 /// One of its controllers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Controller {
     /// Its name in logs and metrics.
     pub name: String,
@@ -147,7 +152,7 @@ pub struct Controller {
 
 /// A kind that is cached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Cache {
     /// Which.
     pub resource: Resource,
@@ -158,7 +163,7 @@ pub struct Cache {
 
 /// How a leader is elected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Election {
     /// The name of the Lease.
     pub lease: String,
@@ -172,7 +177,7 @@ pub struct Election {
 
 /// A port that it listens on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Port {
     /// Its number.
     pub port: u16,
@@ -183,7 +188,7 @@ pub struct Port {
 
 /// A metric that it serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Metric {
     /// Its name as a query has it, without the suffixes of histograms: `workqueue_depth`, `workqueue_adds_total`.
     pub name: String,
@@ -195,7 +200,7 @@ pub struct Metric {
 
 /// A webhook that it serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Webhook {
     /// `mutating`, `validating` or `conversion`.
     pub kind: String,
@@ -203,17 +208,50 @@ pub struct Webhook {
     pub resource: Resource,
     /// Where it is served.
     pub path: String,
+    /// What an API server is told of it: an entry of its configuration without `clientConfig`. Null for conversion.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub entry: Value,
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn a_description_of_another_version_is_refused() {
         let error = Description::from_json(br#"{"apiVersion": "describe.watchkeeper.dev/v9"}"#).unwrap_err();
         assert!(error.to_string().contains("v9"), "{error}");
+        let error = Description::from_json(br#"{"apiVersion": "describe.watchkeeper.dev/v1"}"#).unwrap_err();
+        assert!(
+            error.to_string().contains("build the operator and this program from the same version"),
+            "{error}"
+        );
         let error = Description::from_json(b"Starting the operator").unwrap_err();
         assert!(error.to_string().starts_with("this is not the description of an operator"), "{error}");
+    }
+
+    #[test]
+    fn a_field_that_is_not_known_is_refused_instead_of_left_out() {
+        let whole = json!({
+            "apiVersion": API_VERSION, "name": "shop", "graceSeconds": 30,
+            "rights": {"list": [{
+                "resource": {"group": "", "version": "v1", "kind": "Secret", "plural": "secrets", "namespaced": true},
+                "verbs": ["get"],
+            }]},
+            "webhooks": [{
+                "kind": "mutating", "path": "/mutate",
+                "resource": {"group": "", "version": "v1", "kind": "Pod", "plural": "pods", "namespaced": true},
+            }],
+            "run": {"component": "operator", "memory": "1Gi"},
+        });
+        assert_eq!(Description::from_json(whole.to_string().as_bytes()).unwrap().name, "shop");
+        for place in ["", "/rights", "/rights/list/0", "/rights/list/0/resource", "/webhooks/0", "/run"] {
+            let mut newer = whole.clone();
+            newer.pointer_mut(place).unwrap()["sidecars"] = json!(true);
+            let error = Description::from_json(newer.to_string().as_bytes()).unwrap_err().to_string();
+            assert!(error.contains("`sidecars`"), "{place}: {error}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::{Requested, Resource, Undeclared, Verbs};
 /// They are collected while the program is put together. [`complete`](Self::complete) says whether that is all: a program that
 /// sends undeclared requests on purpose has rights that nobody can derive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rights {
     /// Every right once, sorted.
     #[serde(default)]
@@ -21,7 +21,7 @@ pub struct Rights {
 
 /// One thing that a program asks of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Right {
     /// Of which resource.
     pub resource: Resource,
@@ -67,8 +67,10 @@ pub enum When {
     /// In any case.
     #[default]
     Always,
-    /// If the program installs its own definitions.
+    /// If the program installs its own definitions and webhook configurations, and nobody else does.
     InstallingDefinitions,
+    /// If the program keeps its webhook configurations and their certificates up to date, and nobody else does.
+    ConfiguringWebhooks,
     /// If a leader is elected.
     ElectingLeader,
 }
@@ -102,11 +104,11 @@ impl Right {
 
     fn covers(&self, request: &Requested<'_>) -> bool {
         let namespace = match &self.namespaces {
-            Namespaces::These(names) if !request.namespace.is_empty() => {
-                names.iter().any(|name| name == request.namespace)
-            }
-            // Where the program runs is known to whoever started it.
-            Namespaces::All | Namespaces::Own | Namespaces::These(_) => true,
+            Namespaces::All => true,
+            // Where the program runs is known to whoever started it; it is a namespace in any case.
+            Namespaces::Own => !request.namespace.is_empty() || !self.resource.namespaced,
+            // A Role in some namespaces does not allow what is asked of all of them.
+            Namespaces::These(names) => names.iter().any(|name| name == request.namespace),
         };
         self.resource.group == request.group
             && self.resource.plural == request.resource

@@ -252,6 +252,8 @@ mod tests {
             ("PATCH", "/api/v1/namespaces/a/configmaps/b/status", ".writes_status::<ConfigMap>()"),
             ("GET", "/api/v1/namespaces/a/pods/b", ".reads_live::<K>()"),
             ("GET", "/api/v1/namespaces/bank/secrets", "in other namespaces"),
+            ("GET", "/api/v1/secrets", "in other namespaces"),
+            ("GET", "/apis/coordination.k8s.io/v1/leases/demo", "in other namespaces"),
             ("PUT", "/apis/coordination.k8s.io/v1/namespaces/a/leases/other", "of other names"),
         ] {
             let error = check(method, path).unwrap_err();

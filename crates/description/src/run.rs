@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 /// How a program is run in a cluster. The default is how operators are run: as the only program of an image of their name, without
 /// storage, and reached by nobody but probes and scrapers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Run {
     /// What it is among the parts of an application: the label `app.kubernetes.io/component`, and the name of its container.
     pub component: String,
@@ -28,7 +28,7 @@ pub struct Run {
 
 /// A port that clients use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServedPort {
     /// Its name: `https`.
     pub name: String,
@@ -40,7 +40,7 @@ pub struct ServedPort {
 
 /// A volume of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Volume {
     /// Where it is mounted.
     pub path: String,

@@ -36,6 +36,7 @@ pub fn description() -> Description {
         metrics: METRICS.iter().chain(ai::METRICS).map(metric).collect(),
         webhooks: Vec::new(),
         webhook_port: None,
+        webhook_arguments: Vec::new(),
         run: Run {
             component: "gateway".to_owned(),
             program: Some("watchkeeper".to_owned()),

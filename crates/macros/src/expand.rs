@@ -4,10 +4,11 @@ use syn::{Data, DeriveInput, Error, Path, Result};
 
 use crate::arguments::Arguments;
 use crate::derives::Derives;
+use crate::options;
 
 pub(crate) fn kind(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let arguments = Arguments::parse(arguments)?;
-    let item: DeriveInput = syn::parse2(item)?;
+    let mut item: DeriveInput = syn::parse2(item)?;
     if !matches!(item.data, Data::Struct(_)) {
         let message =
             "a kind is made of the struct that is its spec: #[watchkeeper::kind(..)] struct PageSpec { .. }";
@@ -15,6 +16,7 @@ pub(crate) fn kind(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
     }
     let Arguments { facade, kube, schema } = &arguments;
     let derives = Derives::of(&item.attrs).missing(facade, *schema, true);
+    options::skip_none(&mut item);
     let crates = crates(facade);
     Ok(quote! {
         #[derive(#facade::__private::kube::CustomResource)]
@@ -27,7 +29,8 @@ pub(crate) fn kind(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
 pub(crate) fn schema(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let arguments = Arguments::parse(arguments)?;
     arguments.expect_none()?;
-    let item: DeriveInput = syn::parse2(item)?;
+    let mut item: DeriveInput = syn::parse2(item)?;
+    options::skip_none(&mut item);
     let is_struct = matches!(item.data, Data::Struct(_));
     let derives = Derives::of(&item.attrs).missing(&arguments.facade, true, is_struct);
     Ok(quote!(#derives #item))

@@ -4,6 +4,7 @@
 mod arguments;
 mod derives;
 mod expand;
+mod options;
 
 use proc_macro::TokenStream;
 
@@ -32,6 +33,7 @@ use proc_macro::TokenStream;
 ///
 /// `Serialize`, `Deserialize`, `JsonSchema`, `Clone` and `Debug`, except for those that a `#[derive(..)]` *below* this attribute
 /// names. Fields are named in camelCase, as everywhere in Kubernetes, unless there is a `#[serde(rename_all = "..")]`.
+/// A field of type `Option` that is `None` is left out instead of written as `null`, unless its `#[serde(..)]` says when to skip it.
 /// Attributes of serde and schemars on fields work as usual.
 #[proc_macro_attribute]
 pub fn kind(arguments: TokenStream, item: TokenStream) -> TokenStream {

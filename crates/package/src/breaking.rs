@@ -68,14 +68,17 @@ impl Changes {
             return;
         }
         self.limits(path, old, new);
+        self.values(path, old, new);
+        self.rules(path, old, new);
+        self.merging(path, old, new);
+        self.open(path, old, new);
         let fields =
             |schema: &Value| schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let (before, after) = (fields(old), fields(new));
-        let keeps_all = new.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
         for (name, old) in &before {
             match after.get(name) {
                 Some(new) => self.compare(&inside(name), old, new),
-                None if keeps_all || new.get("additionalProperties").is_some() => {}
+                None if keeps_all(new) || takes_any_name(new) => {}
                 None => self
                     .add(&inside(name), "the field is gone: what objects have in it is dropped".to_owned()),
             }
@@ -147,6 +150,33 @@ impl Changes {
                 self.add(path, format!("its {key} was {was} and is {is}: objects may be outside of it"));
             }
         }
+        for (key, exclusive) in [("maximum", "exclusiveMaximum"), ("minimum", "exclusiveMinimum")] {
+            // A limit that is newly excluded or moved as well is told once, as a limit.
+            if is_true(new, exclusive) && !is_true(old, exclusive) && old.get(key) == new.get(key) {
+                self.add(path, format!("its {key} is newly excluded: objects may have it"));
+            }
+        }
+        let factor = |schema: &Value| schema.get("multipleOf").and_then(Value::as_f64);
+        if let Some(is) = factor(new)
+            // What is a multiple of 10 is one of 5.
+            && factor(old).is_none_or(|was| is != 0.0 && was % is != 0.0)
+        {
+            self.add(path, format!("it has to be a multiple of {is}: objects may have other values"));
+        }
+    }
+
+    /// What values of a type may be.
+    fn values(&mut self, path: &str, old: &Value, new: &Value) {
+        let format = |schema: &Value| schema.get("format").and_then(Value::as_str).map(str::to_owned);
+        if let Some(is) = format(new) {
+            let was = format(old);
+            let widened =
+                matches!((was.as_deref(), is.as_str()), (Some("int32"), "int64") | (Some("float"), "double"));
+            if was.as_ref() != Some(&is) && !widened {
+                let was = was.unwrap_or_else(|| "any".to_owned());
+                self.add(path, format!("its format was {was} and is {is}: objects may have another"));
+            }
+        }
         if let Some(pattern) = new.get("pattern").filter(|pattern| old.get("pattern") != Some(*pattern)) {
             self.add(path, format!("it has to match another pattern, {pattern}: objects may not"));
         }
@@ -162,6 +192,23 @@ impl Changes {
             }
             _ => {}
         }
+    }
+
+    /// What else has to hold for a value.
+    fn rules(&mut self, path: &str, old: &Value, new: &Value) {
+        let list = |schema: &Value, key: &str| schema.get(key).and_then(Value::as_array).cloned();
+        for key in ["oneOf", "anyOf", "allOf", "not"] {
+            let (was, Some(is)) = (old.get(key), new.get(key)) else { continue };
+            let wider = match (key, list(old, key), list(new, key)) {
+                // More alternatives, or fewer conditions.
+                ("anyOf", Some(was), Some(is)) => was.iter().all(|one| is.contains(one)),
+                ("allOf", Some(was), Some(is)) => is.iter().all(|one| was.contains(one)),
+                _ => was == Some(is),
+            };
+            if !wider {
+                self.add(path, format!("{key} is new or another: objects may not be of that form"));
+            }
+        }
         let rules = |schema: &Value| {
             schema.get("x-kubernetes-validations").and_then(Value::as_array).cloned().unwrap_or_default()
         };
@@ -172,4 +219,49 @@ impl Changes {
             }
         }
     }
+
+    /// How lists and maps of several writers become one.
+    fn merging(&mut self, path: &str, old: &Value, new: &Value) {
+        for (key, default) in [("x-kubernetes-list-type", "atomic"), ("x-kubernetes-map-type", "granular")] {
+            let of = |schema: &Value| schema.get(key).and_then(Value::as_str).unwrap_or(default).to_owned();
+            let (was, is) = (of(old), of(new));
+            if was != is {
+                let what = if is == "atomic" {
+                    "who applies a part of it takes all of it from others"
+                } else {
+                    "objects may have items twice, and fields may have other owners"
+                };
+                self.add(path, format!("its {key} was {was} and is {is}: {what}"));
+            }
+        }
+        let keys = |schema: &Value| schema.get("x-kubernetes-list-map-keys").cloned();
+        if let (Some(was), Some(is)) = (keys(old), keys(new))
+            && was != is
+        {
+            self.add(
+                path,
+                format!("the keys of its items were {was} and are {is}: objects may have items twice"),
+            );
+        }
+    }
+
+    /// Whether fields are kept that the schema does not name.
+    fn open(&mut self, path: &str, old: &Value, new: &Value) {
+        if (keeps_all(old) || takes_any_name(old)) && !keeps_all(new) && !takes_any_name(new) {
+            let message = "it no longer takes fields of any name: what objects have in others is dropped";
+            self.add(path, message.to_owned());
+        }
+    }
+}
+
+fn is_true(schema: &Value, key: &str) -> bool {
+    schema.get(key) == Some(&Value::Bool(true))
+}
+
+fn keeps_all(schema: &Value) -> bool {
+    is_true(schema, "x-kubernetes-preserve-unknown-fields")
+}
+
+fn takes_any_name(schema: &Value) -> bool {
+    schema.get("additionalProperties").is_some_and(|values| *values != Value::Bool(false))
 }

@@ -1,6 +1,8 @@
 use serde_json::Value;
 use watchkeeper_schema::yaml;
 
+use crate::parts::Path;
+
 /// A file that is shipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
@@ -19,6 +21,8 @@ pub enum Keep {
     Generated,
     /// Written if it is not there; the user's from then on.
     Once,
+    /// The same, but for the values of these keys, which follow what is rendered for as long as the keys are there.
+    Parts(&'static [Path]),
 }
 
 /// The first line of generated files, without the sign of a comment.
@@ -39,6 +43,11 @@ impl File {
     /// A generated file.
     pub(crate) fn generated(path: impl Into<String>, text: impl Into<String>) -> Self {
         Self { path: path.into(), text: text.into(), keep: Keep::Generated }
+    }
+
+    /// A file of YAML that is the user's once it is written, but for the values of some keys.
+    pub(crate) fn parts(path: impl Into<String>, text: impl Into<String>, keys: &'static [Path]) -> Self {
+        Self { path: path.into(), text: text.into(), keep: Keep::Parts(keys) }
     }
 
     /// A file that is the user's once it is written.

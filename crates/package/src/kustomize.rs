@@ -9,7 +9,7 @@ use crate::Renderer;
 use crate::error::Error;
 use crate::file::File;
 use crate::operator::Operator;
-use crate::{crds, monitoring, rbac, workload};
+use crate::{crds, monitoring, rbac, webhooks, workload};
 
 pub(crate) const RENDERER: Renderer = Renderer {
     name: "kustomize",
@@ -21,13 +21,15 @@ pub(crate) const RENDERER: Renderer = Renderer {
 fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
     // The tag of the image is what people change most; it has a place of its own.
     let image = json!([{"name": operator.repository(), "newTag": operator.version()}]);
+    let mut manager = webhooks::objects(operator);
+    manager.extend(workload::objects(operator));
     let mut files = vec![
         kustomization("base", json!({"resources": bases(operator, "..", "program")})),
         kustomization("program", json!({"resources": ["../rbac", "../manager"]})),
         kustomization("rbac", json!({"resources": ["rbac.yaml"]})),
         File::yaml("kustomize/rbac/rbac.yaml", &rbac::objects(operator)),
         kustomization("manager", json!({"resources": ["manager.yaml"], "images": image})),
-        File::yaml("kustomize/manager/manager.yaml", &workload::objects(operator)),
+        File::yaml("kustomize/manager/manager.yaml", &manager),
         kustomization("overlays/default", json!({"resources": ["../../base", "namespace.yaml"]})),
         File::yaml("kustomize/overlays/default/namespace.yaml", &[workload::namespace(operator)]),
     ];

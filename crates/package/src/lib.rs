@@ -12,7 +12,7 @@
 //! # Whose files are they
 //!
 //! A file is [generated](Keep::Generated), carries a header that says so and is never edited; or it is [the user's](Keep::Once): written if it is
-//! not there, and never again.
+//! not there, and never again. In between is [a file of the user](Keep::Parts) in which some values follow the program.
 
 mod artifacthub;
 mod breaking;
@@ -28,11 +28,13 @@ mod lint;
 mod monitoring;
 mod olm;
 mod operator;
+mod parts;
 mod plan;
 mod rbac;
 mod schemas;
 mod types;
 mod walk;
+mod webhooks;
 mod workload;
 
 pub use breaking::breaking;
@@ -41,6 +43,7 @@ pub use error::Error;
 pub use file::{File, Keep};
 pub use lint::{Finding, Severity, lint};
 pub use operator::{Operator, Settings};
+pub use parts::Path;
 pub use plan::{Difference, plan};
 pub use types::types;
 

@@ -1,11 +1,14 @@
 //! A bundle for the Operator Lifecycle Manager, and a catalog with it.
+//!
+//! A bundle cannot have webhook configurations. It says what webhooks there are: the Operator Lifecycle Manager makes their Service, certificates and
+//! configurations, sets the conversion of definitions, and takes all of that away with the bundle. So the program is told to leave them alone, and has no rights for them.
 
 use serde_json::{Value, json};
 use watchkeeper_schema::yaml;
 
 use crate::Renderer;
 use crate::artifacthub::person;
-use crate::definition::Definition;
+use crate::definition::{Definition, Version};
 use crate::error::Error;
 use crate::file::{File, HEADER};
 use crate::operator::Operator;
@@ -14,10 +17,12 @@ use crate::workload;
 pub(crate) const RENDERER: Renderer = Renderer {
     name: "olm",
     about: "a bundle for the Operator Lifecycle Manager, and a catalog",
-    owns: &["bundle/", "catalog/"],
+    owns: &["bundle/", "bundle.Dockerfile", "catalog/"],
     render,
 };
 
+/// Where certificates are mounted for a Deployment with webhooks.
+const CERTIFICATES: &str = "/tmp/k8s-webhook-server/serving-certs";
 /// The channel of the catalog.
 const CHANNEL: &str = "stable";
 
@@ -33,15 +38,16 @@ fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
             &[service_version(operator)],
         ),
         File::yaml("bundle/metadata/annotations.yaml", &[json!({"annotations": annotations(operator)})]),
+        File::generated("bundle.Dockerfile", dockerfile(operator)),
         File::generated("catalog/catalog.yaml", catalog(operator)),
     ];
     for definition in &operator.definitions {
         let path = format!("bundle/manifests/{}.yaml", definition.name);
         files.push(File::yaml(path, &[definition.placed(&operator.namespace())]));
     }
-    for object in workload::objects(operator) {
-        if object["kind"] == "Service" {
-            let mut object = object;
+    for mut object in workload::objects(operator) {
+        let is_delegated = delegates(operator) && object["metadata"]["name"] == operator.webhook_service();
+        if object["kind"] == "Service" && !is_delegated {
             // The bundle is put into the namespace that its subscriber chooses.
             if let Some(metadata) = object["metadata"].as_object_mut() {
                 metadata.remove("namespace");
@@ -66,15 +72,102 @@ fn annotations(operator: &Operator<'_>) -> Value {
     })
 }
 
+/// An image that is the bundle, as the catalog names it.
+fn dockerfile(operator: &Operator<'_>) -> String {
+    let image = bundle_image(operator);
+    let mut text = format!("# {HEADER}\n# docker build -f bundle.Dockerfile -t {image} .\nFROM scratch\n\n");
+    for (label, value) in annotations(operator).as_object().into_iter().flatten() {
+        text.push_str(&format!("LABEL {label}={}\n", value.as_str().unwrap_or_default()));
+    }
+    text + "\nCOPY bundle/manifests /manifests/\nCOPY bundle/metadata /metadata/\n"
+}
+
+fn bundle_image(operator: &Operator<'_>) -> String {
+    format!("{}-bundle:{}", operator.repository(), operator.version())
+}
+
+/// Whether the Operator Lifecycle Manager keeps the webhooks.
+fn delegates(operator: &Operator<'_>) -> bool {
+    !operator.description.webhooks.is_empty() && !operator.description.webhook_arguments.is_empty()
+}
+
+/// The webhooks that the Operator Lifecycle Manager keeps.
+fn webhook_definitions(operator: &Operator<'_>) -> Vec<Value> {
+    if !delegates(operator) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut converted = Vec::new();
+    let mut convert = "";
+    for webhook in &operator.description.webhooks {
+        let kind = match webhook.kind.as_str() {
+            "mutating" => "MutatingAdmissionWebhook",
+            "validating" => "ValidatingAdmissionWebhook",
+            _ => {
+                converted.push(format!("{}.{}", webhook.resource.plural, webhook.resource.group));
+                convert = &webhook.path;
+                continue;
+            }
+        };
+        let mut definition = webhook_definition(operator, kind, &webhook.path);
+        definition["generateName"] = webhook.entry["name"].clone();
+        for field in [
+            "rules",
+            "admissionReviewVersions",
+            "sideEffects",
+            "failurePolicy",
+            "matchPolicy",
+            "timeoutSeconds",
+        ] {
+            definition[field] = webhook.entry[field].clone();
+        }
+        found.push(definition);
+    }
+    if !converted.is_empty() {
+        let mut definition = webhook_definition(operator, "ConversionWebhook", convert);
+        definition["generateName"] = json!(format!("convert.{}", operator.name()));
+        definition["admissionReviewVersions"] = json!(["v1"]);
+        definition["sideEffects"] = json!("None");
+        definition["conversionCRDs"] = json!(converted);
+        found.push(definition);
+    }
+    found
+}
+
+fn webhook_definition(operator: &Operator<'_>, kind: &str, path: &str) -> Value {
+    json!({
+        "type": kind,
+        "deploymentName": operator.name(),
+        "containerPort": 443,
+        "targetPort": operator.description.webhook_port,
+        "webhookPath": path,
+    })
+}
+
+/// The Deployment without its metadata, which leaves webhooks to the Operator Lifecycle Manager.
+fn deployment(operator: &Operator<'_>) -> Value {
+    let objects = workload::objects(operator).into_iter();
+    let mut spec =
+        objects.filter(|object| object["kind"] == "Deployment").map(|object| object["spec"].clone());
+    let mut spec = spec.next().unwrap_or_default();
+    if delegates(operator) {
+        let arguments = operator.webhook_arguments(CERTIFICATES).into_iter().map(Value::from);
+        if let Some(given) =
+            spec.pointer_mut("/template/spec/containers/0/args").and_then(Value::as_array_mut)
+        {
+            given.extend(arguments);
+        }
+    }
+    spec
+}
+
 fn full_name(operator: &Operator<'_>) -> String {
     format!("{}.v{}", operator.name(), operator.version())
 }
 
 fn service_version(operator: &Operator<'_>) -> Value {
     let settings = operator.settings;
-    let deployment = workload::objects(operator).into_iter().find(|object| object["kind"] == "Deployment");
-    let deployment = deployment.unwrap_or_default();
-    let roles = operator.roles();
+    let roles = if delegates(operator) { operator.roles_without_webhooks() } else { operator.roles() };
     let account = operator.name();
     let permission = |rules: &Vec<Value>| -> Vec<Value> {
         match rules.as_slice() {
@@ -108,7 +201,7 @@ fn service_version(operator: &Operator<'_>) -> Value {
         "links": settings.homepage.iter().chain(&settings.repository).map(|url| json!({"name": "Source", "url": url})).collect::<Vec<_>>(),
         "keywords": if settings.keywords.is_empty() { vec![operator.name().to_owned()] } else { settings.keywords.clone() },
         "installModes": modes,
-        "customresourcedefinitions": {"owned": operator.definitions.iter().filter_map(owned).collect::<Vec<_>>()},
+        "customresourcedefinitions": {"owned": operator.definitions.iter().flat_map(owned).collect::<Vec<_>>()},
         "install": {
             "strategy": "deployment",
             "spec": {
@@ -117,11 +210,15 @@ fn service_version(operator: &Operator<'_>) -> Value {
                 "deployments": [{
                     "name": account,
                     "label": operator.labels(),
-                    "spec": deployment["spec"],
+                    "spec": deployment(operator),
                 }],
             },
         },
     });
+    let webhooks = webhook_definitions(operator);
+    if !webhooks.is_empty() {
+        spec["webhookdefinitions"] = json!(webhooks);
+    }
     if spec["maintainers"] == json!([]) {
         spec["maintainers"] = json!([{"name": operator.name(), "email": "nobody@example.com"}]);
     }
@@ -133,28 +230,36 @@ fn service_version(operator: &Operator<'_>) -> Value {
     })
 }
 
-fn owned(definition: &Definition<'_>) -> Option<Value> {
-    let version = definition.storage()?;
+/// A definition, once for each version that is served.
+fn owned<'a>(definition: &'a Definition<'_>) -> impl Iterator<Item = Value> + use<'a> {
+    definition
+        .versions()
+        .filter(|version| version.is("served"))
+        .map(|version| owned_version(definition, version))
+}
+
+fn owned_version(definition: &Definition<'_>, version: Version<'_>) -> Value {
     let about = version.schema().and_then(|schema| schema.pointer("/properties/spec/description")?.as_str());
     let about = about.map_or_else(|| format!("Objects of kind {}", definition.kind), str::to_owned);
-    Some(json!({
+    json!({
         "name": definition.name,
         "kind": definition.kind,
         "version": version.name,
         "displayName": definition.kind,
         "description": about,
-    }))
+    })
 }
 
 /// A file-based catalog with this version as its only one.
 fn catalog(operator: &Operator<'_>) -> String {
     let (name, full) = (operator.name(), full_name(operator));
-    let gvk = |definition: &Definition<'_>| {
-        let version = definition.storage()?.name;
-        let value = json!({"group": definition.group, "kind": definition.kind, "version": version});
-        Some(json!({"type": "olm.gvk", "value": value}))
-    };
-    let mut properties: Vec<Value> = operator.definitions.iter().filter_map(gvk).collect();
+    let mut properties = Vec::new();
+    for definition in &operator.definitions {
+        for version in definition.versions().filter(|version| version.is("served")) {
+            let value = json!({"group": definition.group, "kind": definition.kind, "version": version.name});
+            properties.push(json!({"type": "olm.gvk", "value": value}));
+        }
+    }
     let package = json!({"packageName": name, "version": operator.version()});
     properties.push(json!({"type": "olm.package", "value": package}));
     let documents = [
@@ -162,7 +267,7 @@ fn catalog(operator: &Operator<'_>) -> String {
         json!({"schema": "olm.channel", "package": name, "name": CHANNEL, "entries": [{"name": full}]}),
         json!({
             "schema": "olm.bundle", "name": full, "package": name,
-            "image": format!("{}-bundle:{}", operator.repository(), operator.version()),
+            "image": bundle_image(operator),
             "properties": properties,
         }),
     ];

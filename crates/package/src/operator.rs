@@ -116,7 +116,13 @@ impl<'a> Operator<'a> {
         roles(&self.description.rights, |when| when != When::InstallingDefinitions)
     }
 
-    /// The same, where only some namespaces are watched: what is everywhere is in each of these. What has no namespace stays everywhere.
+    /// The rules where somebody else also keeps its webhook configurations and certificates.
+    pub(crate) fn roles_without_webhooks(&self) -> Roles {
+        let others = [When::InstallingDefinitions, When::ConfiguringWebhooks];
+        roles(&self.description.rights, |when| !others.contains(&when))
+    }
+
+    /// The rules where only some namespaces are watched: what is everywhere is in each of these. What has no namespace stays everywhere.
     pub(crate) fn roles_in(&self, namespaces: &[String]) -> Roles {
         let mut rights = self.description.rights.clone();
         rights.limit_all(namespaces);
@@ -165,6 +171,12 @@ impl<'a> Operator<'a> {
         arguments.extend(self.election_argument());
         arguments.extend(self.metrics_argument());
         arguments
+    }
+
+    /// The arguments with which somebody else keeps its webhooks, with the certificate in this folder. Empty if that cannot be.
+    pub(crate) fn webhook_arguments(&self, folder: &str) -> Vec<String> {
+        let arguments = self.description.webhook_arguments.iter();
+        arguments.map(|argument| argument.replace("{folder}", folder)).collect()
     }
 
     /// Leaves definitions to whoever installs it.

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::file::{File, Keep};
+use crate::parts::updated;
 
 /// What has to happen for a folder to have what was rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +10,10 @@ pub enum Difference<'a> {
     Missing(&'a File),
     /// A file says something else.
     Changed(&'a File),
+    /// A file of the user in which values are outdated, as it should be.
+    Outdated(File),
+    /// A file of the user in which this value is outdated, and has to be changed by the user.
+    Unwritable(&'a File, String),
     /// A file of a renderer that it does not write any more.
     Stale(String),
 }
@@ -17,14 +22,16 @@ impl Difference<'_> {
     /// The file.
     pub fn path(&self) -> &str {
         match self {
-            Self::Missing(file) | Self::Changed(file) => &file.path,
+            Self::Missing(file) | Self::Changed(file) | Self::Unwritable(file, _) => &file.path,
+            Self::Outdated(file) => &file.path,
             Self::Stale(path) => path,
         }
     }
 }
 
 /// Compares what was rendered with what is there, by path. `owns` are the paths of the renderers: a file at one of them, or below one that
-/// ends with `/`, that was not rendered is stale. The user's own files are never changed, and never stale.
+/// ends with `/`, that was not rendered is stale. The user's own files are never stale, and never changed but for the
+/// [values that follow the program](Keep::Parts).
 pub fn plan<'a>(
     rendered: &'a [File],
     there: &BTreeMap<String, Vec<u8>>,
@@ -37,7 +44,14 @@ pub fn plan<'a>(
             Some(text) if file.keep == Keep::Generated && *text != file.text.as_bytes() => {
                 found.push(Difference::Changed(file));
             }
-            Some(_) => {}
+            Some(text) => {
+                let Keep::Parts(keys) = file.keep else { continue };
+                match updated(&String::from_utf8_lossy(text), &file.text, keys) {
+                    Ok(None) => {}
+                    Ok(Some(text)) => found.push(Difference::Outdated(File { text, ..file.clone() })),
+                    Err(key) => found.push(Difference::Unwritable(file, key)),
+                }
+            }
         }
     }
     let known: BTreeSet<&str> = rendered.iter().map(|file| file.path.as_str()).collect();
@@ -61,12 +75,16 @@ mod tests {
             File::generated("crds/b.yaml", "same"),
             File::generated("rbac.yaml", "missing"),
             File::once("chart/values.yaml", "first"),
+            File::parts("chart/Chart.yaml", "appVersion: 2.0.0\n", &[&["appVersion"]]),
+            File::parts("chart/Flow.yaml", "appVersion: 2.0.0\n", &[&["appVersion"]]),
         ];
         let there = [
             ("crds/a.yaml", "old"),
             ("crds/b.yaml", "same"),
             ("crds/gone.yaml", "x"),
             ("chart/values.yaml", "mine"),
+            ("chart/Chart.yaml", "appVersion: 1.0.0\nname: mine\n"),
+            ("chart/Flow.yaml", "{appVersion: 1.0.0}\n"),
             ("notes.md", "mine"),
         ];
         let there = there.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec())).into();
@@ -76,9 +94,20 @@ mod tests {
             .map(|difference| match difference {
                 Difference::Missing(file) => format!("missing {}", file.path),
                 Difference::Changed(file) => format!("changed {}", file.path),
+                Difference::Outdated(file) => format!("outdated {}: {}", file.path, file.text.trim()),
+                Difference::Unwritable(file, key) => format!("unwritable {}: {key}", file.path),
                 Difference::Stale(path) => format!("stale {path}"),
             })
             .collect();
-        assert_eq!(plan, ["changed crds/a.yaml", "missing rbac.yaml", "stale crds/gone.yaml"]);
+        assert_eq!(
+            plan,
+            [
+                "changed crds/a.yaml",
+                "missing rbac.yaml",
+                "outdated chart/Chart.yaml: appVersion: 2.0.0\nname: mine",
+                "unwritable chart/Flow.yaml: appVersion",
+                "stale crds/gone.yaml",
+            ]
+        );
     }
 }

@@ -290,7 +290,26 @@ fn mistakes_in_definitions_are_found_with_their_field() {
 
 /// What a change to the definition breaks.
 fn breaks(change: impl Fn(&mut Value)) -> Vec<String> {
-    let before = description().definitions[0].clone();
+    let mut before = description().definitions[0].clone();
+    for (name, schema) in [
+        (
+            "open",
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "allOf": [{"required": ["a"]}]}),
+        ),
+        (
+            "free",
+            json!({"type": "object", "additionalProperties": true, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}),
+        ),
+        ("even", json!({"type": "integer", "format": "int64", "multipleOf": 2})),
+        (
+            "keyed",
+            json!({
+                "type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+            }),
+        ),
+    ] {
+        at(&mut before, "/properties/spec/properties")[name] = schema;
+    }
     let mut after = before.clone();
     change(&mut after);
     let found = breaking(&Definition::read(0, &before).unwrap(), &Definition::read(0, &after).unwrap());
@@ -300,7 +319,7 @@ fn breaks(change: impl Fn(&mut Value)) -> Vec<String> {
 #[test]
 fn changes_that_break_are_told_from_those_that_do_not() {
     let spec = "/properties/spec/properties";
-    let breaking: [(&str, Change<'_>); 13] = [
+    let breaking: [(&str, Change<'_>); 25] = [
         ("spec.env: the field is gone", &|value| {
             at(value, spec).as_object_mut().unwrap().remove("env");
         }),
@@ -338,12 +357,69 @@ fn changes_that_break_are_told_from_those_that_do_not() {
         (": the subresource status is gone", &|value| {
             value["spec"]["versions"][0]["subresources"] = json!({});
         }),
+        ("spec.env: it no longer takes fields of any name", &|value| {
+            at(value, spec)["env"].as_object_mut().unwrap().remove("additionalProperties");
+        }),
+        ("spec.open: it no longer takes fields of any name", &|value| {
+            at(value, spec)["open"] = json!({"type": "object"});
+        }),
+        ("spec.free{}: its type was any and is string", &|value| {
+            at(value, spec)["free"]["additionalProperties"] = json!({"type": "string"});
+        }),
+        ("spec.maxSize: its maximum is newly excluded", &|value| {
+            at(value, spec)["maxSize"]["exclusiveMaximum"] = json!(true);
+        }),
+        ("spec.maxSize: its minimum is newly excluded", &|value| {
+            at(value, spec)["maxSize"]["exclusiveMinimum"] = json!(true);
+        }),
+        ("spec.even: it has to be a multiple of 4", &|value| {
+            at(value, spec)["even"]["multipleOf"] = json!(4)
+        }),
+        ("spec.name: its format was any and is date-time", &|value| {
+            at(value, spec)["name"]["format"] = json!("date-time");
+        }),
+        ("spec.even: its format was int64 and is int32", &|value| {
+            at(value, spec)["even"]["format"] = json!("int32")
+        }),
+        ("spec.open: oneOf is new or another", &|value| {
+            at(value, spec)["open"]["oneOf"] = json!([{"required": ["a"]}])
+        }),
+        ("spec.free: anyOf is new or another", &|value| {
+            at(value, spec)["free"]["anyOf"] = json!([{"required": ["a"]}])
+        }),
+        ("spec.free: not is new or another", &|value| {
+            at(value, spec)["free"]["not"] = json!({"required": ["a"]})
+        }),
+        ("spec.keyed: its x-kubernetes-list-type was map and is atomic", &|value| {
+            at(value, spec)["keyed"].as_object_mut().unwrap().remove("x-kubernetes-list-type");
+        }),
     ];
     for (expected, change) in breaking {
         let found = breaks(change);
         assert!(found.len() == 1 && found[0].starts_with(expected), "{expected} is not {found:#?}");
     }
-    let compatible: [Change<'_>; 6] = [
+    let keys: Change<'_> =
+        &|value| at(value, spec)["keyed"]["x-kubernetes-list-map-keys"] = json!(["name", "port"]);
+    let found = breaks(keys);
+    assert!(
+        found.len() == 1 && found[0].starts_with("spec.keyed: the keys of its items were [\"name\"]"),
+        "{found:?}"
+    );
+    let compatible: [Change<'_>; 11] = [
+        &|value| at(value, spec)["even"]["multipleOf"] = json!(1),
+        &|value| {
+            at(value, spec)["even"].as_object_mut().unwrap().remove("format");
+        },
+        &|value| {
+            at(value, spec)["free"]["anyOf"] =
+                json!([{"required": ["a"]}, {"required": ["b"]}, {"required": ["c"]}])
+        },
+        &|value| {
+            at(value, spec)["env"] = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+        },
+        &|value| {
+            at(value, spec)["open"].as_object_mut().unwrap().remove("allOf");
+        },
         &|value| at(value, spec)["colour"] = json!({"type": "string"}),
         &|value| at(value, spec)["maxSize"]["maximum"] = json!(20),
         &|value| at(value, spec)["mode"]["enum"] = json!(["Open", "Closed", "Ajar"]),
@@ -456,10 +532,179 @@ fn an_operator_that_watches_some_namespaces_has_roles_in_these_and_no_cluster_ro
     assert_eq!(places, ["east", "shop-system", "vault", "west"]);
     let bound = roles.iter().find(|object| object["kind"] == "ClusterRoleBinding");
     assert_eq!(bound, None);
+    // What has no namespace is asked of the cluster, and nothing else is.
+    let mut hooked = description.clone();
+    hooked.rights.add(cluster_scoped());
+    let operator = Operator::new(&hooked, &settings).unwrap();
+    let mut rendered = RENDERERS.iter().flat_map(|renderer| (renderer.render)(&operator).unwrap());
+    let roles = rendered.find(|file| file.path == "kustomize/overlays/namespaced/roles.yaml").unwrap();
+    let roles = objects(&roles.text);
+    let rules: Vec<&Value> = roles
+        .iter()
+        .filter(|object| object["kind"] == "ClusterRole" && object["metadata"]["name"] == "shop")
+        .map(|object| &object["rules"])
+        .collect();
+    let configurations = "mutatingwebhookconfigurations";
+    assert_eq!(
+        json!(rules),
+        json!([[{
+            "apiGroups": ["admissionregistration.k8s.io"], "resources": [configurations],
+            "verbs": ["get", "patch"], "resourceNames": ["shop"],
+        }]])
+    );
     let text = &files["kustomize/overlays/namespaced/kustomization.yaml"];
     assert!(text.contains("value: --namespaces=east,west"), "{text}");
     let chart = &files["chart/templates/rbac.yaml"];
     assert!(chart.contains("{{- range $v.watchNamespaces }}"), "{chart}");
+}
+
+/// A right to what has no namespace.
+fn cluster_scoped() -> watchkeeper_description::Right {
+    use watchkeeper_description::{Resource, Right, Verbs, When};
+    let resource = Resource {
+        group: "admissionregistration.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        kind: "MutatingWebhookConfiguration".to_owned(),
+        plural: "mutatingwebhookconfigurations".to_owned(),
+        namespaced: false,
+    };
+    let mut right = Right::of(resource, Verbs::GET | Verbs::PATCH, "serves webhooks");
+    (right.names, right.when) = (vec!["shop".to_owned()], When::ConfiguringWebhooks);
+    right
+}
+
+/// The same with webhooks of all sorts, and the rights that these need.
+fn hooked() -> Description {
+    use watchkeeper_description::{Right, Verbs, Webhook, When};
+    let mut description = description();
+    let resource = description.controllers[0].of.clone().unwrap();
+    description.webhook_port = Some(9443);
+    description.webhook_arguments = vec!["--configured=false".to_owned(), "--certs={folder}".to_owned()];
+    let entry = |name: &str| {
+        json!({
+            "name": name, "rules": [{"resources": ["shops"], "operations": ["CREATE"]}], "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSeconds": 10,
+        })
+    };
+    for (kind, path, entry) in [
+        ("mutating", "/mutate", entry("mutate.shops.example.com")),
+        ("validating", "/validate", entry("validate.shops.example.com")),
+        ("conversion", "/convert", Value::Null),
+    ] {
+        let (kind, path, resource) = (kind.to_owned(), path.to_owned(), resource.clone());
+        description.webhooks.push(Webhook { kind, resource, path, entry });
+    }
+    let installed =
+        Right { verbs: Verbs::CREATE | Verbs::DELETE, when: When::InstallingDefinitions, ..cluster_scoped() };
+    description.rights.add(cluster_scoped());
+    description.rights.add(installed);
+    description
+}
+
+#[test]
+fn webhook_configurations_come_empty_and_go_with_what_they_came_with() {
+    let files = render(&hooked());
+    let empty = |text: &str| {
+        let configurations = objects(text).into_iter().filter(|object| {
+            object["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration"))
+        });
+        let configurations: Vec<Value> = configurations.collect();
+        assert!(configurations.iter().all(|one| one.get("webhooks").is_none()), "{configurations:?}");
+        let named = configurations.iter().map(|one| {
+            format!("{} {}", one["kind"].as_str().unwrap(), one["metadata"]["name"].as_str().unwrap())
+        });
+        named.collect::<Vec<_>>()
+    };
+    let both = ["MutatingWebhookConfiguration shop", "ValidatingWebhookConfiguration shop"];
+    assert_eq!(empty(&files["install.yaml"]), both);
+    assert_eq!(empty(&files["kustomize/manager/manager.yaml"]), both);
+    let chart = &files["chart/templates/webhookconfigurations.yaml"];
+    for line in
+        ["kind: MutatingWebhookConfiguration", "kind: ValidatingWebhookConfiguration", "  name: shop\n"]
+    {
+        assert!(chart.contains(line), "{line:?} is not in {chart}");
+    }
+    assert!(!chart.contains("webhooks:"), "{chart}");
+    // So the program neither creates nor deletes them: what was uninstalled does not come back.
+    let rules = |path: &str| {
+        files[path].split("---").find(|text| text.contains("admissionregistration")).unwrap().to_owned()
+    };
+    for path in ["rbac.yaml", "chart/templates/rbac.yaml"] {
+        let rules = rules(path);
+        assert!(rules.contains("- patch") && !rules.contains("- create\n  resourceNames"), "{rules}");
+        let (_, after) = rules.split_once("admissionregistration.k8s.io").unwrap();
+        let rule = after.split("- apiGroups").next().unwrap();
+        assert!(!rule.contains("- delete") && !rule.contains("- create"), "{rule}");
+    }
+    assert!(!render(&description()).contains_key("chart/templates/webhookconfigurations.yaml"));
+}
+
+#[test]
+fn a_bundle_leaves_webhooks_to_the_operator_lifecycle_manager() {
+    let files = render(&hooked());
+    let version = objects(&files["bundle/manifests/shop.clusterserviceversion.yaml"]).remove(0);
+    let spec = &version["spec"];
+    let webhooks = spec["webhookdefinitions"].as_array().unwrap();
+    assert_eq!(
+        webhooks[0],
+        json!({
+            "type": "MutatingAdmissionWebhook", "generateName": "mutate.shops.example.com", "deploymentName": "shop",
+            "containerPort": 443, "targetPort": 9443, "webhookPath": "/mutate",
+            "rules": [{"resources": ["shops"], "operations": ["CREATE"]}], "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSeconds": 10,
+        })
+    );
+    assert_eq!(webhooks[1]["type"], "ValidatingAdmissionWebhook");
+    assert_eq!(
+        (&webhooks[2]["type"], &webhooks[2]["conversionCRDs"], &webhooks[2]["webhookPath"]),
+        (&json!("ConversionWebhook"), &json!(["shops.example.com"]), &json!("/convert"))
+    );
+    // The program is told, and has no rights for what it leaves alone.
+    let deployment = &spec["install"]["spec"]["deployments"][0]["spec"];
+    let arguments = deployment.pointer("/template/spec/containers/0/args").unwrap().to_string();
+    assert!(
+        arguments.contains("\"--configured=false\",\"--certs=/tmp/k8s-webhook-server/serving-certs\""),
+        "{arguments}"
+    );
+    assert!(!spec["install"].to_string().contains("webhookconfigurations"), "{}", spec["install"]);
+    assert!(!files.contains_key("bundle/manifests/shop-webhook.service.yaml"));
+    assert!(
+        objects(&files["install.yaml"]).iter().any(|object| object["metadata"]["name"] == "shop-webhook")
+    );
+}
+
+#[test]
+fn a_bundle_has_every_version_that_is_served_and_can_be_built() {
+    let mut description = description();
+    let mut other = description.definitions[0]["spec"]["versions"][0].clone();
+    (other["name"], other["storage"]) = (json!("v1beta1"), json!(false));
+    let mut old = other.clone();
+    (old["name"], old["served"]) = (json!("v1alpha1"), json!(false));
+    description.definitions[0]["spec"]["versions"].as_array_mut().unwrap().extend([other, old]);
+    let files = render(&description);
+    let version = objects(&files["bundle/manifests/shop.clusterserviceversion.yaml"]).remove(0);
+    let owned = version["spec"]["customresourcedefinitions"]["owned"].as_array().unwrap();
+    let owned: Vec<&str> = owned.iter().map(|one| one["version"].as_str().unwrap()).collect();
+    assert_eq!(owned, ["v1", "v1beta1"]);
+    let bundle = objects(&files["catalog/catalog.yaml"]).remove(2);
+    let properties = bundle["properties"].as_array().unwrap().iter();
+    let kinds: Vec<&str> = properties
+        .filter(|one| one["type"] == "olm.gvk")
+        .map(|one| one["value"]["version"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["v1", "v1beta1"]);
+    // The catalog names an image, and this is how it is made.
+    let file = &files["bundle.Dockerfile"];
+    let image = bundle["image"].as_str().unwrap();
+    for line in [
+        &format!("# docker build -f bundle.Dockerfile -t {image} .\n"),
+        "FROM scratch\n",
+        "LABEL operators.operatorframework.io.bundle.package.v1=shop\n",
+        "COPY bundle/manifests /manifests/\n",
+        "COPY bundle/metadata /metadata/\n",
+    ] {
+        assert!(file.contains(line), "{line:?} is not in {file}");
+    }
 }
 
 #[test]

@@ -56,6 +56,13 @@ impl Api {
         self.done(self.send(Method::PATCH, uri, "application/apply-patch+yaml", Some(object)).await)
     }
 
+    /// Merges into an object, null removes. One that says a version is a conflict if the object has another one.
+    pub(crate) async fn merge(&self, path: &str, object: &Value) -> Result<(), ApiError> {
+        let mut uri = Uri::new(path);
+        uri.pair("fieldManager", &self.manager);
+        self.done(self.send(Method::PATCH, uri, "application/merge-patch+json", Some(object)).await)
+    }
+
     /// Deletes an object; one that is not there is fine.
     pub(crate) async fn delete(&self, path: &str) -> Result<(), ApiError> {
         match self.send(Method::DELETE, Uri::new(path), "", None).await {

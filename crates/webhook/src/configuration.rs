@@ -48,6 +48,8 @@ pub(crate) struct Configuration {
     pub(crate) name: String,
     /// The object as it should be, without bundles of authorities.
     body: Value,
+    /// Whether somebody else installs the object, empty, and deletes it. It is never created here.
+    installed_by_others: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,6 +90,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) own_namespace: Option<&'a str>,
     /// Whether the program installs this definition.
     pub(crate) installs: &'a dyn Fn(&str) -> bool,
+    /// Whether somebody else installs the configurations of admission webhooks, empty.
+    pub(crate) installed_by_others: bool,
 }
 
 /// All configurations of these webhooks. The error says which versions of a kind do not fit together.
@@ -105,22 +109,37 @@ pub(crate) fn configurations(
                 kind,
                 name: setting.name.to_owned(),
                 body: json!({"webhooks": entries}),
+                installed_by_others: setting.installed_by_others,
             });
         }
     }
     for webhook in webhooks.iter().filter(|webhook| webhook.conversions.is_some()) {
         let definition = definition(webhook, setting.place)?;
         let name = definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let (kind, spec) = match (setting.installs)(&name) {
+        let installs = (setting.installs)(&name);
+        let (kind, spec) = match installs {
             true => (ConfigurationKind::Definition, definition["spec"].clone()),
             false => (ConfigurationKind::Conversion, json!({"conversion": definition["spec"]["conversion"]})),
         };
-        found.push(Configuration { kind, name, body: json!({"spec": spec}) });
+        found.push(Configuration { kind, name, body: json!({"spec": spec}), installed_by_others: !installs });
     }
     Ok(found)
 }
 
 fn admission(webhook: &AnyWebhook, what: &str, setting: &Setting<'_>) -> Option<Value> {
+    let mut entry = entry(webhook, what)?;
+    entry["clientConfig"] = setting.place.client_config(&webhook.path(what));
+    // The pods that serve the webhook do not wait for it.
+    if let Some(namespace) = setting.own_namespace.filter(|_| !webhook.is_own) {
+        entry["namespaceSelector"] = json!({"matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [namespace]},
+        ]});
+    }
+    Some(entry)
+}
+
+/// What an API server is told of a webhook, but for the way to it: `mutate` or `validate`, if the webhook does that.
+pub(crate) fn entry(webhook: &AnyWebhook, what: &str) -> Option<Value> {
     let operations: Vec<&str> = match what {
         "mutate" => webhook.default.as_ref().map(|_| vec!["CREATE", "UPDATE"])?,
         _ => {
@@ -132,9 +151,8 @@ fn admission(webhook: &AnyWebhook, what: &str, setting: &Setting<'_>) -> Option<
         }
     };
     let resource = &webhook.resource;
-    let mut entry = json!({
+    Some(json!({
         "name": webhook.name(what),
-        "clientConfig": setting.place.client_config(&webhook.path(what)),
         "rules": [{
             "apiGroups": [resource.group],
             "apiVersions": [resource.version],
@@ -147,14 +165,7 @@ fn admission(webhook: &AnyWebhook, what: &str, setting: &Setting<'_>) -> Option<
         "failurePolicy": webhook.failure_policy.name(),
         "matchPolicy": "Equivalent",
         "timeoutSeconds": webhook.timeout.as_secs(),
-    });
-    // The pods that serve the webhook do not wait for it.
-    if let Some(namespace) = setting.own_namespace.filter(|_| !webhook.is_own) {
-        entry["namespaceSelector"] = json!({"matchExpressions": [
-            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [namespace]},
-        ]});
-    }
-    Some(entry)
+    }))
 }
 
 /// The definition of a kind with all its versions, and its conversion.
@@ -227,6 +238,18 @@ impl Configuration {
         object
     }
 
+    /// Why there is nothing to keep up to date, if the object is missing and somebody else has to install it.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let kind = self.kind.type_meta().1;
+        self.installed_by_others.then(|| {
+            format!(
+                "{kind} {} is not installed, and this program was told that others install it (--install-definitions=false): apply the \
+                 manifests or the chart that `watchkeeper generate` made for it",
+                self.name
+            )
+        })
+    }
+
     /// An object with which nothing begins yet, to be applied to afterwards; `None` where there is no such thing.
     pub(crate) fn skeleton(&self) -> Option<Value> {
         let (api_version, kind) = self.kind.type_meta();
@@ -236,6 +259,23 @@ impl Configuration {
             }
             ConfigurationKind::Definition | ConfigurationKind::Conversion => None,
         }
+    }
+
+    /// Removes the other way to the program from a definition that is to be applied: a server takes a URL or a Service, and whoever has
+    /// created the definition, such as this program on a laptop, may own the other one. Says whether there is one; then the object has to
+    /// be merged, since applying leaves what others own.
+    pub(crate) fn remove_other_way(&self, live: &Value, object: &mut Value) -> bool {
+        const CLIENT: &str = "/spec/conversion/webhook/clientConfig";
+        let (Some(live), Some(wanted)) = (live.pointer(CLIENT), object.pointer_mut(CLIENT)) else {
+            return false;
+        };
+        let is_other =
+            |way: &&str| live.get(*way).is_some_and(|value| !value.is_null()) && wanted.get(*way).is_none();
+        let others: Vec<&str> = ["url", "service"].into_iter().filter(is_other).collect();
+        for way in &others {
+            wanted[*way] = Value::Null;
+        }
+        !others.is_empty()
     }
 
     /// What an object of the server shows.

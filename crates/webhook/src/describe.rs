@@ -1,9 +1,9 @@
 //! What webhooks add to the description of a program.
 
 use serde_json::Value;
-use watchkeeper_description::{Namespaces, Resource, Right, Verbs, Webhook};
+use watchkeeper_description::{Namespaces, Resource, Right, Verbs, Webhook, When};
 
-use crate::configuration::{Place, definition};
+use crate::configuration::{Place, definition, entry};
 use crate::options::{secret_name, service_name};
 use crate::service::CONVERT;
 use crate::webhook::AnyWebhook;
@@ -12,17 +12,16 @@ use crate::webhook::AnyWebhook;
 pub fn described(webhooks: &[AnyWebhook]) -> Vec<Webhook> {
     let mut found = Vec::new();
     for webhook in webhooks {
-        let mut add = |kind: &str, path: String| {
-            found.push(Webhook { kind: kind.to_owned(), resource: webhook.resource.clone(), path });
+        let mut add = |kind: &str, path: String, entry: Value| {
+            found.push(Webhook { kind: kind.to_owned(), resource: webhook.resource.clone(), path, entry });
         };
-        if webhook.default.is_some() {
-            add("mutating", webhook.path("mutate"));
-        }
-        if webhook.validate.is_some() {
-            add("validating", webhook.path("validate"));
+        for (kind, what) in [("mutating", "mutate"), ("validating", "validate")] {
+            if let Some(entry) = entry(webhook, what) {
+                add(kind, webhook.path(what), entry);
+            }
         }
         if webhook.conversions.is_some() {
-            add("conversion", CONVERT.to_owned());
+            add("conversion", CONVERT.to_owned(), Value::Null);
         }
     }
     found
@@ -48,6 +47,9 @@ pub fn converted(webhooks: &[AnyWebhook]) -> Vec<String> {
 }
 
 /// What serving them asks of a cluster.
+///
+/// Configurations are changed only; who installs them empty also takes them away. Without anybody else who does, the program creates them, and
+/// deletes them where it is the only one to serve them.
 pub fn rights(webhooks: &[AnyWebhook], program: &str) -> Vec<Right> {
     let kept = Verbs::GET | Verbs::LIST | Verbs::WATCH;
     let mut rights = Vec::new();
@@ -61,12 +63,12 @@ pub fn rights(webhooks: &[AnyWebhook], program: &str) -> Vec<Right> {
         };
         let mut right = Right::of(resource, kept | verbs, why);
         right.namespaces = if group.is_empty() { Namespaces::Own } else { Namespaces::All };
-        (right.names, right.selects_names) = (names, true);
+        (right.names, right.selects_names, right.when) = (names, true, When::ConfiguringWebhooks);
         rights.push(right);
     };
     let own = || vec![program.to_owned()];
     let why = "serves webhooks";
-    let applied = Verbs::CREATE | Verbs::PATCH | Verbs::DELETE;
+    let applied = Verbs::PATCH;
     let written = Verbs::CREATE | Verbs::UPDATE;
     let admission = "admissionregistration.k8s.io";
     if webhooks.iter().any(|webhook| webhook.default.is_some()) {
@@ -87,5 +89,14 @@ pub fn rights(webhooks: &[AnyWebhook], program: &str) -> Vec<Right> {
         let why = "keeps the authorities of its webhooks";
         add("", "Secret", "secrets", written, vec![secret_name(program)], why);
     }
+    let configurations = rights.iter().filter(|right| right.resource.group == admission);
+    let installed = configurations.map(|right| Right {
+        verbs: Verbs::CREATE | Verbs::DELETE,
+        when: When::InstallingDefinitions,
+        because: vec!["installs the configurations of its webhooks".to_owned()],
+        ..right.clone()
+    });
+    let installed: Vec<Right> = installed.collect();
+    rights.extend(installed);
     rights
 }

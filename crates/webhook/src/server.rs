@@ -42,6 +42,10 @@ pub struct Program<'a> {
     pub locality: Locality,
     /// Whether it installs the definition of this name itself.
     pub installs: &'a dyn Fn(&str) -> bool,
+    /// Whether definitions and empty webhook configurations come with the manifests or the chart of the program, and go with them. Then
+    /// a configuration that API servers ask through a Service is not created: one that was deleted would come back, and be left
+    /// behind by an uninstallation.
+    pub installed_by_others: bool,
     /// What watches over its tasks.
     pub supervisor: &'a Supervisor,
 }
@@ -89,9 +93,14 @@ impl WebhookServer {
         let configurations = match plan.way.place(program.namespace, address) {
             None => Vec::new(),
             Some(place) => {
-                let own_namespace = matches!(plan.way, Way::Service(_)).then_some(program.namespace);
-                let setting =
-                    Setting { name: program.name, place: &place, own_namespace, installs: program.installs };
+                let in_cluster = matches!(plan.way, Way::Service(_));
+                let setting = Setting {
+                    name: program.name,
+                    place: &place,
+                    own_namespace: in_cluster.then_some(program.namespace),
+                    installs: program.installs,
+                    installed_by_others: in_cluster && program.installed_by_others,
+                };
                 configurations(webhooks, &setting).map_err(ServeError::Webhooks)?
             }
         };

@@ -3,7 +3,7 @@
 use gadget_operator::{Gadget, GadgetSpec, operator};
 use k8s_openapi::api::core::v1::ConfigMap;
 use watchkeeper::prelude::*;
-use watchkeeper::runtime::Running;
+use watchkeeper::runtime::{Description, Running};
 use watchkeeper_testkit::{TestEnv, consistently, eventually};
 
 const NAME: &str = "gadget-operator";
@@ -11,6 +11,7 @@ const NAME: &str = "gadget-operator";
 /// A server with the operator, and somebody who uses it.
 struct World {
     env: TestEnv,
+    description: Description,
     operator: Running,
     user: Client,
 }
@@ -26,6 +27,7 @@ impl World {
         let user = Client::new(env.connection());
         Self {
             env,
+            description,
             operator,
             user,
         }
@@ -140,6 +142,23 @@ async fn deletes_with_its_owner() {
     })
     .await;
     world.operator.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn asks_for_no_right_that_it_does_not_use() {
+    let world = World::start().await;
+    world.create().await;
+    world.user.delete_key::<Gadget>(&key()).await.unwrap();
+    eventually(|| async { world.message().await.is_none() }).await;
+    world.operator.stop().await;
+    // Of some rights not all verbs are used: what is read once is not read again. Of each at least one is.
+    let unused = world.env.unused_rights(&world.description);
+    let rights: Vec<_> = world.description.rights.iter().cloned().collect();
+    let for_nothing: Vec<_> = unused
+        .iter()
+        .filter(|right| rights.contains(right))
+        .collect();
+    assert!(for_nothing.is_empty(), "{for_nothing:?}");
 }
 // <source>
 

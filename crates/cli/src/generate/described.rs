@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_description::Description;
 
-use crate::cargo;
+use crate::cargo::{self, Package};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -15,8 +15,12 @@ use crate::terminal;
 pub(crate) struct Described(pub(crate) Description);
 
 impl Described {
-    /// Reads a description: from a file, from a program, or from the crate in this folder.
-    pub(crate) fn read(file: Option<&Path>, binary: Option<&Path>) -> Result<Self, Failure> {
+    /// Reads a description: from a file, from a program, or from the program of the crate in this folder, which is built first.
+    pub(crate) fn read(
+        file: Option<&Path>,
+        binary: Option<&Path>,
+        package: Option<&Package>,
+    ) -> Result<Self, Failure> {
         let (name, text) = match (file, binary) {
             (Some(file), _) if file.as_os_str() == "-" => {
                 let mut text = Vec::new();
@@ -33,10 +37,16 @@ impl Described {
             (None, Some(binary)) => {
                 // A name without a slash is a file here, not a program somewhere on the path.
                 let program = std::path::absolute(binary).map_err(Failure::running)?;
-                ask(&mut Command::new(program), &binary.display().to_string(), Some(TIMEOUT))?
+                ask(&mut Command::new(program), &binary.display().to_string())?
             }
-            // Cargo may have to build it first.
-            (None, None) => ask(cargo::command().args(["run", "--quiet", "--"]), "cargo run", None)?,
+            // Built apart: that may take as long as it takes, an answer may not.
+            (None, None) => {
+                let program = match package {
+                    Some(package) => package.program()?,
+                    None => Package::here()?.program()?,
+                };
+                ask(&mut Command::new(cargo::build(&program)?), &program)?
+            }
         };
         let description = Description::from_json(&text);
         description.map(Self).map_err(|error| Failure::input(format!("{name}: {error}")))
@@ -47,10 +57,9 @@ impl Described {
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Waits for the end of a program; `None` if it did not come to one and was killed.
-fn wait(child: &mut Child, patience: Option<Duration>) -> io::Result<Option<ExitStatus>> {
-    let Some(patience) = patience else { return child.wait().map(Some) };
+fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     let begin = Instant::now();
-    while begin.elapsed() < patience {
+    while begin.elapsed() < TIMEOUT {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
@@ -61,7 +70,7 @@ fn wait(child: &mut Child, patience: Option<Duration>) -> io::Result<Option<Exit
 }
 
 /// Runs a program with `describe` and takes what it prints. What it complains about is shown.
-fn ask(command: &mut Command, shown: &str, patience: Option<Duration>) -> Result<(String, Vec<u8>), Failure> {
+fn ask(command: &mut Command, shown: &str) -> Result<(String, Vec<u8>), Failure> {
     let name = format!("{shown} describe");
     command.arg("describe").stdin(Stdio::null()).stderr(Stdio::inherit());
     // Whatever it may reach by mistake: a description needs no cluster.
@@ -73,8 +82,8 @@ fn ask(command: &mut Command, shown: &str, patience: Option<Duration>) -> Result
         let mut text = Vec::new();
         stdout.as_mut().map_or(Ok(0), |stdout| stdout.read_to_end(&mut text)).map(|_| text)
     });
-    let Some(status) = wait(&mut child, patience).map_err(failed)? else {
-        let seconds = patience.unwrap_or_default().as_secs();
+    let Some(status) = wait(&mut child).map_err(failed)? else {
+        let seconds = TIMEOUT.as_secs();
         return Err(Failure::input(format!(
             "{name}: no answer within {seconds} s: the program has to describe itself; does its main begin with Manager::from_args()?"
         )));

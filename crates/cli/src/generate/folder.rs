@@ -44,12 +44,19 @@ impl<'a> Folder<'a> {
         Ok(files)
     }
 
-    /// Writes what is missing or differs, and removes what is stale.
+    /// Writes what is missing or differs, and removes what is stale. A value that the user has to change fails, after all else was done.
     pub(crate) fn apply(&self, plan: &[Difference<'_>]) -> Result<(), Failure> {
-        for difference in plan {
+        let is_last = |difference: &&Difference<'_>| matches!(difference, Difference::Unwritable(..));
+        let order = plan.iter().filter(|one| !is_last(one)).chain(plan.iter().filter(is_last));
+        for difference in order {
             let path = self.0.join(difference.path());
             let done = match difference {
                 Difference::Missing(file) | Difference::Changed(file) => write(&path, &file.text),
+                Difference::Outdated(file) => write(&path, &file.text),
+                Difference::Unwritable(_, key) => {
+                    let why = format!("{key} is outdated, and has no line of its own: change it by hand");
+                    Err(io::Error::other(why))
+                }
                 Difference::Stale(_) => fs::remove_file(&path),
             };
             done.map_err(|error| Failure::running(format!("{}: {error}", path.display())))?;

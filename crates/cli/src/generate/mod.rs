@@ -20,7 +20,7 @@ use folder::Folder;
 
 /// Write what an operator is shipped with: definitions, roles, manifests, a chart, alerts, documentation
 ///
-/// The program is asked to describe itself (`cargo run -q -- describe` in this folder), and everything is made from that. Files that are generated are never edited: --check finds those that were, and those that the code has outrun. chart/values.yaml and chart/Chart.yaml are written once and yours from then on.
+/// The program is asked to describe itself (as `cargo run -- describe` in this folder does), and everything is made from that. Files that are generated are never edited: --check finds those that were, and those that the code has outrun. chart/values.yaml and chart/Chart.yaml are written once and yours from then on, but for appVersion and what Artifact Hub shows of kinds.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_help_heading = "Instead")]
 pub(crate) struct Generate {
@@ -121,7 +121,8 @@ impl Generate {
         let is_told = self.description.is_some() || self.binary.is_some();
         // What Cargo knows of the crate here is taken if it is the crate of this operator.
         let package = if is_told { Package::here().ok() } else { Some(Package::here()?) };
-        let described = Described::read(self.description.as_deref(), self.binary.as_deref())?;
+        let described =
+            Described::read(self.description.as_deref(), self.binary.as_deref(), package.as_ref())?;
         let is_its = |package: &&Package| {
             let run = described.0.run.program.as_ref().unwrap_or(&described.0.name);
             package.program().is_ok_and(|program| program == *run)
@@ -206,6 +207,7 @@ impl Generate {
             let what = match difference {
                 Difference::Missing(_) => "is missing",
                 Difference::Changed(_) => "differs",
+                Difference::Outdated(_) | Difference::Unwritable(..) => "is older than the program",
                 Difference::Stale(_) => "is left from earlier",
             };
             say(&format!("{shown}/{} {what}", difference.path()));

@@ -102,7 +102,14 @@ impl Project {
 
 #[test]
 fn the_readme_of_a_new_project_works_as_written() {
-    let project = Project::new(&["--kind", "Shop", "--with", "finalizer"]);
+    // As the book has it.
+    let book = fs::read_to_string(Path::new(&checkout()).join("docs/book/production.md")).unwrap();
+    let typed: Vec<&str> = book.split("```").nth(1).unwrap().trim().lines().collect();
+    let ["watchkeeper new shop --kind Shop --group shop.example.com", "cd shop", "cargo test"] = typed[..]
+    else {
+        panic!("the book has other commands: {typed:?}")
+    };
+    let project = Project::new(&typed[0].split(' ').skip(3).collect::<Vec<_>>());
     let readme = fs::read_to_string(project.folder.join("README.md")).unwrap();
     let commands: Vec<&str> = readme.split("```").nth(1).unwrap().trim().lines().collect();
     assert_eq!(commands, ["cargo test", "watchkeeper up", "make run", "make sample"]);

@@ -45,5 +45,10 @@ fn a_dry_run_lists_the_files_and_writes_none() {
     assert_eq!(output.status.code(), Some(0), "{told}");
     let files = told.lines().filter(|line| line.starts_with("  shop/")).count();
     assert_eq!(files, 12, "{told}");
+    // The CI of a project that depends on a checkout does not find it by itself.
+    assert!(
+        told.contains("\nnote: Cargo.toml and .github/workflows/ci.yaml take the framework from ../"),
+        "{told}"
+    );
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
 }

@@ -11,11 +11,12 @@ const KUBECTL: &str = r#"echo '{"clientVersion": {'; echo '  "minor": "36",'; ec
 fn complete() -> Machine {
     let machine = Machine::with(&[
         "bash", "cat", "cmp", "cp", "dirname", "env", "grep", "head", "mkdir", "paste", "realpath", "rm",
-        "sed",
+        "sed", "uname",
     ])
     .commands(&["cargo", "cc", "curl", "git", "initdb", "kill", "make", "nginx", "openssl", "ps", "rustup"])
     .commands(&["mariadb", "mariadb-install-db", "mariadbd"])
     .command("kubectl", KUBECTL)
+    .command("rustc", "echo /")
     .command("id", "echo 0");
     let python = machine.target().join("conformance/python");
     fs::create_dir_all(&python).unwrap();
@@ -64,6 +65,20 @@ fn what_cannot_be_installed_is_named_with_the_reason() {
 
     let no_rust = complete().without("cargo").run("setup");
     assert_eq!(no_rust, refused("NO RUST TOOLCHAIN: install one with rustup and try again"));
+}
+
+#[test]
+fn what_static_programs_need_is_installed_or_it_is_said_what_is_not_tested_then() {
+    let missing = || complete().command("rustc", "echo /nowhere").command("uname", "echo riscv64");
+    let said = missing().command("rustup", r#"echo "rustup $*" >&2"#).run("setup");
+    assert!(said.is_success, "{said:?}");
+    assert_eq!(said.output, "setup: installs the target riscv64-unknown-linux-musl\n");
+    assert_eq!(said.error, "rustup --quiet target add riscv64-unknown-linux-musl\n");
+    let said = missing().without("rustup").run("setup");
+    let told = "setup: there is no riscv64-unknown-linux-musl and no rustup to install it: IMAGES ARE NOT BUILT IN TESTS\n";
+    assert_eq!((said.is_success, said.output.as_str()), (true, told));
+    let offline = missing().command("rustup", "exit 1").run("setup");
+    assert!(offline.is_success && offline.output.ends_with("IMAGES ARE NOT BUILT IN TESTS\n"), "{offline:?}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The Helm chart.
 //!
 //! Templates are generated. `values.yaml` and `Chart.yaml` are the user's: the defaults are in a template, and what `values.yaml` says is laid
-//! over them, so that a file written for an earlier version goes on working and a new setting is there without being added to it.
+//! over them, so that a file written for an earlier version goes on working and a new setting is there without being added to it. What `Chart.yaml`
+//! says of the program follows the program.
 
 mod values;
 
@@ -15,14 +16,22 @@ use crate::definition::Definition;
 use crate::error::Error;
 use crate::file::{File, HEADER};
 use crate::operator::Operator;
-use crate::{monitoring, rbac};
+use crate::parts::Path;
+use crate::{monitoring, rbac, webhooks};
 
 pub(crate) const RENDERER: Renderer = Renderer {
     name: "chart",
-    about: "a Helm chart; its values.yaml and Chart.yaml are yours once they are written",
+    about: "a Helm chart; its values.yaml and Chart.yaml are yours once they are written, but for what Chart.yaml says of the program",
     owns: &["chart/templates/", "chart/files/", "chart/values.schema.json"],
     render,
 };
+
+/// What `Chart.yaml` says of the program: Helm takes the image of `appVersion`.
+const FOLLOWING: &[Path] = &[
+    &["appVersion"],
+    &["annotations", "artifacthub.io/crds"],
+    &["annotations", "artifacthub.io/crdsExamples"],
+];
 
 /// The templates, with the part of the operator that each needs.
 const TEMPLATES: &[(&str, &str, Option<&str>)] = &[
@@ -44,7 +53,7 @@ fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
     let defaults =
         format!("{{{{/* {HEADER} */}}}}\n{{{{- define \"OPERATOR.defaults\" -}}}}\n{values}{{{{- end }}}}\n");
     let mut files = vec![
-        File::once("chart/Chart.yaml", metadata(operator)),
+        File::parts("chart/Chart.yaml", metadata(operator), FOLLOWING),
         File::once("chart/values.yaml", values::commented(&values)),
         File::once("chart/.helmignore", "*.orig\n*.swp\n.git/\n"),
         File::json("chart/values.schema.json", &values::schema(&values)),
@@ -60,6 +69,9 @@ fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
     for definition in &operator.definitions {
         let text = fill(operator, &crd(definition));
         files.push(template(&format!("crds/{}.yaml", definition.name), &text));
+    }
+    if let Some(text) = configurations(operator) {
+        files.push(template("webhookconfigurations.yaml", &fill(operator, &text)));
     }
     if has(operator, "metrics") {
         if let Some(rules) = monitoring::rules(operator) {
@@ -230,6 +242,18 @@ fn crd(definition: &Definition<'_>) -> String {
     )
 }
 
+/// The configurations of webhooks, empty. The program looks for them under its own name, whatever the release is called.
+fn configurations(operator: &Operator<'_>) -> Option<String> {
+    let object = |kind| {
+        format!(
+            "---\napiVersion: admissionregistration.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: OPERATOR\n{LABELS}"
+        )
+    };
+    let note = "{{/* Nobody is asked before the program serves: it writes the rest. */}}\n";
+    let objects: String = webhooks::kinds(operator).map(object).collect();
+    (!objects.is_empty()).then(|| format!("{note}{objects}"))
+}
+
 /// The roles of the program and of people, with their bindings.
 fn roles(operator: &Operator<'_>) -> String {
     let roles = operator.roles();
@@ -349,7 +373,7 @@ fn metadata(operator: &Operator<'_>) -> String {
         chart["maintainers"] = settings.authors.iter().map(|author| person(author)).collect();
     }
     format!(
-        "# Yours: written once by `watchkeeper generate`. Raise version with every change of the chart, appVersion with the program.\n{}",
+        "# Yours: written once by `watchkeeper generate`, which keeps appVersion and what Artifact Hub shows of kinds as the program is. Raise version with every change of the chart.\n{}",
         yaml::encode(&chart)
     )
 }

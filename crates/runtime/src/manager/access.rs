@@ -47,7 +47,9 @@ impl Manager {
     pub(super) fn needed(&self) -> BTreeSet<When> {
         let installs = (!self.about.keeps_definitions).then_some(When::InstallingDefinitions);
         let elects = self.election.as_ref().map(|_| When::ElectingLeader);
-        [Some(When::Always), installs, elects].into_iter().flatten().collect()
+        // Where others keep the webhooks, the rights for that are not among those of the program.
+        let configures = Some(When::ConfiguringWebhooks);
+        [Some(When::Always), installs, configures, elects].into_iter().flatten().collect()
     }
 
     /// Asks the cluster, and says what is missing.
@@ -116,7 +118,7 @@ impl Access {
         Ok(missing)
     }
 
-    /// Every right, verb by verb and place by place.
+    /// Every right, verb by verb, name by name and place by place. What is created has no name to be asked for.
     fn questions(&self) -> Vec<(Right, String)> {
         let mut questions = Vec::new();
         for right in self.rights.iter().filter(|right| self.needed.contains(&right.when)) {
@@ -130,17 +132,28 @@ impl Access {
                 Namespaces::These(names) => names.clone(),
             };
             for verbs in right.verbs.iter() {
-                let question = Right { verbs, ..right.clone() };
-                questions.extend(places.iter().map(|place| (question.clone(), place.clone())));
+                let named = !right.names.is_empty() && verbs != Verbs::CREATE;
+                let names = match named {
+                    true => right.names.iter().map(|name| vec![name.clone()]).collect(),
+                    false => vec![right.names.clone()],
+                };
+                for names in names {
+                    let question = Right { verbs, names, ..right.clone() };
+                    questions.extend(places.iter().map(|place| (question.clone(), place.clone())));
+                }
             }
         }
         questions
     }
 }
 
+/// The name that a question is about: [`Access::questions`] has one for each. What is created has none yet.
+fn asked_name(right: &Right) -> &str {
+    right.names.first().filter(|_| right.verbs != Verbs::CREATE).map_or("", String::as_str)
+}
+
 /// The right, if it is not allowed.
 async fn allowed(connection: Connection, right: Right, place: String) -> Result<Option<Right>, String> {
-    let name = right.names.first().filter(|_| right.verbs != Verbs::CREATE);
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
@@ -150,7 +163,7 @@ async fn allowed(connection: Connection, right: Right, place: String) -> Result<
             "resource": right.resource.plural,
             "subresource": right.subresource,
             "namespace": place,
-            "name": name.map_or("", String::as_str),
+            "name": asked_name(&right),
         }},
     });
     let request = Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
@@ -168,4 +181,30 @@ fn tell(missing: &Rights) -> String {
         "the cluster does not allow all that this program does; add these rules:\n{}",
         roles(missing, |_| true).yaml()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use watchkeeper_description::Resource;
+
+    #[test]
+    fn every_name_of_a_right_is_asked_for_and_what_is_created_has_none() {
+        let resource = Resource {
+            group: "apiextensions.k8s.io".into(),
+            version: "v1".into(),
+            kind: "CustomResourceDefinition".into(),
+            plural: "customresourcedefinitions".into(),
+            namespaced: false,
+        };
+        let mut right = Right::of(resource, Verbs::GET | Verbs::CREATE, "installs its definitions");
+        right.names = vec!["shops.example.com".into(), "carts.example.com".into()];
+        let access = Access::new(Arc::new([right].into_iter().collect()), [When::Always].into(), "default");
+        let asked: Vec<String> = access
+            .questions()
+            .iter()
+            .map(|(right, _)| format!("{} {}", right.verbs, asked_name(right)))
+            .collect();
+        assert_eq!(asked, ["get shops.example.com", "get carts.example.com", "create "]);
+    }
 }

@@ -55,7 +55,11 @@ struct Flags {
     #[cfg(all(feature = "webhooks", unix))]
     #[arg(long, value_name = "FOLDER")]
     webhook_cert_dir: Option<PathBuf>,
-    /// Install the definitions of the program's own kinds; off where a chart or somebody else does
+    /// Keep webhook configurations and conversions as they should be; off where the Operator Lifecycle Manager or somebody else does
+    #[cfg(all(feature = "webhooks", unix))]
+    #[arg(long, value_name = "BOOL", default_value = "true", action = clap::ArgAction::Set)]
+    webhook_configurations: bool,
+    /// Install the definitions of the program's own kinds and its webhook configurations; off where a chart or somebody else does
     #[arg(long, value_name = "BOOL", default_value = "true", action = clap::ArgAction::Set)]
     install_definitions: bool,
     /// Watch these namespaces only, and ask for rights in these only; a list with commas [default: all]
@@ -189,6 +193,7 @@ impl Manager {
             let options = &mut manager.webhooks.options;
             options.address = flags.webhook_addr;
             options.reached = match (flags.webhook_url, flags.webhook_service) {
+                _ if !flags.webhook_configurations => watchkeeper_webhook::Reached::Elsewhere,
                 (Some(url), _) => watchkeeper_webhook::Reached::Url(url),
                 (None, Some(name)) => watchkeeper_webhook::Reached::Service(name),
                 (None, None) => watchkeeper_webhook::Reached::Automatically,

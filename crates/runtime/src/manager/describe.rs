@@ -84,7 +84,7 @@ impl Manager {
     /// What the program is and what it asks of a cluster, as far as it has been put together. Needs no cluster.
     pub fn description(&self) -> Description {
         let option = |name: &str| self.about.has_options.then(|| name.to_owned());
-        let installs = !self.about.definitions.is_empty();
+        let installs = !self.about.definitions.is_empty() || self.has_webhooks();
         #[cfg_attr(not(all(feature = "webhooks", unix)), allow(unused_mut, reason = "webhooks add to it"))]
         let mut description = Description {
             api_version: API_VERSION.to_owned(),
@@ -105,6 +105,7 @@ impl Manager {
             metrics: metrics(),
             webhooks: Vec::new(),
             webhook_port: None,
+            webhook_arguments: Vec::new(),
             namespaces_option: option("--namespaces"),
             run: Run::default(),
             grace_seconds: self.grace.as_secs(),
@@ -112,6 +113,11 @@ impl Manager {
         #[cfg(all(feature = "webhooks", unix))]
         self.describe_webhooks(&mut description);
         description
+    }
+
+    #[cfg(not(all(feature = "webhooks", unix)))]
+    fn has_webhooks(&self) -> bool {
+        false
     }
 
     /// Everything that the program asks of a cluster.

@@ -64,6 +64,7 @@ impl Manager {
             namespace: connection.default_namespace(),
             locality: connection.locality(),
             installs: &installs,
+            installed_by_others: keeps,
             supervisor: &metrics.supervisor,
         };
         let options = self.webhooks.options.clone();
@@ -87,6 +88,11 @@ impl Manager {
         Ok(())
     }
 
+    /// Whether there are webhooks whose configurations the program keeps.
+    pub(super) fn has_webhooks(&self) -> bool {
+        !self.webhooks.list.is_empty() && self.webhooks.options.reached != Reached::Elsewhere
+    }
+
     /// What the webhooks add to the description of the program.
     pub(super) fn describe_webhooks(&self, description: &mut watchkeeper_description::Description) {
         let list = &self.webhooks.list;
@@ -98,6 +104,10 @@ impl Manager {
             Some(address) if address.port() != 0 => address.port(),
             _ => PORT,
         });
+        if self.about.has_options {
+            let arguments = ["--webhook-configurations=false", "--webhook-cert-dir={folder}"];
+            description.webhook_arguments = arguments.map(str::to_owned).into();
+        }
         // Where it is going to run is said by whoever installs it.
         for definition in &mut description.definitions {
             let name = definition["metadata"]["name"].as_str().unwrap_or_default();

@@ -9,7 +9,7 @@ use watchkeeper_front::ServerCertificate;
 
 use super::status::{ShownCertificate, Status};
 use crate::api::{Api, ApiError};
-use crate::configuration::{Configuration, ConfigurationKind};
+use crate::configuration::Configuration;
 
 /// How often the files are read again. A volume with a Secret is a minute behind it anyway.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -90,27 +90,31 @@ impl FilesKeeper {
         for configuration in &self.configurations {
             let path = configuration.path();
             let live = self.api.get(&path).await?;
-            if live.is_none() && configuration.kind == ConfigurationKind::Conversion {
-                let why = format!("definition {} is not installed yet", configuration.name);
+            if let Some(why) = configuration.missing().filter(|_| live.is_none()) {
                 return Err(ApiError::Other(why));
             }
             let shown = live.as_ref().map(|live: &Value| configuration.shown(live));
             let is_served = shown.as_ref().is_some_and(|shown| shown.in_force);
             let is_right = shown.as_ref().is_some_and(|shown| {
-                bundle.is_none_or(|bundle| shown.bundle == bundle) && (shown.is_ours || !starting)
+                bundle.is_none_or(|bundle| shown.bundle == bundle)
+                    && (shown.is_ours || !starting)
+                    && !shown.has_drifted
             });
             if is_right && !is_served {
                 return Err(ApiError::Conflict(format!("{path} is not in force yet")));
             }
             if !is_right {
                 changed = true;
-                let object = match (&live, shown) {
+                let mut object = match (&live, shown) {
                     (Some(live), Some(shown)) if !shown.is_ours && !starting => {
                         configuration.rebundled(live, bundle, 0)
                     }
                     _ => configuration.object(bundle, 0),
                 };
-                self.api.apply(&path, &object).await?;
+                match live.is_some_and(|live| configuration.remove_other_way(&live, &mut object)) {
+                    true => self.api.merge(&path, &object).await?,
+                    false => self.api.apply(&path, &object).await?,
+                }
                 let live = self.api.get(&path).await?;
                 if live.is_none_or(|live| !configuration.shown(&live).in_force) {
                     return Err(ApiError::Conflict(format!("{path} is not in force yet")));

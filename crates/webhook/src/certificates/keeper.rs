@@ -299,16 +299,11 @@ impl Keeper {
     async fn publish(&self, at: usize, live: Option<&Value>, record: &Record) -> Result<(), ApiError> {
         let (configuration, bundle) = (&self.configurations[at], record.bundle());
         let Some(live) = live else {
-            let object = match (configuration.skeleton(), configuration.kind) {
-                (Some(skeleton), _) => skeleton,
-                (None, ConfigurationKind::Conversion) => {
-                    return Err(ApiError::Other(format!(
-                        "definition {} is not installed yet, and whoever starts this program said that others install it",
-                        configuration.name
-                    )));
-                }
-                (None, _) => configuration.object(Some(&bundle), record.sequence),
-            };
+            if let Some(why) = configuration.missing() {
+                return Err(ApiError::Other(why));
+            }
+            let whole = || configuration.object(Some(&bundle), record.sequence);
+            let object = configuration.skeleton().unwrap_or_else(whole);
             return self.api.create(configuration.kind.path(), &object).await;
         };
         // What another version of the program applied stays, once this one has said what it wants.
@@ -318,6 +313,9 @@ impl Keeper {
             false => configuration.rebundled(live, Some(&bundle), record.sequence),
         };
         object["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
+        if configuration.remove_other_way(live, &mut object) {
+            return self.api.merge(&configuration.path(), &object).await;
+        }
         self.api.apply(&configuration.path(), &object).await
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use watchkeeper::prelude::*;
-use watchkeeper::webhooks::{Reached, WebhookOptions};
+use watchkeeper::webhooks::{Certificates, Reached, WebhookOptions};
 use watchkeeper_testkit::{TestEnv, eventually};
 
 use crate::kinds::{v1, v2};
@@ -107,11 +107,9 @@ async fn the_rights_that_it_describes_are_enough() {
     drop(running);
 }
 
-#[tokio::test]
-async fn certificates_of_others_come_from_files() {
-    use watchkeeper::webhooks::Certificates;
+/// A folder with a certificate and a key, and the authority that has issued it.
+fn certificate_of_others() -> tempfile::TempDir {
     use watchkeeper_front::{Authority, Key, Purpose, pem};
-    let env = TestEnv::start().await;
     let folder = tempfile::tempdir().unwrap();
     let now = std::time::SystemTime::now();
     let authority = Authority::with_key("others", Key::generate().unwrap(), now).unwrap();
@@ -122,6 +120,31 @@ async fn certificates_of_others_come_from_files() {
     write("tls.crt", pem::certificate(&certificate));
     write("tls.key", pem::key(key.pkcs8()));
     write("ca.crt", pem::certificate(authority.certificate()));
+    folder
+}
+
+#[tokio::test]
+async fn a_configuration_that_was_installed_empty_is_filled_in_also_where_others_inject_authorities() {
+    let env = TestEnv::start().await;
+    let (kind, collection) = ("ValidatingWebhookConfiguration", CONFIGURATION.strip_suffix("/apps").unwrap());
+    let empty =
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "apps"}});
+    assert_eq!(ask(&env, "POST", collection, &empty).await.0, 201);
+    let folder = certificate_of_others();
+    std::fs::remove_file(folder.path().join("ca.crt")).unwrap();
+    let mut options = WebhookOptions::default();
+    options.certificates = Certificates::Files(folder.path().to_owned());
+    let running = started(replica(env.connection()).webhook_options(options)).await;
+    let (_, configuration) = ask(&env, "GET", CONFIGURATION, &Value::Null).await;
+    assert_eq!(configuration["webhooks"].as_array().map(Vec::len), Some(1), "{configuration}");
+    assert!(configuration["webhooks"][0]["clientConfig"]["caBundle"].is_null(), "{configuration}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn certificates_of_others_come_from_files() {
+    let env = TestEnv::start().await;
+    let folder = certificate_of_others();
     let mut options = WebhookOptions::default();
     options.certificates = Certificates::Files(folder.path().to_owned());
     let running = started(replica(env.connection()).webhook_options(options)).await;

@@ -4,6 +4,7 @@
 
 mod definition;
 mod drift;
+mod installed;
 mod program;
 mod quiet;
 mod restarts;

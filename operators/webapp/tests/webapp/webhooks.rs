@@ -1,11 +1,14 @@
 //! What is asked before a WebApp is stored, and its versions, by an API server that asks.
 
 use serde_json::{Value, json};
+use watchkeeper::Connection;
 use watchkeeper::prelude::Manager;
 use watchkeeper::runtime::Running;
-use watchkeeper_testkit::TestEnv;
+use watchkeeper::webhooks::{Reached, WebhookOptions};
+use watchkeeper_description::{Right, When};
+use watchkeeper_testkit::{Fate, TestEnv, eventually};
 
-use crate::world::{NAME, description_of};
+use crate::world::{NAME, OPERATOR, description_of};
 
 const ALPHA: &str = "/apis/apps.watchkeeper.dev/v1alpha1/namespaces/default/webapps";
 const BETA: &str = "/apis/apps.watchkeeper.dev/v1beta1/namespaces/default/webapps";
@@ -74,4 +77,87 @@ async fn what_a_schema_cannot_say_is_refused_with_the_field_and_the_reason() {
     let refused = ask(&env, "POST", ALPHA, &alpha("large", large)).await.unwrap_err();
     assert!(refused.contains("mount a ConfigMap instead"), "{refused}");
     running.stop().await;
+}
+
+/// The operator as it is in a cluster, where it is asked through a Service.
+fn in_cluster(connection: Connection) -> Manager {
+    let mut options = WebhookOptions::default();
+    options.address = Some(([127, 0, 0, 1], 0).into());
+    options.reached = Reached::Service("webapp-webhook".into());
+    let manager = Manager::new(NAME, connection).webhook_options(options);
+    watchkeeper_webapp::webhooks(watchkeeper_webapp::operator(manager))
+}
+
+/// The rights that it has for its webhooks, and for what the server has to know of them.
+fn webhook_rights() -> Vec<Right> {
+    let of_webhooks = |right: &&Right| {
+        right.when == When::ConfiguringWebhooks || right.resource.group == "admissionregistration.k8s.io"
+    };
+    description_of(NAME).rights.iter().filter(of_webhooks).cloned().collect()
+}
+
+#[tokio::test]
+async fn without_any_one_of_the_rights_of_its_webhooks_something_is_refused() {
+    let whole = description_of(NAME);
+    let rights = webhook_rights();
+    let targets: Vec<String> = rights.iter().map(Right::target).collect();
+    assert_eq!(
+        targets,
+        [
+            "secrets",
+            "mutatingwebhookconfigurations",
+            "mutatingwebhookconfigurations",
+            "validatingwebhookconfigurations",
+            "validatingwebhookconfigurations",
+            "customresourcedefinitions",
+        ]
+    );
+    for missing in rights {
+        let mut narrow = whole.clone();
+        narrow.rights = whole.rights.iter().filter(|right| **right != missing).cloned().collect();
+        let env = TestEnv::builder().with_roles().start().await;
+        let running = in_cluster(env.connection_for(&narrow).await).start().await.unwrap();
+        let target = missing.target();
+        eventually(|| async {
+            let refused = env.requests().into_iter().any(|seen| {
+                let call = &seen.call;
+                seen.fate == Fate::Answered(403) && call.user == OPERATOR && call.resource == target
+            });
+            match refused {
+                true => Ok(()),
+                false => Err(format!("nobody needs {target} {}", missing.verbs)),
+            }
+        })
+        .await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_it_may_do_for_its_webhooks_it_does() {
+    let env = TestEnv::builder().with_roles().start().await;
+    let connection = env.connection_for(&description_of(NAME)).await;
+    // Beside the server it takes its configurations away; in a cluster it shares authorities with others.
+    let beside = watchkeeper_webapp::operator(Manager::new(NAME, connection.clone()));
+    for manager in [watchkeeper_webapp::webhooks(beside), in_cluster(connection)] {
+        let running = manager.start().await.unwrap();
+        let ready = tokio::time::timeout(std::time::Duration::from_secs(60), running.ready()).await;
+        assert!(ready.is_ok(), "{:?}", running.not_ready());
+        running.stop().await;
+    }
+    let mut description = description_of(NAME);
+    description.rights = webhook_rights().into_iter().collect();
+    let unused = env.unused_rights(&description);
+    let unused: Vec<String> =
+        unused.iter().map(|right| format!("{} {}", right.target(), right.verbs)).collect();
+    assert_eq!(
+        unused,
+        [
+            // Lists come as watches where the server can do that; authorities are replaced after months.
+            "secrets list, update",
+            "mutatingwebhookconfigurations list",
+            "validatingwebhookconfigurations list",
+            "customresourcedefinitions list",
+        ]
+    );
 }
