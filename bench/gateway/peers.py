@@ -248,6 +248,34 @@ backend mock
         os.kill(self.process.pid, signal.SIGUSR2)
 
 
+class HaproxySocket(Haproxy):
+    """The same with its map changed in memory: what HAProxy is best at. The file is not written, so that a restart forgets it."""
+
+    mechanism = "add map by socket"
+
+    def add(self, routes):
+        import socket
+
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(self.path("sock"))
+            connection.sendall(f"add map {self.path('map')} /r{routes - 1}/ mock\n".encode())
+            said = connection.recv(4096).strip()
+            if said:
+                raise RuntimeError(said.decode())
+
+
+class Hyper(Peer):
+    """The least that a proxy on hyper can be: it has no routes, and is there for its CPU time and its latency."""
+
+    name, mechanism = "hyper", ""
+
+    def configure(self, routes):
+        pass
+
+    def command(self):
+        return [self.program, "proxy", f"127.0.0.1:{self.port}", f"127.0.0.1:{self.backend}"]
+
+
 class Caddy(Peer):
     name, mechanism = "caddy", "admin API"
 
@@ -349,12 +377,12 @@ class Traefik(Peer):
         return [self.program, "--configFile=" + self.path("traefik.yaml")]
 
 
-def known(watchkeeper, installed):
+def known(watchkeeper, hyper, installed):
     """The gateways that are there, as (class, program)."""
     bins = [os.path.join(installed, "bin"), os.path.join(installed, "lib", "*", "site-packages", "*"),
             os.path.join(installed, "lib", "*", "site-packages", "*", "*")]
-    found = [(WatchkeeperCluster, watchkeeper), (Watchkeeper, watchkeeper)]
-    for peer in (Nginx, Haproxy, Envoy, Caddy, Traefik):
+    found = [(WatchkeeperCluster, watchkeeper), (Watchkeeper, watchkeeper), (Hyper, hyper)]
+    for peer in (Nginx, Haproxy, HaproxySocket, Envoy, Caddy, Traefik):
         program = find(peer.name, *bins)
         if program:
             found.append((peer, program))

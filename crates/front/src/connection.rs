@@ -30,6 +30,7 @@ use crate::fair_socket::FairSocket;
 use crate::front::Protocol;
 #[cfg(feature = "http2")]
 use crate::gate::Payer;
+use crate::head_timeout::HeadTimeout;
 use crate::metrics::Dropped;
 use crate::proxy_protocol;
 use crate::stall::StallTimeout;
@@ -240,6 +241,7 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, cl
         let client = Arc::clone(&client);
         move |request| Box::pin(exchange(Arc::clone(&client), request))
     });
+    let stream = HeadTimeout::new(stream, Arc::clone(client.connection.place()), deadlines.first_request);
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(deadlines.http1_idle)
@@ -265,13 +267,19 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, cl
     };
     let upgrade = client.upgrade.lock().take().filter(|_| ended.is_ok());
     if let Err(error) = ended {
+        if error.is_parse() {
+            client.shared.connections.metrics.malformed();
+        }
         tracing::debug!(%error, "a connection failed");
     }
     let parts = connection.into_parts();
+    let (mut stream, is_late) = parts.io.into_inner().into_inner();
     if let Some(upgrade) = upgrade {
-        return upgraded(&client, upgrade.take_over(parts.read_buf, parts.io.into_inner())).await;
+        return upgraded(&client, upgrade.take_over(parts.read_buf, stream)).await;
     }
-    let mut stream = parts.io.into_inner();
+    if is_late {
+        client.connection.dropped(Dropped::Idle);
+    }
     let goodbye = timeout(GOODBYE, stream.shutdown()).await;
     if matches!(goodbye, Ok(Ok(()))) && client.unread.is_left() {
         let _ = timeout(LINGER.0, discard(&mut stream)).await; // either way it is closed now

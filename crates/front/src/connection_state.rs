@@ -118,6 +118,11 @@ impl ConnectionState {
         self.begun.load(Ordering::Relaxed) == 0
     }
 
+    /// How many requests have begun.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
+    }
+
     /// Whether no request is running.
     pub(crate) fn is_idle(&self) -> bool {
         // Ended first: one that begins and ends in between must not make it look as if none ran.

@@ -7,13 +7,13 @@ use std::time::Duration;
 pub struct Deadlines {
     /// From connecting to the end of the TLS handshake. Default: 10 s.
     pub handshake: Duration,
-    /// From there to the end of the headers of the first request. Default: 10 s; kube-apiserver waits 32 s.
+    /// From there to the end of the headers of the first request. For later requests of an HTTP/1 connection, from the first byte to the end of
+    /// the headers. Default: 10 s; kube-apiserver waits 32 s.
     pub first_request: Duration,
     /// How long a stranger may keep a connection without a request. Default: 30 s. Load balancers ask for the health of servers
     /// every ten seconds or so.
     pub stranger_idle: Duration,
-    /// HTTP/1: how long somebody who was authenticated may keep a connection without a request, and how long the headers of a
-    /// request may take. Default: 100 s. That is longer than most clients keep a connection that they do not use, so that it is
+    /// HTTP/1: how long somebody who was authenticated may keep a connection without a request. Default: 100 s. That is longer than most clients keep a connection that they do not use, so that it is
     /// them who close it.
     pub http1_idle: Duration,
     /// HTTP/2: how long somebody who was authenticated may keep a connection without a request. Default: 90 s. Go clients close

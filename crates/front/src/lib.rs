@@ -54,6 +54,7 @@ mod exchange;
 mod fair_socket;
 mod front;
 mod gate;
+mod head_timeout;
 #[cfg(feature = "handover")]
 mod inheritance;
 mod limits;

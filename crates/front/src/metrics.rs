@@ -18,6 +18,7 @@ pub struct AccessMetrics {
     dropped: Family<Why, Counter>,
     requests: Family<Answer, Counter>,
     handshake_failures: Counter,
+    malformed: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -79,6 +80,18 @@ impl AccessMetrics {
         );
     }
 
+    /// HTTP/1 requests that could not be read, so far: they are answered before the service sees them, and are not among the metrics of the
+    /// registry.
+    pub fn malformed_so_far(&self) -> u64 {
+        self.malformed.get()
+    }
+
+    /// Connections that are open.
+    pub fn connections(&self) -> i64 {
+        let open = |client| self.open.get_or_create(&Of { client }).get();
+        open("authenticated") + open("stranger")
+    }
+
     pub(crate) fn open(&self, [authenticated, strangers]: &[usize; 2]) {
         for (client, count) in [("authenticated", authenticated), ("stranger", strangers)] {
             self.open.get_or_create(&Of { client }).set(i64::try_from(*count).unwrap_or(i64::MAX));
@@ -91,6 +104,10 @@ impl AccessMetrics {
 
     pub(crate) fn answered(&self, code: u16) {
         self.requests.get_or_create(&Answer { code }).inc();
+    }
+
+    pub(crate) fn malformed(&self) {
+        self.malformed.inc();
     }
 
     #[cfg(feature = "tls")]

@@ -27,7 +27,7 @@ use crate::spans::Tracer;
 /// | `/objects` | what became of every object, as JSON |
 /// | `/explain?method=GET&url=https://host/path&header=name:value` | what would become of a request, and why; `&format=json` |
 /// | `/backends` | backends and how their servers are, as JSON |
-/// | `/connections` | listeners, and requests under way by route, as JSON |
+/// | `/connections` | listeners and their open connections, and requests under way by route, as JSON |
 /// | `/metrics` | for Prometheus |
 ///
 /// Whoever can reach it can read all of this, and change nothing. It holds no secrets.
@@ -179,9 +179,15 @@ fn backends(handle: &Handle) -> Value {
 
 fn connections(handle: &Handle) -> Value {
     let ports = handle.ports();
-    let ports = ports.iter().map(|(address, port)| match port {
-        Ok(bound) => json!({"address": address.to_string(), "bound": bound.to_string()}),
-        Err(reason) => json!({"address": address.to_string(), "error": reason}),
+    let open = handle.connections();
+    let ports = ports.iter().map(|(address, port)| {
+        let count = open.get(address);
+        match port {
+            Ok(bound) => {
+                json!({"address": address.to_string(), "bound": bound.to_string(), "connections": count})
+            }
+            Err(reason) => json!({"address": address.to_string(), "error": reason}),
+        }
     });
     let table = handle.table();
     let active = table.routes().filter(|route| route.head.stats.active.load(Relaxed) > 0);
@@ -211,6 +217,7 @@ fn metrics_text(handle: &Handle) -> String {
             registry.sub_registry_with_prefix("gateway").sub_registry_with_labels(labels.into_iter()),
         );
     }
+    let unreadable = view.front.iter().map(|(_, metrics)| metrics.malformed_so_far()).sum();
     let is_up = |source: &SourceView| (source.name.clone(), source.synced && source.error.is_none());
     let mut sources: Vec<(String, bool)> = view.sources.iter().map(is_up).collect();
     drop(view);
@@ -222,6 +229,7 @@ fn metrics_text(handle: &Handle) -> String {
     let mut calls = String::new();
     handle.shared.ai.write_metrics(&mut calls);
     let counters = &handle.shared.counters;
+    counters.unreadable.store(unreadable, Relaxed);
     counters.lost_lines.store(handle.shared.log.lost.load(Relaxed), Relaxed);
     counters.lost_spans.store(handle.shared.tracer.as_ref().map_or(0, Tracer::lost), Relaxed);
     page(&handle.table(), counters, &sources, &(calls + &front))

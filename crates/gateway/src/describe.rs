@@ -40,7 +40,10 @@ pub fn description() -> Description {
         run: Run {
             component: "gateway".to_owned(),
             program: Some("watchkeeper".to_owned()),
-            arguments: ["gateway", "--from=kubernetes"].map(str::to_owned).into(),
+            // On all addresses of its Pod: that of the Service is not one of them.
+            arguments: ["gateway", "--from=kubernetes", "--gateway-addresses=0.0.0.0"]
+                .map(str::to_owned)
+                .into(),
             log_option: Some("--log".to_owned()),
             ports: PORTS
                 .map(|(name, port, target)| ServedPort { name: name.to_owned(), port, target })

@@ -15,7 +15,11 @@ pub fn dump(table: &Table) -> Value {
     let mut policies: Vec<_> = table.attachments().collect();
     policies.sort_by_key(|(attachment, _)| *attachment);
     let policies = policies.iter().map(|(attachment, policies)| {
-        let names: Vec<String> = policies.iter().map(|policy| policy.key.to_string()).collect();
+        let name = |policy: &std::sync::Arc<crate::policy::Policy>| match policy.is_unusable {
+            true => format!("{} (cannot be used: answers 500)", policy.key),
+            false => policy.key.to_string(),
+        };
+        let names: Vec<String> = policies.iter().map(name).collect();
         let target = match attachment {
             Attachment::Listener(key) => format!("listener {key}"),
             Attachment::Namespace(name) => format!("namespace {name}"),

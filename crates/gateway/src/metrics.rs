@@ -94,6 +94,7 @@ fn write(text: &mut String, table: &Table, counters: &Counters) -> fmt::Result {
         writeln!(text, "gateway_request_seconds_count{{route=\"{route}\"}} {sum}")?;
     }
     backends(text, table)?;
+    let unreadable = counters.unreadable.load(Relaxed);
     for (name, help, count) in [
         ("gateway_unrouted_total", "Requests that no route was for.", &counters.unrouted),
         (
@@ -112,7 +113,8 @@ fn write(text: &mut String, table: &Table, counters: &Counters) -> fmt::Result {
         ("gateway_table_swaps_total", "How often the table was replaced.", &counters.swaps),
     ] {
         head(text, name, "counter", help)?;
-        writeln!(text, "{name} {}", count.load(Relaxed))?;
+        let also = if name == "gateway_malformed_total" { unreadable } else { 0 };
+        writeln!(text, "{name} {}", count.load(Relaxed) + also)?;
     }
     head(text, "gateway_table_generation", "gauge", "The number of the table that is served.")?;
     writeln!(text, "gateway_table_generation {}", table.generation)?;

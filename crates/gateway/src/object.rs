@@ -149,6 +149,11 @@ impl InputKind {
         self.is_own() || self.is_standard() && self != Self::ReferenceGrant
     }
 
+    /// Whether its objects say who may use a route.
+    pub(crate) fn protects(self) -> bool {
+        matches!(self, Self::Policy | Self::LlmPolicy | Self::Api | Self::Subscription | Self::Tenant)
+    }
+
     /// Whether its objects are in namespaces.
     pub fn is_namespaced(self) -> bool {
         !matches!(self, Self::GatewayClass | Self::Namespace)
@@ -228,6 +233,29 @@ impl Input {
         let conditions = self.json.pointer("/status/conditions").and_then(Value::as_array);
         let mut conditions = conditions.into_iter().flatten();
         conditions.any(|condition| condition["type"] == "Approved" && condition["status"] == "True")
+    }
+
+    /// The files that the spec names: its fields `file` and those that end in `File`.
+    pub(crate) fn files(&self) -> Vec<&str> {
+        fn collect<'a>(value: &'a Value, files: &mut Vec<&'a str>) {
+            match value {
+                Value::Object(fields) => {
+                    for (name, value) in fields {
+                        match value {
+                            Value::String(file) if name == "file" || name.ends_with("File") => {
+                                files.push(file)
+                            }
+                            value => collect(value, files),
+                        }
+                    }
+                }
+                Value::Array(items) => items.iter().for_each(|item| collect(item, files)),
+                _ => {}
+            }
+        }
+        let mut files = Vec::new();
+        self.json.get("spec").into_iter().for_each(|spec| collect(spec, &mut files));
+        files
     }
 
     /// The spec as `S`, or all that is wrong with the object by its schema. Fields that the schema does not know are wrong.

@@ -27,6 +27,8 @@ pub(crate) struct Counters {
     pub(crate) unrouted: AtomicU64,
     /// Requests that were refused because of how they were written.
     pub(crate) malformed: AtomicU64,
+    /// Requests that could not be read at all, as the sockets counted them when this was asked for last.
+    pub(crate) unreadable: AtomicU64,
     /// Requests that a policy refused.
     pub(crate) refused: AtomicU64,
     /// Lines of the access log that were lost because nobody took them.

@@ -78,7 +78,7 @@ pub(crate) struct Gateway {
 }
 
 /// Where the admin endpoint is unless it is said.
-const DEFAULT_ADMIN: &str = "127.0.0.1:9901";
+pub(crate) const DEFAULT_ADMIN: &str = "127.0.0.1:9901";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -14,10 +14,10 @@ use watchkeeper_gateway::kinds::{
     Tenant,
 };
 use watchkeeper_gateway::mock::Mock;
-use watchkeeper_gateway::{From, Gateway, Options};
+use watchkeeper_gateway::{Admin, From, Gateway, Options};
 
 use crate::failure::Failure;
-use crate::gateway::part;
+use crate::gateway::{DEFAULT_ADMIN, part};
 use crate::monitor::Part;
 
 /// Where it listens, if nobody else is there.
@@ -50,6 +50,7 @@ fn kinds(manager: Manager) -> Manager {
 /// A gateway that runs, with what brought its kinds.
 pub(super) struct Running {
     gateway: Gateway,
+    admin: Admin,
     kinds: watchkeeper::runtime::Running,
     /// A provider of models that has none.
     mock: Mock,
@@ -76,11 +77,16 @@ pub(super) async fn start(manager: Manager, connection: Connection) -> Result<Ru
     let has_models = models(&client, &mock).await?;
     let from = vec![From::Kubernetes(connection)];
     let gateway = Gateway::start(Options { from, ..Options::default() }).map_err(Failure::running)?;
+    let admin = admin(&gateway)?;
+    let explained = match admin.address().to_string() {
+        usual if usual == DEFAULT_ADMIN => String::new(),
+        other => format!("   explain: --admin {other}"),
+    };
     let mut handle = gateway.handle().clone();
     let ready = tokio::time::timeout(READY_TIMEOUT, handle.ready()).await;
     let said = match (ready, handle.ports().into_values().find_map(Result::ok)) {
         (Ok(()), Some(address)) => {
-            format!("http://{address}/hello   change it: kubectl edit gatewayroute hello")
+            format!("http://{address}/hello   change it: kubectl edit gatewayroute hello{explained}")
         }
         (Ok(()), None) => "no GatewayListener: it listens nowhere".to_owned(),
         (Err(_), _) => format!("not ready: {}", handle.readiness().1.join("; ")),
@@ -91,7 +97,16 @@ pub(super) async fn start(manager: Manager, connection: Connection) -> Result<Ru
             "http://{address}/v1   the API of OpenAI, Anthropic and Gemini; the model `assistant` is a mock"
         )
     });
-    Ok(Running { gateway, kinds: installed, mock, said, models })
+    Ok(Running { gateway, admin, kinds: installed, mock, said, models })
+}
+
+/// The admin endpoint: where `watchkeeper gateway explain` looks for it, or if somebody is there already, elsewhere.
+fn admin(gateway: &Gateway) -> Result<Admin, Failure> {
+    let usual = DEFAULT_ADMIN.parse().map_err(Failure::running)?;
+    let started = Admin::start(usual, gateway.handle());
+    started
+        .or_else(|_| Admin::start((Ipv4Addr::LOCALHOST, 0).into(), gateway.handle()))
+        .map_err(Failure::running)
 }
 
 impl Running {
@@ -112,6 +127,7 @@ impl Running {
 
     pub(super) async fn stop(self) {
         self.gateway.stop(GRACE).await;
+        self.admin.stop().await;
         self.mock.stop().await;
         self.kinds.stop().await;
     }

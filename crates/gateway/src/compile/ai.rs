@@ -225,7 +225,6 @@ impl Compiler {
                 return None;
             }
         };
-        put.files.extend(compiled.files);
         let mut headers = HeaderMap::new();
         for (name, value) in &wanted.headers {
             let field = format!("{field}.headers[{name}]");
@@ -271,7 +270,6 @@ impl Compiler {
             (None, Some(file)) => {
                 let path: PathBuf = self.settings.base.join(file);
                 let found = std::fs::read(&path).map_err(|error| format!("{file}: {error}"));
-                put.files.push(path);
                 (format!("{field}.key.file"), found)
             }
             _ => {

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +71,6 @@ pub(super) struct Around<'a> {
 pub(super) struct Compiled {
     pub(super) backend: Backend,
     pub(super) service: Option<Key>,
-    pub(super) files: Vec<PathBuf>,
 }
 
 pub(super) fn compile(
@@ -174,8 +173,7 @@ pub(super) fn compile_spec(
         path: path.into(),
         state: Arc::clone(&learned.state),
     };
-    let files = spec.tls.and_then(|tls| tls.ca_file).map(|file| around.base.join(file)).into_iter().collect();
-    Ok(Compiled { backend, service, files })
+    Ok(Compiled { backend, service })
 }
 
 fn transport(

@@ -1,10 +1,12 @@
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use watchkeeper_core::Key;
 use watchkeeper_front::ServerCertificate;
 
+use super::Certificate;
 use super::fields::Problems;
 use crate::kinds::{GatewayListenerSpec, ListenerCertificate, ListenerProtocol};
 use crate::net::{HostPattern, Networks};
@@ -15,17 +17,22 @@ use crate::table::{HostCertificate, Listener, SocketSettings};
 pub(super) struct Around<'a> {
     /// Where relative files are.
     pub(super) base: &'a Path,
-    /// The certificate of a Secret, or why there is none.
-    pub(super) secret: &'a dyn Fn(&Key) -> Result<ServerCertificate, String>,
+    /// The certificate of a Secret.
+    pub(super) secret: &'a dyn Fn(&Key) -> Certificate,
+    /// The pairs of files that the listener serves.
+    pub(super) before: Option<&'a Pairs>,
     /// The address that takes the place of the one in the object.
     pub(super) address: Option<SocketAddr>,
 }
+
+/// The pairs of files of a listener that fit together, by the names of certificate and key.
+pub(super) type Pairs = HashMap<(String, String), ServerCertificate>;
 
 /// A listener, the Secrets that it refers to, and what is wrong with those.
 pub(super) struct Compiled {
     pub(super) listener: Listener,
     pub(super) secrets: Vec<Key>,
-    pub(super) files: Vec<PathBuf>,
+    pub(super) pairs: Pairs,
     pub(super) unresolved: Vec<Problem>,
 }
 
@@ -54,7 +61,7 @@ pub(super) fn compile(input: &Input, around: &Around<'_>) -> Result<Compiled, Ve
         (ListenerProtocol::HTTP, [_, ..]) => problems.add("spec.tls", "is for the protocol HTTPS"),
         _ => {}
     }
-    let mut files = Vec::new();
+    let mut pairs = Pairs::new();
     for (at, wanted) in wanted.iter().enumerate() {
         let field = format!("spec.tls.certificates[{at}]");
         let hosts = wanted.hosts.iter().enumerate().filter_map(|(index, host)| {
@@ -62,14 +69,14 @@ pub(super) fn compile(input: &Input, around: &Around<'_>) -> Result<Compiled, Ve
         });
         let hosts = hosts.collect();
         let namespace = key.namespace().unwrap_or_default();
-        let found = match wanted {
+        let (field, found) = match wanted {
             ListenerCertificate {
                 secret_name: Some(name), certificate_file: None, key_file: None, ..
             } => {
                 let secret = Key::new(Some(namespace), name);
                 let found = (around.secret)(&secret);
                 secrets.push(secret);
-                found.map_err(|message| (format!("{field}.secretName"), message))
+                (format!("{field}.secretName"), found)
             }
             ListenerCertificate {
                 secret_name: None,
@@ -77,19 +84,20 @@ pub(super) fn compile(input: &Input, around: &Around<'_>) -> Result<Compiled, Ve
                 key_file: Some(key),
                 ..
             } => {
-                files.extend([around.base.join(chain), around.base.join(key)]);
-                read_pair(around.base, chain, key)
-                    .map_err(|message| (format!("{field}.certificateFile"), message))
+                let names = (chain.clone(), key.clone());
+                let before = around.before.and_then(|before| before.get(&names)).cloned();
+                // One of both may be written already, and the other not yet.
+                let found = Certificate::read(read_pair(around.base, chain, key), before);
+                pairs.extend(found.served.clone().map(|served| (names, served)));
+                (format!("{field}.certificateFile"), found)
             }
             _ => {
                 problems.add(field, "needs secretName, or certificateFile and keyFile");
                 continue;
             }
         };
-        match found {
-            Ok(certificate) => certificates.push(HostCertificate { hosts, certificate }),
-            Err((field, message)) => unresolved.push(Problem::new(field, message)),
-        }
+        unresolved.extend(found.problem.map(|message| Problem::new(field, message)));
+        certificates.extend(found.served.map(|certificate| HostCertificate { hosts, certificate }));
     }
     let limits = &spec.limits;
     let socket = SocketSettings {
@@ -114,7 +122,7 @@ pub(super) fn compile(input: &Input, around: &Around<'_>) -> Result<Compiled, Ve
         max_body: limits.body_bytes.and_then(|bytes| u64::try_from(bytes).ok()),
         socket,
     };
-    problems.finish(Compiled { listener, secrets, files, unresolved })
+    problems.finish(Compiled { listener, secrets, pairs, unresolved })
 }
 
 fn read_pair(base: &Path, chain: &str, key: &str) -> Result<ServerCertificate, String> {

@@ -51,7 +51,9 @@ pub struct Compiler {
     /// Listeners that cannot be where they want to be, and why.
     displaced: BTreeMap<Key, Problem>,
     policies: BTreeMap<Key, Arc<Policy>>,
-    certificates: HashMap<Key, Result<ServerCertificate, String>>,
+    certificates: HashMap<Key, Certificate>,
+    /// The pairs of files that listeners serve, by the names of certificate and key.
+    pairs: HashMap<Key, listener::Pairs>,
     services: Services,
     backends: HashMap<Key, backend::Learned>,
     stats: HashMap<Key, Arc<RouteStats>>,
@@ -97,16 +99,47 @@ struct Entry {
     problems: Vec<Problem>,
     /// What it refers to and what is not there, as far as that is known when it is compiled.
     unresolved: Vec<Problem>,
-    /// The files that it names, and how they were when they were read.
+    /// The files that it names, and how they were before they were read: a change while they are read is seen afterwards.
     files: Vec<(PathBuf, Option<FilePrint>)>,
 }
 
-/// What tells that a file is another.
-type FilePrint = (std::time::SystemTime, u64);
+/// What tells that a file is another: time, length, and number on disk.
+type FilePrint = (std::time::SystemTime, u64, u64);
 
 fn print_of(file: &std::path::Path) -> Option<FilePrint> {
     let metadata = file.metadata().ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
+    #[cfg(unix)]
+    let number = std::os::unix::fs::MetadataExt::ino(&metadata);
+    #[cfg(not(unix))]
+    let number = 0;
+    Some((metadata.modified().ok()?, metadata.len(), number))
+}
+
+/// A certificate of a Secret, or of two files.
+#[derive(Clone, Debug, Default)]
+struct Certificate {
+    /// The last pair that fits together.
+    served: Option<ServerCertificate>,
+    /// Why what is there now is not served.
+    problem: Option<String>,
+}
+
+impl Certificate {
+    /// There is none.
+    fn none(problem: String) -> Self {
+        Self { served: None, problem: Some(problem) }
+    }
+
+    /// What was read, or if that cannot be used, what was served before.
+    fn read(found: Result<ServerCertificate, String>, before: Option<ServerCertificate>) -> Self {
+        match (found, before) {
+            (Ok(found), _) => Self { served: Some(found), problem: None },
+            (Err(problem), None) => Self::none(problem),
+            (Err(problem), before) => {
+                Self { served: before, problem: Some(format!("{problem}; the certificate before is served")) }
+            }
+        }
+    }
 }
 
 /// Which objects refer to a name.
@@ -217,6 +250,8 @@ impl Compiler {
             return;
         };
         let (source, input) = (source.clone(), input.clone());
+        let files = input.files().into_iter().map(|file| self.settings.base.join(file));
+        let files = files.map(|file| (file.clone(), print_of(&file))).collect();
         let done = match id.kind {
             InputKind::Listener => self.put_listener(&input),
             InputKind::Route => self.put_route(&input),
@@ -243,15 +278,18 @@ impl Compiler {
             self.remove(id);
         }
         let Some(entry) = self.objects.get_mut(id) else { return };
+        entry.files = files;
         match done {
-            Ok(Put { unresolved, files }) => {
+            Ok(Put { unresolved }) => {
                 entry.good = Some((source, input));
-                entry.files = files.into_iter().map(|file| (file.clone(), print_of(&file))).collect();
                 (entry.problems, entry.unresolved) = (Vec::new(), unresolved);
             }
             Err(problems) => {
                 entry.problems = problems;
                 entry.good.take_if(|(good, _)| *good != source);
+                if id.kind == InputKind::Policy && entry.good.is_none() {
+                    self.put_unusable_policy(&input);
+                }
             }
         }
     }
@@ -262,6 +300,7 @@ impl Compiler {
         match id.kind {
             InputKind::Listener => {
                 self.secret_users.set(key, Vec::new());
+                self.pairs.remove(key);
                 if let Some(listener) = self.listeners.remove(key) {
                     self.place(&[listener.address]);
                 }
@@ -347,7 +386,7 @@ impl Compiler {
             service: &|service, port| services.addresses(service, port),
         };
         let learned = self.backends.entry(key.clone()).or_default();
-        let backend::Compiled { backend, service, files } = backend::compile(input, learned, &around)?;
+        let backend::Compiled { backend, service } = backend::compile(input, learned, &around)?;
         let mut unresolved = Vec::new();
         if backend.endpoints.is_empty() {
             unresolved.push(Problem::new("spec.service", "has no endpoints that are ready on this port"));
@@ -355,7 +394,7 @@ impl Compiler {
         self.service_users.set(key, service.into_iter().collect());
         self.table.put_backend(Arc::new(backend));
         self.touch(InputKind::Route, &self.backend_users.of(key));
-        Ok(Put { unresolved, files })
+        Ok(Put { unresolved })
     }
 
     fn put_listener(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
@@ -363,14 +402,16 @@ impl Compiler {
         let certificates = &self.certificates;
         let around = listener::Around {
             base: &self.settings.base,
-            secret: &|secret| match certificates.get(secret) {
-                Some(found) => found.clone(),
-                None => Err(format!("there is no Secret {secret}")),
+            secret: &|secret| {
+                let found = certificates.get(secret).cloned();
+                found.unwrap_or_else(|| Certificate::none(format!("there is no Secret {secret}")))
             },
+            before: self.pairs.get(key),
             address: self.settings.addresses.get(key).copied(),
         };
-        let listener::Compiled { listener, secrets, files, unresolved } = listener::compile(input, &around)?;
+        let listener::Compiled { listener, secrets, pairs, unresolved } = listener::compile(input, &around)?;
         self.secret_users.set(key, secrets);
+        self.pairs.insert(key.clone(), pairs);
         let address = listener.address;
         let before = self.listeners.insert(key.clone(), Arc::new(listener));
         match before.filter(|before| before.address != address) {
@@ -378,7 +419,7 @@ impl Compiler {
             None => self.place(&[address]),
         }
         self.touch_policies(&Attachment::Listener(key.clone()));
-        Ok(Put { unresolved, files })
+        Ok(Put { unresolved })
     }
 
     /// Says anew who listens on these addresses.
@@ -424,21 +465,50 @@ impl Compiler {
     fn put_policy(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
         let key = &input.id.key;
         let state = Arc::clone(self.policy_states.entry(key.clone()).or_default());
-        let policy = Arc::new(policy::compile(input, state, &self.settings.base)?);
-        let files = policy.files.to_vec();
-        if let Some(before) = self.policies.insert(key.clone(), Arc::clone(&policy)) {
+        let policy = policy::compile(input, state, &self.settings.base)?;
+        self.attach(Arc::new(policy));
+        Ok(Put::default())
+    }
+
+    /// Has what a policy is for, that never could be used, refuse all requests: whom it would let in is not known.
+    fn put_unusable_policy(&mut self, input: &Input) {
+        let key = &input.id.key;
+        let state = Arc::clone(self.policy_states.entry(key.clone()).or_default());
+        self.attach(Arc::new(policy::unusable(input, state)));
+    }
+
+    /// Puts a policy in the place of the one that there was.
+    fn attach(&mut self, policy: Arc<Policy>) {
+        if let Some(before) = self.policies.insert(policy.key.clone(), Arc::clone(&policy)) {
             self.detach(&before);
         }
+        self.touch_protected(&policy);
         for attachment in &policy.attachments {
             let mut there = self.table.policies(attachment).to_vec();
             let at = there.partition_point(|other| other.key < policy.key);
             there.insert(at, Arc::clone(&policy));
             self.table.put_policies(attachment.clone(), there);
         }
-        Ok(Put { unresolved: Vec::new(), files })
+    }
+
+    /// Listeners and routes say that a policy that is for them cannot be used.
+    fn touch_protected(&mut self, policy: &Policy) {
+        for attachment in policy.attachments.iter().filter(|_| policy.is_unusable) {
+            match attachment {
+                Attachment::Listener(key) => self.touch(InputKind::Listener, std::slice::from_ref(key)),
+                Attachment::Route(key) => self.touch(InputKind::Route, std::slice::from_ref(key)),
+                Attachment::Namespace(namespace) => {
+                    let routes = self.table.routes().map(|route| &route.head).filter(|head| !head.standard);
+                    let keys = routes.map(|head| head.key.clone());
+                    let keys: Vec<Key> = keys.filter(|key| key.namespace() == Some(&**namespace)).collect();
+                    self.touch(InputKind::Route, &keys);
+                }
+            }
+        }
     }
 
     fn detach(&mut self, policy: &Policy) {
+        self.touch_protected(policy);
         for attachment in &policy.attachments {
             let there = self.table.policies(attachment).iter();
             let there = there.filter(|other| other.key != policy.key).cloned().collect();
@@ -453,15 +523,9 @@ impl Compiler {
         {
             self.put_ai_secret(key, &input.json);
         }
-        let before = self.certificates.get(key).cloned();
+        let before = self.certificates.get(key).and_then(|before| before.served.clone());
         // A pair that does not fit together leaves the one before in use.
-        let found = match (services::certificate(&input.json), before) {
-            (Err(reason), Some(Ok(before))) => {
-                tracing::warn!(secret = %key, reason, "the certificate before stays in use");
-                Ok(before)
-            }
-            (found, _) => found,
-        };
+        let found = Certificate::read(services::certificate(&input.json), before);
         self.certificates.insert(key.clone(), found);
         self.settle_secret_users(key);
         Ok(Put::default())
@@ -533,5 +597,4 @@ pub(crate) fn listener_id(listener: &Listener) -> ObjectId {
 #[derive(Default)]
 struct Put {
     unresolved: Vec<Problem>,
-    files: Vec<PathBuf>,
 }

@@ -2,6 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use watchkeeper_core::Key;
 
 use super::fields::Problems;
@@ -70,9 +71,6 @@ pub(super) fn compile(input: &Input, state: Arc<PolicyState>, base: &Path) -> Re
         });
         Basic { users: users.collect(), realm: policy.realm.replace(['"', '\\'], "") }
     });
-    let jwks = spec.jwt.as_ref().and_then(|policy| policy.jwks_file.as_ref());
-    let document = spec.openapi.as_ref().and_then(|policy| policy.document_file.as_ref());
-    let files = [jwks, document].into_iter().flatten().map(|file| base.join(file)).collect();
     let openapi = spec.openapi.as_ref().and_then(|policy| openapi(&mut problems, policy, base));
     let jwt = spec.jwt.as_ref().and_then(|policy| jwt(&mut problems, policy, base));
     let rate = spec.rate.as_ref().map(|policy| rate(&mut problems, policy));
@@ -85,9 +83,40 @@ pub(super) fn compile(input: &Input, state: Arc<PolicyState>, base: &Path) -> Re
         jwt,
         rate,
         openapi,
-        files,
+        is_unusable: false,
         state,
     })
+}
+
+/// A policy that never could be used, for as many of its targets as can be read.
+pub(super) fn unusable(input: &Input, state: Arc<PolicyState>) -> Policy {
+    let key = &input.id.key;
+    let namespace = key.namespace().unwrap_or_default();
+    let targets = input.json.pointer("/spec/targets").and_then(Value::as_array);
+    let read = |target: &Value| {
+        let named = |name: &Value| Some(Key::new(Some(namespace), name.as_str()?));
+        match target["kind"].as_str()? {
+            "Namespace" => Some(Attachment::Namespace(namespace.into())),
+            "Listener" => named(&target["name"]).map(Attachment::Listener),
+            "Route" => named(&target["name"]).map(Attachment::Route),
+            _ => None,
+        }
+    };
+    let mut attachments: Vec<Attachment> = targets.into_iter().flatten().filter_map(read).collect();
+    attachments.sort();
+    attachments.dedup();
+    Policy {
+        key: key.clone(),
+        attachments: attachments.into(),
+        addresses: None,
+        api_keys: None,
+        basic: None,
+        jwt: None,
+        rate: None,
+        openapi: None,
+        is_unusable: true,
+        state,
+    }
 }
 
 pub(super) fn digest(text: &str) -> Option<[u8; 32]> {

@@ -56,8 +56,9 @@ impl Compiler {
         }
         let (source, input) = entry.candidates.first_key_value()?;
         let doubles = self.doubles_of(id);
+        let displaced = self.displaced.get(&id.key).filter(|_| id.kind == InputKind::Listener);
         let mut accepted = Condition::of("Invalid", &entry.problems);
-        if let Some(displaced) = self.displaced.get(&id.key).filter(|_| id.kind == InputKind::Listener) {
+        if let Some(displaced) = displaced {
             accepted = accepted.or(Condition::of("Conflicted", std::slice::from_ref(displaced)));
         }
         let taken = match id.kind {
@@ -65,6 +66,7 @@ impl Compiler {
             InputKind::Prompt => self.displaced_prompt(&id.key),
             _ => None,
         };
+        let is_displaced = displaced.is_some() || taken.is_some();
         accepted = accepted.or(taken.and_then(|taken| Condition::of("Conflicted", &[taken])));
         let is_served = accepted.is_none();
         let accepted = accepted.unwrap_or_else(|| match doubles {
@@ -75,14 +77,25 @@ impl Compiler {
         unresolved.extend(self.missing(id));
         let resolved =
             Condition::of("RefNotFound", &unresolved).unwrap_or_else(|| Condition::good("ResolvedRefs"));
+        let unusable = self.unusable_policies(id);
         let pending = self.pending(&id.key).filter(|_| id.kind == InputKind::Subscription);
         let programmed = match is_served {
+            true if !unusable.is_empty() => Condition {
+                is_true: false,
+                reason: "PolicyInvalid",
+                message: format!("requests are answered with 500: {}", unusable.join("; ")),
+            },
             true if pending.is_some() => Condition {
                 is_true: false,
                 reason: "Pending",
                 message: pending.unwrap_or_default().to_owned(),
             },
             true => Condition::good("Programmed"),
+            false if is_displaced => Condition {
+                is_true: false,
+                reason: "Conflicted",
+                message: "the object is not served: another one has its place".to_owned(),
+            },
             false if entry.good.is_some() => Condition {
                 is_true: false,
                 reason: "LastGood",
@@ -91,7 +104,13 @@ impl Compiler {
             false => Condition {
                 is_true: false,
                 reason: "Invalid",
-                message: "the object is not served".to_owned(),
+                message: match id.kind {
+                    InputKind::Policy => {
+                        "there is no form of it that can be used: what it is for answers with 500"
+                    }
+                    _ => "the object is not served",
+                }
+                .to_owned(),
             },
         };
         Some(Report {
@@ -108,6 +127,28 @@ impl Compiler {
     /// What is wrong with the form of an object that counts.
     pub fn problems(&self, id: &ObjectId) -> &[Problem] {
         self.objects.get(id).map_or(&[], |entry| &entry.problems)
+    }
+
+    /// The policies for a listener or route that never could be used.
+    fn unusable_policies(&self, id: &ObjectId) -> Vec<String> {
+        let attachments = match id.kind {
+            InputKind::Listener => vec![Attachment::Listener(id.key.clone())],
+            InputKind::Route => {
+                let namespace = id.key.namespace().unwrap_or_default();
+                vec![Attachment::Namespace(namespace.into()), Attachment::Route(id.key.clone())]
+            }
+            _ => Vec::new(),
+        };
+        let policies = attachments.iter().flat_map(|attachment| self.table.policies(attachment));
+        let unusable = policies.filter(|policy| policy.is_unusable);
+        unusable.map(|policy| format!("GatewayPolicy {} cannot be used", policy.key)).collect()
+    }
+
+    /// The forms of an object that do not count, because a source before has it too: their sources, and their generations.
+    pub fn shadowed(&self, id: &ObjectId) -> Vec<(usize, i64)> {
+        let candidates = self.objects.get(id).map(|entry| &entry.candidates);
+        let others = candidates.into_iter().flatten().skip(1);
+        others.map(|((source, _), input)| (*source, input.generation)).collect()
     }
 
     /// What a route or policy refers to and what is not there.
@@ -194,6 +235,21 @@ impl Report {
     pub fn is_good(&self) -> bool {
         [&self.accepted, &self.resolved, &self.programmed].iter().all(|condition| condition.is_true)
             && self.accepted.reason != "Conflicted"
+    }
+
+    /// What became of the form of the object that another source has, which does not count.
+    pub fn shadowed(&self, source: usize, generation: i64, by: &str) -> Self {
+        let not =
+            |message: &str| Condition { is_true: false, reason: "Shadowed", message: message.to_owned() };
+        Self {
+            id: self.id.clone(),
+            source,
+            generation,
+            accepted: not(&format!("the source {by} has this object too, and counts more")),
+            resolved: self.resolved.clone(),
+            programmed: not("the object is not served"),
+            status: None,
+        }
     }
 
     /// The conditions with their names.

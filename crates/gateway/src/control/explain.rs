@@ -1,4 +1,6 @@
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use http::{HeaderMap, Method, Uri};
 use serde_json::{Value, json};
@@ -6,7 +8,7 @@ use serde_json::{Value, json};
 use crate::kinds::ListenerProtocol;
 use crate::net::HostPattern;
 use crate::proxy::path;
-use crate::table::{Answer, Asked, Attachment, Listener, Mismatch, Rule, Table};
+use crate::table::{Answer, Asked, Attachment, Listener, Rule, Table};
 
 /// A request that is only imagined.
 #[derive(Clone, Debug)]
@@ -30,9 +32,17 @@ pub struct Explained {
     pub served: Option<Served>,
     /// Rules that were looked at before it and do not match, with the reason.
     pub passed: Vec<(String, String)>,
+    /// Rules that do not serve it, after those that were looked at before, with the reason: less specific ones, those of other paths, those of
+    /// other hosts.
+    pub others: Vec<(String, String)>,
+    /// How many more of these there are.
+    pub more: usize,
     /// Why it is not served.
     pub refused: Option<String>,
 }
+
+/// How many rules are named that do not serve a request.
+const MOST_OTHERS: usize = 20;
 
 /// Which rule serves a request.
 #[derive(Debug)]
@@ -53,6 +63,8 @@ pub fn explain(table: &Table, question: &Question) -> Explained {
         listener: None,
         served: None,
         passed: Vec::new(),
+        others: Vec::new(),
+        more: 0,
         refused: None,
     };
     let host = url.host().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
@@ -69,32 +81,66 @@ pub fn explain(table: &Table, question: &Question) -> Explained {
     };
     explained.listener = Some(format!("{} ({})", listener.key, listener.address));
     let asked = Asked { listener, host: &host, path: &path, query: url.query(), method, headers };
-    let mut passed: Vec<(String, Mismatch)> = Vec::new();
-    let found = table.walk(&asked, |rule| match rule.mismatch(&asked) {
-        None => true,
-        Some(why) => {
-            passed.push((name(rule), why));
-            false
-        }
+    let mut walked: Vec<&Arc<Rule>> = Vec::new();
+    let found = table.walk(&asked, |rule| {
+        walked.push(rule);
+        rule.matches(&asked)
     });
-    explained.passed = passed.into_iter().map(|(rule, why)| (rule, why.to_string())).collect();
+    let before = if found.is_some() { walked.len() - 1 } else { walked.len() };
+    explained.passed = walked[..before].iter().filter_map(|rule| reason(rule, &asked)).collect();
     match found {
         None => explained.refused = Some("404: no route is for this request".into()),
-        Some((rule, host)) => {
+        Some((rule, ref host)) => {
             explained.served = Some(Served {
                 rule: name(rule),
-                because: because(rule, &host),
+                because: because(rule, host),
                 does: does(table, listener, rule),
             });
         }
     }
+    others(table, &asked, walked, &mut explained);
     explained
+}
+
+/// Why a rule whose host and path may be those of a request does not match.
+fn reason(rule: &Rule, asked: &Asked<'_>) -> Option<(String, String)> {
+    Some((name(rule), rule.mismatch(asked)?.to_string()))
+}
+
+/// Names the rules that were not looked at, or would have been looked at later, in the order of how near they were.
+fn others(table: &Table, asked: &Asked<'_>, looked_at: Vec<&Arc<Rule>>, explained: &mut Explained) {
+    let mut seen: HashSet<*const Rule> = looked_at.into_iter().map(Arc::as_ptr).collect();
+    let mut later = Vec::new();
+    table.walk(asked, |rule| {
+        if seen.insert(Arc::as_ptr(rule)) {
+            later.push(
+                reason(rule, asked).unwrap_or_else(|| (name(rule), "matches, and is less specific".into())),
+            );
+        }
+        false
+    });
+    let (mut paths, mut hosts) = (Vec::new(), Vec::new());
+    for route in table.routes() {
+        let is_host = route.hosts.iter().any(|host| host.contains(asked.host));
+        for rule in route.rules.iter().filter(|rule| !seen.contains(&Arc::as_ptr(rule))) {
+            match is_host {
+                true => paths.push((name(rule), format!("the path is not {}", rule.path))),
+                false => {
+                    let names: Vec<String> = route.hosts.iter().map(ToString::to_string).collect();
+                    hosts.push((name(rule), format!("the host is not {}", names.join(" or "))));
+                }
+            }
+        }
+    }
+    explained.others = later.into_iter().chain(paths).chain(hosts).collect();
+    explained.more = explained.others.len().saturating_sub(MOST_OTHERS);
+    explained.others.truncate(MOST_OTHERS);
 }
 
 fn listener<'a>(table: &'a Table, url: &Uri, host: &str) -> Option<&'a Listener> {
     let protocol =
         if url.scheme_str() == Some("https") { ListenerProtocol::HTTPS } else { ListenerProtocol::HTTP };
-    let fits = |listener: &&std::sync::Arc<Listener>| {
+    let fits = |listener: &&Arc<Listener>| {
         listener.protocol == protocol
             && listener.hostname.contains(host)
             && url
@@ -125,8 +171,12 @@ fn does(table: &Table, listener: &Listener, rule: &Rule) -> Vec<String> {
         Attachment::Route(route.clone()),
     ];
     let policies = attachments.iter().flat_map(|attachment| table.policies(attachment));
-    let mut does: Vec<String> =
-        policies.map(|policy| format!("has to satisfy policy {}", policy.key)).collect();
+    let mut does: Vec<String> = policies
+        .map(|policy| match policy.is_unusable {
+            true => format!("answers 500: policy {} cannot be used", policy.key),
+            false => format!("has to satisfy policy {}", policy.key),
+        })
+        .collect();
     match &rule.action.answer {
         Some(Answer::Fixed { status, body, .. }) => {
             does.push(format!("answers {} with {} bytes", status.as_u16(), body.len()));
@@ -151,15 +201,18 @@ fn does(table: &Table, listener: &Listener, rule: &Rule) -> Vec<String> {
 impl Explained {
     /// All of it as JSON.
     pub fn to_json(&self) -> Value {
-        let passed: Vec<Value> =
-            self.passed.iter().map(|(rule, why)| json!({"rule": rule, "reason": why})).collect();
+        let named = |rules: &[(String, String)]| -> Vec<Value> {
+            rules.iter().map(|(rule, why)| json!({"rule": rule, "reason": why})).collect()
+        };
         json!({
             "request": self.asked,
             "listener": self.listener,
             "served": self.served.as_ref().map(|served| json!({
                 "rule": served.rule, "because": served.because, "does": served.does,
             })),
-            "passed": passed,
+            "passed": named(&self.passed),
+            "others": named(&self.others),
+            "moreOthers": self.more,
             "refused": self.refused,
         })
     }
@@ -179,6 +232,12 @@ impl fmt::Display for Explained {
             for does in &served.does {
                 writeln!(f, "          {does}")?;
             }
+        }
+        for (rule, why) in &self.others {
+            writeln!(f, "not       {rule}: {why}")?;
+        }
+        if self.more > 0 {
+            writeln!(f, "          and {} more", self.more)?;
         }
         if let Some(refused) = &self.refused {
             writeln!(f, "refused   {refused}")?;

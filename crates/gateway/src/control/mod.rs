@@ -46,7 +46,8 @@ use statuses::Statuses;
 const TASK: &str = "configuration";
 /// How many pieces of news are taken together.
 const BATCH: usize = 4_096;
-/// How long sources may take for their first word, before what others have said is served.
+/// How long sources may take for their first word, before what others have said is compiled and listened for. Requests are still answered with 503
+/// as long as a source that may have policies is silent.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often files that objects name are looked at, sockets that could not be opened are tried again, and idle connections are closed.
 const ROUND: Duration = Duration::from_secs(2);
@@ -145,11 +146,16 @@ pub(crate) struct View {
 pub(crate) struct SourceView {
     pub(crate) name: String,
     pub(crate) synced: bool,
+    /// Whether the state file has its objects.
+    pub(crate) stored: bool,
+    /// Whether requests wait for it, because it may have policies for them.
+    pub(crate) awaited: bool,
     pub(crate) error: Option<String>,
 }
 
 impl Gateway {
-    /// Starts on the current runtime. Sources that do not answer are waited for, while what others have is served.
+    /// Starts on the current runtime. Sources that do not answer are waited for. Requests are answered with 503 as long as one of them may have
+    /// policies, unless the state on disk has its objects.
     pub fn start(options: Options) -> Result<Self, Error> {
         let Options { from, mut settings, state, access_log, otlp, sockets, records, supervisor } = options;
         if let Some(directory) = &records {
@@ -249,6 +255,12 @@ impl Handle {
         self.view.lock().ports.clone()
     }
 
+    /// How many connections are open, by the address that listeners name.
+    pub fn connections(&self) -> BTreeMap<SocketAddr, i64> {
+        let view = self.view.lock();
+        view.front.iter().map(|(address, metrics)| (*address, metrics.connections())).collect()
+    }
+
     /// The sockets of all listeners, to be passed to another process.
     pub fn sockets(&self) -> Vec<Socket> {
         self.view.lock().sockets.iter().filter_map(|socket| socket.try_clone().ok()).collect()
@@ -260,6 +272,9 @@ impl Handle {
     }
 
     /// Whether requests are served, and what is not as it should be.
+    ///
+    /// Requests are served when all sources have told everything once, or the state on disk has their objects, and at least one socket is
+    /// open if there are listeners. A listener that has no socket is named, and harms no other.
     pub fn readiness(&self) -> (bool, Vec<String>) {
         let failing = self.supervisor.failing();
         let mut notes: Vec<String> = failing
@@ -275,6 +290,12 @@ impl Handle {
                 }
                 (None, true) => {}
             }
+            if source.awaited {
+                notes.push(format!(
+                    "source {}: may have policies: requests are answered with 503 until it has delivered everything",
+                    source.name
+                ));
+            }
         }
         if view.from_state && view.sources.iter().any(|source| !source.synced) {
             notes.push(
@@ -287,8 +308,9 @@ impl Handle {
                 notes.push(format!("listener on {address}: {reason}"));
             }
         }
-        let served = view.begun && (view.from_state || view.sources.iter().all(|source| source.synced));
-        (served && failing.is_empty() && view.ports.values().all(Result::is_ok), notes)
+        let served = view.begun && view.sources.iter().all(|source| source.synced || source.stored);
+        let listens = view.ports.is_empty() || !view.sockets.is_empty();
+        (served && listens && failing.is_empty(), notes)
     }
 
     /// Waits until something changed after the last time that this was called on the same handle.
@@ -416,7 +438,7 @@ impl Keeper {
             None => None,
             Some((value, version)) => match crate::object::Input::read((*value).clone()) {
                 Ok(Some(input)) => {
-                    self.statuses.seen(&input.id, follower, &key, version, &value);
+                    self.statuses.seen((place.0, input.id.clone()), follower, &key, version, &value);
                     Some(input)
                 }
                 Ok(None) => None,
@@ -436,6 +458,7 @@ impl Keeper {
         };
         // An object may have another name than before under the same key: a row of a table.
         if let Some(before) = before.filter(|before| Some(before) != id.as_ref()) {
+            self.statuses.gone(&(place.0, before.clone()));
             self.compiler.apply(&place, &before, None);
         }
         if let Some((id, input)) = id.zip(input) {
@@ -446,12 +469,15 @@ impl Keeper {
     /// Has requests be served by what is known now, and tells so.
     fn publish(&mut self) {
         let touched = self.compiler.take_touched();
-        if touched.is_empty() && self.ports.is_settled() {
+        let is_withheld = !self.sources.has_policies();
+        let is_released = self.shared.table().is_withheld != is_withheld;
+        if touched.is_empty() && self.ports.is_settled() && !is_released {
             return;
         }
-        if self.compiler.take_changed() {
+        if self.compiler.take_changed() || is_released {
             let mut table = self.compiler.table().clone();
             table.generation = self.shared.table().generation + 1;
+            table.is_withheld = is_withheld;
             let table = Arc::new(table);
             self.shared.publish(Arc::clone(&table));
             self.side_tasks.follow(&table, &touched);
@@ -479,6 +505,10 @@ impl Keeper {
                         log(&report, view.reports.contains_key(&id));
                     }
                     self.statuses.tell(&report);
+                    for (source, generation) in self.compiler.shadowed(&id) {
+                        let name = self.sources.names().get(report.source).cloned().unwrap_or_default();
+                        self.statuses.tell(&report.shadowed(source, generation, &name));
+                    }
                     view.reports.insert(id, report);
                 }
                 None => drop(view.reports.remove(&id)),
@@ -518,7 +548,8 @@ impl Keeper {
     fn load_state(&mut self) -> bool {
         let Some(state) = &self.state else { return false };
         let names = self.sources.names();
-        let loaded = state.load(&names);
+        let (loaded, stored) = state.load(&names);
+        self.sources.set_stored(stored);
         let any = !loaded.is_empty();
         for (place, input) in loaded {
             self.sources.remember(&place, &input.id);

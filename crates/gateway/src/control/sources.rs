@@ -23,7 +23,7 @@ pub(super) const REMEMBERED: usize = usize::MAX / 2;
 const WAITING: usize = 1_024;
 
 /// Which informer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Follower(usize);
 
 impl Follower {
@@ -53,6 +53,8 @@ pub(super) struct Sources {
     names: Vec<String>,
     /// What came from the state file, until its source has spoken.
     remembered: HashMap<Place, ObjectId>,
+    /// The sources whose objects the state file has.
+    stored: Vec<usize>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -68,8 +70,13 @@ struct Following {
 
 impl Sources {
     pub(super) fn start(from: Vec<From>, news: &mpsc::Sender<News>, supervisor: &Supervisor) -> Self {
-        let mut sources =
-            Self { followers: Vec::new(), names: Vec::new(), remembered: HashMap::new(), tasks: Vec::new() };
+        let mut sources = Self {
+            followers: Vec::new(),
+            names: Vec::new(),
+            remembered: HashMap::new(),
+            stored: Vec::new(),
+            tasks: Vec::new(),
+        };
         let metrics = InformerMetrics::register(&mut Registry::default()).supervised_by(supervisor);
         let follow = |sources: &mut Self, number, kind, source| {
             sources.follow(number, kind, source, news, &metrics, supervisor);
@@ -175,13 +182,32 @@ impl Sources {
         self.followers.iter().all(|following| following.synced)
     }
 
+    /// Whether all that may protect a route was told, by its source or the state file.
+    pub(super) fn has_policies(&self) -> bool {
+        self.followers.iter().all(|following| !self.is_awaited(following))
+    }
+
+    /// Whether an informer may yet tell of something that protects a route.
+    fn is_awaited(&self, following: &Following) -> bool {
+        following.kind.is_none_or(InputKind::protects)
+            && !following.synced
+            && !self.stored.contains(&following.number)
+    }
+
     pub(super) fn views(&self) -> Vec<SourceView> {
         let view = |following: &Following| SourceView {
             name: following.source.name().to_owned(),
             synced: following.synced,
+            stored: self.stored.contains(&following.number),
+            awaited: self.is_awaited(following),
             error: following.error.clone(),
         };
         self.followers.iter().map(view).collect()
+    }
+
+    /// Notes that the state file has the objects of these sources.
+    pub(super) fn set_stored(&mut self, stored: Vec<usize>) {
+        self.stored = stored;
     }
 
     /// Notes that an object came from the state file.

@@ -40,21 +40,25 @@ impl StateFile {
         Ok(Self { directory, changed: None, writing: None })
     }
 
-    /// What was written last, with its places; those of sources that are not named any more are left out.
-    pub(super) fn load(&self, names: &[String]) -> Vec<(Place, Input)> {
+    /// What was written last, with its places; those of sources that are not named any more are left out. And the numbers of the sources whose
+    /// objects these are, also of those that had none.
+    pub(super) fn load(&self, names: &[String]) -> (Vec<(Place, Input)>, Vec<usize>) {
         let file = self.directory.join(FILE);
         let state = match fs::read(&file) {
             Ok(bytes) => serde_json::from_slice::<Value>(&bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Default::default(),
             Err(error) => {
                 tracing::warn!("{}: {error}", file.display());
-                return Vec::new();
+                return Default::default();
             }
         };
         let Ok(Value::Object(state)) = state else {
             tracing::warn!("{}: is not the state of a gateway, and is ignored", file.display());
-            return Vec::new();
+            return Default::default();
         };
+        let known = state.get("sources").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let known =
+            (0..names.len()).filter(|at| known.iter().any(|name| name == names[*at].as_str())).collect();
         let read = |object: &Value| {
             let number = names.iter().position(|name| object["source"].as_str() == Some(name))?;
             let key = object["key"].as_array()?;
@@ -63,7 +67,7 @@ impl StateFile {
             Some(((REMEMBERED + number, key), input))
         };
         let objects = state.get("objects").and_then(Value::as_array);
-        objects.into_iter().flatten().filter_map(read).collect()
+        (objects.into_iter().flatten().filter_map(read).collect(), known)
     }
 
     pub(super) fn changed(&mut self) {
@@ -102,7 +106,7 @@ fn write(directory: &Path, objects: &[(Place, Input)], names: &[String]) -> Resu
         let source = names.get(*number)?;
         Some(json!({"source": source, "key": [key.namespace(), key.name()], "object": *input.json}))
     });
-    let state = json!({"objects": objects.collect::<Vec<_>>()}).to_string();
+    let state = json!({"sources": names, "objects": objects.collect::<Vec<_>>()}).to_string();
     let (file, new) = (directory.join(FILE), directory.join("gateway.json.new"));
     let written = (|| {
         let _ = fs::remove_file(&new);

@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
@@ -19,15 +20,23 @@ use crate::object::ObjectId;
 const TASK: &str = "statuses";
 /// How many statuses are written at a time.
 const AT_A_TIME: usize = 8;
-/// How often, and after how long, writing is tried again.
-const RETRY: (u32, Duration) = (5, Duration::from_secs(1));
+/// After how long writing is tried again, first and at most. Each time takes twice as long.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// Writes what became of objects back to where they came from, if that takes it.
 pub(super) struct Statuses {
     sources: Vec<Arc<dyn Source>>,
-    seen: HashMap<ObjectId, Seen>,
-    queue: mpsc::UnboundedSender<(Arc<dyn Source>, ObjectStatus)>,
+    /// By the number of the source: two may have the same object.
+    seen: HashMap<(usize, ObjectId), Seen>,
+    queue: mpsc::UnboundedSender<Written>,
     writer: JoinHandle<()>,
+}
+
+/// A status that is to be written.
+struct Written {
+    follower: Follower,
+    source: Arc<dyn Source>,
+    status: ObjectStatus,
 }
 
 /// The state of an object that was seen last.
@@ -59,22 +68,27 @@ impl Statuses {
     /// Notes the state of an object that a source has.
     pub(super) fn seen(
         &mut self,
-        id: &ObjectId,
+        id: (usize, ObjectId),
         follower: Follower,
         key: &Key,
         version: Version,
         object: &Value,
     ) {
-        if !id.kind.has_status() || self.source(follower).is_none() {
+        if !id.1.kind.has_status() || self.source(follower).is_none() {
             return;
         }
         let status = object.get("status").cloned().unwrap_or_default();
-        self.seen.insert(id.clone(), Seen { follower, key: key.clone(), version, status });
+        self.seen.insert(id, Seen { follower, key: key.clone(), version, status });
+    }
+
+    /// Forgets an object that a source does not have any more.
+    pub(super) fn gone(&mut self, id: &(usize, ObjectId)) {
+        self.seen.remove(id);
     }
 
     /// Writes what became of an object, unless that is what its status says already.
     pub(super) fn tell(&mut self, report: &Report) {
-        let Some(seen) = self.seen.get(&report.id) else { return };
+        let Some(seen) = self.seen.get(&(report.source, report.id.clone())) else { return };
         let Some(source) = self.source(seen.follower) else { return };
         let status = match &report.status {
             Some(wanted) => standard_status(wanted, &seen.status),
@@ -84,7 +98,7 @@ impl Statuses {
         let json = status.to_string().into_bytes();
         let status = ObjectStatus { key: seen.key.clone(), version: seen.version.clone(), json };
         // The writer lives as long as this.
-        let _ = self.queue.send((Arc::clone(source), status));
+        let _ = self.queue.send(Written { follower: seen.follower, source: Arc::clone(source), status });
     }
 }
 
@@ -179,41 +193,114 @@ fn stamp(conditions: &mut Value, before: &Value, now: &str) {
     }
 }
 
-async fn write(
-    statuses: &mut mpsc::UnboundedReceiver<(Arc<dyn Source>, ObjectStatus)>,
-    supervisor: &Supervisor,
-) {
+/// Of each object, the number of the status that was queued last: those before are not tried any more.
+type Newest = Arc<Mutex<HashMap<(Follower, Key), u64>>>;
+
+async fn write(statuses: &mut mpsc::UnboundedReceiver<Written>, supervisor: &Supervisor) {
     let turns = Arc::new(Semaphore::new(AT_A_TIME));
+    let newest = Newest::default();
     let mut tasks = tokio::task::JoinSet::new();
-    while let Some((source, status)) = statuses.recv().await {
+    let mut count = 0;
+    while let Some(written) = statuses.recv().await {
         while tasks.try_join_next().is_some() {}
-        let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { return };
-        let supervisor = supervisor.clone();
+        count += 1;
+        newest.lock().insert((written.follower, written.status.key.clone()), count);
+        let (turns, newest, supervisor) = (Arc::clone(&turns), Arc::clone(&newest), supervisor.clone());
         tasks.spawn(async move {
-            let _turn = turn;
-            let key = status.key.clone();
-            supervisor.caught_async(TASK, &key, write_one(&*source, status)).await;
+            let key = written.status.key.clone();
+            supervisor.caught_async(TASK, &key, write_one(&written, &turns, &newest, count)).await;
+            let mut newest = newest.lock();
+            if newest.get(&(written.follower, key.clone())) == Some(&count) {
+                newest.remove(&(written.follower, key));
+            }
         });
     }
 }
 
-/// Writes the status of one object, again if that fails.
-async fn write_one(source: &dyn Source, status: ObjectStatus) {
-    for _ in 0..RETRY.0 {
-        match source.write_status(status.clone()).await {
+/// Writes the status of one object, again and again if that fails, until a newer one is to be written.
+async fn write_one(written: &Written, turns: &Semaphore, newest: &Newest, number: u64) {
+    let Written { follower, source, status } = written;
+    let mut wait = RETRY.0;
+    loop {
+        if newest.lock().get(&(*follower, status.key.clone())) != Some(&number) {
+            return;
+        }
+        let Ok(turn) = turns.acquire().await else { return };
+        let done = source.write_status(status.clone()).await;
+        // Others have their turn while this one waits.
+        drop(turn);
+        match done {
             // Whoever has changed meanwhile is told of, and gets a status then.
             Ok(()) | Err(Error::Expired(_) | Error::Missing(_)) => return,
             Err(error) => {
-                tracing::warn!("{}: the status of {} is not written: {error}", source.name(), status.key);
+                tracing::warn!(
+                    "{}: the status of {} is not written: {error}; again in {wait:?}",
+                    source.name(),
+                    status.key
+                );
             }
         }
-        sleep(RETRY.1).await;
+        sleep(wait.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
+        wait = (wait * 2).min(RETRY.1);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    use watchkeeper_core::{Capabilities, Feed, Follow, Order, Start, StatusWritten};
+
     use super::*;
+
+    /// A source that takes statuses after it has refused some.
+    struct Reluctant {
+        refuses: AtomicU32,
+        taken: Arc<Mutex<Vec<Vec<u8>>>>,
+    }
+
+    impl Source for Reluctant {
+        fn name(&self) -> &str {
+            "reluctant"
+        }
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::new(Order::Opaque, Follow::Log)
+        }
+        fn open(&self, _: Start) -> Feed {
+            Box::pin(futures_util::stream::pending())
+        }
+        fn write_status(&self, status: ObjectStatus) -> StatusWritten {
+            let left = self.refuses.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+            let done = match left {
+                Ok(_) => Err(Error::Fatal("not now".to_owned())),
+                Err(_) => {
+                    self.taken.lock().push(status.json);
+                    Ok(())
+                }
+            };
+            Box::pin(std::future::ready(done))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_is_written_however_often_that_fails_and_only_the_newest() {
+        let taken = Arc::<Mutex<Vec<Vec<u8>>>>::default();
+        let source: Arc<dyn Source> =
+            Arc::new(Reluctant { refuses: AtomicU32::new(20), taken: Arc::clone(&taken) });
+        let (queue, mut statuses) = mpsc::unbounded_channel();
+        let writer = tokio::spawn(async move { write(&mut statuses, &Supervisor::default()).await });
+        for text in ["first", "second"] {
+            let key = Key::new(Some("default"), "hello");
+            let status = ObjectStatus { key, version: Version::from("1"), json: text.as_bytes().to_vec() };
+            queue
+                .send(Written { follower: Follower::default(), source: Arc::clone(&source), status })
+                .unwrap();
+            sleep(Duration::from_secs(10)).await;
+        }
+        sleep(Duration::from_secs(3_600)).await;
+        assert_eq!(*taken.lock(), [b"second".to_vec()]);
+        writer.abort();
+    }
 
     fn condition(status: &str, since: Option<&str>) -> Value {
         let mut condition = json!({"type": "Accepted", "status": status, "reason": "R", "message": "", "observedGeneration": 2});

@@ -171,7 +171,8 @@ fn two() -> i32 {
     2
 }
 
-/// Servers that fail are left out for a while (outlier ejection). Failures are broken connections, time-outs and codes from 500.
+/// Servers that fail are left out for a while (outlier ejection). Failures are broken connections, codes from 500, and time-outs of requests that
+/// were sent as a whole: of others, the client may have been slow.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct PassiveHealth {
@@ -182,7 +183,7 @@ pub struct PassiveHealth {
     /// For how long, the first time; each time in a row adds as much, up to ten times. Default: `10s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eject_for: Option<String>,
-    /// How many of a hundred servers may be left out at most. Default: 50.
+    /// How many of a hundred servers may be left out at most. Default: 50, so that an only server never is: that takes 100.
     #[serde(default = "fifty")]
     #[schemars(range(min = 0, max = 100))]
     pub max_ejected_percent: i32,
@@ -204,7 +205,7 @@ pub struct BackendLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub requests: Option<i32>,
-    /// Connections to each server. Default: no limit.
+    /// Connections to each server. Requests that would need one more are answered with 503; health checks do not count. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub connections: Option<i32>,

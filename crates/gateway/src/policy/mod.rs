@@ -9,7 +9,6 @@ mod rate;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +47,8 @@ pub struct Policy {
     pub rate: Option<Rate>,
     /// What requests may be.
     pub openapi: Option<OpenApi>,
-    pub(crate) files: Box<[PathBuf]>,
+    /// Whether it never could be used. It refuses all requests then.
+    pub is_unusable: bool,
     /// What it counts and remembers.
     pub state: Arc<PolicyState>,
 }
@@ -116,6 +116,8 @@ pub enum Refusal {
     Unauthorized(HeaderValue),
     /// 429, with when to come again.
     TooMany(Duration),
+    /// 500: the policy of this name cannot be used.
+    Unusable(Key),
     /// The request is not what it has to be: a code from 400, and why.
     Invalid(StatusCode, String),
 }
@@ -123,6 +125,9 @@ pub enum Refusal {
 impl Policy {
     /// Whether a request may be served.
     pub async fn check(&self, client: &mut Client<'_>) -> Result<(), Refusal> {
+        if self.is_unusable {
+            return Err(Refusal::Unusable(self.key.clone()));
+        }
         if let Some(Addresses { allow, deny }) = &self.addresses
             && (deny.contain(client.address) || !allow.is_empty() && !allow.contain(client.address))
         {

@@ -33,6 +33,10 @@ pub(crate) fn refused(refusal: Refusal) -> Response {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
             response
         }
+        Refusal::Unusable(policy) => plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("policy {policy} cannot be used; its status says why"),
+        ),
         Refusal::Invalid(code, message) => plain(code, message),
         Refusal::TooMany(wait) => {
             let mut response = plain(StatusCode::TOO_MANY_REQUESTS, "too many requests");
@@ -41,6 +45,14 @@ pub(crate) fn refused(refusal: Refusal) -> Response {
             response
         }
     }
+}
+
+/// The answer as long as policies are not known.
+pub(crate) fn withheld() -> Response {
+    let text = "the gateway waits for its policies; /readyz of its admin endpoint says for whom";
+    let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, text);
+    response.headers_mut().insert(RETRY_AFTER, 1.into());
+    response
 }
 
 /// The answer of a rule that needs no backend.

@@ -9,18 +9,18 @@ use bytes::Bytes;
 use http::header::{CONNECTION, HOST, HeaderValue, RETRY_AFTER, UPGRADE};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+use http::{Method, Request, StatusCode, Uri, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use watchkeeper_front::{Body, BodyError, Response};
 
 use super::answer::{CrossOrigin, plain};
 use super::relay::{Bounded, Exchange, Relay, Sent};
 use super::{compress, ended, hop, tunnel};
 use crate::table::{Action, Listener, Rule};
-use crate::upstream::{Backend, EndpointState, Hashed, Lease, NoEndpoint};
+use crate::upstream::{Backend, Counted, EndpointState, Hashed, Lease, NoEndpoint, Reason};
 
 /// Bodies up to this size are kept for repetitions and copies, if there may be any.
 const KEPT: u64 = 64 << 10;
@@ -61,14 +61,6 @@ enum Payload {
     Stream(Option<Body>),
 }
 
-/// Why there is no response of the backend.
-enum Failed {
-    /// What the client is told instead.
-    Answer(Response),
-    /// All of the time was used up.
-    TimedOut,
-}
-
 /// Sends a request to a backend, and its response to the client.
 pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Parts, body: Body) -> Response {
     let rule = Arc::clone(&order.rule);
@@ -96,6 +88,8 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
         return ended(exchange, response);
     };
     action.request_headers.apply(&mut parts.headers);
+    // With the path and the host of the client: the backend that gets the copy may want others.
+    let copied = mirrored(&exchange, action).map(|backend| (backend, parts.clone()));
     if address(&mut parts, &order, action, backend).is_none() {
         return ended(exchange, plain(StatusCode::BAD_REQUEST, "the path cannot be sent to the backend"));
     }
@@ -104,27 +98,22 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
         Ok(payload) => payload,
         Err(response) => return ended(exchange, response),
     };
-    mirror(&exchange, action, &parts, &payload);
+    if let Some((mirrored, parts)) = copied {
+        mirror(&exchange, &order, mirrored, parts, &payload);
+    }
     if let Some(protocol) = &order.upgrade {
         parts.headers.insert(UPGRADE, protocol.clone());
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
-    let attempts = attempt_all(action, backend, parts, payload, order.client, &exceeded);
-    let answered = match action.timeouts.request {
-        Some(limit) => timeout(limit, attempts).await.unwrap_or(Err(Failed::TimedOut)),
-        None => attempts.await,
-    };
-    let (response, lease, endpoint) = match answered {
-        Ok(answered) => answered,
-        Err(Failed::Answer(response)) => return ended(exchange, response),
-        Err(Failed::TimedOut) => {
-            return ended(exchange, plain(StatusCode::GATEWAY_TIMEOUT, "the backend did not answer in time"));
-        }
-    };
+    let (response, lease, counted) =
+        match attempt_all(action, backend, parts, payload, order.client, &exceeded).await {
+            Ok(answered) => answered,
+            Err(response) => return ended(exchange, response),
+        };
     if let Some(line) = &mut exchange.line {
-        line.endpoint = Some(Arc::clone(&endpoint.address));
+        line.endpoint = Some(Arc::clone(&counted.endpoint().address));
     }
-    let sent = Sent::new(active, &endpoint);
+    let sent = Sent { _backend: active, _endpoint: counted };
     deliver(exchange, &order, response, lease, sent)
 }
 
@@ -192,9 +181,9 @@ async fn payload(
     }
 }
 
-type Answered = (http::Response<Incoming>, Lease, Arc<EndpointState>);
+type Answered = (http::Response<Incoming>, Lease, Counted);
 
-/// Tries until there is a response, as often as the route allows.
+/// Tries until there is a response, as often and as long as the route allows. Otherwise, what the client is told instead.
 async fn attempt_all(
     action: &Action,
     backend: &Backend,
@@ -202,17 +191,19 @@ async fn attempt_all(
     mut payload: Payload,
     client: IpAddr,
     exceeded: &AtomicBool,
-) -> Result<Answered, Failed> {
+) -> Result<Answered, Response> {
     let retry = &action.retry;
-    let may_repeat = retry.allows(&parts.method) && matches!(payload, Payload::Whole(_));
+    let is_whole = matches!(payload, Payload::Whole(_));
+    let may_repeat = retry.allows(&parts.method) && is_whole;
+    let deadline = action.timeouts.request.map(|limit| Instant::now() + limit);
     let mut tried: Vec<Arc<EndpointState>> = Vec::new();
     let mut parts = Some(parts);
     loop {
-        let Some(head) = parts.take() else { return Err(Failed::Answer(broken())) };
+        let Some(head) = parts.take() else { return Err(broken()) };
         let chosen = backend.choose(Hashed { headers: &head.headers, address: client }, &tried);
         let endpoint = match chosen {
             Ok(endpoint) => Arc::clone(endpoint),
-            Err(none) => return Err(Failed::Answer(nowhere(none))),
+            Err(none) => return Err(nowhere(none)),
         };
         let is_last = tried.len() as u32 >= retry.attempts;
         // Only those who may send it again need it again.
@@ -221,9 +212,12 @@ async fn attempt_all(
             Payload::Whole(bytes) => Body::whole(bytes.clone()),
             Payload::Stream(body) => body.take().unwrap_or_default(),
         };
+        // From now on: a server that does not answer has it, too.
+        let counted = Counted::begin(&endpoint);
         let sending = endpoint.send(&backend.transport, Request::from_parts(head, body));
-        let sent = match action.timeouts.attempt {
-            Some(limit) => timeout(limit, sending).await,
+        let attempt = action.timeouts.attempt.map(|limit| Instant::now() + limit);
+        let sent = match [attempt, deadline].into_iter().flatten().min() {
+            Some(end) => timeout_at(end, sending).await,
             None => Ok(sending.await),
         };
         let (failure, unsent) = match sent {
@@ -231,25 +225,35 @@ async fn attempt_all(
                 let code = response.status().as_u16();
                 backend.note(&endpoint, code < 500);
                 if !(again.is_some() && retry.statuses.contains(&code) && backend.state.may_retry()) {
-                    return Ok((response, lease, endpoint));
+                    return Ok((response, lease, counted));
                 }
                 (None, None)
             }
             Ok(Err(failed)) => {
                 if exceeded.load(Relaxed) {
-                    let response =
-                        plain(StatusCode::PAYLOAD_TOO_LARGE, "the body of the request is too large");
-                    return Err(Failed::Answer(response));
+                    return Err(plain(StatusCode::PAYLOAD_TOO_LARGE, "the body of the request is too large"));
                 }
-                backend.note(&endpoint, false);
-                tracing::debug!(backend = %backend.key, endpoint = %endpoint.address, reason = failed.reason, "a request failed");
-                (Some(broken()), failed.request)
+                tracing::debug!(backend = %backend.key, endpoint = %endpoint.address, reason = %failed.reason, "a request failed");
+                match failed.reason {
+                    Reason::Full(_) => (Some(full()), failed.request),
+                    Reason::Failed(_) => {
+                        backend.note(&endpoint, false);
+                        (Some(broken()), failed.request)
+                    }
+                }
             }
             Err(_) => {
-                backend.note(&endpoint, false);
-                (Some(plain(StatusCode::GATEWAY_TIMEOUT, "the backend did not answer in time")), None)
+                // Of a body that was still coming, the client may have been slow.
+                if is_whole {
+                    backend.note(&endpoint, false);
+                }
+                if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                    return Err(late());
+                }
+                (Some(late()), None)
             }
         };
+        drop(counted);
         // What the server has not seen may be sent anew, whatever it is.
         let next = match unsent {
             Some(unsent) if !is_last => {
@@ -264,16 +268,32 @@ async fn attempt_all(
         if let Some(failure) = failure
             && (next.is_none() || !backend.state.may_retry())
         {
-            return Err(Failed::Answer(failure));
+            return Err(failure);
         }
         parts = next;
         let wait = retry.backoff * 2_u32.saturating_pow(tried.len() as u32).min(64);
         tried.push(endpoint);
         // Another server need not be waited for.
         if tried.len() >= backend.endpoints.len() {
-            sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+            let again = Instant::now() + wait.mul_f64(0.5 + fastrand::f64() / 2.0);
+            if let Some(deadline) = deadline.filter(|deadline| *deadline <= again) {
+                sleep_until(deadline).await;
+                return Err(late());
+            }
+            sleep_until(again).await;
         }
     }
+}
+
+fn late() -> Response {
+    plain(StatusCode::GATEWAY_TIMEOUT, "the backend did not answer in time")
+}
+
+fn full() -> Response {
+    let mut response =
+        plain(StatusCode::SERVICE_UNAVAILABLE, "there are as many connections to the backend as may be");
+    response.headers_mut().insert(RETRY_AFTER, 1.into());
+    response
 }
 
 fn broken() -> Response {
@@ -288,30 +308,30 @@ fn nowhere(none: NoEndpoint) -> Response {
     plain(StatusCode::SERVICE_UNAVAILABLE, text)
 }
 
-/// Sends a copy of a request to another backend, and forgets about it.
-fn mirror(exchange: &Exchange, action: &Action, parts: &Parts, payload: &Payload) {
-    let (Some((key, percent)), Payload::Whole(bytes)) = (&action.mirror, payload) else { return };
+/// The backend that gets a copy of a request, if it is the turn of this one.
+fn mirrored(exchange: &Exchange, action: &Action) -> Option<Arc<Backend>> {
+    let (key, percent) = action.mirror.as_ref()?;
     if fastrand::u8(..100) >= *percent {
+        return None;
+    }
+    exchange.table.backend(key).cloned()
+}
+
+/// Sends a copy of a request to another backend, with the path and the host that this one wants, and forgets about it.
+fn mirror(exchange: &Exchange, order: &Order, backend: Arc<Backend>, mut parts: Parts, payload: &Payload) {
+    let Payload::Whole(bytes) = payload else { return };
+    let Ok(permit) = Arc::clone(&exchange.shared.mirrors.0).try_acquire_owned() else { return };
+    if address(&mut parts, order, &order.rule.action, &backend).is_none() {
         return;
     }
-    let Some(backend) = exchange.table.backend(key).cloned() else { return };
-    let Ok(permit) = Arc::clone(&exchange.shared.mirrors.0).try_acquire_owned() else { return };
-    let (mut parts, body) = (parts.clone(), Body::whole(bytes.clone()));
     parts.extensions = http::Extensions::new();
+    let (body, client) = (Body::whole(bytes.clone()), order.client);
     tokio::spawn(async move {
         let _permit = permit;
-        let headers = HeaderMap::new();
-        let hashed = Hashed { headers: &headers, address: IpAddr::from([0, 0, 0, 0]) };
-        let Ok(endpoint) = backend.choose(hashed, &[]) else { return };
-        if backend.transport.http2 {
+        let Ok(endpoint) = backend.choose(Hashed { headers: &parts.headers, address: client }, &[]) else {
             return;
-        }
-        let host = parts.uri.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
-        if let Some(host) = host {
-            parts.headers.insert(HOST, host);
-        }
-        parts.uri = parts.uri.path_and_query().cloned().map(Uri::from).unwrap_or_default();
-        parts.version = Version::HTTP_11;
+        };
+        let _counted = Counted::begin(endpoint);
         let sent = endpoint.send(&backend.transport, Request::from_parts(parts, body));
         if let Ok(Ok((response, lease))) = timeout(MIRROR_TIMEOUT, sent).await {
             use http_body_util::BodyExt as _;

@@ -16,9 +16,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use http::header::HeaderValue;
+use http::header::{CONNECTION, HeaderValue};
 use http::request::Parts;
-use http::{Extensions, StatusCode};
+use http::{Extensions, StatusCode, Version};
 use parking_lot::RwLock;
 use watchkeeper_front::{
     Body, BodyError, CertificateSource, Peer, Request, Response, ServerCertificate, Service,
@@ -207,7 +207,12 @@ async fn route(
     let counters = &exchange.shared.counters;
     let target = head::read(parts).map_err(|reason| {
         counters.malformed.fetch_add(1, Relaxed);
-        plain(StatusCode::BAD_REQUEST, reason)
+        let mut response = plain(StatusCode::BAD_REQUEST, reason);
+        // What comes behind it on the same connection is not to be trusted either.
+        if parts.version < Version::HTTP_2 {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
     })?;
     exchange.line = exchange.shared.log.line(ip, &parts.method, &target.host, &target.path);
     let trace = exchange.shared.tracer.as_ref().map(|tracer| {
@@ -219,6 +224,9 @@ async fn route(
         counters.unrouted.fetch_add(1, Relaxed);
         plain(StatusCode::NOT_FOUND, text)
     };
+    if table.is_withheld {
+        return Err(answer::withheld());
+    }
     let Some(listener) = table.listener(&address, &target.host) else {
         return Err(unrouted("no listener is for this host"));
     };

@@ -16,7 +16,7 @@ use super::Shared;
 use super::access_log::Line;
 use crate::spans::{Ended, Span};
 use crate::table::{RouteHead, Table};
-use crate::upstream::{Active, EndpointState, Lease};
+use crate::upstream::{Active, Counted, Lease};
 
 /// A request from its head to the last byte of its response. When it ends, it is counted and logged.
 pub(crate) struct Exchange {
@@ -57,23 +57,10 @@ impl Drop for Exchange {
     }
 }
 
-/// A request to a server, until its response has ended.
+/// A request to a backend, until its response has ended.
 pub(crate) struct Sent {
     pub(crate) _backend: Active,
-    pub(crate) endpoint: Arc<EndpointState>,
-}
-
-impl Sent {
-    pub(crate) fn new(backend: Active, endpoint: &Arc<EndpointState>) -> Self {
-        endpoint.active.fetch_add(1, Relaxed);
-        Self { _backend: backend, endpoint: Arc::clone(endpoint) }
-    }
-}
-
-impl Drop for Sent {
-    fn drop(&mut self) {
-        self.endpoint.active.fetch_sub(1, Relaxed);
-    }
+    pub(crate) _endpoint: Counted,
 }
 
 /// The body of a response, from a backend to a client. Pieces leave as they come.

@@ -45,6 +45,8 @@ pub struct Route {
 pub struct Table {
     /// How many tables came before it.
     pub generation: u64,
+    /// Whether requests have to wait, because policies that may be for them are not known yet. They are answered with 503.
+    pub is_withheld: bool,
     ports: imbl::OrdMap<SocketAddr, Arc<[Arc<Listener>]>>,
     exact: imbl::HashMap<Arc<str>, Arc<HostTable>>,
     /// By what names end in, beginning with a dot.

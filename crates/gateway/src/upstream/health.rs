@@ -6,7 +6,7 @@ use http::{Request, Uri};
 use tokio::time::{sleep, timeout};
 use watchkeeper_front::Body;
 
-use super::{Backend, EndpointState};
+use super::{Backend, Connections, EndpointState};
 
 /// How servers are asked how they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,8 @@ async fn ask(backend: &Backend, endpoint: &Arc<EndpointState>, check: &ActiveChe
         request.headers_mut().insert(HOST, host);
     }
     request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("watchkeeper-gateway"));
-    // The connection is closed with the response: a server that is asked rarely needs none that waits.
-    endpoint.send(transport, request).await.is_ok_and(|(response, _)| response.status().as_u16() < 400)
+    // The connection is closed with the response: a server that is asked rarely needs none that waits. That all connections are used by
+    // clients says nothing of how the server is.
+    let asked = endpoint.send_with(transport, request, Connections::Unlimited).await;
+    asked.is_ok_and(|(response, _)| response.status().as_u16() < 400)
 }

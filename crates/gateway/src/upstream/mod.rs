@@ -19,8 +19,8 @@ use watchkeeper_core::Key;
 pub(crate) use balance::{BalanceBy, HashBy, Hashed};
 pub(crate) use connect::{Transport, client_config, system_roots};
 pub(crate) use health::{ActiveCheck, check_actively};
-pub(crate) use pool::Lease;
-pub(crate) use state::Active;
+pub(crate) use pool::{Connections, Lease, Reason};
+pub(crate) use state::{Active, Counted};
 pub use state::{BackendState, EndpointState};
 
 /// A compiled backend.

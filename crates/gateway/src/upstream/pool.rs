@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -63,7 +64,34 @@ pub(crate) struct Stream(Arc<AtomicU32>);
 pub(crate) struct Unsent {
     /// The request, if the server has not seen anything of it.
     pub(crate) request: Option<Request<Body>>,
-    pub(crate) reason: String,
+    pub(crate) reason: Reason,
+}
+
+/// Why a request was not sent, or not answered.
+#[derive(Debug)]
+pub(crate) enum Reason {
+    /// There are as many connections to the server as may be. Nothing is wrong with the server.
+    Full(u32),
+    /// The server cannot be reached, or broke off.
+    Failed(String),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full(most) => write!(f, "there are {most} connections to the server already"),
+            Self::Failed(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// Whether a connection for a request counts against the limit of a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Connections {
+    /// It does: those for requests of clients.
+    Limited,
+    /// It does not: those for the question how a server is.
+    Unlimited,
 }
 
 impl EndpointState {
@@ -73,10 +101,20 @@ impl EndpointState {
         transport: &Transport,
         request: Request<Body>,
     ) -> Result<(Response<Incoming>, Lease), Unsent> {
+        self.send_with(transport, request, Connections::Limited).await
+    }
+
+    /// The same, over a connection that may be one more than the limit of the backend.
+    pub(crate) async fn send_with(
+        self: &Arc<Self>,
+        transport: &Transport,
+        request: Request<Body>,
+        limit: Connections,
+    ) -> Result<(Response<Incoming>, Lease), Unsent> {
         self.requests.fetch_add(1, Relaxed);
         match transport.http2 {
-            true => self.send_among(transport, request).await,
-            false => self.send_alone(transport, request).await,
+            true => self.send_among(transport, request, limit).await,
+            false => self.send_alone(transport, request, limit).await,
         }
     }
 
@@ -84,11 +122,12 @@ impl EndpointState {
         self: &Arc<Self>,
         transport: &Transport,
         mut request: Request<Body>,
+        limit: Connections,
     ) -> Result<(Response<Incoming>, Lease), Unsent> {
         loop {
             let (mut sender, is_fresh) = match self.pool.take(transport) {
                 Some(sender) => (sender, false),
-                None => match self.open_alone(transport).await {
+                None => match self.open_alone(transport, limit).await {
                     Ok(sender) => (sender, true),
                     Err(reason) => return Err(Unsent { request: Some(request), reason }),
                 },
@@ -104,7 +143,10 @@ impl EndpointState {
                         // It was closed while nobody looked: that is nobody's failure.
                         Some(unsent) if !is_fresh => request = unsent,
                         unsent => {
-                            return Err(Unsent { request: unsent, reason: failed.into_error().to_string() });
+                            return Err(Unsent {
+                                request: unsent,
+                                reason: Reason::Failed(failed.into_error().to_string()),
+                            });
                         }
                     }
                 }
@@ -112,11 +154,16 @@ impl EndpointState {
         }
     }
 
-    async fn open_alone(self: &Arc<Self>, transport: &Transport) -> Result<http1::SendRequest<Body>, String> {
-        let count = self.count(transport)?;
-        let stream = transport.connect(&self.address).await?;
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    async fn open_alone(
+        self: &Arc<Self>,
+        transport: &Transport,
+        limit: Connections,
+    ) -> Result<http1::SendRequest<Body>, Reason> {
+        let count = self.count(transport, limit)?;
+        let stream = transport.connect(&self.address).await.map_err(Reason::Failed)?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| Reason::Failed(error.to_string()))?;
         let connection = connection.with_upgrades();
         // Ends when the sender is dropped, or the server closes.
         tokio::spawn(async move {
@@ -132,6 +179,7 @@ impl EndpointState {
         self: &Arc<Self>,
         transport: &Transport,
         mut request: Request<Body>,
+        limit: Connections,
     ) -> Result<(Response<Incoming>, Lease), Unsent> {
         loop {
             let shared = match self.pool.share(transport.epoch) {
@@ -140,7 +188,7 @@ impl EndpointState {
                     let _opening = self.pool.opening.lock().await;
                     match self.pool.share(transport.epoch) {
                         Some(shared) => shared,
-                        None => match self.open_among(transport).await {
+                        None => match self.open_among(transport, limit).await {
                             Ok(shared) => shared,
                             Err(reason) => return Err(Unsent { request: Some(request), reason }),
                         },
@@ -153,16 +201,23 @@ impl EndpointState {
                 Err(mut failed) => match failed.take_message() {
                     Some(unsent) if sender.is_closed() => request = unsent,
                     unsent => {
-                        return Err(Unsent { request: unsent, reason: failed.into_error().to_string() });
+                        return Err(Unsent {
+                            request: unsent,
+                            reason: Reason::Failed(failed.into_error().to_string()),
+                        });
                     }
                 },
             }
         }
     }
 
-    async fn open_among(self: &Arc<Self>, transport: &Transport) -> Result<(Shared, Stream), String> {
-        let count = self.count(transport)?;
-        let stream = transport.connect(&self.address).await?;
+    async fn open_among(
+        self: &Arc<Self>,
+        transport: &Transport,
+        limit: Connections,
+    ) -> Result<(Shared, Stream), Reason> {
+        let count = self.count(transport, limit)?;
+        let stream = transport.connect(&self.address).await.map_err(Reason::Failed)?;
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(PING.0)
@@ -171,7 +226,7 @@ impl EndpointState {
             .initial_connection_window_size(WINDOWS.1)
             .handshake(TokioIo::new(stream))
             .await
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| Reason::Failed(error.to_string()))?;
         tokio::spawn(async move {
             let _count = count;
             if let Err(error) = connection.await {
@@ -185,13 +240,11 @@ impl EndpointState {
     }
 
     /// Counts a connection, if there may be one more.
-    fn count(self: &Arc<Self>, transport: &Transport) -> Result<Connected, String> {
+    fn count(self: &Arc<Self>, transport: &Transport, limit: Connections) -> Result<Connected, Reason> {
         let before = self.connections.fetch_add(1, Relaxed);
         let count = Connected(Arc::clone(self));
         match transport.max_connections {
-            Some(most) if before >= most => {
-                Err(format!("there are {most} connections to the server already"))
-            }
+            Some(most) if before >= most && limit == Connections::Limited => Err(Reason::Full(most)),
             _ => Ok(count),
         }
     }

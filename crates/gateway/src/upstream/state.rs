@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::pool::Pool;
 
-/// Repetitions that are always allowed, and that are allowed at most, in hundredths.
+/// Repetitions that are allowed each second however few requests there are, and that are allowed at most, in hundredths.
 const BUDGET: (i64, i64) = (1_000, 10_000);
 /// What a request adds to the budget, in hundredths of a repetition: a fifth of all requests may be repeated.
 const BUDGET_SHARE: i64 = 20;
@@ -25,6 +25,8 @@ pub struct BackendState {
     pub retries_denied: AtomicU64,
     pub(super) next: AtomicUsize,
     budget: AtomicI64,
+    /// Until when time has added to the budget, in milliseconds since the process began to look.
+    budgeted: AtomicU64,
 }
 
 impl Default for BackendState {
@@ -36,6 +38,7 @@ impl Default for BackendState {
             retries_denied: AtomicU64::new(0),
             next: AtomicUsize::new(0),
             budget: AtomicI64::new(BUDGET.0),
+            budgeted: AtomicU64::new(0),
         }
     }
 }
@@ -60,6 +63,11 @@ impl BackendState {
 
     /// Whether a request may be repeated.
     pub(crate) fn may_retry(&self) -> bool {
+        self.may_retry_at(now())
+    }
+
+    fn may_retry_at(&self, now: u64) -> bool {
+        self.add_time(now);
         let allowed = self.budget.fetch_update(Relaxed, Relaxed, |left| (left >= 100).then_some(left - 100));
         let counter = if allowed.is_ok() { &self.retried } else { &self.retries_denied };
         counter.fetch_add(1, Relaxed);
@@ -67,7 +75,39 @@ impl BackendState {
     }
 }
 
+impl BackendState {
+    /// Adds what time allows: a second is worth as much as there is to begin with, and brings no more than that.
+    fn add_time(&self, now: u64) {
+        let before = self.budgeted.fetch_max(now, Relaxed);
+        let earned =
+            i64::try_from(now.saturating_sub(before)).unwrap_or(i64::MAX).saturating_mul(BUDGET.0) / 1_000;
+        let more = |left: i64| (left < BUDGET.0).then(|| left.saturating_add(earned).min(BUDGET.0));
+        // Who has more than that already gets nothing for waiting.
+        let _ = self.budget.fetch_update(Relaxed, Relaxed, more);
+    }
+}
+
 impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.active.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A request to a server, from before it is sent until this is dropped.
+pub(crate) struct Counted(Arc<EndpointState>);
+
+impl Counted {
+    pub(crate) fn begin(endpoint: &Arc<EndpointState>) -> Self {
+        endpoint.active.fetch_add(1, Relaxed);
+        Self(Arc::clone(endpoint))
+    }
+
+    pub(crate) fn endpoint(&self) -> &Arc<EndpointState> {
+        &self.0
+    }
+}
+
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.active.fetch_sub(1, Relaxed);
     }
@@ -195,7 +235,8 @@ mod tests {
     #[test]
     fn a_fifth_of_requests_may_be_repeated() {
         let state = Arc::new(BackendState::default());
-        let retries = |state: &BackendState| (0..1_000).take_while(|_| state.may_retry()).count();
+        let begin = now();
+        let retries = |state: &BackendState| (0..1_000).take_while(|_| state.may_retry_at(begin)).count();
         assert_eq!(retries(&state), 10, "to begin with");
         for _ in 0..100 {
             drop(state.begin(None).unwrap());
@@ -205,6 +246,16 @@ mod tests {
             drop(state.begin(None).unwrap());
         }
         assert_eq!(retries(&state), 100, "and no more however many there were");
+    }
+
+    #[test]
+    fn ten_requests_a_second_may_be_repeated_however_few_there_are() {
+        let state = Arc::new(BackendState::default());
+        let retries = |at: u64| (0..1_000).take_while(|_| state.may_retry_at(at)).count();
+        assert_eq!(retries(5_000), 10, "to begin with");
+        assert_eq!((retries(5_000), retries(5_099)), (0, 0));
+        assert_eq!(retries(5_600), 5, "half a second after that");
+        assert_eq!(retries(3_600_000), 10, "an hour brings no more than a second");
     }
 
     #[test]

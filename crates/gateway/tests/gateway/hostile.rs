@@ -1,38 +1,60 @@
 //! Clients that mean no good.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use http::Request;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use watchkeeper_front::Body;
 
-use crate::support::{Bench, Server, connect_http2, within};
+use crate::support::{Bench, Control, Server, connect_http2, within};
 
-/// What a raw request is answered with, to the end of the connection.
+/// What a raw request is answered with: to the end of the connection, or until nothing more comes. Nobody hangs up before that: a request whose
+/// client has left is not sent on.
 async fn raw(bench: &Bench, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(bench.address).await.unwrap();
     // The gateway may close before it has read all of it.
     let _ = stream.write_all(bytes).await;
-    let _ = stream.shutdown().await;
     let mut read = Vec::new();
-    let _ = within("an answer", stream.read_to_end(&mut read)).await;
+    let mut more = within("an answer", stream.read_buf(&mut read)).await;
+    while matches!(more, Ok(1..)) {
+        // Another answer would follow at once.
+        let next = tokio::time::timeout(Duration::from_millis(300), stream.read_buf(&mut read)).await;
+        more = next.unwrap_or(Ok(0));
+    }
     String::from_utf8_lossy(&read).into_owned()
 }
 
-/// A gateway whose backend counts the requests that reach it, and those that were smuggled.
-async fn guarded() -> (Bench, Server, Arc<AtomicUsize>) {
+/// What the backend of a gateway saw.
+#[derive(Default)]
+struct Seen {
+    reached: AtomicUsize,
+    /// Whether there was a request for a path that is only in bodies.
+    smuggled: AtomicBool,
+    bodies: Mutex<Vec<String>>,
+}
+
+/// A request that nobody sends but as part of another.
+const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n";
+
+/// A gateway, and its backend, which notes what reaches it.
+async fn guarded() -> (Bench, Server, Arc<Seen>) {
     let bench = Bench::start().await;
-    let reached = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::<Seen>::default();
     let server = Server::start({
-        let reached = Arc::clone(&reached);
+        let seen = Arc::clone(&seen);
         move |request: watchkeeper_front::Request| {
-            assert!(!request.uri().path().contains("smuggled"), "it was");
-            reached.fetch_add(1, Relaxed);
+            let seen = Arc::clone(&seen);
             async move {
-                let _ = request.into_body().read(1 << 20).await;
+                seen.smuggled.fetch_or(request.uri().path().contains("smuggled"), Relaxed);
+                seen.reached.fetch_add(1, Relaxed);
+                if let Ok(body) = request.into_body().read(1 << 20).await {
+                    seen.bodies.lock().push(String::from_utf8_lossy(&body).into_owned());
+                }
                 watchkeeper_front::Response::new(Body::whole("reached"))
             }
         }
@@ -40,13 +62,26 @@ async fn guarded() -> (Bench, Server, Arc<AtomicUsize>) {
     bench.backend("one", &[&server]).await;
     let rule = json!({"matches": [{"path": {"prefix": "/files"}}], "filters": {"rewrite": {"path": {"prefix": "/public"}}}, "backends": [{"name": "one"}]});
     bench.put("GatewayRoute", "files", json!({"rules": [rule, {"backends": [{"name": "one"}]}]})).await;
-    (bench, server, reached)
+    (bench, server, seen)
+}
+
+/// How many requests were refused because of how they were written.
+fn malformed(bench: &Bench) -> usize {
+    let metrics = bench.handle.metrics();
+    let line = metrics.lines().find_map(|line| line.strip_prefix("gateway_malformed_total "));
+    line.unwrap().parse().unwrap()
 }
 
 #[tokio::test]
-async fn requests_that_can_be_read_in_two_ways_reach_no_backend() {
-    let (bench, _server, reached) = guarded().await;
-    let smuggled = "GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n";
+async fn what_is_smuggled_would_be_seen() {
+    let (bench, _server, seen) = guarded().await;
+    raw(&bench, SMUGGLED.as_bytes()).await;
+    assert!(seen.smuggled.load(Relaxed), "whoever asks for it in the open gets there");
+}
+
+#[tokio::test]
+async fn requests_that_can_be_read_in_two_ways_reach_no_backend_and_are_counted() {
+    let (bench, _server, seen) = guarded().await;
     for head in [
         "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n",
         "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5, 6\r\n\r\n",
@@ -85,23 +120,37 @@ async fn requests_that_can_be_read_in_two_ways_reach_no_backend() {
         "GET /files/%00 HTTP/1.1\r\nhost: a\r\n\r\n",
         "GET /files/%zz HTTP/1.1\r\nhost: a\r\n\r\n",
     ] {
-        let answer = raw(&bench, format!("{head}{smuggled}").as_bytes()).await;
+        let before = malformed(&bench);
+        let answer = raw(&bench, format!("{head}{SMUGGLED}").as_bytes()).await;
         assert!(!answer.contains("200 OK"), "{head:?}: {answer}");
-        assert_eq!(reached.load(Relaxed), 0, "{head:?}");
+        assert_eq!(seen.reached.load(Relaxed), 0, "{head:?}");
+        assert_eq!(malformed(&bench), before + 1, "{head:?}: {answer}");
     }
-    // Both lengths, in either order: one length is sent on, and what is behind it is a request of its own, or nothing.
-    for head in [
-        "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n",
-        "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n",
-    ] {
-        raw(&bench, format!("{head}24\r\n{smuggled}\r\n0\r\n\r\n").as_bytes()).await;
-    }
+    assert!(!seen.smuggled.load(Relaxed));
     assert_eq!(bench.get("/").await.text(), "reached", "and nobody else noticed");
 }
 
 #[tokio::test]
+async fn of_a_length_and_chunks_the_chunks_count_and_the_connection_is_closed() {
+    let (bench, _server, seen) = guarded().await;
+    for head in [
+        "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n",
+    ] {
+        seen.bodies.lock().clear();
+        let chunk = format!("{:x}\r\n{SMUGGLED}\r\n0\r\n\r\n", SMUGGLED.len());
+        // What is behind it would be another request, on a connection that stays.
+        let answer = raw(&bench, format!("{head}{chunk}{SMUGGLED}").as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "one answer, and then the end: {answer}");
+        assert_eq!(*seen.bodies.lock(), [SMUGGLED], "all of it is a body");
+        assert!(!seen.smuggled.load(Relaxed), "{head:?}");
+    }
+}
+
+#[tokio::test]
 async fn chunks_that_are_not_chunks_break_off() {
-    let (bench, _server, _) = guarded().await;
+    let (bench, _server, seen) = guarded().await;
     for chunks in [
         "5\r\nhello\r\nzz\r\n",
         "ffffffffffffffffff\r\n",
@@ -110,16 +159,223 @@ async fn chunks_that_are_not_chunks_break_off() {
         "0x5\r\nhello\r\n0\r\n\r\n",
     ] {
         let head = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
-        let answer =
-            raw(&bench, format!("{head}{chunks}GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await;
+        let answer = raw(&bench, format!("{head}{chunks}{SMUGGLED}").as_bytes()).await;
         assert!(!answer.contains("200 OK"), "{chunks:?}: {answer}");
+        assert!(!seen.smuggled.load(Relaxed), "{chunks:?}");
     }
     assert_eq!(bench.get("/").await.text(), "reached");
 }
 
+/// Bytes of HTTP/2, put together by hand: no client would.
+mod h2 {
+    pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    pub(super) const DATA: u8 = 0;
+    pub(super) const HEADERS: u8 = 1;
+    pub(super) const RST_STREAM: u8 = 3;
+    pub(super) const SETTINGS: u8 = 4;
+    pub(super) const GOAWAY: u8 = 7;
+    pub(super) const CONTINUATION: u8 = 9;
+    pub(super) const END_STREAM: u8 = 1;
+    pub(super) const END_HEADERS: u8 = 4;
+
+    pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        let mut frame = length[1..].to_vec();
+        frame.extend([kind, flags]);
+        frame.extend(stream.to_be_bytes());
+        frame.extend(payload);
+        frame
+    }
+
+    /// A field that is written out.
+    pub(super) fn field(name: &str, value: &str) -> Vec<u8> {
+        let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+        [&[0][..], &text(name), &text(value)].concat()
+    }
+
+    pub(super) fn fields(fields: &[(&str, &str)]) -> Vec<u8> {
+        fields.iter().flat_map(|(name, value)| field(name, value)).collect()
+    }
+}
+
+/// Sends frames, and says how the first stream ends: with 200, otherwise, or with the connection.
+async fn frames(bench: &Bench, frames: &[Vec<u8>]) -> &'static str {
+    let mut stream = TcpStream::connect(bench.address).await.unwrap();
+    let begin = [h2::PREFACE, &h2::frame(h2::SETTINGS, 0, 0, &[])].concat();
+    let _ = stream.write_all(&[begin, frames.concat()].concat()).await;
+    within("an end", async {
+        loop {
+            let mut head = [0; 9];
+            if stream.read_exact(&mut head).await.is_err() {
+                return "closed";
+            }
+            let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+            if stream.read_exact(&mut payload).await.is_err() {
+                return "closed";
+            }
+            match head[3] {
+                // The code 200 has a number of its own.
+                h2::HEADERS if payload.first() == Some(&0x88) => return "200",
+                h2::HEADERS => return "refused",
+                h2::RST_STREAM => return "reset",
+                h2::GOAWAY => return "gone away",
+                _ => {}
+            }
+        }
+    })
+    .await
+}
+
+const ASKED: [(&str, &str); 4] =
+    [(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", "/")];
+
+#[tokio::test]
+async fn nothing_is_smuggled_from_http2_to_a_server_of_http1() {
+    let (bench, _server, seen) = guarded().await;
+    let whole = |fields: &[(&str, &str)]| {
+        vec![h2::frame(h2::HEADERS, h2::END_STREAM | h2::END_HEADERS, 1, &h2::fields(fields))]
+    };
+    let with = |more: &[(&str, &str)]| whole(&[&ASKED[..], more].concat());
+    let path = |path: &str| whole(&[ASKED[0], ASKED[1], ASKED[2], (":path", path)]);
+    assert_eq!(frames(&bench, &with(&[])).await, "200", "as it should be");
+    seen.bodies.lock().clear();
+    let before = seen.reached.load(Relaxed);
+    for (what, bytes) in [
+        ("transfer-encoding", with(&[("transfer-encoding", "chunked")])),
+        ("connection", with(&[("connection", "close")])),
+        ("upgrade", with(&[("upgrade", "h2c")])),
+        ("te", with(&[("te", "gzip")])),
+        ("two lengths", with(&[("content-length", "0"), ("content-length", "1")])),
+        ("a length that is none", with(&[("content-length", "+0")])),
+        ("a line end in a value", with(&[("x", "y\r\nz: 1")])),
+        ("a line feed in a value", with(&[("x", "y\nz: 1")])),
+        ("a request in a value", with(&[("x", "y\r\n\r\nGET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n")])),
+        ("a NUL in a value", with(&[("x", "y\0z")])),
+        ("a line end in a name", with(&[("x: y\r\nz", "1")])),
+        ("a colon in a name", with(&[("x: y", "1")])),
+        ("upper case", with(&[("X-Team", "1")])),
+        ("a request in the path", path("/ HTTP/1.1\r\nhost: a\r\n\r\nGET /smuggled")),
+        ("a space in the path", path("/ x")),
+        ("no slash", path("smuggled")),
+        ("dot segments", path("/files/../smuggled")),
+        ("no path", whole(&ASKED[..3])),
+        ("two paths", with(&[(":path", "/smuggled")])),
+        ("a pseudo header behind others", whole(&[ASKED[0], ASKED[1], ("x", "y"), ASKED[2], ASKED[3]])),
+        ("an unknown pseudo header", with(&[(":smuggled", "1")])),
+        ("another host", with(&[("host", "b")])),
+        (
+            "a request in the host",
+            whole(&[ASKED[0], ASKED[1], (":authority", "a\r\n\r\nGET /smuggled"), ASKED[3]]),
+        ),
+        ("CONNECT", whole(&[(":method", "CONNECT"), (":authority", "a:80")])),
+        (
+            "a method with a request",
+            whole(&[(":method", "GET /smuggled HTTP/1.1\r\nx: y\r\n\r\nGET"), ASKED[1], ASKED[2], ASKED[3]]),
+        ),
+    ] {
+        assert_ne!(frames(&bench, &bytes).await, "200", "{what}");
+        assert_eq!(seen.reached.load(Relaxed), before, "{what}");
+    }
+    // A length that is not that of the body: the stream is reset, and what was sent on is broken off.
+    for length in ["4", "400"] {
+        let head = h2::fields(&[&ASKED[..], &[("content-length", length)]].concat());
+        let bytes = vec![
+            h2::frame(h2::HEADERS, h2::END_HEADERS, 1, &head),
+            h2::frame(h2::DATA, h2::END_STREAM, 1, SMUGGLED.as_bytes()),
+        ];
+        assert_ne!(frames(&bench, &bytes).await, "200", "{length}");
+    }
+    assert!(!seen.smuggled.load(Relaxed));
+    assert_eq!(*seen.bodies.lock(), [""; 0], "no body was complete");
+    assert_eq!(bench.get("/").await.text(), "reached");
+}
+
+/// How long each of some requests takes, on connections of their own.
+async fn latencies(bench: &Bench, count: usize) -> Vec<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..count {
+        let begin = Instant::now();
+        assert_eq!(bench.get("/").await.text(), "reached");
+        times.push(begin.elapsed());
+    }
+    times.sort();
+    times
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn floods_of_headers_end_their_connection_and_nobody_else_waits() {
+    let (bench, _server, seen) = guarded().await;
+    let bench = Arc::new(bench);
+    latencies(&bench, 20).await;
+    let alone = latencies(&bench, 50).await;
+    let head = h2::frame(h2::HEADERS, h2::END_STREAM, 1, &h2::fields(&ASKED));
+    // Headers that do not end, little by little: each piece is a frame to look at.
+    let pieces = vec![head.clone(), h2::frame(h2::CONTINUATION, 0, 1, b"").repeat(20_000)];
+    // More headers than anybody has.
+    let field = |at: u32| h2::frame(h2::CONTINUATION, 0, 1, &h2::field(&format!("x-{at}"), &"y".repeat(100)));
+    let many = vec![head, (0..2_000).flat_map(field).collect()];
+    let stop = Arc::new(AtomicBool::new(false));
+    // On threads of their own: they are not part of the gateway.
+    let attackers = [pieces, many].map(|flood| {
+        let (bench, stop) = (Arc::clone(&bench), Arc::clone(&stop));
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let mut ends = 0;
+                while !stop.load(Relaxed) {
+                    assert_ne!(frames(&bench, &flood).await, "200");
+                    ends += 1;
+                }
+                ends
+            })
+        })
+    });
+    let control = Control::start();
+    let meanwhile = latencies(&bench, 100).await;
+    stop.store(true, Relaxed);
+    let ends = attackers.map(|attacker| attacker.join().unwrap());
+    let middle = |times: &[Duration]| times[times.len() / 2];
+    let slowest = meanwhile[meanwhile.len() - 1];
+    println!(
+        "{ends:?} floods: alone {:?}, meanwhile {:?}, slowest {slowest:?}, longest stall {:?}",
+        middle(&alone),
+        middle(&meanwhile),
+        control.longest()
+    );
+    assert!(ends.iter().all(|ends| *ends > 0));
+    // The attackers use the same processors: this is not about microseconds, but about nobody having to wait for a flood to end.
+    assert!(middle(&meanwhile) < Duration::from_millis(100) + control.longest(), "{meanwhile:?}");
+    assert_eq!(seen.reached.load(Relaxed), 170);
+}
+
+#[tokio::test]
+async fn who_sends_a_body_slowly_gets_504_and_no_server_is_blamed_for_it() {
+    let (bench, server, _) = guarded().await;
+    let spec = json!({
+        "endpoints": [{"address": server.address.to_string()}],
+        "health": {"passive": {"failures": 1, "ejectFor": "1h", "maxEjectedPercent": 100}},
+    });
+    bench.put("GatewayBackend", "one", spec).await;
+    let rule = json!({"backends": [{"name": "one"}], "timeouts": {"request": "200ms"}});
+    bench.put("GatewayRoute", "files", json!({"rules": [rule]})).await;
+    let mut slow = Vec::new();
+    for _ in 0..50 {
+        let mut stream = TcpStream::connect(bench.address).await.unwrap();
+        stream.write_all(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\nx").await.unwrap();
+        slow.push(stream);
+    }
+    assert_eq!(bench.get("/").await.text(), "reached");
+    for mut stream in slow {
+        let mut read = [0; 13];
+        within("an answer", stream.read_exact(&mut read)).await.unwrap();
+        assert_eq!(&read, b"HTTP/1.1 504 ");
+    }
+    assert_eq!(bench.get("/").await.text(), "reached", "the server was not slow");
+}
+
 #[tokio::test]
 async fn heads_that_are_too_large_are_refused() {
-    let (bench, _server, reached) = guarded().await;
+    let (bench, _server, seen) = guarded().await;
     let long = "x".repeat(300 << 10);
     let many: String = (0..2_000).map(|number| format!("x-{number}: y\r\n")).collect();
     for head in [
@@ -127,10 +383,12 @@ async fn heads_that_are_too_large_are_refused() {
         format!("GET / HTTP/1.1\r\nhost: a\r\nx: {long}\r\n\r\n"),
         format!("GET / HTTP/1.1\r\nhost: a\r\n{many}\r\n"),
     ] {
+        let before = malformed(&bench);
         let answer = raw(&bench, head.as_bytes()).await;
         assert!(!answer.contains("200 OK"), "{answer}");
+        assert_eq!(malformed(&bench), before + 1, "{answer}");
     }
-    assert_eq!(reached.load(Relaxed), 0);
+    assert_eq!(seen.reached.load(Relaxed), 0);
 }
 
 #[tokio::test]
@@ -148,6 +406,27 @@ async fn who_sends_slowly_is_left_alone_and_then_cut() {
         let mut read = Vec::new();
         let _ = within("the end", stream.read_to_end(&mut read)).await;
     }
+}
+
+#[tokio::test]
+async fn every_head_has_to_come_in_time_not_only_the_first() {
+    let bench = Bench::with(json!({"port": 0, "limits": {"headers": "200ms", "idle": "1h"}})).await;
+    bench.put("GatewayRoute", "hello", json!({"rules": [{"filters": {"respond": {"body": "hello"}}}]})).await;
+    let mut stream = TcpStream::connect(bench.address).await.unwrap();
+    for _ in 0..2 {
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        let mut read = Vec::new();
+        while !read.ends_with(b"hello") {
+            within("an answer", stream.read_buf(&mut read)).await.unwrap();
+        }
+    }
+    // Silence is not a head that takes too long.
+    let quiet = tokio::time::timeout(Duration::from_millis(600), stream.read_u8()).await;
+    assert!(quiet.is_err(), "{quiet:?}");
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nx: ").await.unwrap();
+    let mut read = Vec::new();
+    let _ = within("the end", stream.read_to_end(&mut read)).await;
+    assert!(!String::from_utf8_lossy(&read).contains("hello"));
 }
 
 #[tokio::test]
@@ -174,7 +453,7 @@ async fn who_resets_rapidly_disturbs_nobody() {
     let state = &table.backend(&crate::support::id("GatewayBackend", "slow").key).unwrap().state;
     within("the requests end with their clients", async {
         while state.active.load(Relaxed) > 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;

@@ -147,3 +147,62 @@ components:
     assert_eq!(report.accepted.message, "spec.openapi.document: is not a document of OpenAPI 3");
     assert_eq!(post("{}").await.status, 400);
 }
+
+#[tokio::test]
+async fn tokens_are_checked_by_keys_that_their_issuer_publishes() {
+    use ring::signature::{Ed25519KeyPair, KeyPair as _};
+    use watchkeeper_go::base64::RAW_URL;
+    let (bench, _server) = bench().await;
+    let random = ring::rand::SystemRandom::new();
+    let pair =
+        || Ed25519KeyPair::from_pkcs8(Ed25519KeyPair::generate_pkcs8(&random).unwrap().as_ref()).unwrap();
+    let (ours, other) = (pair(), pair());
+    let set = json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "one", "x": RAW_URL.encode(ours.public_key())}]});
+    let asked = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let issuer = Server::start({
+        let asked = std::sync::Arc::clone(&asked);
+        move |_: watchkeeper_front::Request| {
+            let (set, asked) = (set.to_string(), std::sync::Arc::clone(&asked));
+            async move {
+                // Not before the test says so.
+                asked.acquire().await.unwrap().forget();
+                watchkeeper_front::Response::new(Body::whole(set))
+            }
+        }
+    });
+    let spec = json!({
+        "targets": [{"kind": "Route", "name": "shut"}],
+        "jwt": {"issuer": "https://issuer.test", "audiences": ["shop"], "jwksUrl": format!("http://{}/keys", issuer.address)},
+    });
+    bench.put("GatewayPolicy", "tokens", spec).await;
+    let token = |pair: &Ed25519KeyPair, claims: serde_json::Value| {
+        let coded = |value: serde_json::Value| RAW_URL.encode(value.to_string());
+        let head = coded(json!({"alg": "EdDSA", "kid": "one"}));
+        let message = format!("{head}.{}", coded(claims));
+        let signature = RAW_URL.encode(pair.sign(message.as_bytes()));
+        format!("Bearer {message}.{signature}")
+    };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let claims = |issuer: &str, audience: &str, expires: u64| json!({"iss": issuer, "aud": audience, "exp": expires, "sub": "jane"});
+    let good = claims("https://issuer.test", "shop", now + 600);
+    let ask = async |token: String| bench.send(Request::get("/shut").header("authorization", token)).await;
+    assert_eq!(ask(token(&ours, good.clone())).await.status, 401, "no keys are known yet: nobody gets in");
+    asked.add_permits(1);
+    crate::support::within("the keys", async {
+        while ask(token(&ours, good.clone())).await.status != 200 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert_eq!(ask(token(&ours, good.clone())).await.json()["headers"]["x-consumer"], "jane");
+    for (what, token) in [
+        ("another key", token(&other, good.clone())),
+        ("another issuer", token(&ours, claims("https://other.test", "shop", now + 600))),
+        ("another audience", token(&ours, claims("https://issuer.test", "bank", now + 600))),
+        ("expired", token(&ours, claims("https://issuer.test", "shop", now - 600))),
+    ] {
+        assert_eq!(ask(token).await.status, 401, "{what}");
+    }
+    assert_eq!(bench.get("/shut").await.status, 401);
+    assert_eq!(bench.get("/open").await.status, 200);
+}

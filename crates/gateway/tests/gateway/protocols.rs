@@ -189,7 +189,7 @@ async fn a_silent_response_is_cut_when_its_time_is_over() {
 }
 
 /// A certificate for a host with its key, as data of a Secret.
-fn pair(authority: &Authority, host: &str) -> serde_json::Value {
+pub(crate) fn pair(authority: &Authority, host: &str) -> serde_json::Value {
     let key = Key::generate().unwrap();
     let names = [host.to_owned()];
     let certificate =
@@ -202,7 +202,7 @@ fn pair(authority: &Authority, host: &str) -> serde_json::Value {
 }
 
 /// The certificate that a client is shown that asks for a host.
-async fn shown(address: SocketAddr, authority: &Authority, host: &str) -> Result<Vec<u8>, String> {
+pub(crate) async fn shown(address: SocketAddr, authority: &Authority, host: &str) -> Result<Vec<u8>, String> {
     let mut roots = RootCertStore::empty();
     roots.add(authority.certificate().clone()).unwrap();
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
@@ -263,9 +263,17 @@ async fn certificates_are_chosen_by_host_and_swapped_as_pairs() {
     let (mut broken, new) = (pair(&authority, "shop.test"), pair(&authority, "shop.test"));
     broken["tls.key"] = new["tls.key"].clone();
     secret("shop", broken);
-    bench.put("GatewayRoute", "later", json!({"hosts": ["later.test"], "rules": []})).await;
+    resolved(false).await;
+    let report = bench.handle.report(&crate::support::id("GatewayListener", "web")).unwrap();
+    let message = &report.resolved.message;
+    assert!(
+        message.starts_with("spec.tls.certificates[0].secretName: ")
+            && message.ends_with("the certificate before is served"),
+        "{message}"
+    );
     assert_eq!(shown(bench.address, &authority, "shop.test").await.unwrap(), shop);
     secret("shop", new);
+    resolved(true).await;
     within("the new pair", async {
         while shown(bench.address, &authority, "shop.test").await.unwrap() == shop {}
     })

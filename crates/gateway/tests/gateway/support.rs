@@ -2,8 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -66,12 +66,23 @@ impl Bench {
         Self::start_with(json!({"port": 0}), Options { otlp: Some(otlp), ..Options::default() }).await
     }
 
-    async fn start_with(listener: Value, options: Options) -> Self {
+    /// A gateway that has other sources besides.
+    pub(crate) async fn among(others: Vec<From>) -> Self {
+        Self::start_with(json!({"port": 0}), Options { from: others, ..Options::default() }).await
+    }
+
+    /// A gateway with a log.
+    pub(crate) async fn logging(output: Box<dyn std::io::Write + Send>, one_in: u64) -> Self {
+        let options = Options { access_log: Some((output, one_in)), ..Options::default() };
+        Self::start_with(json!({"port": 0}), options).await
+    }
+
+    async fn start_with(listener: Value, mut options: Options) -> Self {
         let (objects, source) = channel("test");
         objects.put(&Key::new(None, "web"), &object("GatewayListener", "web", listener)).unwrap();
         let supervisor = Supervisor::default();
-        let from = vec![From::Source(Arc::new(source) as Arc<_>)];
-        let options = Options { from, supervisor: supervisor.clone(), ..options };
+        options.from.insert(0, From::Source(Arc::new(source)));
+        options.supervisor = supervisor.clone();
         let gateway = Gateway::start(options).unwrap();
         let mut handle = gateway.handle().clone();
         within("starting", handle.ready()).await;
@@ -136,6 +147,67 @@ impl Bench {
     pub(crate) async fn send(&self, request: http::request::Builder) -> Answer {
         send(self.address, request.header("host", "gateway.test").body(Body::empty()).unwrap()).await
     }
+}
+
+/// A task that asks nobody for anything, and notes how late it gets its turn: what the machine is to blame for.
+#[derive(Clone)]
+pub(crate) struct Control {
+    /// In microseconds: the longest of this second, of the one before, and of all.
+    stalls: Arc<[AtomicU64; 3]>,
+    _stop: Arc<tokio_util::sync::DropGuard>,
+}
+
+impl Control {
+    pub(crate) fn start() -> Self {
+        let stop = tokio_util::sync::CancellationToken::new();
+        let stalls = Arc::<[AtomicU64; 3]>::default();
+        let (stopped, noted) = (stop.clone(), Arc::clone(&stalls));
+        tokio::spawn(stopped.run_until_cancelled_owned(async move {
+            let interval = Duration::from_millis(10);
+            loop {
+                for _ in 0..100 {
+                    let begin = Instant::now();
+                    tokio::time::sleep(interval).await;
+                    let late = begin.elapsed().saturating_sub(interval).as_micros() as u64;
+                    noted[0].fetch_max(late, Relaxed);
+                    noted[2].fetch_max(late, Relaxed);
+                }
+                noted[1].store(noted[0].swap(0, Relaxed), Relaxed);
+            }
+        }));
+        Self { stalls, _stop: Arc::new(stop.drop_guard()) }
+    }
+
+    /// The longest stall of about the last second.
+    pub(crate) fn stall(&self) -> Duration {
+        Duration::from_micros(self.stalls[0].load(Relaxed).max(self.stalls[1].load(Relaxed)))
+    }
+
+    /// The longest stall so far.
+    pub(crate) fn longest(&self) -> Duration {
+        Duration::from_micros(self.stalls[2].load(Relaxed))
+    }
+}
+
+/// A cluster with the kinds of the gateway.
+pub(crate) async fn cluster() -> watchkeeper_testkit::TestEnv {
+    use watchkeeper_gateway::kinds::{
+        AIGatewayConfig, ApiDefinition, ApiSubscription, GatewayBackend, GatewayListener, GatewayPolicy,
+        GatewayRoute, LLMGatewayPolicy, ModelContextMapping, PromptTemplate, Tenant,
+    };
+    let env = watchkeeper_testkit::TestEnv::start().await;
+    env.install::<GatewayListener>().await;
+    env.install::<GatewayRoute>().await;
+    env.install::<GatewayBackend>().await;
+    env.install::<GatewayPolicy>().await;
+    env.install::<AIGatewayConfig>().await;
+    env.install::<ModelContextMapping>().await;
+    env.install::<LLMGatewayPolicy>().await;
+    env.install::<PromptTemplate>().await;
+    env.install::<ApiDefinition>().await;
+    env.install::<ApiSubscription>().await;
+    env.install::<Tenant>().await;
+    env
 }
 
 /// A response that was read to its end.

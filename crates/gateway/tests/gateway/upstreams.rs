@@ -216,3 +216,162 @@ async fn connections_to_servers_are_used_again() {
     let state = &table.backend(&id("GatewayBackend", "b").key).unwrap().endpoints[0].state;
     assert!(state.connections.load(Relaxed) <= 2, "{}", state.connections.load(Relaxed));
 }
+
+/// The servers of the backend `b`.
+fn servers(bench: &Bench) -> Vec<Arc<watchkeeper_gateway::upstream::EndpointState>> {
+    let table = bench.handle.table();
+    let backend = table.backend(&id("GatewayBackend", "b").key).unwrap();
+    backend.endpoints.iter().map(|endpoint| Arc::clone(&endpoint.state)).collect()
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_gets_fewer_requests() {
+    let (bench, good) = (Bench::start().await, Moody::start());
+    let silent =
+        Server::start(|_: watchkeeper_front::Request| std::future::pending::<watchkeeper_front::Response>());
+    let spec = json!({
+        "endpoints": [{"address": silent.address.to_string()}, {"address": good.address()}],
+        "balance": {"type": "LeastRequest"},
+    });
+    bench.put("GatewayBackend", "b", spec).await;
+    bench.route("all", "/", "b").await;
+    let (address, states) = (bench.address, servers(&bench));
+    let sent = || states.iter().map(|state| state.requests.load(Relaxed)).sum::<u64>();
+    let mut waiting = tokio::task::JoinSet::new();
+    for number in 1..=200 {
+        waiting.spawn(send(address, request(Method::GET, "/", Body::empty())));
+        within("the request is sent", async {
+            while sent() < number {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        // Whoever was answered is not under way any more.
+        within("the others have ended", async {
+            while states[1].active.load(Relaxed) > 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+    let silent = states[0].requests.load(Relaxed);
+    assert_eq!(u64::from(states[0].active.load(Relaxed)), silent);
+    assert!(silent < 75, "{silent} of 200: only when it is drawn twice, which is a quarter");
+}
+
+#[tokio::test]
+async fn requests_with_the_same_header_go_to_the_same_server() {
+    let (bench, one, two) = (Bench::start().await, Server::echo("one"), Server::echo("two"));
+    let spec = json!({
+        "endpoints": [{"address": one.address.to_string()}, {"address": two.address.to_string()}],
+        "balance": {"type": "Hash", "header": "x-user"},
+    });
+    bench.put("GatewayBackend", "b", spec).await;
+    bench.route("all", "/", "b").await;
+    let mut of = std::collections::BTreeMap::<u32, std::collections::BTreeSet<String>>::new();
+    for number in 0..60 {
+        let asked = http::Request::get("/").header("x-user", (number % 20).to_string());
+        let server = bench.send(asked).await.json()["server"].as_str().unwrap().to_owned();
+        of.entry(number % 20).or_default().insert(server);
+    }
+    assert!(of.values().all(|servers| servers.len() == 1), "{of:?}");
+    let all: std::collections::BTreeSet<_> = of.into_values().flatten().collect();
+    assert_eq!(all.len(), 2);
+}
+
+#[tokio::test]
+async fn a_backend_with_all_its_connections_in_use_is_full_and_not_ill() {
+    let bench = Bench::start().await;
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let checks = Arc::new(AtomicUsize::new(0));
+    let server = Server::start({
+        let (gate, checks) = (Arc::clone(&gate), Arc::clone(&checks));
+        move |request: watchkeeper_front::Request| {
+            let (gate, checks) = (Arc::clone(&gate), Arc::clone(&checks));
+            async move {
+                if request.uri().path() == "/healthz" {
+                    checks.fetch_add(1, Relaxed);
+                } else {
+                    let _ = gate.acquire().await.unwrap();
+                }
+                watchkeeper_front::Response::new(Body::whole("done"))
+            }
+        }
+    });
+    let spec = json!({
+        "endpoints": [{"address": server.address.to_string()}],
+        "limits": {"connections": 1},
+        "health": {
+            "active": {"path": "/healthz", "interval": "20ms", "unhealthyAfter": 1},
+            "passive": {"failures": 1, "ejectFor": "1h", "maxEjectedPercent": 100},
+        },
+    });
+    bench.put("GatewayBackend", "b", spec).await;
+    bench.route("all", "/", "b").await;
+    let address = bench.address;
+    let running = tokio::spawn(send(address, request(Method::GET, "/", Body::empty())));
+    let state = Arc::clone(&servers(&bench)[0]);
+    within("a request", async {
+        while state.active.load(Relaxed) < 1 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let before = checks.load(Relaxed);
+    let refused = bench.get("/").await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.header("retry-after")),
+        (503, Some("1")),
+        "{}",
+        refused.text()
+    );
+    within("health checks go on", async {
+        while checks.load(Relaxed) < before + 3 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert!(state.is_healthy() && !state.is_ejected());
+    assert_eq!(state.failures.load(Relaxed), 0);
+    gate.add_permits(10);
+    assert_eq!(running.await.unwrap().text(), "done");
+    assert_eq!(bench.get("/").await.text(), "done");
+}
+
+#[tokio::test]
+async fn a_server_that_is_too_slow_for_its_requests_is_left_out() {
+    let bench = Bench::start().await;
+    let server =
+        Server::start(|_: watchkeeper_front::Request| std::future::pending::<watchkeeper_front::Response>());
+    let spec = json!({
+        "endpoints": [{"address": server.address.to_string()}],
+        "health": {"passive": {"failures": 2, "ejectFor": "1h", "maxEjectedPercent": 100}},
+    });
+    bench.put("GatewayBackend", "b", spec).await;
+    let spec = json!({"rules": [{"backends": [{"name": "b"}], "timeouts": {"request": "50ms"}}]});
+    bench.put("GatewayRoute", "all", spec).await;
+    assert_eq!(bench.get("/").await.status, 504);
+    assert_eq!(bench.get("/").await.status, 504);
+    assert!(servers(&bench)[0].is_ejected());
+    assert_eq!(bench.get("/").await.status, 503, "at once");
+}
+
+#[tokio::test]
+async fn a_copy_goes_where_its_backend_says() {
+    let (bench, main) = (Bench::start().await, Server::echo("main"));
+    let (sender, mut copies) = tokio::sync::mpsc::unbounded_channel();
+    let mirror = Server::start(move |request: watchkeeper_front::Request| {
+        let host = request.headers()["host"].to_str().unwrap().to_owned();
+        sender.send((request.uri().to_string(), host)).unwrap();
+        async { watchkeeper_front::Response::new(Body::empty()) }
+    });
+    bench.put("GatewayBackend", "b", json!({"url": format!("http://{}/main", main.address)})).await;
+    let spec = json!({"url": format!("http://{}/copy", mirror.address), "host": "mirror.test"});
+    bench.put("GatewayBackend", "mirror", spec).await;
+    let rule = json!({"backends": [{"name": "b"}], "filters": {"mirror": {"backend": "mirror"}}});
+    bench.put("GatewayRoute", "all", json!({"rules": [rule]})).await;
+    let told = bench.get("/x?y=1").await.json();
+    assert_eq!((&told["target"], &told["headers"]["host"]), (&json!("/main/x?y=1"), &json!("gateway.test")));
+    let copy = within("the copy", copies.recv()).await.unwrap();
+    assert_eq!(copy, ("/copy/x?y=1".to_owned(), "mirror.test".to_owned()));
+}

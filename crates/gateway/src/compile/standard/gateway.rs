@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use watchkeeper_core::Key;
-use watchkeeper_front::ServerCertificate;
 use watchkeeper_wire::LabelSelector;
 
+use super::super::Certificate;
 use super::attach::Refused;
 use crate::kinds::standard::{AllowedRoutes, GROUP, GatewaySpec, SecretRef, StandardListener};
 use crate::kinds::{ForwardedHeaders, ListenerProtocol};
@@ -69,8 +69,8 @@ pub(super) fn listener_key(gateway: &Key, listener: &str) -> Key {
 
 /// What a gateway needs to know of others.
 pub(super) struct Around<'a> {
-    /// The certificate of a Secret, or why there is none.
-    pub(super) certificate: &'a dyn Fn(&Key) -> Result<ServerCertificate, String>,
+    /// The certificate of a Secret.
+    pub(super) certificate: &'a dyn Fn(&Key) -> Certificate,
     /// Whether a gateway of this namespace may refer to a Secret of another.
     pub(super) is_granted: &'a dyn Fn(&Key) -> bool,
     /// The namespaces that a selector selects.
@@ -251,11 +251,10 @@ fn certificates(
             refuse(&mut state.unresolved, "RefNotPermitted", message);
             continue;
         }
-        match (around.certificate)(&secret) {
-            Ok(certificate) => found.push(HostCertificate { hosts: Box::default(), certificate }),
-            Err(message) => {
-                refuse(&mut state.unresolved, "InvalidCertificateRef", format!("{field}: {message}"));
-            }
+        let Certificate { served, problem } = (around.certificate)(&secret);
+        found.extend(served.map(|certificate| HostCertificate { hosts: Box::default(), certificate }));
+        if let Some(problem) = problem {
+            refuse(&mut state.unresolved, "InvalidCertificateRef", format!("{field}: {problem}"));
         }
     }
     found

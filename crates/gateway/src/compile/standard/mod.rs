@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use watchkeeper_core::Key;
 
-use super::{Compiler, Put, Users, backend, route};
+use super::{Certificate, Compiler, Put, Users, backend, route};
 use crate::kinds::standard::{
     BackendRef, CONTROLLER, GatewayClassSpec, GatewaySpec, HTTPRouteSpec, ParentRef, ReferenceGrantSpec,
 };
@@ -166,9 +166,9 @@ impl Compiler {
         let certificates = &self.certificates;
         let namespace = key.namespace().unwrap_or_default();
         let around = gateway::Around {
-            certificate: &|secret| match certificates.get(secret) {
-                Some(found) => found.clone(),
-                None => Err(format!("there is no Secret {secret} of type kubernetes.io/tls")),
+            certificate: &|secret| {
+                let none = || format!("there is no Secret {secret} of type kubernetes.io/tls");
+                certificates.get(secret).cloned().unwrap_or_else(|| Certificate::none(none()))
             },
             is_granted: &|secret| standard.grants.allow(("Gateway", namespace), "Secret", secret),
             selected: &|selector| {

@@ -90,6 +90,8 @@ impl Compiler {
         }
         let mut addresses = Vec::new();
         match &gateway.address {
+            // All addresses of a machine are none that a client could be told.
+            Some(Ok(address)) if address.is_unspecified() => {}
             Some(Ok(address)) => addresses.push(json!({"type": "IPAddress", "value": address.to_string()})),
             Some(Err(refused)) => {
                 let is_wrong = refused.reason == "UnsupportedAddress";
