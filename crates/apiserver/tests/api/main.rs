@@ -27,6 +27,7 @@ mod provided;
 mod quotas;
 mod rights;
 mod services;
+mod storage_protection;
 mod supervision;
 mod watches;
 mod webhooks;
