@@ -26,7 +26,7 @@ pub(crate) struct Reinvocation {
     asked: HashSet<(String, String)>,
     /// Those of them that came before a change, and are to be asked again.
     outdated: HashSet<(String, String)>,
-    /// The object as the last hook left it.
+    /// The object as the last hook left it, if somebody is to be asked again should others change it.
     left: Option<Value>,
 }
 
@@ -72,7 +72,9 @@ impl Webhooks {
                 rounds.asked.insert(id);
             }
         }
-        rounds.left = Some(draft.object.clone());
+        if !rounds.is_second && !rounds.asked.is_empty() {
+            rounds.left = Some(draft.object.clone());
+        }
         Ok(())
     }
 
