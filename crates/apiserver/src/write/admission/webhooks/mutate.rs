@@ -129,7 +129,7 @@ impl Webhooks {
                 hook.name
             )));
         }
-        resource.coerce(&mut patched).map_err(unusable)?;
+        resource.coerce_unpruned(&mut patched).map_err(unusable)?;
         resource.default(&mut patched);
         let mut patched = self.converted(resource, from, &patched).await?;
         // Owners of fields are recorded by the server.
@@ -140,6 +140,7 @@ impl Webhooks {
         }
         // One that changes nothing counts as a change, too, as in kube-apiserver.
         draft.object = patched;
+        draft.is_hooked = true;
         Ok(true)
     }
 }

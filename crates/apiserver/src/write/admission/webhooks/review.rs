@@ -62,7 +62,7 @@ impl Question<'_> {
             request["requestSubResource"] = attributes.subresource.into();
         }
         // A name that is made up comes after everything that could change the object.
-        let is_unnamed = attributes.name_is_generated && phase == Phase::Mutating;
+        let is_unnamed = attributes.name_is_generated && phase == Phase::Mutating || context.of_collection;
         if !target.name.is_empty() && !is_unnamed {
             request["name"] = target.name.as_str().into();
         }
