@@ -6,7 +6,7 @@ use http::{Extensions, StatusCode};
 use watchkeeper_front::{ACCESS_LOG, Body, LogUser, Peer, Request, Response};
 
 use super::authenticator::{Unauthorized, bearer_token, identify};
-use super::{ANONYMOUS, Authenticator, ClientCertificate, Presented, Service};
+use super::{ANONYMOUS, Authenticator, ClientCertificate, Presented, Service, web_socket_token};
 use crate::Clock;
 
 /// Finds out who sends a request, and has a [`Service`] answer it.
@@ -63,10 +63,16 @@ async fn admit(gate: Arc<Inner>, mut request: Request) -> Response {
     let certificate = peer.as_ref().and_then(|peer| peer.get::<Arc<ClientCertificate>>());
     let is_expired = certificate.is_some_and(|certificate| certificate.is_expired(gate.clock.now()));
     let certificate = certificate.filter(|_| !is_expired).map(|certificate| &**certificate);
-    let presented = Presented { token: bearer_token(request.headers()), certificate };
+    let of_socket = match web_socket_token::take(request.headers_mut()) {
+        Ok(token) => token,
+        Err(Unauthorized) if certificate.is_none() => return unauthorized(),
+        Err(Unauthorized) => None,
+    };
+    let token = bearer_token(request.headers()).or(of_socket.as_deref());
+    let presented = Presented { token, certificate };
     let identity = match identify(&gate.authenticators, presented, is_expired).await {
         Ok(identity) if gate.anonymous || identity.user != ANONYMOUS => identity,
-        Ok(_) | Err(Unauthorized) => return status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized"),
+        Ok(_) | Err(Unauthorized) => return unauthorized(),
     };
     if let Some(peer) = peer.filter(|_| identity.is_authenticated()) {
         peer.authenticated(&identity.user);
@@ -79,6 +85,10 @@ async fn admit(gate: Arc<Inner>, mut request: Request) -> Response {
         response.extensions_mut().insert(LogUser(user));
     }
     response
+}
+
+fn unauthorized() -> Response {
+    status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
 }
 
 /// An answer of the gate itself, as Kubernetes clients understand it. The texts need no escaping.

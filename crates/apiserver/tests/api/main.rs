@@ -30,4 +30,5 @@ mod services;
 mod storage_protection;
 mod supervision;
 mod watches;
+mod web_sockets;
 mod webhooks;
