@@ -112,8 +112,10 @@ impl Run {
     }
 
     fn start(&self) -> Result<Asked, String> {
-        // Nobody adds up quotas beside the real one, either.
-        let arguments = ["--controllers", "*,-resourcequota-controller"].map(OsStr::new);
+        // Beside the real one nobody adds up quotas or lets claims and volumes go, either.
+        let controllers = "*,-resourcequota-controller,-pvc-protection,-pv-protection,\
+            -volumeattributesclass-protection-controller";
+        let arguments = ["--controllers", controllers].map(OsStr::new);
         self.ask(Server::start_with(&scratch(), &arguments))
     }
 

@@ -71,6 +71,14 @@ pub struct Options {
     /// Whether what ResourceQuotas limit is added up, and given back when it is deleted. kube-apiserver leaves that to
     /// kube-controller-manager.
     pub resource_quotas: bool,
+    /// Whether PersistentVolumeClaims that are deleted go once no pod uses them. kube-apiserver leaves that to
+    /// kube-controller-manager.
+    pub claim_protection: bool,
+    /// Whether PersistentVolumes that are deleted go once they are not bound. kube-apiserver leaves that to kube-controller-manager.
+    pub volume_protection: bool,
+    /// Whether VolumeAttributesClasses that are deleted go once no claim and no volume uses them. kube-apiserver leaves that to
+    /// kube-controller-manager.
+    pub volume_attributes_class_protection: bool,
     /// Where Services are that webhooks are behind, as `namespace/name`, for servers that have no pods. Others are found by their
     /// EndpointSlices.
     pub service_addresses: BTreeMap<String, SocketAddr>,
@@ -101,6 +109,9 @@ impl Default for Options {
             enabled_admission_plugins: Vec::new(),
             pod_security: PodSecurityConfiguration::default(),
             resource_quotas: true,
+            claim_protection: true,
+            volume_protection: true,
+            volume_attributes_class_protection: true,
             service_addresses: BTreeMap::new(),
             tokens: None,
             read_only: false,

@@ -3,13 +3,17 @@ use std::str::FromStr;
 use watchkeeper_apiserver::Options;
 
 /// The controllers that run in the server, by the names that kube-controller-manager has for them, the older ones second.
-const KNOWN: [[&str; 2]; 6] = [
+const KNOWN: [[&str; 2]; 9] = [
     ["namespace-controller", "namespace"],
     ["garbage-collector-controller", "garbagecollector"],
     ["serviceaccount-controller", "serviceaccount"],
     ["root-ca-certificate-publisher-controller", "root-ca-cert-publisher"],
     ["clusterrole-aggregation-controller", "clusterrole-aggregation"],
     ["resourcequota-controller", "resourcequota"],
+    ["persistentvolumeclaim-protection-controller", "pvc-protection"],
+    ["persistentvolume-protection-controller", "pv-protection"],
+    // There is no older name.
+    ["volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller"],
 ];
 
 impl Controllers {
@@ -24,13 +28,16 @@ pub(crate) struct Controllers([bool; KNOWN.len()]);
 impl Controllers {
     /// Turns off what is not to run.
     pub(crate) fn choose(self, options: &mut Options) {
-        let [namespaces, garbage, accounts, certificates, roles, quotas] = self.0;
+        let [namespaces, garbage, accounts, certificates, roles, quotas, claims, volumes, classes] = self.0;
         options.namespace_deletion = namespaces;
         options.garbage_collection = garbage;
         options.service_accounts = accounts;
         options.role_aggregation = roles;
         options.resource_quotas = quotas;
         options.root_ca_publishing = certificates;
+        options.claim_protection = claims;
+        options.volume_protection = volumes;
+        options.volume_attributes_class_protection = classes;
     }
 }
 
@@ -63,15 +70,19 @@ mod tests {
 
     #[test]
     fn controllers_are_chosen_as_kube_controller_manager_does_it() {
+        let all_but = |off: &[usize]| Controllers(std::array::from_fn(|index| !off.contains(&index)));
+        let only = |on: usize| Controllers(std::array::from_fn(|index| index == on));
         for (text, wanted) in [
-            ("*", [true; 6]),
-            ("", [false; 6]),
-            ("*,-namespace,-garbagecollector", [false, false, true, true, true, true]),
-            ("namespace-controller", [true, false, false, false, false, false]),
-            ("*,-root-ca-certificate-publisher-controller", [true, true, true, false, true, true]),
-            ("-serviceaccount, *", [true, true, false, true, true, true]),
+            ("*", all_but(&[])),
+            ("", Controllers::NONE),
+            ("*,-namespace,-garbagecollector", all_but(&[0, 1])),
+            ("namespace-controller", only(0)),
+            ("*,-root-ca-certificate-publisher-controller", all_but(&[3])),
+            ("-serviceaccount, *", all_but(&[2])),
+            ("*,-pvc-protection,-persistentvolume-protection-controller", all_but(&[6, 7])),
+            ("volumeattributesclass-protection-controller", only(8)),
         ] {
-            assert_eq!(text.parse(), Ok(Controllers(wanted)), "{text}");
+            assert_eq!(text.parse(), Ok(wanted), "{text}");
         }
         let error = "*,-deployment".parse::<Controllers>().unwrap_err();
         assert!(error.starts_with("\"-deployment\" is none of"), "{error}");

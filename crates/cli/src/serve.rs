@@ -62,8 +62,10 @@ pub(crate) struct Serve {
     /// They are namespace-controller (empties namespaces that are deleted), garbage-collector-controller (deletes what has
     /// lost its owner), serviceaccount-controller (gives namespaces the ServiceAccount default),
     /// root-ca-certificate-publisher-controller (gives namespaces the ConfigMap kube-root-ca.crt),
-    /// clusterrole-aggregation-controller (keeps ClusterRoles that are the sum of others up to date), and resourcequota-controller
-    /// (adds up what ResourceQuotas limit, and gives back what is deleted).
+    /// clusterrole-aggregation-controller (keeps ClusterRoles that are the sum of others up to date), resourcequota-controller
+    /// (adds up what ResourceQuotas limit, and gives back what is deleted), and persistentvolumeclaim-protection-controller,
+    /// persistentvolume-protection-controller and volumeattributesclass-protection-controller (let claims, volumes and attribute
+    /// classes that are deleted go once nobody uses them).
     #[arg(long, value_name = "NAMES", default_value = "*", allow_hyphen_values = true)]
     controllers: Controllers,
     /// Admission plugins to switch off, by the names that kube-apiserver has for them, separated by commas

@@ -19,6 +19,20 @@ impl Schema {
     ///
     /// Fails, leaving the object half changed, if some metadata cannot be read.
     pub fn coerce(&self, object: &mut Value) -> Result<Vec<String>, Error> {
+        self.coerce_with(object, Self::prune)
+    }
+
+    /// The same, but unknown fields stay: kube-apiserver does that with what admission webhooks make of an object, and prunes it only
+    /// when it is stored.
+    pub fn coerce_unpruned(&self, object: &mut Value) -> Result<(), Error> {
+        self.coerce_with(object, |_, _| Vec::new()).map(drop)
+    }
+
+    fn coerce_with(
+        &self,
+        object: &mut Value,
+        prune: impl Fn(&Self, &mut Value) -> Vec<String>,
+    ) -> Result<Vec<String>, Error> {
         let mut unknown = Vec::new();
         let root = Path::root();
         let metadata = match object.get("metadata") {
@@ -28,7 +42,7 @@ impl Schema {
         if let Some(metadata) = &metadata {
             unknown.extend(metadata.unknown.iter().map(|field| format!("metadata.{field}")));
         }
-        unknown.extend(self.prune(object));
+        unknown.extend(prune(self, object));
         drop_nulls(&self.root, object);
         let mut embedded = Bounded::new();
         coerce_embedded(&self.root, object, &root, &mut embedded)?;

@@ -9,7 +9,7 @@ use super::{ClientCertificate, Identity};
 
 /// What a client shows to say who it is. Neither part appears in its `Debug` output.
 pub struct Presented<'a> {
-    /// The token of an `Authorization: Bearer` header.
+    /// The token of an `Authorization: Bearer` header, or among the subprotocols of a WebSocket.
     pub token: Option<&'a [u8]>,
     /// The certificate of the connection. It was issued by our authority, and the client has its key.
     pub certificate: Option<&'a ClientCertificate>,

@@ -6,6 +6,7 @@ use http::{Extensions, StatusCode};
 use watchkeeper_front::{ACCESS_LOG, Body, LogUser, Peer, Request, Response};
 
 use super::authenticator::{Unidentified, bearer_token, identify};
+use super::web_socket_token::{self, InvalidOffer};
 use super::{ANONYMOUS, Authenticator, ClientCertificate, Presented, Service};
 use crate::Clock;
 
@@ -63,12 +64,16 @@ async fn admit(gate: Arc<Inner>, mut request: Request) -> Response {
     let certificate = peer.as_ref().and_then(|peer| peer.get::<Arc<ClientCertificate>>());
     let is_expired = certificate.is_some_and(|certificate| certificate.is_expired(gate.clock.now()));
     let certificate = certificate.filter(|_| !is_expired).map(|certificate| &**certificate);
-    let presented = Presented { token: bearer_token(request.headers()), certificate };
+    let of_socket = match web_socket_token::take(request.headers_mut()) {
+        Ok(token) => token,
+        Err(InvalidOffer) if certificate.is_none() => return unauthorized(),
+        Err(InvalidOffer) => None,
+    };
+    let token = bearer_token(request.headers()).or(of_socket.as_deref());
+    let presented = Presented { token, certificate };
     let identity = match identify(&gate.authenticators, presented, is_expired).await {
         Ok(identity) if gate.anonymous || identity.user != ANONYMOUS => identity,
-        Ok(_) | Err(Unidentified::Unauthorized) => {
-            return status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized", None);
-        }
+        Ok(_) | Err(Unidentified::Unauthorized) => return unauthorized(),
         Err(Unidentified::Unavailable(why)) => {
             tracing::debug!(why = %why.0, "a token cannot be looked up");
             let message = "the token cannot be looked up, because the storage is not available: try again";
@@ -86,6 +91,10 @@ async fn admit(gate: Arc<Inner>, mut request: Request) -> Response {
         response.extensions_mut().insert(LogUser(user));
     }
     response
+}
+
+fn unauthorized() -> Response {
+    status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized", None)
 }
 
 /// An answer of the gate itself, as Kubernetes clients understand it, and after how many seconds to try again. The texts need no escaping.

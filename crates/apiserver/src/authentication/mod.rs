@@ -19,6 +19,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod web_socket_token;
 
 pub use authenticator::{Authentication, Authenticator, Presented, Unavailable};
 pub use client_certificate::{ClientCertificate, ClientCertificates};

@@ -50,34 +50,37 @@ impl Converter {
         if !resource.converts_by_webhook() {
             return Ok(entries);
         }
-        let waiting = self.begin(installed, *version, resource, &mut entries);
-        for Waiting { at, pending, is_own } in waiting {
-            let converted = match pending.batch.await {
-                Ok(converted) => converted.get(pending.index).cloned(),
-                Err(failure) if is_own || pending.is_alone => return Err(failure.into()),
-                // It may have been another object of somebody else's batch that failed.
-                Err(_) => {
-                    let alone = vec![Arc::clone(&entries[at])];
-                    let client = Arc::clone(&self.client);
-                    let installed = Arc::clone(installed);
-                    let call = Call { client, metrics: self.metrics.clone(), installed, version: *version };
-                    call.convert(alone).await?.into_iter().next()
+        for joins in [true, false] {
+            let waiting = self.begin(installed, *version, resource, &mut entries, joins);
+            let mut have_others_failed = false;
+            for Waiting { at, pending, is_own } in waiting {
+                match pending.batch.await {
+                    Ok(converted) => {
+                        if let Some(converted) = converted.get(pending.index) {
+                            entries[at] = Arc::clone(converted);
+                        }
+                    }
+                    Err(failure) if is_own || pending.is_alone => return Err(failure.into()),
+                    // It may have been another object of somebody else's batch: what is missing is asked for once more, together.
+                    Err(_) => have_others_failed = true,
                 }
-            };
-            if let Some(converted) = converted {
-                entries[at] = converted;
+            }
+            if !have_others_failed {
+                break;
             }
         }
         Ok(entries)
     }
 
-    /// Puts those in place that are kept, and sees to it that all others are being converted.
+    /// Puts those in place that are kept, and sees to it that all others are being converted: by somebody else who has asked for them
+    /// already, or only for this one.
     fn begin(
         &self,
         installed: &Arc<InstalledCrd>,
         version: usize,
         resource: &Resource,
         entries: &mut [Arc<Entry>],
+        joins: bool,
     ) -> Vec<Waiting> {
         let (mut waiting, mut own, mut bytes) = (Vec::new(), Vec::new(), 0);
         let together = Together { turns: Arc::new(Semaphore::new(TOGETHER)), failed: Arc::default() };
@@ -97,7 +100,7 @@ impl Converter {
             };
             if let Some(kept) = cache.get(&id) {
                 entries[at] = kept;
-            } else if let Some(pending) = cache.pending.get(&id) {
+            } else if let Some(pending) = cache.pending.get(&id).filter(|_| joins) {
                 waiting.push(Waiting { at, pending: pending.clone(), is_own: false });
             } else {
                 bytes += entry.value.len();

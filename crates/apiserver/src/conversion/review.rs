@@ -7,7 +7,7 @@ use watchkeeper_go::fmt;
 use watchkeeper_schema::{FieldError, Path, metadata};
 
 use crate::object::meta;
-use crate::webhook_client::decode_answer;
+use crate::webhook_client::{decode_answer, wrong_type};
 
 /// The group of the reviews.
 const GROUP: &str = "apiextensions.k8s.io";
@@ -135,10 +135,7 @@ fn check_kind(api_version: &str, kind: &str, version: ReviewVersion) -> Result<(
 /// Refuses an answer with values of other types, as Go's decoder does.
 fn check_types(review: &Value) -> Result<(), String> {
     let response = &review["response"];
-    let wrong = |found: &Value, place: &str, wanted: &str| {
-        let found = watchkeeper_go::json::kind(found);
-        Err(format!("json: cannot unmarshal {found} into Go struct field {place} of type {wanted}"))
-    };
+    let wrong = |found: &Value, place: &str, wanted: &str| Err(wrong_type(found, place, wanted));
     if !response.is_object() && !response.is_null() {
         return wrong(response, "ConversionReview.response", "v1.ConversionResponse");
     }

@@ -51,6 +51,7 @@ impl Call {
             names_manager: !options.field_manager.is_empty(),
             field_validation: options.field_validation,
             author: Author::Client(Arc::clone(&self.identity)),
+            of_collection: false,
         }
     }
 

@@ -1,5 +1,5 @@
 //! What happens by itself: definitions come into force, namespaces and definitions that are deleted are emptied, namespaces
-//! get what every namespace has, and events are forgotten.
+//! get what every namespace has, claims and volumes that nobody uses any more go, and events are forgotten.
 //!
 //! What follows the storage for the sake of requests runs on every server; what writes runs on the one that leads.
 
@@ -18,6 +18,7 @@ mod namespaces;
 mod resource_quotas;
 mod role_aggregation;
 mod roles;
+mod storage_protection;
 mod token_files;
 mod webhooks;
 
@@ -27,6 +28,7 @@ use crate::access::Authorization;
 use crate::advertise;
 use crate::server::{Error, Server};
 use namespace_defaults::Provided;
+use storage_protection::Protected;
 
 /// Reads what is there and starts to follow what changes.
 pub(crate) async fn start(server: &Arc<Server>) -> Result<(), Error> {
@@ -71,6 +73,7 @@ fn start_writing(server: &Arc<Server>) {
             namespace_defaults::run(server, certificates.clone())
         });
     }
+    start_storage_protection(server);
     server.spawn_led(flow_control::STATUS, flow_control::keep_statuses);
     if server.storage.is_shared() {
         server.spawn_led(advertise::TASK, advertise::show_servers);
@@ -79,6 +82,18 @@ fn start_writing(server: &Arc<Server>) {
         let lifetime = server.options.event_lifetime;
         expiry::run(server, lifetime)
     });
+}
+
+fn start_storage_protection(server: &Arc<Server>) {
+    for (protected, is_on) in [
+        (Protected::Claims, server.options.claim_protection),
+        (Protected::Volumes, server.options.volume_protection),
+        (Protected::AttributeClasses, server.options.volume_attributes_class_protection),
+    ] {
+        if is_on {
+            server.spawn_led(protected.task(), move |server| storage_protection::run(server, protected));
+        }
+    }
 }
 
 /// Says how other servers can believe this one.

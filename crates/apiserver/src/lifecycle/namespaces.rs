@@ -130,7 +130,8 @@ impl Remains {
     ) -> Result<(), StatusError> {
         let page = server.storage.range(Range::prefix(&resource.prefix_in(Some(namespace)))).await?;
         for entry in page.entries {
-            count(&mut self.resources, resource.subject().to_string());
+            // Upstream's words have the dot for the core group, too.
+            count(&mut self.resources, format!("{}.{}", resource.plural, resource.group));
             for finalizer in meta::finalizers(&resource.read_stored_metadata(&entry)?) {
                 count(&mut self.finalizers, finalizer.to_owned());
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use serde_json::Value;
 use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
 
 use crate::following::until_closed;
@@ -21,10 +22,11 @@ fn root() -> String {
 /// Takes in all configurations. Returns the revision they are of.
 pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
     let page = server.storage.range(Range::prefix(&root())).await?;
-    server.writer.webhooks().clear();
-    for entry in &page.entries {
-        set(server, &entry.key, Some(entry));
-    }
+    let configurations = page.entries.iter().filter_map(|entry| {
+        let (phase, name) = place(server, &entry.key)?;
+        Some((phase, name, read(server, entry)))
+    });
+    server.writer.webhooks().replace(&configurations.collect::<Vec<_>>());
     server.writer.webhooks().reached(page.revision);
     Ok(page.revision)
 }
@@ -51,24 +53,28 @@ async fn follow_once(server: &Server, loaded: Option<Revision>) -> Result<(), Er
 /// Takes in or forgets what is under a key. Of a configuration that cannot be read, what was in force before stays so: it may be what
 /// keeps something out.
 fn set(server: &Server, key: &str, entry: Option<&Entry>) {
-    let Some(resource) = server.registry().of_key(key) else { return };
+    let Some((phase, name)) = place(server, key) else { return };
+    match entry.map(|entry| read(server, entry)) {
+        Some(Some(configuration)) => server.writer.webhooks().set(phase, &name, Some(&configuration)),
+        Some(None) => {}
+        None => server.writer.webhooks().set(phase, &name, None),
+    }
+}
+
+/// The phase and the name of the configuration under a key; `None` if there is something else.
+fn place(server: &Server, key: &str) -> Option<(Phase, String)> {
+    let resource = server.registry().of_key(key)?;
     let phase = match resource.plural.as_str() {
         "mutatingwebhookconfigurations" => Phase::Mutating,
         "validatingwebhookconfigurations" => Phase::Validating,
-        _ => return,
+        _ => return None,
     };
-    let (_, name) = resource.split_key(key);
-    let read = |entry: &Entry| {
-        let found = server.supervisor.caught(TASK, &entry.key, || resource.read(entry))?;
-        found
-            .inspect_err(
-                |error| tracing::error!(%error, "webhook configuration cannot be read and is not in force"),
-            )
-            .ok()
-    };
-    match entry.map(read) {
-        Some(Some(configuration)) => server.writer.webhooks().set(phase, name, Some(&configuration)),
-        Some(None) => {}
-        None => server.writer.webhooks().set(phase, name, None),
-    }
+    Some((phase, resource.split_key(key).1.to_owned()))
+}
+
+fn read(server: &Server, entry: &Entry) -> Option<Value> {
+    let resource = server.registry().of_key(&entry.key)?;
+    let found = server.supervisor.caught(TASK, &entry.key, || resource.read(entry))?;
+    let unread = "webhook configuration cannot be read; what was in force of it stays so";
+    found.inspect_err(|error| tracing::error!(%error, key = %entry.key, "{unread}")).ok()
 }

@@ -82,6 +82,22 @@ impl Resource {
         }
     }
 
+    /// The same with what a webhook has made of an object. Fields of custom resources that no schema knows stay until the object is
+    /// stored, as in kube-apiserver: hooks that come later see them.
+    pub(crate) fn coerce_unpruned(&self, object: &mut Value) -> Result<(), String> {
+        match self.custom_version() {
+            Some((_, version)) => version.schema.coerce_unpruned(object).map_err(|error| error.to_string()),
+            None => self.coerce(object).map(drop),
+        }
+    }
+
+    /// Removes fields that the schema of a custom resource does not know.
+    pub(crate) fn prune(&self, object: &mut Value) {
+        if let Some((_, version)) = self.custom_version() {
+            version.schema.prune(object);
+        }
+    }
+
     /// Sets the defaults of fields that are missing.
     pub(crate) fn default(&self, object: &mut Value) {
         match &self.nature {

@@ -18,9 +18,10 @@ use watchkeeper_connection::{Config, Connection, Error};
 use watchkeeper_storage::Storage;
 
 use crate::registry::Registrar;
-pub(crate) use answer::decode_answer;
+pub(crate) use answer::{decode_answer, wrong_type};
 pub(crate) use config::ClientConfig;
 use config::Place;
+use endpoints::ParsedServices;
 
 /// How many servers connections are kept to.
 const MOST_CALLERS: usize = 200;
@@ -31,6 +32,8 @@ pub(crate) struct WebhookClient {
     registrar: Arc<Registrar>,
     /// Where Services are, as `namespace/name`, that are not looked up.
     service_addresses: BTreeMap<String, SocketAddr>,
+    /// What Services and EndpointSlices say, as far as somebody has asked.
+    services: ParsedServices,
     callers: Callers,
 }
 
@@ -64,7 +67,8 @@ impl WebhookClient {
         registrar: Arc<Registrar>,
         service_addresses: BTreeMap<String, SocketAddr>,
     ) -> Self {
-        Self { storage, registrar, service_addresses, callers: Callers::default() }
+        let (services, callers) = <_>::default();
+        Self { storage, registrar, service_addresses, services, callers }
     }
 
     /// Sends a review to a webhook, and gives its answer. The error is what there is to say about a call that failed, in upstream's

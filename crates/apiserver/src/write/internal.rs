@@ -90,6 +90,7 @@ impl Writer {
         options: &DeleteOptions,
         context: &WriteContext,
     ) -> Result<(), StatusError> {
+        let context = &WriteContext { of_collection: true, ..context.clone() };
         let deletions =
             targets.into_iter().map(|target| async move { self.delete_as(&target, options, context).await });
         stream::iter(deletions).buffered(TOGETHER).try_collect::<()>().await

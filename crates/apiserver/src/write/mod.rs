@@ -118,8 +118,12 @@ impl Writer {
         let current = self.read_current(request, entry).await?;
         let mut draft = self.draft(request, &current, &moment).await?;
         self.admission.mutate(request, &current, &mut draft).await?;
+        let is_hooked = draft.is_hooked;
         let mut planned = self.strategy(request, &current, &moment, draft)?;
         self.admission.validate(request, &current, &mut planned).await?;
+        if is_hooked {
+            request.target.resource.prune(&mut planned.object);
+        }
         self.charge_disruption(request, &current, &planned, &moment).await?;
         self.commit(request, current, planned, attempt).await
     }

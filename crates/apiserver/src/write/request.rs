@@ -43,6 +43,8 @@ pub(crate) struct WriteContext {
     pub(crate) manager: String,
     /// Whether the client named the manager, rather than its program.
     pub(crate) names_manager: bool,
+    /// Whether a collection is deleted: reviews of its objects do not name them, as kube-apiserver has it.
+    pub(crate) of_collection: bool,
     /// Whether unknown and repeated fields are ignored, warned about or refused.
     pub(crate) field_validation: FieldValidation,
     pub(crate) author: Author,
@@ -107,11 +109,17 @@ pub(crate) struct Draft {
     pub(crate) object: Value,
     /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
+    /// Whether a webhook has changed the object, so that it may have fields that its schema does not know.
+    pub(crate) is_hooked: bool,
 }
 
 impl Draft {
     pub(super) fn of(object: Value) -> Self {
-        Self { object, warnings: Vec::new() }
+        Self::new(object, Vec::new())
+    }
+
+    pub(super) fn new(object: Value, warnings: Vec<String>) -> Self {
+        Self { object, warnings, is_hooked: false }
     }
 }
 

@@ -18,7 +18,7 @@ impl Writer {
         moment: &Moment,
         draft: Draft,
     ) -> Result<Planned, StatusError> {
-        let Draft { object, warnings } = draft;
+        let Draft { object, warnings, .. } = draft;
         let mut planned = match (&request.operation, &current.object) {
             (Operation::Delete(options), Some(old)) => delete::plan(request, old, options, moment),
             (Operation::Evict(eviction), Some(old)) => {

@@ -326,3 +326,47 @@ async fn a_webhook_that_judges_one_version_is_shown_objects_of_the_other_in_it()
     assert_eq!(judged["object"]["spec"], json!({"size": 1}));
     assert_eq!(judged["requestKind"]["version"], "v2");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_in_a_batch_of_somebody_else_that_failed_is_asked_for_together() {
+    let (api, hooks) = start().await;
+    for number in 0..100 {
+        api.post(V1, thing("v1", &format!("a{number:03}"), json!({"size": 1}))).await.ok();
+    }
+    api.post(V1, thing("v1", "poisoned", json!({"size": 1}))).await.ok();
+    // Whoever asks for the poisoned one fails, and not before somebody else waits for the same batch.
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = parking_lot::Mutex::new(released);
+    hooks.script("/convert", move |request| {
+        let mut objects = request["objects"].as_array().cloned().unwrap_or_default();
+        if objects.iter().any(|object| object["metadata"]["name"] == "poisoned") {
+            let _ = released.lock().recv_timeout(Duration::from_secs(20));
+            return (500, "poisoned".to_owned());
+        }
+        for object in &mut objects {
+            object["apiVersion"] = request["desiredAPIVersion"].clone();
+            object["spec"] = json!({"amount": 1});
+        }
+        (200, crate::hooks::converted(request, &objects.into()).to_string())
+    });
+    hooks.asked();
+    let all = {
+        let api = Arc::clone(&api);
+        tokio::spawn(async move { api.get(V2).await.code })
+    };
+    eventually(|| async { !hooks.asked.lock().is_empty() }).await;
+    let page = format!("{V2}?limit=50");
+    let mut others = Box::pin(api.get(&page));
+    // It goes as far as it gets, which is until it waits for the batch of the other one.
+    for _ in 0..100 {
+        assert!(futures_util::poll!(&mut others).is_pending());
+        tokio::task::yield_now().await;
+    }
+    release.send(()).unwrap();
+    assert_eq!(all.await.unwrap(), 500);
+    assert_eq!(others.await.ok()["items"].as_array().unwrap().len(), 50);
+    let calls = hooks.asked().len();
+    assert!(calls <= 3, "{calls} calls");
+    api.get(&page).await.ok();
+    assert_eq!(hooks.asked().len(), 0, "what was converted is kept");
+}

@@ -116,3 +116,44 @@ async fn where_the_server_is_does_not_depend_on_what_clients_call_it() {
     let expected = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}]);
     assert_eq!(api.answer(asked()).await.ok()["serverAddressByClientCIDRs"], expected);
 }
+
+#[tokio::test]
+async fn path_items_have_parameters_or_say_nothing_of_them() {
+    let api = Api::start().await;
+    api.define(spec()).await;
+    let root = api.get("/openapi/v3").await.ok();
+    let mut items = 0;
+    for path in root["paths"].as_object().unwrap().keys() {
+        let document = api.get(&format!("/openapi/v3/{path}")).await.ok();
+        for (name, item) in document["paths"].as_object().unwrap() {
+            let is_empty = |parameters: &Value| parameters.as_array().is_none_or(Vec::is_empty);
+            assert!(!item.get("parameters").is_some_and(is_empty), "{name}: {item}");
+            items += 1;
+        }
+    }
+    assert!(items > 500, "{items} path items");
+}
+
+#[tokio::test]
+async fn a_defined_kind_describes_its_version_and_kind_as_built_in_kinds_do() {
+    let api = Api::start().await;
+    api.define(spec()).await;
+    for (own, built_in) in [
+        (
+            ("/openapi/v3/apis/example.com/v1", "/components/schemas/com.example.v1.Widget/properties"),
+            ("/openapi/v3/api/v1", "/components/schemas/io.k8s.api.core.v1.ConfigMap/properties"),
+        ),
+        (
+            ("/openapi/v2", "/definitions/com.example.v1.Widget/properties"),
+            ("/openapi/v2", "/definitions/io.k8s.api.core.v1.ConfigMap/properties"),
+        ),
+    ] {
+        let (own_document, document) = (api.get(own.0).await.ok(), api.get(built_in.0).await.ok());
+        let (own, built_in) = (own_document.pointer(own.1).unwrap(), document.pointer(built_in.1).unwrap());
+        for field in ["apiVersion", "kind"] {
+            let description = built_in[field]["description"].as_str().unwrap();
+            assert!(description.contains("More info: https://git.k8s.io/community"), "{description}");
+            assert_eq!(own[field]["description"], description, "{field}");
+        }
+    }
+}

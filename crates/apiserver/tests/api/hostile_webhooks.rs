@@ -91,6 +91,102 @@ async fn hostile_answers_to_admission_reviews_are_refused_and_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_of_other_types_is_no_verdict() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    for (number, (field, value, why)) in [
+        ("allowed", json!({}), "object into Go struct field AdmissionResponse.response.allowed of type bool"),
+        (
+            "allowed",
+            json!("true"),
+            "string into Go struct field AdmissionResponse.response.allowed of type bool",
+        ),
+        ("patch", json!(7), "number into Go struct field AdmissionResponse.response.patch of type []uint8"),
+        (
+            "warnings",
+            json!("w"),
+            "string into Go struct field AdmissionResponse.response.warnings of type []string",
+        ),
+        (
+            "warnings",
+            json!([1]),
+            "number into Go struct field AdmissionResponse.response.warnings of type string",
+        ),
+        (
+            "status",
+            json!([]),
+            "array into Go struct field AdmissionResponse.response.status of type v1.Status",
+        ),
+        (
+            "status",
+            json!({"code": "403"}),
+            "string into Go struct field Status.response.status.code of type int32",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (path, answer) = (format!("/{number}"), value.clone());
+        hooks.answer(&path, move |_| json!({"allowed": true, field: answer}));
+        for policy in ["Fail", "Ignore"] {
+            let mut hook = hooks.hook("types.m.io", &path);
+            hook["failurePolicy"] = policy.into();
+            install(&api, "mutating", "m", json!([hook])).await;
+            let answer = api.post(&format!("{MAPS}?dryRun=All"), json!({"metadata": {"name": "m"}})).await;
+            match policy {
+                "Ignore" => drop(answer.ok()),
+                _ => {
+                    answer.failed(500);
+                    let said = message(&answer);
+                    assert!(
+                        said.ends_with(&format!("failed to call webhook: json: cannot unmarshal {why}")),
+                        "{said}"
+                    );
+                }
+            }
+            api.delete("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/m").await.ok();
+        }
+    }
+}
+
+/// A server that answers every ClientHello with a ServerHello of TLS 1.0. Returns its URL.
+async fn downgrading() -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut head = [0; 5];
+            socket.read_exact(&mut head).await.unwrap();
+            let mut hello = vec![0; usize::from(u16::from_be_bytes([head[3], head[4]]))];
+            socket.read_exact(&mut hello).await.unwrap();
+            assert_eq!((head[0], hello[0]), (22, 1), "a ClientHello");
+            // The version, a random number, no session, TLS_RSA_WITH_AES_128_CBC_SHA, no compression.
+            let body = [&[3, 1][..], &[7; 32], &[0], &[0, 0x2f], &[0]].concat();
+            let length = u8::try_from(body.len()).unwrap();
+            let handshake = [&[2, 0, 0, length][..], &body].concat();
+            let record = [&[22, 3, 1, 0, length + 4][..], &handshake].concat();
+            socket.write_all(&record).await.unwrap();
+            let _ = socket.read_to_end(&mut Vec::new()).await;
+        }
+    });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_wants_an_older_tls_is_not_asked() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    let mut hook = hooks.hook("old.m.io", "/old");
+    hook["clientConfig"]["url"] = format!("{}/old", downgrading().await).into();
+    install(&api, "mutating", "m", json!([hook])).await;
+    let failed = api.post(MAPS, json!({"metadata": {"name": "m"}})).await;
+    failed.failed(500);
+    assert!(message(&failed).contains("failed calling webhook \"old.m.io\""), "{}", message(&failed));
+    assert!(!message(&failed).contains("deadline"), "it is refused, not waited for: {}", message(&failed));
+    let metrics = api.get("/metrics").await.text;
+    assert!(metrics.contains("apiserver_admission_webhook_rejection_count{name=\"old.m.io\""), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn hostile_answers_to_conversion_reviews_are_refused_and_counted() {
     let (api, hooks) = (Api::start().await, Hooks::start().await);
     let (_plain, plain) = plain();

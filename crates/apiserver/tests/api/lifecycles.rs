@@ -1,6 +1,6 @@
 //! What happens by itself: definitions, namespaces and garbage.
 
-use crate::harness::{Api, DEFINITIONS, WIDGETS, config_map, definition, spec, widget};
+use crate::harness::{Answer, Api, DEFINITIONS, WIDGETS, config_map, definition, spec, widget};
 use serde_json::{Value, json};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -316,4 +316,29 @@ async fn two_thousand_dependents_go_with_their_owner() {
     }
     api.delete(&format!("{CONFIG_MAPS}/owner")).await.ok();
     api.eventually(CONFIG_MAPS, |answer| answer.json()["items"].as_array().unwrap().is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_namespace_is_emptied_of_pods_before_anything_else() {
+    let api = Api::start().await;
+    api.post("/api/v1/namespaces", json!({"metadata": {"name": "other"}})).await.ok();
+    let (pods, maps) = ("/api/v1/namespaces/other/pods", "/api/v1/namespaces/other/configmaps");
+    let pod = json!({
+        "metadata": {"name": "held", "finalizers": ["example.com/held"]},
+        "spec": {"nodeName": "node", "containers": [{"name": "c", "image": "i"}]},
+    });
+    api.post(pods, pod).await.ok();
+    api.post(maps, config_map("mounted", json!({}))).await.ok();
+    api.delete("/api/v1/namespaces/other").await.ok();
+    // The conditions say what is in the way, after everything was looked at that could go.
+    let says = |answer: &Answer| {
+        answer.text.contains("Some resources are remaining: pods. has 1 resource instances")
+    };
+    api.eventually("/api/v1/namespaces/other", says).await;
+    assert!(api.get(&format!("{pods}/held")).await.ok()["metadata"]["deletionTimestamp"].is_string());
+    let map = api.get(&format!("{maps}/mounted")).await.ok();
+    assert!(map["metadata"]["deletionTimestamp"].is_null(), "the pod may still need it: {map}");
+    api.merge(&format!("{pods}/held"), json!({"metadata": {"finalizers": null}})).await.ok();
+    api.eventually("/api/v1/namespaces/other", |answer| answer.code == 404).await;
+    assert_eq!(api.get(&format!("{maps}/mounted")).await.code, 404);
 }

@@ -27,6 +27,8 @@ mod provided;
 mod quotas;
 mod rights;
 mod services;
+mod storage_protection;
 mod supervision;
 mod watches;
+mod web_sockets;
 mod webhooks;

@@ -14,6 +14,7 @@ use watchkeeper_storage::{
 use watchkeeper_supervision::Supervisor;
 
 use crate::harness::{Answer, Api, DEFINITIONS, WIDGETS, config_map, definition, spec, widget};
+use crate::storage_protection;
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
@@ -25,11 +26,12 @@ const EVENTS: &str = "/api/v1/namespaces/default/events";
 const LISTERS: &str = "admission-listers";
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 
-const TASKS: [&str; 17] = [
+const TASKS: [&str; 20] = [
     "access",
     "aggregation",
     "api-service-availability",
     "api-services",
+    "claim-protection",
     "definition-deletion",
     "definitions",
     "event-expiry",
@@ -42,6 +44,8 @@ const TASKS: [&str; 17] = [
     "root-ca-certificates",
     "service-accounts",
     "service-allocation",
+    "volume-attributes-class-protection",
+    "volume-protection",
     "webhooks",
 ];
 
@@ -82,6 +86,17 @@ async fn use_task(api: &Api, task: &str, turn: usize) {
                 .await
                 .ok();
             api.eventually(&format!("/apis/{group}"), |answer| answer.code == 200).await;
+        }
+        "claim-protection" => {
+            let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+            make_and_delete(api, claims, storage_protection::claim("unused")).await;
+        }
+        "volume-protection" => {
+            make_and_delete(api, storage_protection::VOLUMES, storage_protection::volume("unused")).await;
+        }
+        "volume-attributes-class-protection" => {
+            let class = storage_protection::attributes_class("unused");
+            make_and_delete(api, storage_protection::ATTRIBUTES_CLASSES, class).await;
         }
         "flow-control" | "flow-schemas" => follow_schema(api, turn).await,
         "api-service-availability" => {
@@ -208,6 +223,12 @@ async fn aggregate(api: &Api, turn: usize) {
 
 async fn namespace(api: &Api, name: &str) {
     api.post("/api/v1/namespaces", json!({"metadata": {"name": name}})).await.ok();
+}
+
+async fn make_and_delete(api: &Api, path: &str, object: Value) {
+    api.post(path, object).await.ok();
+    api.delete(&format!("{path}/unused")).await.ok();
+    gone(api, &format!("{path}/unused")).await;
 }
 
 async fn gone(api: &Api, path: &str) {

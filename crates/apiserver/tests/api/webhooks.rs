@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use watchkeeper_apiserver::Options;
+use watchkeeper_apiserver::authentication::Service as _;
 use watchkeeper_storage::{Commit, Memory, Storage};
+use watchkeeper_testkit::eventually;
 
 use crate::harness::{Answer, Api};
 use crate::hooks::Hooks;
@@ -400,6 +402,96 @@ async fn a_hook_behind_a_service_is_found_by_its_endpoints() {
         message(&api.post(MAPS, map("m")).await),
         "admission webhook \"judge.v.io\" denied the request: asked"
     );
+}
+
+/// Puts an endpoint of this machine into a slice of the Service `hooks`. The API takes no loopback addresses, and tests listen on no
+/// others.
+async fn add_endpoint(api: &Api, name: &str, hooks: &Hooks) {
+    let port: u16 = hooks.url.rsplit_once(':').unwrap().1.parse().unwrap();
+    let slice = json!({
+        "metadata": {"name": name, "labels": {"kubernetes.io/service-name": "hooks"}},
+        "addressType": "IPv4",
+        "ports": [{"name": "https", "port": port}],
+        "endpoints": [{"addresses": ["10.10.0.1"]}],
+    });
+    api.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", slice).await.ok();
+    let key = format!("/registry/discovery.k8s.io/endpointslices/default/{name}");
+    let stored = api.storage.get(&key, None).await.unwrap().entry.unwrap();
+    let found = stored.value.windows(9).position(|bytes| bytes == b"10.10.0.1").unwrap();
+    let mut value = stored.value.to_vec();
+    value[found..found + 9].copy_from_slice(b"127.0.0.1");
+    api.storage.commit(Commit::new().put(key, value)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_spread_over_all_endpoints_of_a_service_and_follow_changes() {
+    let (api, one, other) = (Api::start().await, Hooks::start().await, Hooks::start().await);
+    for hooks in [&one, &other] {
+        hooks.answer("/judge", |_| json!({"allowed": true}));
+    }
+    let service = json!({"metadata": {"name": "hooks"}, "spec": {"ports": [{"name": "https", "port": 443}]}});
+    api.post("/api/v1/namespaces/default/services", service).await.ok();
+    add_endpoint(&api, "one", &one).await;
+    add_endpoint(&api, "other", &other).await;
+    let bundle = watchkeeper_go::base64::encode(
+        [&one.bundle, &other.bundle].map(|bundle| watchkeeper_go::base64::decode(bundle).unwrap()).concat(),
+    );
+    let mut hook = one.hook("judge.v.io", "/judge");
+    hook["clientConfig"] =
+        json!({"caBundle": bundle, "service": {"namespace": "default", "name": "hooks", "path": "/judge"}});
+    install(&api, "validating", "v", json!([hook])).await;
+    let dry_run = format!("{MAPS}?dryRun=All");
+    for _ in 0..40 {
+        api.post(&dry_run, map("m")).await.ok();
+    }
+    // Each is chosen by chance: that one gets none of 40 happens once in 2^39 times.
+    let counts = [one.paths().len(), other.paths().len()];
+    assert!(counts.iter().all(|count| *count > 0) && counts.iter().sum::<usize>() == 40, "{counts:?}");
+    api.delete("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/one").await.ok();
+    for _ in 0..20 {
+        api.post(&dry_run, map("m")).await.ok();
+    }
+    assert_eq!([one.paths().len(), other.paths().len()], [0, 20]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_cannot_be_read_again_stays_in_force() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    hooks.answer("/deny", |_| json!({"allowed": false}));
+    install(&api, "validating", "v", json!([hooks.hook("deny.v.io", "/deny")])).await;
+    api.post(MAPS, map("m")).await.failed(400);
+    let supervisor = api.server.supervisor();
+    supervisor.poison("/registry/admissionregistration.k8s.io/validatingwebhookconfigurations/v");
+    let before = supervisor.panics("webhooks");
+    supervisor.inject("webhooks");
+    // The panic, and the one of the configuration when all are read again.
+    eventually(|| async { supervisor.panics("webhooks") >= before + 2 }).await;
+    // Another configuration is in force as soon as everything was read.
+    install(&api, "validating", "w", json!([])).await;
+    api.post(MAPS, map("m")).await.failed(400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_about_other_resources_do_not_have_the_namespace_read() {
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    hooks.answer("/judge", |_| json!({"allowed": true}));
+    let mut hook = hooks.hook("judge.v.io", "/judge");
+    hook["namespaceSelector"] = json!({"matchLabels": {"kubernetes.io/metadata.name": "default"}});
+    hook["rules"][0]["resources"] = json!(["secrets"]);
+    install(&api, "validating", "v", json!([hook])).await;
+    // A namespace that cannot be read fails whoever reads it.
+    let key = "/registry/core/namespaces/default";
+    let namespace = api.storage.get(key, None).await.unwrap().entry.unwrap();
+    api.post(MAPS, map("before")).await.ok();
+    let broken = json!({"data": {"a": "2"}});
+    api.storage.commit(Commit::new().put(key, b"nonsense".to_vec())).await.unwrap();
+    api.merge(&format!("{MAPS}/before"), broken).await.ok();
+    api.post("/api/v1/namespaces/default/secrets?dryRun=All", json!({"metadata": {"name": "s"}}))
+        .await
+        .failed(500);
+    api.storage.commit(Commit::new().put(key, namespace.value.clone())).await.unwrap();
+    api.post("/api/v1/namespaces/default/secrets?dryRun=All", json!({"metadata": {"name": "s"}})).await.ok();
+    assert_eq!(hooks.paths(), ["/judge"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -187,3 +187,27 @@ async fn a_daemon_set_has_a_pod_on_the_node() {
         .await;
     available("agent:2").await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_with_a_set_goes_and_so_do_its_claims() {
+    use k8s_openapi::api::core::v1::Namespace;
+    let place = Place::new(Timing::default()).await;
+    place.create::<Namespace>(json!({"metadata": {"name": "other"}})).await;
+    let mut set = set(3, json!({}));
+    set["metadata"]["namespace"] = "other".into();
+    place.create::<StatefulSet>(set).await;
+    let live = place.client.live();
+    let of = |name: String| watchkeeper_core::Key::new(Some("other"), &name);
+    eventually(|| async {
+        let last = live.get::<Pod>(&of("db-2".into())).await.unwrap();
+        let claim = live.get::<PersistentVolumeClaim>(&of("data-db-2".into())).await.unwrap();
+        claim.is_some() && last.is_some_and(|pod| is_ready(&pod))
+    })
+    .within(std::time::Duration::from_secs(60))
+    .await;
+    let other = watchkeeper_core::Key::new(None, "other");
+    place.client.delete_key::<Namespace>(&other).await.unwrap();
+    eventually(|| async { live.get::<Namespace>(&other).await.unwrap().is_none() })
+        .within(std::time::Duration::from_secs(60))
+        .await;
+}

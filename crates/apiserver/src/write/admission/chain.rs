@@ -112,7 +112,7 @@ impl Chain {
         attributes: &Attributes<'_>,
         object: Value,
     ) -> Result<Draft, StatusError> {
-        let mut draft = Draft { object, warnings: Vec::new() };
+        let mut draft = Draft::of(object);
         self.mutate_with(attributes, &mut draft).await?;
         let plugins = self.handling(&attributes.scope());
         self.judge(plugins, attributes, &draft.object, &mut draft.warnings).await?;

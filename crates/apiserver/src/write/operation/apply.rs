@@ -124,7 +124,7 @@ impl Applying {
         forget_version(&mut object)?;
         set_namespace(&request.target, &mut object)?;
         create::set_system_fields(&mut object, moment);
-        Ok(Draft { object, warnings })
+        Ok(Draft::new(object, warnings))
     }
 
     fn merged(

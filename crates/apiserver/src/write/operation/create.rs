@@ -36,7 +36,7 @@ pub(super) fn next(
     moment: &Moment,
 ) -> Result<Draft, StatusError> {
     let Incoming { object, warnings } = incoming.clone();
-    let mut draft = Draft { object, warnings };
+    let mut draft = Draft::new(object, warnings);
     let target = &request.target;
     set_namespace(target, &mut draft.object)?;
     if !target.name.is_empty() {

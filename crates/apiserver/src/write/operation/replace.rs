@@ -27,7 +27,7 @@ pub(super) fn next(
         forget_version(&mut object)?;
         set_namespace(target, &mut object)?;
         create::set_system_fields(&mut object, moment);
-        return Ok(Draft { object, warnings: incoming.warnings.clone() });
+        return Ok(Draft::new(object, incoming.warnings.clone()));
     };
     check_precondition(target, "UID", meta::uid(&object), meta::uid(old))?;
     Ok(Draft { warnings: incoming.warnings.clone(), ..based_on(request, current, object)? })

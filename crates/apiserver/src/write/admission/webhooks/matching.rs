@@ -37,12 +37,8 @@ impl Webhooks {
         object: &Value,
         labels: &mut NamespaceLabels,
     ) -> Result<Option<Arc<Resource>>, StatusError> {
-        if let Some(selector) = &hook.namespaces
-            && let Some(found) = labels.get(self, attributes, object).await?
-            && !selector.matches(found.as_ref())
-        {
-            return Ok(None);
-        }
+        // Rules first: they cost nothing, and most hooks are not about most writes.
+        let Some(resource) = self.matched(hook, attributes) else { return Ok(None) };
         if let Some(selector) = &hook.objects {
             let matches = |object: &Value| {
                 object.is_object() && selector.matches(meta::get(object, "labels").and_then(Value::as_object))
@@ -51,12 +47,24 @@ impl Webhooks {
                 return Ok(None);
             }
         }
+        if let Some(selector) = &hook.namespaces
+            && let Some(found) = labels.get(self, attributes, object).await?
+            && !selector.matches(found.as_ref())
+        {
+            return Ok(None);
+        }
+        Ok(Some(resource))
+    }
+
+    /// The resource in the version in which the rules of a hook name it.
+    fn matched(&self, hook: &Hook, attributes: &Attributes<'_>) -> Option<Arc<Resource>> {
         let resource = &attributes.target.resource;
         if hook.rules.iter().any(|rule| rule.matches(attributes, resource)) {
-            return Ok(Some(Arc::clone(resource)));
+            return Some(Arc::clone(resource));
         }
-        if !hook.equivalent {
-            return Ok(None);
+        // Other versions are looked for only if it could be one of them.
+        if !hook.equivalent || !hook.rules.iter().any(|rule| rule.names(attributes, resource)) {
+            return None;
         }
         let versions = self.registrar.current().versions_of(&resource.prefix);
         let mut others = hook.rules.iter().flat_map(|rule| {
@@ -65,7 +73,7 @@ impl Webhooks {
             };
             versions.iter().filter(fits)
         });
-        Ok(others.next().cloned())
+        others.next().cloned()
     }
 }
 
@@ -117,7 +125,13 @@ async fn read(
 
 impl Rule {
     fn matches(&self, attributes: &Attributes<'_>, resource: &Resource) -> bool {
-        let any = |list: &[String], word: &str| list.iter().any(|one| one == "*" || one == word);
+        self.names(attributes, resource)
+            && any(&self.groups, &resource.group)
+            && any(&self.versions, &resource.version)
+    }
+
+    /// Whether it matches in some group and version.
+    fn names(&self, attributes: &Attributes<'_>, resource: &Resource) -> bool {
         let in_namespace = attributes.target.namespace.is_some() && !resource.is_core("namespaces");
         let scope = match self.scope.as_str() {
             "Namespaced" => in_namespace,
@@ -129,12 +143,12 @@ impl Rule {
             (plural == "*" || plural == resource.plural)
                 && (subresource == "*" || subresource == attributes.subresource)
         });
-        scope
-            && resources
-            && any(&self.operations, operation(attributes.verb))
-            && any(&self.groups, &resource.group)
-            && any(&self.versions, &resource.version)
+        scope && resources && any(&self.operations, operation(attributes.verb))
     }
+}
+
+fn any(list: &[String], word: &str) -> bool {
+    list.iter().any(|one| one == "*" || one == word)
 }
 
 /// What a write is called in rules and reviews.

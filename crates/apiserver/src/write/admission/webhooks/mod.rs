@@ -71,6 +71,17 @@ struct Table {
     all: Arc<[Arc<Hook>]>,
 }
 
+impl Table {
+    fn new(configurations: BTreeMap<String, Vec<Arc<Hook>>>) -> Self {
+        let all = configurations.values().flatten().cloned().collect();
+        Self { configurations, all }
+    }
+}
+
+fn read_hooks(name: &str, configuration: &Value) -> Vec<Arc<Hook>> {
+    Hook::read_all(name, configuration).into_iter().map(Arc::new).collect()
+}
+
 impl Webhooks {
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
@@ -98,10 +109,20 @@ impl Webhooks {
         }
     }
 
-    /// Forgets everything, before all configurations are taken in anew.
-    pub(crate) fn clear(&self) {
+    /// Takes in all configurations in the place of those that are known, in one step for each phase: there is no moment in which a
+    /// hook that stays is not asked. Of one that cannot be read (`None`), what was in force stays so.
+    pub(crate) fn replace(&self, configurations: &[(Phase, String, Option<Value>)]) {
         for phase in [Phase::Mutating, Phase::Validating] {
-            *self.table(phase).write() = Table::default();
+            let mut table = self.table(phase).write();
+            let of_phase = configurations.iter().filter(|(other, ..)| *other == phase);
+            let hooks = of_phase.filter_map(|(_, name, configuration)| {
+                let hooks = match configuration {
+                    Some(configuration) => read_hooks(name, configuration),
+                    None => table.configurations.get(name)?.clone(),
+                };
+                Some((name.clone(), hooks))
+            });
+            *table = Table::new(hooks.collect());
         }
     }
 
@@ -110,12 +131,11 @@ impl Webhooks {
         let mut table = self.table(phase).write();
         match configuration {
             Some(configuration) => {
-                let hooks = Hook::read_all(name, configuration).into_iter().map(Arc::new).collect();
-                table.configurations.insert(name.to_owned(), hooks);
+                table.configurations.insert(name.to_owned(), read_hooks(name, configuration));
             }
             None => drop(table.configurations.remove(name)),
         }
-        table.all = table.configurations.values().flatten().cloned().collect();
+        *table = Table::new(std::mem::take(&mut table.configurations));
     }
 
     /// Everything up to a revision has been taken in.

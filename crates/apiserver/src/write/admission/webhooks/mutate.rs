@@ -26,7 +26,7 @@ pub(crate) struct Reinvocation {
     asked: HashSet<(String, String)>,
     /// Those of them that came before a change, and are to be asked again.
     outdated: HashSet<(String, String)>,
-    /// The object as the last hook left it.
+    /// The object as the last hook left it, if somebody is to be asked again should others change it.
     left: Option<Value>,
 }
 
@@ -72,7 +72,9 @@ impl Webhooks {
                 rounds.asked.insert(id);
             }
         }
-        rounds.left = Some(draft.object.clone());
+        if !rounds.is_second && !rounds.asked.is_empty() {
+            rounds.left = Some(draft.object.clone());
+        }
         Ok(())
     }
 
@@ -129,7 +131,7 @@ impl Webhooks {
         }
         // A Scale, a Binding, an Eviction and a TokenRequest have none of the fields of the resource that they are of.
         if !matches!(attributes.subresource, "scale" | "binding" | "eviction" | "token") {
-            resource.coerce(&mut patched).map_err(unusable)?;
+            resource.coerce_unpruned(&mut patched).map_err(unusable)?;
             resource.default(&mut patched);
         }
         let mut patched = self.converted(resource, from, &patched).await?;
@@ -141,6 +143,7 @@ impl Webhooks {
         }
         // One that changes nothing counts as a change, too, as in kube-apiserver.
         draft.object = patched;
+        draft.is_hooked = true;
         Ok(true)
     }
 }

@@ -7,7 +7,7 @@ use super::hook::{Hook, ReviewVersion};
 use super::matching::operation;
 use crate::resource::Resource;
 use crate::status_error::StatusError;
-use crate::webhook_client::decode_answer;
+use crate::webhook_client::{decode_answer, wrong_type};
 use crate::write::admission::{Attributes, Verb};
 
 /// What is asked about one write.
@@ -62,7 +62,7 @@ impl Question<'_> {
             request["requestSubResource"] = attributes.subresource.into();
         }
         // A name that is made up comes after everything that could change the object.
-        let is_unnamed = attributes.name_is_generated && phase == Phase::Mutating;
+        let is_unnamed = attributes.name_is_generated && phase == Phase::Mutating || context.of_collection;
         if !target.name.is_empty() && !is_unnamed {
             request["name"] = target.name.as_str().into();
         }
@@ -132,6 +132,7 @@ pub(super) fn read(
             short(version)
         ));
     }
+    check_types(&review, version).map_err(|why| format!("failed to call webhook: {why}"))?;
     let response = &review["response"];
     if response.is_null() {
         return Err(invalid("webhook response was absent".to_owned()));
@@ -181,6 +182,48 @@ pub(super) fn read(
     let warnings = response["warnings"].as_array().into_iter().flatten().map(text).collect();
     let (allowed, status) = (response["allowed"] == true, response["status"].clone());
     Ok(Verdict { allowed, status, patch, patch_type: kind.unwrap_or_default(), warnings })
+}
+
+/// A field of an answer, which values it takes, and what Go calls their type.
+type Field<'a> = (&'a str, fn(&Value) -> bool, &'a str);
+
+/// Refuses an answer with values of other types, as Go's decoder does: what cannot be read is no verdict.
+fn check_types(review: &Value, version: ReviewVersion) -> Result<(), String> {
+    let package = version.api_version().trim_start_matches("admission.k8s.io/");
+    let (response, patch_type) = (&review["response"], format!("{package}.PatchType"));
+    let check = |found: &Value, is_right: fn(&Value) -> bool, place: &str, wanted: &str| {
+        if found.is_null() || is_right(found) { Ok(()) } else { Err(wrong_type(found, place, wanted)) }
+    };
+    check(response, Value::is_object, "AdmissionReview.response", &format!("{package}.AdmissionResponse"))?;
+    let fields: [Field<'_>; 7] = [
+        ("uid", Value::is_string, "types.UID"),
+        ("allowed", Value::is_boolean, "bool"),
+        ("status", Value::is_object, "v1.Status"),
+        ("patch", Value::is_string, "[]uint8"),
+        ("patchType", Value::is_string, &patch_type),
+        ("auditAnnotations", Value::is_object, "map[string]string"),
+        ("warnings", Value::is_array, "[]string"),
+    ];
+    for (field, is_right, wanted) in fields {
+        check(&response[field], is_right, &format!("AdmissionResponse.response.{field}"), wanted)?;
+    }
+    let annotations = response["auditAnnotations"].as_object().into_iter().flat_map(|pairs| pairs.values());
+    let warnings = response["warnings"].as_array().into_iter().flatten();
+    let texts = annotations.map(|value| ("auditAnnotations", value));
+    for (field, value) in texts.chain(warnings.map(|value| ("warnings", value))) {
+        check(value, Value::is_string, &format!("AdmissionResponse.response.{field}"), "string")?;
+    }
+    let fields: [Field<'_>; 5] = [
+        ("status", Value::is_string, "string"),
+        ("message", Value::is_string, "string"),
+        ("reason", Value::is_string, "v1.StatusReason"),
+        ("details", Value::is_object, "v1.StatusDetails"),
+        ("code", |code| code.as_i64().is_some_and(|code| i32::try_from(code).is_ok()), "int32"),
+    ];
+    for (field, is_right, wanted) in fields {
+        check(&response["status"][field], is_right, &format!("Status.response.status.{field}"), wanted)?;
+    }
+    Ok(())
 }
 
 /// What the client is told whose write a hook refused.
