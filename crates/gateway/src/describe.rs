@@ -39,7 +39,7 @@ pub fn description() -> Description {
         run: Run {
             component: "gateway".to_owned(),
             program: Some("watchkeeper".to_owned()),
-            arguments: ["gateway", "--from=kubernetes"].map(str::to_owned).into(),
+            arguments: ["gateway", "--from=kubernetes", "--share-budgets"].map(str::to_owned).into(),
             log_option: Some("--log".to_owned()),
             ports: PORTS
                 .map(|(name, port, target)| ServedPort { name: name.to_owned(), port, target })
@@ -75,6 +75,15 @@ fn rights() -> Rights {
         }
         rights.add(Right::of(resource, Verbs::LIST | Verbs::WATCH, because));
     }
+    let budgets = Resource {
+        group: kinds::GROUP.to_owned(),
+        version: "v1alpha1".to_owned(),
+        kind: "LLMBudget".to_owned(),
+        plural: "llmbudgets".to_owned(),
+        namespaced: true,
+    };
+    let because = "replicas share budgets of models";
+    rights.add(Right::of(budgets, Verbs::GET | Verbs::CREATE | Verbs::UPDATE, because));
     rights
 }
 

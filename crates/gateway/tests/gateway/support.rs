@@ -66,7 +66,7 @@ impl Bench {
         Self::start_with(json!({"port": 0}), Options { otlp: Some(otlp), ..Options::default() }).await
     }
 
-    async fn start_with(listener: Value, options: Options) -> Self {
+    pub(crate) async fn start_with(listener: Value, options: Options) -> Self {
         let (objects, source) = channel("test");
         objects.put(&Key::new(None, "web"), &object("GatewayListener", "web", listener)).unwrap();
         let supervisor = Supervisor::default();
