@@ -46,6 +46,14 @@ impl Amounts {
         }
     }
 
+    fn of_mut(&mut self, unit: Unit) -> &mut u64 {
+        match unit {
+            Unit::Requests => &mut self.requests,
+            Unit::Tokens => &mut self.tokens,
+            Unit::Money => &mut self.money,
+        }
+    }
+
     fn minus(self, other: Self) -> Self {
         Self {
             requests: self.requests.saturating_sub(other.requests),
@@ -64,6 +72,11 @@ pub enum Unit {
     Tokens,
     /// Money.
     Money,
+}
+
+impl Unit {
+    /// All units.
+    pub const ALL: [Self; 3] = [Self::Requests, Self::Tokens, Self::Money];
 }
 
 /// How long a limit is for. Periods are those of the calendar, in UTC.
@@ -182,6 +195,38 @@ struct Window {
     number: u64,
     used: Amounts,
     reserved: Amounts,
+    /// What is leased of a budget that is shared with others.
+    leased: Amounts,
+    /// Units of which there was nothing left to lease, and when that was, in seconds since 1970.
+    exhausted: [Option<u64>; Unit::ALL.len()],
+}
+
+impl Window {
+    fn taken(&self, unit: Unit) -> u64 {
+        self.used.of(unit).saturating_add(self.reserved.of(unit))
+    }
+}
+
+/// Why nothing is reserved of a budget that is shared with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// A limit is reached.
+    Exceeded(Exceeded),
+    /// More has to be leased first.
+    Unleased,
+}
+
+/// What a ledger lacks, or has to spare, of a budget that is shared with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Of what.
+    pub unit: Unit,
+    /// In how long.
+    pub period: Period,
+    /// In which period of this length.
+    pub number: u64,
+    /// How much.
+    pub amount: u64,
 }
 
 /// What is reserved for a call. It counts until it is settled or released.
@@ -208,17 +253,95 @@ impl Ledger {
     pub fn reserve(&mut self, now: u64, limits: &[Limit], wanted: Amounts) -> Result<Reservation, Exceeded> {
         self.turn(now);
         for limit in limits {
-            let window = &self.windows[limit.period as usize];
-            let taken = window.used.of(limit.unit).saturating_add(window.reserved.of(limit.unit));
+            let taken = self.windows[limit.period as usize].taken(limit.unit);
             let asked = wanted.of(limit.unit);
             if taken.saturating_add(asked) > limit.most {
                 return Err(Exceeded { limit: *limit, taken, wanted: asked, wait: limit.period.left(now) });
             }
         }
+        Ok(self.take(wanted))
+    }
+
+    fn take(&mut self, wanted: Amounts) -> Reservation {
         for window in &mut self.windows {
             window.reserved = window.reserved.plus(wanted);
         }
-        Ok(Reservation { numbers: self.windows.map(|window| window.number), amounts: wanted })
+        Reservation { numbers: self.windows.map(|window| window.number), amounts: wanted }
+    }
+
+    /// Reserves of a budget that is shared with others, if all limits allow it and enough is leased.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing is reserved. [`Shortage::Unleased`] is to be followed by a lease, of what [`lacks`](Self::lacks) says.
+    pub fn reserve_leased(
+        &mut self,
+        now: u64,
+        limits: &[Limit],
+        wanted: Amounts,
+    ) -> Result<Reservation, Shortage> {
+        self.turn(now);
+        let mut is_short = false;
+        for limit in limits {
+            let window = &self.windows[limit.period as usize];
+            let (taken, asked) = (window.taken(limit.unit), wanted.of(limit.unit));
+            let needed = taken.saturating_add(asked);
+            if needed <= limit.most && needed <= window.leased.of(limit.unit) {
+                continue;
+            }
+            // Whoever asks once more within a second hears the same.
+            let is_known = window.exhausted[limit.unit as usize].is_some_and(|then| now <= then + 1);
+            if needed > limit.most || is_known {
+                let exceeded = Exceeded { limit: *limit, taken, wanted: asked, wait: limit.period.left(now) };
+                return Err(Shortage::Exceeded(exceeded));
+            }
+            is_short = true;
+        }
+        match is_short {
+            true => Err(Shortage::Unleased),
+            false => Ok(self.take(wanted)),
+        }
+    }
+
+    /// What is to be leased so that all of this can be reserved, with the limit of it.
+    pub fn lacks(&mut self, now: u64, limits: &[Limit], wanted: Amounts) -> Vec<(Part, u64)> {
+        self.turn(now);
+        let lacks = limits.iter().filter_map(|limit| {
+            let Limit { unit, period, most } = *limit;
+            let window = &self.windows[period as usize];
+            let needed = window.taken(unit).saturating_add(wanted.of(unit));
+            let amount = needed.saturating_sub(window.leased.of(unit));
+            (amount > 0).then_some((Part { unit, period, number: window.number, amount }, most))
+        });
+        lacks.collect()
+    }
+
+    /// Notes what was leased of what is lacking; less than that says that there is no more.
+    pub fn lease(&mut self, now: u64, lacking: Part, amount: u64) {
+        self.turn(now);
+        let Part { unit, period, number, .. } = lacking;
+        let window = &mut self.windows[period as usize];
+        if window.number == number {
+            let leased = window.leased.of_mut(unit);
+            *leased = leased.saturating_add(amount);
+            window.exhausted[unit as usize] = (amount < lacking.amount).then_some(now);
+        }
+    }
+
+    /// Takes out what is leased and not used or reserved, to give it back.
+    pub fn take_spare(&mut self, now: u64) -> Vec<Part> {
+        self.turn(now);
+        let mut spare = Vec::new();
+        for (window, period) in self.windows.iter_mut().zip(Period::ALL) {
+            for unit in Unit::ALL {
+                let amount = window.leased.of(unit).saturating_sub(window.taken(unit));
+                if amount > 0 {
+                    *window.leased.of_mut(unit) -= amount;
+                    spare.push(Part { unit, period, number: window.number, amount });
+                }
+            }
+        }
+        spare
     }
 
     /// Replaces a reservation by what was really used.

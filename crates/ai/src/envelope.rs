@@ -27,8 +27,8 @@ pub struct Envelope {
     pub max_tokens: Option<u64>,
     /// How many answers are asked for at once.
     pub choices: u64,
-    /// Whether the client says something about usage in streams, and whether it asks for it.
-    pub stream_usage: Option<bool>,
+    /// Whether the client asks for usage at the end of a stream of chat completions.
+    pub stream_usage: bool,
 }
 
 #[derive(Deserialize)]
@@ -96,19 +96,47 @@ pub fn read(dialect: Dialect, body: &[u8]) -> Result<Envelope, ApiError> {
             "model: is missing; GET /v1/models lists those that your key may call",
         ));
     }
-    let generation = fields.generation;
-    // Which of them counts is for the provider to say: the largest is reserved.
-    let most = [fields.max_completion_tokens, fields.max_tokens, fields.max_output_tokens]
-        .into_iter()
-        .flatten()
-        .max();
+    // Only the fields that a provider of the dialect reads: a limit that it does not know of limits nothing.
+    let (max_tokens, choices) = match dialect {
+        // Which of the two counts is for the provider to say: the larger one is reserved.
+        Dialect::OpenAiChat => (fields.max_completion_tokens.max(fields.max_tokens), fields.n),
+        Dialect::OpenAiResponses => (fields.max_output_tokens, None),
+        Dialect::Anthropic => (fields.max_tokens, None),
+        Dialect::Gemini => {
+            fields.generation.map_or((None, None), |config| (config.max_output_tokens, config.candidates))
+        }
+        Dialect::OpenAiEmbeddings | Dialect::GeminiEmbeddings => (None, None),
+    };
     Ok(Envelope {
         model,
         stream: fields.stream.unwrap_or(false),
-        max_tokens: most.or(generation.as_ref().and_then(|generation| generation.max_output_tokens)),
-        choices: fields.n.or(generation.and_then(|generation| generation.candidates)).unwrap_or(1).max(1),
-        stream_usage: fields.stream_options.map(|options| options.include_usage.unwrap_or(false)),
+        max_tokens,
+        choices: choices.unwrap_or(1).max(1),
+        stream_usage: fields.stream_options.and_then(|options| options.include_usage).unwrap_or(false),
     })
+}
+
+/// The same bytes with a limit of what the model may write, for requests of a dialect that have none. Messages of Anthropic always have one.
+pub fn with_max_tokens(dialect: Dialect, body: &[u8], most: u64) -> Vec<u8> {
+    let most = most.to_string();
+    match dialect {
+        Dialect::OpenAiChat => with_field(body, "max_completion_tokens", &most),
+        Dialect::OpenAiResponses => with_field(body, "max_output_tokens", &most),
+        Dialect::Gemini => {
+            let snake = value_of(body, "generation_config").is_some();
+            let (config, field) = match snake {
+                true => ("generation_config", "max_output_tokens"),
+                false => ("generationConfig", "maxOutputTokens"),
+            };
+            with_inner_field(body, config, field, &most)
+        }
+        Dialect::Anthropic | Dialect::OpenAiEmbeddings | Dialect::GeminiEmbeddings => body.to_vec(),
+    }
+}
+
+/// The same bytes, which ask for usage at the end of a stream of chat completions.
+pub fn with_stream_usage(body: &[u8]) -> Vec<u8> {
+    with_inner_field(body, "stream_options", "include_usage", "true")
 }
 
 /// The same bytes with another model.
@@ -126,18 +154,26 @@ pub fn with_model(body: &[u8], model: &str) -> Vec<u8> {
     }
 }
 
-/// The same bytes with one more field at their end. `field` is of the form `"name":value`.
-pub fn with_field(body: &[u8], field: &str) -> Vec<u8> {
+/// The same bytes with a field of the outermost object set: in its place if it is there, at the end if it is not. `value` is JSON.
+fn with_field(body: &[u8], name: &str, value: &str) -> Vec<u8> {
+    if let Some(Range { start, end }) = value_of(body, name) {
+        return [&body[..start], value.as_bytes(), &body[end..]].concat();
+    }
     let Some(end) = body.iter().rposition(|byte| *byte == b'}') else { return body.to_vec() };
     let is_empty = body[..end].iter().rev().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    let mut changed = Vec::with_capacity(body.len() + field.len() + 1);
-    changed.extend_from_slice(&body[..end]);
-    if !is_empty {
-        changed.push(b',');
+    let comma = if is_empty { "" } else { "," };
+    let field = format!("{comma}\"{name}\":{value}");
+    [&body[..end], field.as_bytes(), &body[end..]].concat()
+}
+
+/// The same bytes with a field of an object in the outermost object set. The object is added if it is missing or null.
+fn with_inner_field(body: &[u8], object: &str, name: &str, value: &str) -> Vec<u8> {
+    match value_of(body, object).filter(|found| body[found.start] == b'{') {
+        Some(Range { start, end }) => {
+            [&body[..start], &with_field(&body[start..end], name, value), &body[end..]].concat()
+        }
+        None => with_field(body, object, &format!("{{\"{name}\":{value}}}")),
     }
-    changed.extend_from_slice(field.as_bytes());
-    changed.extend_from_slice(&body[end..]);
-    changed
 }
 
 /// Where the value of a field of the outermost object is. The bytes have to be valid JSON.
@@ -266,9 +302,56 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_added_at_the_end() {
-        assert_eq!(with_field(b"{\"a\":1}\n", r#""b":2"#), b"{\"a\":1,\"b\":2}\n");
-        assert_eq!(with_field(b"{ }", r#""b":2"#), b"{ \"b\":2}");
+    fn a_field_is_set_in_its_place_or_added_at_the_end() {
+        assert_eq!(with_field(b"{\"a\":1}\n", "b", "2"), b"{\"a\":1,\"b\":2}\n");
+        assert_eq!(with_field(b"{ }", "b", "2"), b"{ \"b\":2}");
+        assert_eq!(with_field(b"{\"b\":null, \"a\":1}", "b", "2"), b"{\"b\":2, \"a\":1}");
+    }
+
+    #[test]
+    fn usage_is_asked_for_whatever_the_client_says_of_streams() {
+        let asked = |body: &str| String::from_utf8(with_stream_usage(body.as_bytes())).unwrap();
+        assert_eq!(asked(r#"{"a":1}"#), r#"{"a":1,"stream_options":{"include_usage":true}}"#);
+        assert_eq!(asked(r#"{"stream_options":null}"#), r#"{"stream_options":{"include_usage":true}}"#);
+        let given = r#"{"stream_options":{"include_obfuscation":false, "include_usage":false},"a":1}"#;
+        let expected = r#"{"stream_options":{"include_obfuscation":false, "include_usage":true},"a":1}"#;
+        assert_eq!(asked(given), expected);
+    }
+
+    #[test]
+    fn a_limit_counts_only_in_the_dialect_that_has_it() {
+        let all = json!({
+            "model": "m", "max_tokens": 10, "max_completion_tokens": 20, "max_output_tokens": 1, "n": 3,
+            "generationConfig": {"maxOutputTokens": 40, "candidateCount": 5},
+        });
+        for (dialect, most, choices) in [
+            (Dialect::OpenAiChat, Some(20), 3),
+            (Dialect::OpenAiResponses, Some(1), 1),
+            (Dialect::Anthropic, Some(10), 1),
+            (Dialect::Gemini, Some(40), 5),
+            (Dialect::OpenAiEmbeddings, None, 1),
+        ] {
+            let envelope = read(dialect, all.to_string().as_bytes()).unwrap();
+            assert_eq!((envelope.max_tokens, envelope.choices), (most, choices), "{dialect:?}");
+        }
+        let other = json!({"model": "m", "max_output_tokens": 1}).to_string();
+        assert_eq!(read(Dialect::OpenAiChat, other.as_bytes()).unwrap().max_tokens, None);
+    }
+
+    #[test]
+    fn a_limit_is_added_where_the_dialect_has_it() {
+        for (dialect, body) in [
+            (Dialect::OpenAiChat, r#"{"model":"m","max_completion_tokens":null}"#),
+            (Dialect::OpenAiChat, r#"{"model":"m"}"#),
+            (Dialect::OpenAiResponses, r#"{"model":"m"}"#),
+            (Dialect::Gemini, r#"{"contents":[]}"#),
+            (Dialect::Gemini, r#"{"generationConfig":null}"#),
+            (Dialect::Gemini, r#"{"generationConfig":{"topK":1}}"#),
+            (Dialect::Gemini, r#"{"generation_config":{}}"#),
+        ] {
+            let changed = with_max_tokens(dialect, body.as_bytes(), 77);
+            assert_eq!(read(dialect, &changed).unwrap().max_tokens, Some(77), "{body}");
+        }
     }
 
     #[test]
@@ -288,13 +371,8 @@ mod tests {
     fn what_is_looked_at_is_found() {
         let body = json!({"model": "m", "stream": true, "max_completion_tokens": 5, "n": 2, "stream_options": {"include_usage": true}});
         let envelope = read(Dialect::OpenAiChat, body.to_string().as_bytes()).unwrap();
-        let expected = Envelope {
-            model: "m".into(),
-            stream: true,
-            max_tokens: Some(5),
-            choices: 2,
-            stream_usage: Some(true),
-        };
+        let expected =
+            Envelope { model: "m".into(), stream: true, max_tokens: Some(5), choices: 2, stream_usage: true };
         assert_eq!(envelope, expected);
         let body = json!({"contents": [], "generationConfig": {"maxOutputTokens": 9}});
         assert_eq!(read(Dialect::Gemini, body.to_string().as_bytes()).unwrap().max_tokens, Some(9));

@@ -45,12 +45,35 @@ pub(crate) fn set(object: &mut Map<String, Value>, key: &str, value: Option<impl
     }
 }
 
-/// The arguments of a tool as an object; `{}` if they are none.
-pub(crate) fn arguments(text: &str) -> Value {
-    match serde_json::from_str::<Value>(text) {
-        Ok(value @ Value::Object(_)) => value,
-        _ => Value::Object(Map::new()),
+/// The arguments of a call as an object. No arguments are an empty one.
+///
+/// # Errors
+///
+/// If they are something else.
+pub(crate) fn arguments(id: &str, name: &str, given: &str) -> Result<Value, String> {
+    if given.trim().is_empty() {
+        return Ok(Value::Object(Map::new()));
     }
+    match serde_json::from_str::<Value>(given) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        _ => Err(format!("the arguments of the call {id:?} of tool {name:?} are not a JSON object")),
+    }
+}
+
+/// Refuses fields without which a request would mean something else. Each comes with what to do.
+pub(crate) fn refuse(body: &Value, fields: &[(&str, &str)]) -> Result<(), String> {
+    for (name, advice) in fields {
+        let is_empty = match body.get(name) {
+            None | Some(Value::Null) => true,
+            Some(Value::Array(items)) => items.is_empty(),
+            Some(Value::Object(fields)) => fields.is_empty(),
+            Some(_) => false,
+        };
+        if !is_empty {
+            return Err(format!("{name}: cannot be translated for the provider of this model; {advice}"));
+        }
+    }
+    Ok(())
 }
 
 /// Arguments as text, whatever form they came in.

@@ -23,16 +23,18 @@ mod event;
 pub mod expression;
 mod gemini;
 mod json;
+pub mod lease;
 mod money;
 mod observer;
 mod openai;
+mod order;
 mod responses;
 pub mod sse;
 pub mod template;
 mod translate;
 mod usage;
 
-pub use budget::{Amounts, Exceeded, Ledger, Limit, Period, Reservation, Unit};
+pub use budget::{Amounts, Exceeded, Ledger, Limit, Period, Reservation, Shortage, Unit};
 pub use chat::{
     ChatRequest, ChatResponse, Format, Image, Message, Part, Role, Stop, Tool, ToolCall, ToolChoice,
     ToolResult,
@@ -45,6 +47,7 @@ pub use event::Event;
 pub use expression::Expression;
 pub use money::{Money, Prices};
 pub use observer::Observer;
+pub use order::Order;
 pub use template::Template;
 pub use translate::{Decoder, Encoder};
 pub use usage::Usage;

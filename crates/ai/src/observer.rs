@@ -50,18 +50,14 @@ impl Observer {
             Dialect::Anthropic => has(b"message_") || has(b"\"error\""),
             _ => true,
         };
-        if !self.has_content {
-            self.has_content = match self.dialect {
-                Dialect::OpenAiChat => {
-                    has(b"\"delta\"") && !has(b"\"content\":\"\"") && !has(b"\"delta\":{}")
-                }
-                Dialect::OpenAiResponses => has(b".delta\""),
-                Dialect::Anthropic => has(b"content_block_delta") || has(b"tool_use"),
-                _ => has(b"\"text\"") || has(b"functionCall"),
-            };
-        }
-        if suspicious && let Ok(value) = serde_json::from_str::<Value>(&event.data) {
-            self.look(&value);
+        // The first few events are read as a whole: which of them has content cannot be told by a word.
+        if (suspicious || !self.has_content)
+            && let Ok(value) = serde_json::from_str::<Value>(&event.data)
+        {
+            self.has_content = self.has_content || has_content(self.dialect, &value);
+            if suspicious {
+                self.look(&value);
+            }
         }
     }
 
@@ -96,6 +92,43 @@ impl Observer {
         };
         if let Some(usage) = usage {
             self.usage = Some(self.usage.map_or(usage, |known| known.merged(usage)));
+        }
+    }
+}
+
+/// Whether an event has something that the model wrote: text, thoughts, or a call of a tool.
+fn has_content(dialect: Dialect, event: &Value) -> bool {
+    let is_something = |value: &Value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    };
+    let has_other = |value: &Value, names: &[&str]| {
+        let fields = value.as_object().into_iter().flatten();
+        fields.into_iter().any(|(name, value)| !names.contains(&name.as_str()) && is_something(value))
+    };
+    match dialect {
+        Dialect::OpenAiResponses => {
+            event["type"].as_str().is_some_and(|name| name.ends_with(".delta"))
+                && is_something(&event["delta"])
+        }
+        Dialect::Anthropic => match event["type"].as_str() {
+            Some("content_block_delta") => has_other(&event["delta"], &["type"]),
+            // A tool is called.
+            Some("content_block_start") => {
+                event["content_block"]["type"].as_str().is_some_and(|name| name.ends_with("tool_use"))
+            }
+            _ => false,
+        },
+        Dialect::Gemini => {
+            let parts = event["candidates"][0]["content"]["parts"].as_array().into_iter().flatten();
+            parts.into_iter().any(|part| has_other(part, &["thought", "thoughtSignature"]))
+        }
+        _ => {
+            let choices = event["choices"].as_array().into_iter().flatten();
+            choices.into_iter().any(|choice| has_other(&choice["delta"], &["role"]))
         }
     }
 }

@@ -31,12 +31,13 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// Takes a piece, and hands on the events that end in it.
+    /// Takes a piece, and hands on the events that end in it. Says how many bytes of the piece come before the event that has not ended.
     ///
     /// # Errors
     ///
     /// If an event has more than [`MOST`] bytes.
-    pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(SseEvent)) -> Result<(), TooLarge> {
+    pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(SseEvent)) -> Result<usize, TooLarge> {
+        let (length, mut complete) = (bytes.len(), 0);
         if std::mem::take(&mut self.after_return) && bytes.first() == Some(&b'\n') {
             bytes = &bytes[1..];
         }
@@ -46,7 +47,7 @@ impl Splitter {
             let end = memchr(b'\r', &bytes[..before]).or(feed);
             let Some(end) = end else {
                 self.line.extend_from_slice(bytes);
-                return if self.size() > MOST { Err(TooLarge) } else { Ok(()) };
+                return if self.size() > MOST { Err(TooLarge) } else { Ok(complete) };
             };
             self.line.extend_from_slice(&bytes[..end]);
             if self.size() > MOST {
@@ -62,6 +63,9 @@ impl Splitter {
             }
             bytes = &bytes[next..];
             let line = std::mem::take(&mut self.line);
+            if line.is_empty() {
+                complete = length - bytes.len();
+            }
             if let Some(event) = self.line(&line) {
                 each(event);
             }
@@ -69,7 +73,7 @@ impl Splitter {
             self.line = line;
             self.line.clear();
         }
-        Ok(())
+        Ok(complete)
     }
 
     fn size(&self) -> usize {
@@ -153,6 +157,17 @@ mod tests {
                 "{end:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_comes_before_an_event_that_has_not_ended_is_told() {
+        let mut splitter = Splitter::default();
+        let mut push = |piece: &str| splitter.push(piece.as_bytes(), |_| ()).unwrap();
+        assert_eq!(push("data: a\n\n: comment\n\ndata: b\n"), 20);
+        assert_eq!(push("data: c"), 0);
+        assert_eq!(push("\r\n\r\n"), 4);
+        assert_eq!(push("data: d\r\r"), 9);
+        assert_eq!(push("\ndata"), 0);
     }
 
     #[test]

@@ -53,15 +53,20 @@ impl Dialect {
     }
 
     /// Writes a response for a client.
-    pub fn write_response(self, response: &ChatResponse, stamp: &Stamp) -> Value {
-        match self {
-            Self::OpenAiResponses => responses::write_response(response, stamp),
+    ///
+    /// # Errors
+    ///
+    /// If the model called a tool with arguments that this dialect has no form for.
+    pub fn write_response(self, response: &ChatResponse, stamp: &Stamp) -> Result<Value, ApiError> {
+        let written = match self {
+            Self::OpenAiResponses => Ok(responses::write_response(response, stamp)),
             Self::Anthropic => anthropic::write_response(response, stamp),
             Self::Gemini => gemini::write_response(response, stamp),
             Self::OpenAiChat | Self::OpenAiEmbeddings | Self::GeminiEmbeddings => {
-                openai::write_response(response, stamp)
+                Ok(openai::write_response(response, stamp))
             }
-        }
+        };
+        written.map_err(|wrong| ApiError::new(ErrorKind::Provider, wrong))
     }
 
     /// What a response of a provider says of usage.

@@ -159,11 +159,11 @@ fn an_answer_means_the_same_in_every_dialect() {
         let read = provider.read_response(&answer(provider)).unwrap();
         assert_eq!(read, expected, "{provider:?}");
         for client in PROVIDERS {
-            let written = client.write_response(&read, &stamp);
+            let written = client.write_response(&read, &stamp).unwrap();
             assert_eq!(client.read_response(&written).unwrap(), expected, "{provider:?} to {client:?}");
             assert_eq!(client.usage(&written), expected.usage);
         }
-        let written = Dialect::OpenAiResponses.write_response(&read, &stamp);
+        let written = Dialect::OpenAiResponses.write_response(&read, &stamp).unwrap();
         assert_eq!(written["output"][0]["content"][0]["text"], "Hello");
         assert_eq!(written["output"][1]["call_id"], "c1");
         assert_eq!(Dialect::OpenAiResponses.usage(&written), expected.usage);
@@ -419,9 +419,163 @@ fn what_cannot_be_translated_is_refused_by_field() {
             json!({"contents": [{"parts": [{"text": "a"}]}], "tools": [{"googleSearch": {}}]}),
             "tools[0]",
         ),
+        (
+            Dialect::OpenAiChat,
+            json!({"messages": [], "modalities": ["text", "audio"]}),
+            "modalities: \"audio\"",
+        ),
+        (Dialect::OpenAiChat, json!({"messages": [], "web_search_options": {"a": 1}}), "web_search_options"),
+        (Dialect::OpenAiChat, json!({"messages": [], "functions": [{}]}), "functions"),
+        (Dialect::OpenAiChat, json!({"messages": [], "logit_bias": {"50256": -100}}), "logit_bias"),
+        (Dialect::Anthropic, json!({"messages": [], "mcp_servers": [{"url": "u"}]}), "mcp_servers"),
+        (Dialect::Gemini, json!({"contents": [], "cachedContent": "c"}), "cachedContent"),
+        (
+            Dialect::Gemini,
+            json!({"contents": [], "safetySettings": [{"threshold": "BLOCK_LOW_AND_ABOVE"}]}),
+            "safetySettings[0].threshold",
+        ),
+        (
+            Dialect::Gemini,
+            json!({"contents": [], "generationConfig": {"responseModalities": ["IMAGE"]}}),
+            "generationConfig.responseModalities",
+        ),
+        (
+            Dialect::Gemini,
+            json!({"contents": [], "generation_config": {"speech_config": {"a": 1}}}),
+            "generationConfig.speech_config",
+        ),
     ] {
         let error = dialect.read_request(&body).unwrap_err();
         assert!(error.message.starts_with(expected), "{dialect:?}: {error}");
         assert_eq!(error.kind, ErrorKind::Invalid);
     }
+}
+
+#[test]
+fn what_changes_nothing_is_left_out() {
+    for (dialect, body) in [
+        (
+            Dialect::OpenAiChat,
+            json!({"messages": [{"role": "user", "content": "a"}], "modalities": ["text"], "seed": 1, "logprobs": true, "audio": null, "logit_bias": {}}),
+        ),
+        (
+            Dialect::Anthropic,
+            json!({"messages": [{"role": "user", "content": "a"}], "thinking": {"type": "enabled", "budget_tokens": 2000}, "mcp_servers": []}),
+        ),
+        (
+            Dialect::Gemini,
+            json!({"contents": [{"parts": [{"text": "a"}]}], "safetySettings": [{"threshold": "BLOCK_NONE"}], "generationConfig": {"responseModalities": ["TEXT"]}}),
+        ),
+    ] {
+        let request = dialect.read_request(&body).unwrap();
+        for provider in PROVIDERS {
+            provider.write_request(&request).unwrap();
+        }
+    }
+}
+
+#[test]
+fn arguments_that_come_in_turns_are_all_told() {
+    let piece = |calls: Value| SseEvent {
+        event: String::new(),
+        data: json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]}).to_string(),
+    };
+    let call = |index: u64, id: Option<&str>, arguments: &str| {
+        let mut call = json!({"index": index, "function": {"arguments": arguments}});
+        if let Some(id) = id {
+            call["id"] = id.into();
+            call["function"]["name"] = format!("tool-{id}").into();
+        }
+        call
+    };
+    let mut pieces = vec![
+        piece(json!([call(0, Some("a"), ""), call(1, Some("b"), "{\"x\"")])),
+        piece(json!([call(0, None, "{\"city\":"), call(1, None, ":1")])),
+        piece(json!([call(1, None, "}"), call(0, None, "\"Rome\"}")])),
+        piece(json!([call(2, Some("c"), "")])),
+    ];
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}).to_string();
+    pieces.push(SseEvent { event: String::new(), data: end });
+    for client in PROVIDERS {
+        let stamp = Stamp { stream_usage: true, ..Stamp::default() };
+        let (mut decoder, mut encoder) =
+            (Decoder::new(Dialect::OpenAiChat).unwrap(), Encoder::new(client, stamp));
+        let (mut between, mut bytes) = (Vec::new(), Vec::new());
+        for piece in &pieces {
+            decoder.take(piece, &mut between);
+        }
+        between.into_iter().for_each(|event| encoder.take(event, &mut bytes));
+        encoder.finish(&mut bytes);
+        let (_, calls, stop, _) = summed(client, std::str::from_utf8(&bytes).unwrap());
+        let told: Vec<(&str, &str)> =
+            calls.iter().map(|call| (call.id.as_str(), call.arguments.as_str())).collect();
+        let none = if client == Dialect::Gemini { "{}" } else { "" };
+        assert_eq!(told, [("a", "{\"city\":\"Rome\"}"), ("b", "{\"x\":1}"), ("c", none)], "{client:?}");
+        assert_eq!(stop, Some(Stop::Tools));
+    }
+}
+
+#[test]
+fn arguments_that_are_no_object_are_an_error_and_not_none() {
+    let call = |arguments: &str| json!({"id": "c1", "type": "function", "function": {"name": "weather", "arguments": arguments}});
+    let request = |arguments: &str| {
+        let body = json!({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [call(arguments)]}]});
+        Dialect::OpenAiChat.read_request(&body).unwrap()
+    };
+    let response = |arguments: &str| {
+        let body = json!({"choices": [{"message": {"tool_calls": [call(arguments)]}, "finish_reason": "tool_calls"}]});
+        Dialect::OpenAiChat.read_response(&body).unwrap()
+    };
+    for dialect in [Dialect::Anthropic, Dialect::Gemini] {
+        for wrong in ["{\"city\":", "[1]", "\"Rome\""] {
+            let error = dialect.write_request(&request(wrong)).unwrap_err();
+            assert!(error.kind == ErrorKind::Invalid && error.message.contains("weather"), "{error}");
+            let error = dialect.write_response(&response(wrong), &Stamp::default()).unwrap_err();
+            assert!(
+                error.kind == ErrorKind::Provider && error.message.contains("not a JSON object"),
+                "{error}"
+            );
+        }
+        assert!(dialect.write_request(&request("")).is_ok(), "a tool without arguments");
+    }
+    assert!(
+        Dialect::OpenAiChat.write_response(&response("{"), &Stamp::default()).is_ok(),
+        "as the model wrote them"
+    );
+}
+
+#[test]
+fn a_role_is_no_content() {
+    let empty = |dialect: Dialect, event: Value| {
+        let mut observer = watchkeeper_ai::Observer::new(dialect);
+        observer.take(&SseEvent { event: String::new(), data: event.to_string() });
+        !observer.has_content
+    };
+    let chunk = |delta: Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
+    assert!(empty(Dialect::OpenAiChat, chunk(json!({"role": "assistant"}))));
+    assert!(empty(
+        Dialect::OpenAiChat,
+        chunk(json!({"role": "assistant", "content": null, "tool_calls": []}))
+    ));
+    let mut observer = watchkeeper_ai::Observer::new(Dialect::OpenAiChat);
+    let spaced = r#"{"choices": [{"delta": {"role": "assistant", "content": ""}}]}"#.to_owned();
+    observer.take(&SseEvent { event: String::new(), data: spaced });
+    assert!(!observer.has_content);
+    assert!(!empty(Dialect::OpenAiChat, chunk(json!({"content": "a"}))));
+    assert!(!empty(Dialect::OpenAiChat, chunk(json!({"tool_calls": [{"index": 0}]}))));
+    assert!(empty(Dialect::Gemini, json!({"candidates": [{"content": {"parts": [{"text": ""}]}}]})));
+    assert!(!empty(
+        Dialect::Gemini,
+        json!({"candidates": [{"content": {"parts": [{"functionCall": {"name": "a"}}]}}]})
+    ));
+    assert!(empty(
+        Dialect::Anthropic,
+        json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": ""}})
+    ));
+    assert!(!empty(
+        Dialect::Anthropic,
+        json!({"type": "content_block_start", "content_block": {"type": "tool_use"}})
+    ));
+    assert!(empty(Dialect::OpenAiResponses, json!({"type": "response.output_text.delta", "delta": ""})));
+    assert!(!empty(Dialect::OpenAiResponses, json!({"type": "response.output_text.delta", "delta": "a"})));
 }

@@ -41,7 +41,7 @@ pub fn description() -> Description {
             component: "gateway".to_owned(),
             program: Some("watchkeeper".to_owned()),
             // On all addresses of its Pod: that of the Service is not one of them.
-            arguments: ["gateway", "--from=kubernetes", "--gateway-addresses=0.0.0.0"]
+            arguments: ["gateway", "--from=kubernetes", "--gateway-addresses=0.0.0.0", "--share-budgets"]
                 .map(str::to_owned)
                 .into(),
             log_option: Some("--log".to_owned()),
@@ -79,6 +79,15 @@ fn rights() -> Rights {
         }
         rights.add(Right::of(resource, Verbs::LIST | Verbs::WATCH, because));
     }
+    let budgets = Resource {
+        group: kinds::GROUP.to_owned(),
+        version: "v1alpha1".to_owned(),
+        kind: "LLMBudget".to_owned(),
+        plural: "llmbudgets".to_owned(),
+        namespaced: true,
+    };
+    let because = "replicas share budgets of models";
+    rights.add(Right::of(budgets, Verbs::GET | Verbs::CREATE | Verbs::UPDATE, because));
     rights
 }
 

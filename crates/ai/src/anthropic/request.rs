@@ -2,12 +2,19 @@ use serde_json::{Map, Value, json};
 
 use crate::ApiError;
 use crate::chat::{ChatRequest, Format, Image, Message, Part, Role, Tool, ToolCall, ToolChoice, ToolResult};
-use crate::json::{arguments, arguments_text, float, number, set, strict_list, text, texts};
+use crate::json::{arguments, arguments_text, float, number, refuse, set, strict_list, text, texts};
 
 /// How much a model may write if nobody said: messages need a number.
 const MAX_TOKENS: u64 = 4_096;
 
+/// Fields without which a request would mean something else.
+const UNTRANSLATABLE: &[(&str, &str)] = &[
+    ("mcp_servers", "offer the tools of the servers in tools, and call them yourself"),
+    ("container", "it has no containers"),
+];
+
 pub(crate) fn read_request(body: &Value) -> Result<ChatRequest, ApiError> {
+    refuse(body, UNTRANSLATABLE)?;
     let choice = &body["tool_choice"];
     let mut request = ChatRequest {
         model: text(body, "model").unwrap_or_default().to_owned(),
@@ -149,7 +156,7 @@ pub(crate) fn write_request(request: &ChatRequest) -> Result<Value, ApiError> {
     }
     let mut messages: Vec<Value> = Vec::new();
     for message in &request.messages {
-        let content: Vec<Value> = message.parts.iter().filter_map(write_block).collect();
+        let content = write_blocks(&message.parts)?;
         let role = if message.role == Role::User { "user" } else { "assistant" };
         // Turns of one side are one turn.
         match messages.last_mut().filter(|last| last["role"] == role) {
@@ -204,25 +211,31 @@ fn write_tool(tool: &Tool) -> Value {
     written.into()
 }
 
-fn write_block(part: &Part) -> Option<Value> {
-    Some(match part {
+fn write_blocks(parts: &[Part]) -> Result<Vec<Value>, ApiError> {
+    parts.iter().filter_map(|part| write_block(part).transpose()).collect()
+}
+
+fn write_block(part: &Part) -> Result<Option<Value>, ApiError> {
+    Ok(Some(match part {
         // The vendor refuses empty texts.
-        Part::Text(text) if text.is_empty() => return None,
+        Part::Text(text) if text.is_empty() => return Ok(None),
         Part::Text(text) => json!({"type": "text", "text": text}),
         // Thoughts need a signature that only the vendor can make.
-        Part::Thinking(_) => return None,
+        Part::Thinking(_) => return Ok(None),
         Part::Image(Image::Url(url)) => json!({"type": "image", "source": {"type": "url", "url": url}}),
         Part::Image(Image::Data { media_type, data }) => {
             json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}})
         }
-        Part::ToolCall(call) => write_call(call),
+        Part::ToolCall(call) => write_call(call)?,
         Part::ToolResult(result) => {
-            let content: Vec<Value> = result.content.iter().filter_map(write_block).collect();
+            let content = write_blocks(&result.content)?;
             json!({"type": "tool_result", "tool_use_id": result.id, "content": content, "is_error": result.is_error})
         }
-    })
+    }))
 }
 
-pub(super) fn write_call(call: &ToolCall) -> Value {
-    json!({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments(&call.arguments)})
+pub(super) fn write_call(call: &ToolCall) -> Result<Value, String> {
+    Ok(
+        json!({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments(&call.id, &call.name, &call.arguments)?}),
+    )
 }

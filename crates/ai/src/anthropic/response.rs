@@ -28,14 +28,14 @@ pub(crate) fn read_response(body: &Value) -> Result<ChatResponse, ApiError> {
     })
 }
 
-pub(crate) fn write_response(response: &ChatResponse, stamp: &Stamp) -> Value {
+pub(crate) fn write_response(response: &ChatResponse, stamp: &Stamp) -> Result<Value, String> {
     let write = |part: &Part| match part {
-        Part::Text(text) => Some(json!({"type": "text", "text": text})),
+        Part::Text(text) => Some(Ok(json!({"type": "text", "text": text}))),
         Part::ToolCall(call) => Some(write_call(call)),
         _ => None,
     };
-    let content: Vec<Value> = response.parts.iter().filter_map(write).collect();
-    json!({
+    let content = response.parts.iter().filter_map(write).collect::<Result<Vec<Value>, String>>()?;
+    Ok(json!({
         "id": stamp.id,
         "type": "message",
         "role": "assistant",
@@ -44,5 +44,5 @@ pub(crate) fn write_response(response: &ChatResponse, stamp: &Stamp) -> Value {
         "stop_reason": word_of(response.stop),
         "stop_sequence": null,
         "usage": response.usage.unwrap_or_default().to_anthropic(),
-    })
+    }))
 }

@@ -6,11 +6,46 @@ use super::field;
 use super::schema::to_json_schema;
 use crate::ApiError;
 use crate::chat::{ChatRequest, Format, Image, Message, Part, Role, Tool, ToolCall, ToolChoice, ToolResult};
-use crate::json::{arguments, arguments_text, set, strict_list, text, texts};
+use crate::json::{arguments, arguments_text, refuse, set, strict_list, text, texts};
+
+/// Fields without which a request would mean something else.
+const UNTRANSLATABLE: &[(&str, &str)] = &[
+    ("cachedContent", "send the content itself in contents"),
+    ("cached_content", "send the content itself in contents"),
+];
+/// The same of `generationConfig`.
+const UNTRANSLATABLE_CONFIG: &[(&str, &str)] = &[
+    ("speechConfig", "it does not speak"),
+    ("speech_config", "it does not speak"),
+    ("imageConfig", "it draws nothing"),
+    ("image_config", "it draws nothing"),
+];
+
+/// Refuses settings of filters that others do not have, unless they switch filters off.
+fn check_safety(body: &Value) -> Result<(), ApiError> {
+    let settings = field(body, "safetySettings").and_then(Value::as_array).into_iter().flatten();
+    for (at, setting) in settings.enumerate() {
+        if !matches!(text(setting, "threshold"), Some("BLOCK_NONE" | "OFF") | None) {
+            return Err(ApiError::invalid(format!(
+                "safetySettings[{at}].threshold: the provider of this model has no such filter; only BLOCK_NONE and OFF can be asked of it"
+            )));
+        }
+    }
+    Ok(())
+}
 
 pub(crate) fn read_request(body: &Value) -> Result<ChatRequest, ApiError> {
     let null = Value::Null;
     let config = field(body, "generationConfig").unwrap_or(&null);
+    refuse(body, UNTRANSLATABLE)?;
+    refuse(config, UNTRANSLATABLE_CONFIG).map_err(|wrong| format!("generationConfig.{wrong}"))?;
+    check_safety(body)?;
+    let modalities = texts(field(config, "responseModalities"));
+    if let Some(other) = modalities.iter().find(|name| !name.eq_ignore_ascii_case("text")) {
+        return Err(ApiError::invalid(format!(
+            "generationConfig.responseModalities: {other:?} cannot be asked of the provider of this model; TEXT can"
+        )));
+    }
     let number = |name: &str| field(config, name).and_then(Value::as_u64);
     let float = |name: &str| field(config, name).and_then(Value::as_f64);
     let mut request = ChatRequest {
@@ -191,7 +226,8 @@ pub(crate) fn write_request(request: &ChatRequest) -> Result<Value, ApiError> {
                 names.insert(&call.id, &call.name);
             }
         }
-        let parts: Vec<Value> = message.parts.iter().filter_map(|part| write_part(part, &names)).collect();
+        let parts = message.parts.iter().filter_map(|part| write_part(part, &names).transpose());
+        let parts = parts.collect::<Result<Vec<Value>, String>>()?;
         let role = if message.role == Role::User { "user" } else { "model" };
         match contents.last_mut().filter(|last| last["role"] == role) {
             Some(last) => {
@@ -248,15 +284,15 @@ fn write_function(tool: &Tool) -> Value {
     function.into()
 }
 
-fn write_part(part: &Part, names: &HashMap<&str, &str>) -> Option<Value> {
-    Some(match part {
+fn write_part(part: &Part, names: &HashMap<&str, &str>) -> Result<Option<Value>, String> {
+    Ok(Some(match part {
         Part::Text(text) => json!({"text": text}),
-        Part::Thinking(_) => return None,
+        Part::Thinking(_) => return Ok(None),
         Part::Image(Image::Data { media_type, data }) => {
             json!({"inlineData": {"mimeType": media_type, "data": data}})
         }
         Part::Image(Image::Url(url)) => json!({"fileData": {"fileUri": url}}),
-        Part::ToolCall(call) => write_call(call),
+        Part::ToolCall(call) => write_call(call)?,
         Part::ToolResult(result) => {
             let name = names.get(result.id.as_str()).copied().unwrap_or(&result.id);
             let said = result.text();
@@ -267,9 +303,11 @@ fn write_part(part: &Part, names: &HashMap<&str, &str>) -> Option<Value> {
             };
             json!({"functionResponse": {"id": result.id, "name": name, "response": response}})
         }
-    })
+    }))
 }
 
-pub(super) fn write_call(call: &ToolCall) -> Value {
-    json!({"functionCall": {"id": call.id, "name": call.name, "args": arguments(&call.arguments)}})
+pub(super) fn write_call(call: &ToolCall) -> Result<Value, String> {
+    Ok(
+        json!({"functionCall": {"id": call.id, "name": call.name, "args": arguments(&call.id, &call.name, &call.arguments)?}}),
+    )
 }

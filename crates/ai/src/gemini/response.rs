@@ -55,14 +55,14 @@ pub(super) fn stop(body: &Value, has_calls: bool) -> Stop {
     }
 }
 
-pub(crate) fn write_response(response: &ChatResponse, stamp: &Stamp) -> Value {
+pub(crate) fn write_response(response: &ChatResponse, stamp: &Stamp) -> Result<Value, String> {
     let write = |part: &Part| match part {
-        Part::Text(text) => Some(json!({"text": text})),
+        Part::Text(text) => Some(Ok(json!({"text": text}))),
         Part::ToolCall(call) => Some(write_call(call)),
-        Part::Thinking(text) => Some(json!({"text": text, "thought": true})),
+        Part::Thinking(text) => Some(Ok(json!({"text": text, "thought": true}))),
         _ => None,
     };
-    let parts: Vec<Value> = response.parts.iter().filter_map(write).collect();
+    let parts = response.parts.iter().filter_map(write).collect::<Result<Vec<Value>, String>>()?;
     let mut body = json!({
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": word_of(response.stop), "index": 0}],
         "modelVersion": stamp.model,
@@ -71,5 +71,5 @@ pub(crate) fn write_response(response: &ChatResponse, stamp: &Stamp) -> Value {
     if let Some(usage) = response.usage {
         body["usageMetadata"] = usage.to_gemini();
     }
-    body
+    Ok(body)
 }

@@ -4,7 +4,7 @@ use super::request::write_call;
 use super::response::{parts, stop};
 use super::word_of;
 use crate::json::text;
-use crate::{ApiError, Dialect, Event, Part, Stamp, Stop, ToolCall, Usage, sse};
+use crate::{ApiError, Dialect, ErrorKind, Event, Part, Stamp, Stop, ToolCall, Usage, sse};
 
 /// Reads pieces of generated content.
 #[derive(Debug, Default)]
@@ -48,11 +48,13 @@ pub(crate) struct Encoder {
     call: Option<ToolCall>,
     stop: Stop,
     usage: Option<Usage>,
+    /// Whether the stream ended with an error.
+    is_broken: bool,
 }
 
 impl Encoder {
     pub(crate) fn new(stamp: Stamp) -> Self {
-        Self { stamp, call: None, stop: Stop::End, usage: None }
+        Self { stamp, call: None, stop: Stop::End, usage: None, is_broken: false }
     }
 
     fn write(&self, parts: Value, finish: Option<&str>, out: &mut Vec<u8>) {
@@ -69,12 +71,21 @@ impl Encoder {
     }
 
     fn flush(&mut self, out: &mut Vec<u8>) {
-        if let Some(call) = self.call.take() {
-            self.write(json!([write_call(&call)]), None, out);
+        let Some(call) = self.call.take() else { return };
+        match write_call(&call) {
+            Ok(part) => self.write(json!([part]), None, out),
+            // The dialect has no form for what the model wrote.
+            Err(wrong) => {
+                self.is_broken = true;
+                out.extend(ApiError::new(ErrorKind::Provider, wrong).event(Dialect::Gemini));
+            }
         }
     }
 
     pub(crate) fn take(&mut self, event: Event, out: &mut Vec<u8>) {
+        if self.is_broken {
+            return;
+        }
         match event {
             Event::Text(text) => {
                 self.flush(out);
@@ -102,6 +113,8 @@ impl Encoder {
 
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         self.flush(out);
-        self.write(json!([]), Some(word_of(self.stop)), out);
+        if !self.is_broken {
+            self.write(json!([]), Some(word_of(self.stop)), out);
+        }
     }
 }

@@ -4,9 +4,24 @@ use crate::ApiError;
 use crate::chat::{
     ChatRequest, Format, Image, Message, Part, Role, Tool, ToolCall, ToolChoice, ToolResult, texts,
 };
-use crate::json::{arguments_text, float, list, number, set, strict_list, text, texts as text_list};
+use crate::json::{arguments_text, float, list, number, refuse, set, strict_list, text, texts as text_list};
+
+/// Fields without which a request would mean something else.
+const UNTRANSLATABLE: &[(&str, &str)] = &[
+    ("audio", "it does not speak"),
+    ("web_search_options", "it does not search the web"),
+    ("functions", "use tools"),
+    ("function_call", "use tool_choice"),
+    ("logit_bias", "leave it out"),
+];
 
 pub(crate) fn read_request(body: &Value) -> Result<ChatRequest, ApiError> {
+    refuse(body, UNTRANSLATABLE)?;
+    if let Some(other) = text_list(body.get("modalities")).iter().find(|name| *name != "text") {
+        return Err(ApiError::invalid(format!(
+            "modalities: {other:?} cannot be asked of the provider of this model; text can"
+        )));
+    }
     let mut request = ChatRequest {
         model: text(body, "model").unwrap_or_default().to_owned(),
         max_tokens: number(body, "max_completion_tokens").or(number(body, "max_tokens")),

@@ -1,5 +1,3 @@
-use std::collections::HashMap;
-
 use serde_json::{Value, json};
 
 use super::{stop_of, word_of};
@@ -10,9 +8,37 @@ use crate::{ApiError, Dialect, Event, Stamp, Stop, Usage, sse};
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     started: bool,
-    /// The calls that were begun, and the arguments of those that are not the last: some servers send calls in turns.
-    calls: Vec<u64>,
-    waiting: HashMap<u64, String>,
+    calls: Vec<Call>,
+    /// How many of the calls are told to their end. The one after them is told as it comes; those after that wait.
+    told: usize,
+}
+
+/// A call of a tool.
+#[derive(Debug)]
+struct Call {
+    index: u64,
+    id: String,
+    name: String,
+    arguments: String,
+    is_started: bool,
+    /// How much of the arguments is told, in bytes.
+    sent: usize,
+}
+
+impl Call {
+    fn tell(&mut self, out: &mut Vec<Event>) {
+        if !std::mem::replace(&mut self.is_started, true) {
+            out.push(Event::ToolStart { id: self.id.clone(), name: self.name.clone() });
+        }
+        if let Some(rest) = self.arguments.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            out.push(Event::ToolArguments(rest.to_owned()));
+            self.sent = self.arguments.len();
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        serde_json::from_str::<serde::de::IgnoredAny>(&self.arguments).is_ok()
+    }
 }
 
 impl Decoder {
@@ -33,26 +59,42 @@ impl Decoder {
             self.call(call, out);
         }
         if let Some(reason) = text(choice, "finish_reason") {
+            let waiting = self.calls.iter_mut().skip(self.told);
+            waiting.for_each(|call| call.tell(out));
+            self.told = self.calls.len();
             out.push(Event::Finish(stop_of(reason)));
         }
         out.extend(Usage::from_openai(&chunk["usage"]).map(Event::Usage));
     }
 
+    /// Takes a piece of a call. Other dialects have one call after the other: arguments of one that is not the turn's wait until those before it are
+    /// complete.
     fn call(&mut self, call: &Value, out: &mut Vec<Event>) {
         let function = &call["function"];
-        let index = number(call, "index").unwrap_or(self.calls.len() as u64);
-        if !self.calls.contains(&index) {
-            self.calls.push(index);
-            let id = text(call, "id").map_or_else(|| format!("call_{index}"), str::to_owned);
-            out.push(Event::ToolStart { id, name: text(function, "name").unwrap_or_default().to_owned() });
-            out.extend(self.waiting.remove(&index).map(Event::ToolArguments));
-        }
-        let Some(arguments) = text(function, "arguments").filter(|arguments| !arguments.is_empty()) else {
-            return;
+        let last = self.calls.last().map(|call| call.index);
+        let index = match (number(call, "index"), text(call, "id"), last) {
+            (Some(index), ..) => index,
+            // Some servers do not number calls: one begins with its identifier.
+            (None, None, Some(last)) => last,
+            (None, ..) => self.calls.len() as u64,
         };
-        // Arguments of a call that is not the last cannot be told any more; no server is known that does this.
-        if self.calls.last() == Some(&index) {
-            out.push(Event::ToolArguments(arguments.to_owned()));
+        let at = self.calls.iter().position(|call| call.index == index).unwrap_or_else(|| {
+            let id = text(call, "id").map_or_else(|| format!("call_{index}"), str::to_owned);
+            let name = text(function, "name").unwrap_or_default().to_owned();
+            let arguments = String::new();
+            self.calls.push(Call { index, id, name, arguments, is_started: false, sent: 0 });
+            self.calls.len() - 1
+        });
+        if let (Some(call), Some(piece)) = (self.calls.get_mut(at), text(function, "arguments")) {
+            call.arguments.push_str(piece);
+        }
+        let count = self.calls.len();
+        while let Some(call) = self.calls.get_mut(self.told) {
+            call.tell(out);
+            if self.told + 1 == count || !call.is_complete() {
+                break;
+            }
+            self.told += 1;
         }
     }
 }

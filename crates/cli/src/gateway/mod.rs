@@ -61,6 +61,9 @@ pub(crate) struct Gateway {
     /// Record calls of models in this directory, a line of JSON each
     #[arg(long, value_name = "DIR")]
     records: Option<PathBuf>,
+    /// Share budgets of models with the other replicas of this gateway, by LLMBudget objects in the cluster; without it each replica has budgets of its own
+    #[arg(long)]
+    share_budgets: bool,
     /// Export a span for each request to this collector, by OTLP over HTTP: http://127.0.0.1:4318. Backends get its traceparent
     #[arg(long, value_name = "URL")]
     otlp: Option<Uri>,

@@ -106,6 +106,10 @@ async fn serve(
         }),
         sockets: inherited,
         records: arguments.records.clone(),
+        share_budgets: match arguments.share_budgets {
+            true => Some(arguments.cluster.connection().await?),
+            false => None,
+        },
         ..Options::default()
     };
     let gateway = Gateway::start(options).map_err(Failure::running)?;

@@ -68,7 +68,10 @@ struct Sum {
     failed: u64,
     input: u64,
     output: u64,
+    /// What budgets are charged with.
     cost: f64,
+    /// The part of it that no provider confirmed.
+    unconfirmed: f64,
     milliseconds: f64,
     /// Calls whose provider did not say what was used.
     unknown: u64,
@@ -113,9 +116,12 @@ impl Usage {
             sum.failed += u64::from(!record["error"].is_null());
             sum.input += record["inputTokens"].as_u64().unwrap_or(0);
             sum.output += record["outputTokens"].as_u64().unwrap_or(0);
-            sum.cost += record["cost"].as_str().and_then(|cost| cost.parse::<f64>().ok()).unwrap_or(0.0);
+            let money = |name: &str| record[name].as_str()?.parse::<f64>().ok();
+            let (told, charged) = (money("cost").unwrap_or(0.0), money("chargedCost").unwrap_or(0.0));
+            sum.cost += charged;
+            sum.unconfirmed += (charged - told).max(0.0);
             sum.milliseconds += record["milliseconds"].as_f64().unwrap_or(0.0);
-            sum.unknown += u64::from(record["inputTokens"].is_null() && record["error"].is_null());
+            sum.unknown += u64::from(record["inputTokens"].is_null() && record["chargedTokens"] != 0);
         });
         read.map_err(|error| Failure::input(format!("--records {}: {error}", self.records.display())))?;
         let mut output = io::stdout().lock();
@@ -135,6 +141,7 @@ impl Usage {
             line.insert("inputTokens".into(), sum.input.into());
             line.insert("outputTokens".into(), sum.output.into());
             line.insert("cost".into(), sum.cost.into());
+            line.insert("unconfirmedCost".into(), sum.unconfirmed.into());
             line.insert("unknownUsage".into(), sum.unknown.into());
             writeln!(output, "{}", Value::from(line))?;
         }
@@ -143,7 +150,8 @@ impl Usage {
 
     fn table(&self, sums: &BTreeMap<Vec<String>, Sum>, output: &mut impl io::Write) -> io::Result<()> {
         let mut rows: Vec<Vec<String>> = vec![self.by.iter().map(|by| by.name().to_uppercase()).collect()];
-        rows[0].extend(["CALLS", "FAILED", "INPUT", "OUTPUT", "COST", "MEAN"].map(str::to_owned));
+        rows[0]
+            .extend(["CALLS", "FAILED", "INPUT", "OUTPUT", "COST", "UNCONFIRMED", "MEAN"].map(str::to_owned));
         let mut sums: Vec<(&Vec<String>, &Sum)> = sums.iter().collect();
         // What costs most comes first.
         sums.sort_by(|(_, one), (_, other)| {
@@ -153,7 +161,8 @@ impl Usage {
             let mut row = place.clone();
             let mean = sum.milliseconds / sum.calls.max(1) as f64;
             row.extend([sum.calls, sum.failed, sum.input, sum.output].map(|number| number.to_string()));
-            row.extend([format!("{:.6}", sum.cost), format!("{mean:.0}ms")]);
+            row.extend([sum.cost, sum.unconfirmed].map(|money| format!("{money:.6}")));
+            row.push(format!("{mean:.0}ms"));
             rows.push(row);
         }
         let widths: Vec<usize> = (0..rows[0].len())

@@ -13,7 +13,8 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout_at};
 use watchkeeper_ai::envelope::{self, Envelope};
 use watchkeeper_ai::{
-    ApiError, ChatRequest, Dialect, EmbeddingRequest, EmbeddingResponse, ErrorKind, Expression, Stamp, Usage,
+    ApiError, ChatRequest, Dialect, EmbeddingRequest, EmbeddingResponse, ErrorKind, Expression, Order, Stamp,
+    Usage,
 };
 use watchkeeper_front::Body;
 
@@ -48,6 +49,8 @@ pub(super) struct Work {
     pub(super) stream: bool,
     /// What is reserved.
     pub(super) estimate: Usage,
+    /// Whether tokens or money are limited: then no answer may be longer than what is reserved for it.
+    pub(super) is_budgeted: bool,
     pub(super) stamp: Stamp,
 }
 
@@ -100,7 +103,7 @@ pub(super) async fn all(call: &mut Call, work: &Work) -> Result<Answered, Failed
             // What one provider has no words for, another one may have.
             ErrorKind::Invalid => failed.said.is_none() && number as usize + 1 < order.len(),
             // A budget that does not allow another try.
-            ErrorKind::Limited if failed.error.code.is_some() => false,
+            ErrorKind::Limited | ErrorKind::Unavailable if failed.error.code.is_some() => false,
             _ => failed.error.is_worth_another_try(),
         };
         if !may_go_on {
@@ -144,19 +147,21 @@ fn translate(work: &Work, provider: &Provider, model: &str) -> Result<Translatio
             false => work.body.to_vec(),
         };
         let asks = dialect == Dialect::OpenAiChat && work.stream && provider.stream_usage;
-        if asks && work.envelope.stream_usage.is_none() {
-            translation.body =
-                envelope::with_field(&translation.body, r#""stream_options":{"include_usage":true}"#);
+        if asks && !work.envelope.stream_usage {
+            translation.body = envelope::with_stream_usage(&translation.body);
             translation.strip_usage = true;
+        }
+        if work.is_budgeted && work.envelope.max_tokens.is_none() {
+            translation.body = envelope::with_max_tokens(dialect, &translation.body, work.model.max_output);
         }
     } else {
         let mut request: ChatRequest = work.dialect.read_request(&parsed()?)?;
         request.model = model.to_owned();
         request.stream = work.stream;
         // Messages need a number, and what is reserved is what may be written.
-        request.max_tokens =
-            request.max_tokens.or((dialect == Dialect::Anthropic).then_some(work.model.max_output));
-        translation.body = dialect.write_request(&request)?.to_string().into_bytes();
+        let needs = work.is_budgeted || dialect == Dialect::Anthropic;
+        request.max_tokens = request.max_tokens.or(needs.then_some(work.model.max_output));
+        translation.body = Order::of(&work.body).write(&dialect.write_request(&request)?);
     }
     if let Some(expression) = &work.model.request {
         translation.body = changed(expression, "request", &translation.body)?;
@@ -200,7 +205,7 @@ async fn one(
     let dialect = translation.dialect;
     let request = request(work, provider, model, &translation)
         .ok_or_else(|| ApiError::new(ErrorKind::Internal, "the request cannot be sent to the provider"))?;
-    call.sending(name, &work.estimate)?;
+    call.sending(name, &work.estimate).await?;
     let deadline = Instant::now() + work.gateway.timeouts.first_token.unwrap_or(FOR_EVER);
     let late =
         || ApiError::new(ErrorKind::Timeout, format!("provider {name} did not begin to answer in time"));
@@ -208,7 +213,7 @@ async fn one(
     let (response, lease) = match sent {
         Ok(Ok(answered)) => answered,
         Ok(Err(unsent)) => {
-            provider.backend.note(server, false);
+            provider.note(false);
             if unsent.request.is_some() {
                 call.unsent();
             }
@@ -219,13 +224,13 @@ async fn one(
             .into());
         }
         Err(_) => {
-            provider.backend.note(server, false);
+            provider.note(false);
             return Err(late().into());
         }
     };
     let status = response.status();
-    provider.backend.note(server, status.as_u16() < 500 && status != StatusCode::TOO_MANY_REQUESTS);
     if !status.is_success() {
+        provider.note(status.as_u16() < 500 && status != StatusCode::TOO_MANY_REQUESTS);
         return Err(refused(call, work, provider, dialect, response, lease, deadline).await);
     }
     let is_stream = response
@@ -240,21 +245,28 @@ async fn one(
             stamp: work.stamp.clone(),
             between: work.gateway.timeouts.between_tokens,
         };
-        let held = Held { lease: Some(lease), _active: active };
-        let mut relay = Relay::new(route, response.into_body(), held, call.key.clone());
+        let held = Held { lease: Some(lease), _active: active, provider: Arc::clone(provider) };
+        let mut relay = Relay::new(route, response.into_body(), held, call);
         return match timeout_at(deadline, relay.peek(call)).await {
             Ok(Ok(())) => Ok(Answered::Stream(Box::new(relay))),
             Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(late().into()),
+            Err(_) => {
+                provider.note(false);
+                Err(late().into())
+            }
         };
     }
     let bytes = match timeout_at(deadline, read(response.into_body(), ANSWER)).await {
         Ok(Some(bytes)) => bytes,
         Ok(None) => {
+            provider.note(false);
             let message = format!("provider {name} broke off, or its answer is larger than {ANSWER} bytes");
             return Err(ApiError::new(ErrorKind::Provider, message).into());
         }
-        Err(_) => return Err(late().into()),
+        Err(_) => {
+            provider.note(false);
+            return Err(late().into());
+        }
     };
     lease.finish();
     call.answering();
@@ -265,6 +277,7 @@ async fn one(
         _ => bytes,
     };
     let answer = whole(call, work, dialect, translation.embeddings.as_ref(), bytes);
+    provider.note(answer.as_ref().map_or_else(|error| !error.is_worth_another_try(), |_| true));
     answer.map(Answered::Whole).map_err(|error| {
         let message = format!("provider {name}: {}", error.message);
         ApiError { message, ..error }.into()
@@ -304,7 +317,7 @@ fn whole(
     }
     let response = dialect.read_response(&body)?;
     guard(call.key.as_deref(), true, &response.text())?;
-    Ok(work.dialect.write_response(&response, &work.stamp).to_string().into())
+    Ok(work.dialect.write_response(&response, &work.stamp)?.to_string().into())
 }
 
 /// A provider that refuses.

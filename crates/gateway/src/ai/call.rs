@@ -1,15 +1,21 @@
 //! One call of a model: what is reserved for it, and what became of it.
 
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
+use futures_util::future::select_all;
 use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
 use watchkeeper_ai::{
-    Amounts, ApiError, Dialect, ErrorKind, Exceeded, Ledger, Limit, Money, Prices, Reservation, Usage,
+    Amounts, ApiError, Dialect, ErrorKind, Ledger, Money, Prices, Reservation, Unit, Usage,
 };
 use watchkeeper_core::Key;
 
+use super::cache::Slot;
+use super::clock::now;
 use super::records::{Record, Records};
+use super::share::{Budget, Owner, Refused, Share};
 use super::stats::Stats;
 use super::table::{AiKey, Tenant};
 
@@ -18,18 +24,16 @@ use super::table::{AiKey, Tenant};
 pub(crate) struct Shared {
     pub(crate) records: Option<Records>,
     pub(crate) stats: Stats,
+    /// What budgets are leased from, if replicas share them.
+    pub(crate) share: Option<Share>,
 }
 
 impl Shared {
     /// Adds what is counted to the page of metrics.
     pub(crate) fn write_metrics(&self, text: &mut String) {
-        self.stats.write(text, self.records.as_ref().map_or(0, Records::lost));
+        let leases = self.share.as_ref().map_or((0, 0), Share::counted);
+        self.stats.write(text, self.records.as_ref().map_or(0, Records::lost), leases);
     }
-}
-
-/// Seconds since 1970.
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// A call, from the moment its key is known. When it is dropped, at whatever point, budgets are settled, and it is recorded and counted.
@@ -41,6 +45,12 @@ pub(super) struct Call {
     pub(super) gateway: Key,
     pub(super) key: Option<Arc<AiKey>>,
     pub(super) tenant: Option<Arc<Tenant>>,
+    /// Of the subscription.
+    pub(super) revocation: Option<Revocation>,
+    /// Where the answer is to be kept.
+    pub(super) slot: Option<Slot>,
+    /// Whether the answer is one that was given before.
+    pub(super) is_cached: bool,
     pub(super) dialect: Dialect,
     pub(super) model: Arc<str>,
     pub(super) provider: Option<Arc<str>>,
@@ -56,6 +66,8 @@ pub(super) struct Call {
     first: Option<Duration>,
     attempts: u32,
     reserved: Vec<(Arc<Mutex<Ledger>>, Reservation)>,
+    /// How much is reserved, also where nobody limits it.
+    wanted: Option<Amounts>,
     /// What attempts before the last are charged with.
     lost: Amounts,
     /// What of the reservation is to be done if nothing is known of usage.
@@ -73,8 +85,12 @@ pub(super) enum Outcome {
     Unknown,
 }
 
-/// What was used, the limits of it, and whose they are.
-type Budget<'a> = (&'a Arc<Mutex<Ledger>>, &'a [Limit], &'a str);
+/// Cancelled when the subscription of a request is revoked and its streams are to be cut.
+#[derive(Clone)]
+pub(crate) struct Revocation(pub(crate) CancellationToken);
+
+/// A future that ends when a call is to be cut, and says why.
+pub(super) type Cut = Pin<Box<dyn Future<Output = ApiError> + Send>>;
 
 impl Call {
     pub(super) fn new(shared: Arc<Shared>, gateway: Key, dialect: Dialect, key: Option<Arc<AiKey>>) -> Self {
@@ -86,6 +102,9 @@ impl Call {
             gateway,
             key,
             tenant: None,
+            revocation: None,
+            slot: None,
+            is_cached: false,
             dialect,
             model: "".into(),
             provider: None,
@@ -98,50 +117,98 @@ impl Call {
             first: None,
             attempts: 0,
             reserved: Vec::new(),
+            wanted: None,
             lost: Amounts::default(),
             outcome: Outcome::Unsent,
         }
     }
 
     /// Reserves of all budgets of the key what the call may use.
-    pub(super) fn reserve(&mut self, usage: &Usage) -> Result<(), ApiError> {
+    pub(super) async fn reserve(&mut self, usage: &Usage) -> Result<(), ApiError> {
         let (key, tenant) = (self.key.clone(), self.tenant.clone());
         let wanted = amounts(usage, self.prices.as_ref());
         // Also without limits: one that comes later counts what was used before it.
-        let mut budgets: Vec<Budget<'_>> = Vec::with_capacity(3);
+        let mut budgets: Vec<(Budget<'_>, &str)> = Vec::new();
         if let Some(key) = &key {
-            budgets.push((&key.ledger, &key.policy.key_limits, "this key"));
-            budgets.push((&key.policy.ledger, &key.policy.limits, "all keys of the policy"));
+            let policy = &key.policy;
+            let object = Key::new(policy.key.namespace(), &format!("policy-{}", policy.key.name()));
+            let owner = Owner { object: object.clone(), key: Arc::clone(&key.name) };
+            budgets.push((Budget { owner, ledger: &key.ledger, limits: &policy.key_limits }, "this key"));
+            let owner = Owner { object, key: "".into() };
+            let all = Budget { owner, ledger: &policy.ledger, limits: &policy.limits };
+            budgets.push((all, "all keys of the policy"));
         }
         if let Some(tenant) = &tenant {
-            budgets.push((&tenant.ledger, &tenant.limits, "all keys of the tenant"));
+            let owner = Owner { object: Key::new(tenant.key.namespace(), "tenant"), key: "".into() };
+            let all = Budget { owner, ledger: &tenant.ledger, limits: &tenant.limits };
+            budgets.push((all, "all keys of the tenant"));
         }
-        for (ledger, limits, whose) in budgets {
-            match ledger.lock().reserve(now(), limits, wanted) {
-                Ok(reservation) => self.reserved.push((Arc::clone(ledger), reservation)),
-                Err(exceeded) => {
+        for (budget, whose) in budgets {
+            let reserved = match &self.shared.share {
+                Some(share) => share.reserve(&budget, wanted).await,
+                None => {
+                    let reserved = budget.ledger.lock().reserve(now(), budget.limits, wanted);
+                    reserved.map_err(Refused::Exceeded)
+                }
+            };
+            match reserved {
+                Ok(reservation) => self.reserved.push((Arc::clone(budget.ledger), reservation)),
+                Err(refused) => {
                     for (ledger, reservation) in self.reserved.drain(..) {
                         ledger.lock().release(reservation);
                     }
-                    return Err(limited(&exceeded, whose));
+                    return Err(limited(&refused, whose));
                 }
             }
         }
+        self.wanted = Some(wanted);
         Ok(())
+    }
+
+    /// Waits until the call is to be cut: its key or its subscription is revoked, or its tenant suspended.
+    pub(super) fn cut(&self) -> Cut {
+        let unauthenticated = |message| ApiError::new(ErrorKind::Unauthenticated, message);
+        let key = self.key.as_ref().map(|key| (key.revoked.clone(), unauthenticated("the key was revoked")));
+        let tenant = self.tenant.as_ref().map(|tenant| {
+            (tenant.cut.clone(), ApiError::new(ErrorKind::Forbidden, "the tenant was suspended"))
+        });
+        let subscription = self
+            .revocation
+            .as_ref()
+            .map(|revocation| (revocation.0.clone(), unauthenticated("the subscription was revoked")));
+        let cuts = [key, tenant, subscription].into_iter().flatten().map(|(token, error)| {
+            Box::pin(async move {
+                token.cancelled().await;
+                error
+            })
+        });
+        let cuts: Vec<_> = cuts.collect();
+        match cuts.is_empty() {
+            true => Box::pin(std::future::pending()),
+            false => Box::pin(async move { select_all(cuts).await.0 }),
+        }
+    }
+
+    /// Whether tokens or money are limited.
+    pub(super) fn is_budgeted(&self) -> bool {
+        let key = self.key.as_ref().map(|key| key.policy.key_limits.iter().chain(&key.policy.limits));
+        let tenant = self.tenant.as_ref().map(|tenant| tenant.limits.iter());
+        let limits = key.into_iter().flatten().chain(tenant.into_iter().flatten());
+        limits.into_iter().any(|limit| limit.unit != Unit::Requests)
     }
 
     /// Notes that the call is sent to a provider, for the first time or again. What became of an attempt before that nobody knows of counts as used, and
     /// has to be reserved once more.
-    pub(super) fn sending(&mut self, provider: &Arc<str>, usage: &Usage) -> Result<(), ApiError> {
+    pub(super) async fn sending(&mut self, provider: &Arc<str>, usage: &Usage) -> Result<(), ApiError> {
         self.attempts += 1;
         self.provider = Some(Arc::clone(provider));
         if self.outcome == Outcome::Unknown {
             let lost = self.settle();
             self.lost = self.lost.plus(lost);
         }
-        if self.reserved.is_empty() {
+        if self.wanted.is_none() {
             self.outcome = Outcome::Unsent;
-            self.reserve(usage)?;
+            self.reserve(usage).await?;
         }
         self.outcome = Outcome::Unknown;
         Ok(())
@@ -176,21 +243,19 @@ impl Call {
         }
     }
 
-    /// Settles all reservations. Says what is charged to the key.
+    /// Settles all reservations. Says what is charged.
     fn settle(&mut self) -> Amounts {
-        let mut charged = Amounts::default();
+        let Some(wanted) = self.wanted.take() else { return Amounts::default() };
+        let used = match (&self.usage, self.outcome) {
+            (Some(usage), _) => amounts(usage, self.prices.as_ref()),
+            (None, Outcome::Unsent) => Amounts::default(),
+            (None, Outcome::Refused) => Amounts { requests: 1, ..Amounts::default() },
+            (None, Outcome::Unknown) => wanted,
+        };
         for (ledger, reservation) in self.reserved.drain(..) {
-            let mut ledger = ledger.lock();
-            let used = match (&self.usage, self.outcome) {
-                (Some(usage), _) => amounts(usage, self.prices.as_ref()),
-                (None, Outcome::Unsent) => Amounts::default(),
-                (None, Outcome::Refused) => Amounts { requests: 1, ..Amounts::default() },
-                (None, Outcome::Unknown) => reservation.amounts(),
-            };
-            ledger.settle(reservation, used);
-            charged = used;
+            ledger.lock().settle(reservation, used);
         }
-        charged
+        used
     }
 }
 
@@ -220,6 +285,7 @@ impl Drop for Call {
             duration: self.begin.elapsed(),
             first_token: self.first,
             attempts: self.attempts,
+            is_cached: self.is_cached,
         };
         self.shared.stats.ended(&record);
         if let Some(records) = &self.shared.records {
@@ -232,11 +298,23 @@ fn amounts(usage: &Usage, prices: Option<&Prices>) -> Amounts {
     Amounts { requests: 1, tokens: usage.total(), money: prices.map_or(0, |prices| prices.cost(usage).0) }
 }
 
-fn limited(exceeded: &Exceeded, whose: &str) -> ApiError {
-    let mut error =
-        ApiError::new(ErrorKind::Limited, format!("{whose}: {exceeded}")).code("insufficient_quota");
-    error.retry_after = Some(exceeded.wait.max(1));
-    error
+fn limited(refused: &Refused, whose: &str) -> ApiError {
+    match refused {
+        Refused::Exceeded(exceeded) => {
+            let message = format!("{whose}: {exceeded}");
+            let mut error = ApiError::new(ErrorKind::Limited, message).code("insufficient_quota");
+            error.retry_after = Some(exceeded.wait.max(1));
+            error
+        }
+        Refused::Unavailable => {
+            let message = format!(
+                "{whose}: what this gateway may spend of the budget is spent, and more cannot be leased now; try again, and see the log of the gateway"
+            );
+            let mut error = ApiError::new(ErrorKind::Unavailable, message).code("budget_unavailable");
+            error.retry_after = Some(1);
+            error
+        }
+    }
 }
 
 /// An error in a word, for records.

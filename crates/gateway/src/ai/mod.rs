@@ -12,7 +12,10 @@
 //! | nothing of keys, prompts and answers is in logs, records, metrics and errors | `records`, [`watchkeeper_ai::ApiError`] |
 
 mod attempt;
+mod cache;
 mod call;
+mod clock;
+mod cluster_store;
 mod endpoint;
 mod guard;
 mod key;
@@ -21,14 +24,19 @@ mod prompt;
 pub mod records;
 mod relay;
 mod serve;
+mod share;
 mod stats;
 mod table;
 
-pub(crate) use call::Shared;
+pub use cache::Cache;
+pub(crate) use call::{Revocation, Shared};
+pub(crate) use cluster_store::ClusterStore;
+pub(crate) use key::given_key;
 pub use key::new_key;
 pub(crate) use prompt::TEXT;
 pub use prompt::{Input, Prompt};
-pub(crate) use serve::{Asked, serve};
+pub(crate) use serve::{Asked, refused, serve};
+pub(crate) use share::Share;
 pub(crate) use stats::METRICS;
 pub use table::{
     AiGateway, AiKey, AiPolicy, AiTable, Guard, Model, Provider, ProviderKey, Retry, Split, Target, Tenant,

@@ -1,27 +1,37 @@
 //! Records of calls: a line of JSON each, in files that are rotated.
+//!
+//! Records are written as soon as the disk takes them: several at once if there are several. What was handed to the system survives the end of the process by
+//! whatever signal; it is not synced, so that a crash of the machine may take the last seconds with it.
+//!
+//! The oldest files are removed when all of them together are too large. What budgets were charged with in the month that runs is added up before, and
+//! kept in a file of its own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use watchkeeper_ai::{Amounts, Money, Period, Usage};
 use watchkeeper_core::Key;
 use watchkeeper_go::Time;
 
+use super::clock::now;
+
 /// How many records may wait to be written. More are lost, and counted.
 const WAITING: usize = 16_384;
 /// A file of this size, in bytes, is followed by another.
 const FILE_BYTES: u64 = 64 << 20;
-/// How many files are kept.
-const FILES: usize = 32;
-/// How long records are collected before they are written.
-const BATCH: Duration = Duration::from_millis(200);
+/// How large all files together may be, in bytes.
+const ALL_BYTES: u64 = 32 * FILE_BYTES;
+/// How much is written at once at most, in bytes.
+const BATCH: usize = 1 << 20;
+/// What budgets were charged with by calls whose records were removed.
+const SUMS: &str = "sums.jsonl";
 const PREFIX: &str = "calls-";
 const SUFFIX: &str = ".jsonl";
 
@@ -62,6 +72,8 @@ pub struct Record {
     pub first_token: Option<Duration>,
     /// How often providers were asked.
     pub attempts: u32,
+    /// Whether the answer is one that was given before: no provider was asked.
+    pub is_cached: bool,
 }
 
 impl Record {
@@ -91,6 +103,7 @@ impl Record {
             "milliseconds": millis(self.duration),
             "firstTokenMilliseconds": self.first_token.map(millis),
             "attempts": self.attempts,
+            "cached": self.is_cached,
         })
     }
 }
@@ -110,7 +123,7 @@ impl Records {
     /// If it cannot be made or written.
     pub fn start(directory: &Path) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
-        let output = Output::open(directory)?;
+        let output = Output::open(directory, Sizes { file: FILE_BYTES, all: ALL_BYTES })?;
         let (sender, lines) = sync_channel(WAITING);
         let thread =
             std::thread::Builder::new().name("ai-records".into()).spawn(move || write_all(output, &lines))?;
@@ -141,61 +154,158 @@ impl Drop for Records {
 }
 
 fn write_all(mut output: Output, lines: &Receiver<Vec<u8>>) {
-    let (mut batch, mut since) = (Vec::new(), Instant::now());
-    loop {
-        let received = match batch.is_empty() {
-            true => lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            false => lines.recv_timeout(BATCH.saturating_sub(since.elapsed())),
-        };
-        let is_over = matches!(received, Err(RecvTimeoutError::Disconnected));
-        if let Ok(line) = &received {
-            if batch.is_empty() {
-                since = Instant::now();
-            }
-            batch.extend_from_slice(line);
+    while let Ok(mut batch) = lines.recv() {
+        while batch.len() < BATCH
+            && let Ok(line) = lines.try_recv()
+        {
+            batch.extend_from_slice(&line);
         }
-        let is_due = received.is_err() || since.elapsed() >= BATCH || batch.len() > 1 << 20;
-        if is_due && !batch.is_empty() {
-            if let Err(error) = output.write(&batch) {
-                tracing::error!("{}: records of calls are lost: {error}", output.directory.display());
-            }
-            batch.clear();
-        }
-        if is_over {
-            return;
+        if let Err(error) = output.write(&batch) {
+            tracing::error!("{}: records of calls are lost: {error}", output.directory.display());
         }
     }
+}
+
+/// When files end.
+#[derive(Clone, Copy)]
+struct Sizes {
+    file: u64,
+    all: u64,
 }
 
 struct Output {
     directory: PathBuf,
     file: File,
     bytes: u64,
+    sizes: Sizes,
 }
 
 impl Output {
-    fn open(directory: &Path) -> io::Result<Self> {
-        let name =
-            format!("{PREFIX}{}{SUFFIX}", Time::from(SystemTime::now()).rfc3339_micro().replace(':', ""));
+    /// Goes on with the last file, or begins another if that is full.
+    fn open(directory: &Path, sizes: Sizes) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        options.create(true).append(true);
+        options.read(true).create(true).append(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(directory.join(name))?;
-        Ok(Self { directory: directory.to_owned(), file, bytes: 0 })
+        let last = files(directory)?.pop();
+        let last = last.filter(|path| fs::metadata(path).is_ok_and(|metadata| metadata.len() < sizes.file));
+        let path = last.unwrap_or_else(|| {
+            let now = Time::from(SystemTime::now()).rfc3339_micro().replace(':', "");
+            directory.join(format!("{PREFIX}{now}{SUFFIX}"))
+        });
+        let mut file = options.open(path)?;
+        let mut bytes = file.metadata()?.len();
+        // A process that was killed may have left half a line.
+        if bytes > 0 {
+            let mut end = [0];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut end)?;
+            if end != *b"\n" {
+                file.write_all(b"\n")?;
+                bytes += 1;
+            }
+        }
+        Ok(Self { directory: directory.to_owned(), file, bytes, sizes })
     }
 
     fn write(&mut self, batch: &[u8]) -> io::Result<()> {
-        if self.bytes >= FILE_BYTES {
-            *self = Self::open(&self.directory)?;
-            let files = files(&self.directory)?;
-            for old in files.iter().take(files.len().saturating_sub(FILES)) {
-                fs::remove_file(old)?;
-            }
+        if self.bytes >= self.sizes.file {
+            *self = Self::open(&self.directory, self.sizes)?;
+            self.remove_oldest()?;
         }
         self.file.write_all(batch)?;
         self.bytes += batch.len() as u64;
         Ok(())
+    }
+
+    /// Removes the oldest files if all together are too large.
+    fn remove_oldest(&self) -> io::Result<()> {
+        let mut sizes = Vec::new();
+        for file in files(&self.directory)? {
+            let bytes = fs::metadata(&file)?.len();
+            sizes.push((file, bytes));
+        }
+        let mut total: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
+        sizes.pop(); // it is being written
+        for (file, bytes) in sizes {
+            if total <= self.sizes.all {
+                break;
+            }
+            self.keep_sums(&file)?;
+            fs::remove_file(&file)?;
+            total -= bytes;
+        }
+        Ok(())
+    }
+
+    /// Adds what a file says of this month to the sums. If this is interrupted before the file is removed, it counts twice: rather too much than too little.
+    fn keep_sums(&self, file: &Path) -> io::Result<()> {
+        let month = Period::Month.number(now());
+        let mut sums: BTreeMap<Sum, Amounts> = BTreeMap::new();
+        let kept = self.directory.join(SUMS);
+        for path in [&kept, file].into_iter().filter(|path| path.exists()) {
+            each_line(path, &mut |record| {
+                if let Some((sum, charged)) = Sum::of(record)
+                    && Period::Month.number(sum.hour * 3_600) == month
+                {
+                    let known = sums.entry(sum).or_default();
+                    *known = known.plus(charged);
+                }
+            })?;
+        }
+        let lines: String =
+            sums.iter().map(|(sum, charged)| format!("{}\n", sum.to_json(*charged))).collect();
+        let new = self.directory.join(format!("{SUMS}.new"));
+        fs::write(&new, lines)?;
+        fs::rename(new, kept)
+    }
+}
+
+/// Whose calls, and in which hour since 1970.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Sum {
+    namespace: Option<String>,
+    policy: Option<String>,
+    key: Option<String>,
+    hour: u64,
+}
+
+impl Sum {
+    /// Where a record belongs, and what it is charged with.
+    fn of(record: &Value) -> Option<(Self, Amounts)> {
+        let text = |name: &str| record[name].as_str().map(str::to_owned);
+        let time = seconds(record)?;
+        let (namespace, policy, key) = (text("namespace"), text("policy"), text("key"));
+        Some((Self { namespace, policy, key, hour: time / 3_600 }, charged(record)))
+    }
+
+    /// A line that says of budgets what its records said.
+    fn to_json(&self, charged: Amounts) -> Value {
+        let time = UNIX_EPOCH + Duration::from_secs(self.hour * 3_600);
+        json!({
+            "time": Time::from(time).rfc3339_micro(),
+            "namespace": self.namespace,
+            "policy": self.policy,
+            "key": self.key,
+            "chargedTokens": charged.tokens,
+            "chargedCost": Money(charged.money).to_string(),
+            "chargedRequests": charged.requests,
+        })
+    }
+}
+
+/// When the call of a record began, in seconds since 1970.
+fn seconds(record: &Value) -> Option<u64> {
+    let time = record["time"].as_str().and_then(|time| Time::parse_micro(time).ok())?;
+    u64::try_from(time.seconds()).ok()
+}
+
+fn charged(record: &Value) -> Amounts {
+    let cost = record["chargedCost"].as_str().and_then(|cost| cost.parse::<Money>().ok());
+    Amounts {
+        requests: record["chargedRequests"].as_u64().unwrap_or(0),
+        tokens: record["chargedTokens"].as_u64().unwrap_or(0),
+        money: cost.unwrap_or_default().0,
     }
 }
 
@@ -220,16 +330,29 @@ fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 /// If the directory or a file cannot be read.
 pub fn read(directory: &Path, mut each: impl FnMut(&Value)) -> io::Result<()> {
     for file in files(directory)? {
-        for line in BufReader::new(File::open(file)?).lines() {
-            if let Ok(record) = serde_json::from_str::<Value>(&line?) {
-                each(&record);
-            }
-        }
+        each_line(&file, &mut each)?;
     }
     Ok(())
 }
 
-/// What budgets were charged with in the periods of a moment, by policy, and name of the key; empty for all keys of the policy.
+fn each_line(file: &Path, each: &mut impl FnMut(&Value)) -> io::Result<()> {
+    let mut lines = BufReader::new(File::open(file)?);
+    let mut line = Vec::new();
+    // Half a line need not be text.
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        if let Ok(record) = serde_json::from_slice::<Value>(&line) {
+            each(&record);
+        }
+        line.clear();
+    }
+    Ok(())
+}
+
+/// The name under which the budget of all of a namespace is kept. No policy can have it.
+pub(crate) const TENANT: &str = "Tenant:";
+
+/// What budgets were charged with in the periods of a moment, by policy, and name of the key; empty for all keys of the policy. What all of a namespace
+/// was charged with is under a policy that cannot be.
 pub type Spent = HashMap<(Key, String), [Amounts; Period::ALL.len()]>;
 
 /// Adds up what records say of the periods that a moment is in, so that a start does not begin anew.
@@ -242,25 +365,81 @@ pub fn spent(directory: &Path, now: u64) -> io::Result<Spent> {
     if !directory.exists() {
         return Ok(spent);
     }
-    read(directory, |record| {
+    let mut add = |record: &Value| {
         let text = |name: &str| record[name].as_str();
-        let time = text("time").and_then(|time| Time::parse_micro(time).ok());
-        let time = time.and_then(|time| u64::try_from(time.seconds()).ok());
-        let (Some(time), Some(policy), Some(key)) = (time, text("policy"), text("key")) else { return };
-        let charged = Amounts {
-            requests: record["chargedRequests"].as_u64().unwrap_or(0),
-            tokens: record["chargedTokens"].as_u64().unwrap_or(0),
-            money: text("chargedCost").and_then(|cost| cost.parse::<Money>().ok()).unwrap_or_default().0,
-        };
-        let policy = Key::new(text("namespace"), policy);
-        for name in [key, ""] {
-            let sums = spent.entry((policy.clone(), name.to_owned())).or_default();
+        let Some(time) = seconds(record) else { return };
+        let charged = charged(record);
+        let tenant = (Key::new(text("namespace"), TENANT), "");
+        let policy = text("policy").map(|policy| Key::new(text("namespace"), policy));
+        let all = policy.clone().map(|policy| (policy, ""));
+        let own = policy.zip(text("key"));
+        for (policy, name) in [Some(tenant), all, own].into_iter().flatten() {
+            let sums = spent.entry((policy, name.to_owned())).or_default();
             for (sum, period) in sums.iter_mut().zip(Period::ALL) {
                 if period.number(time) == period.number(now) {
                     *sum = sum.plus(charged);
                 }
             }
         }
-    })?;
+    };
+    let sums = directory.join(SUMS);
+    if sums.exists() {
+        each_line(&sums, &mut add)?;
+    }
+    read(directory, add)?;
     Ok(spent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: Sizes = Sizes { file: 2_000, all: 6_000 };
+
+    fn line(time: SystemTime, number: u64) -> Vec<u8> {
+        let record = json!({
+            "time": Time::from(time).rfc3339_micro(), "namespace": "a", "policy": "p", "key": if number % 2 == 0 { "jane" } else { "joe" },
+            "chargedTokens": 7, "chargedCost": "0.01", "chargedRequests": 1, "padding": "x".repeat(200),
+        });
+        format!("{record}\n").into_bytes()
+    }
+
+    fn requests(directory: &Path, policy: &str, key: &str) -> u64 {
+        let spent = spent(directory, now()).unwrap();
+        let place = (Key::new(Some("a"), policy), key.to_owned());
+        spent.get(&place).map_or(0, |sums| sums[Period::Month as usize].requests)
+    }
+
+    #[test]
+    fn what_was_spent_this_month_outlives_the_files_that_say_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let long_ago = SystemTime::now() - Duration::from_secs(40 * 86_400);
+        let mut output = Output::open(path, SIZES).unwrap();
+        for number in 0..100 {
+            output.write(&line(long_ago, number)).unwrap();
+            output.write(&line(SystemTime::now(), number)).unwrap();
+        }
+        let size: u64 = files(path).unwrap().iter().map(|file| fs::metadata(file).unwrap().len()).sum();
+        assert!(size <= SIZES.all + SIZES.file, "{size}");
+        assert_eq!(
+            (requests(path, "p", "jane"), requests(path, "p", ""), requests(path, TENANT, "")),
+            (50, 100, 100)
+        );
+    }
+
+    #[test]
+    fn a_start_goes_on_with_the_last_file_and_after_half_a_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        for _ in 0..50 {
+            Output::open(path, SIZES).unwrap();
+        }
+        assert_eq!(files(path).unwrap().len(), 1);
+        let mut output = Output::open(path, SIZES).unwrap();
+        output.write(&line(SystemTime::now(), 0)).unwrap();
+        output.write(&line(SystemTime::now(), 1)[..50]).unwrap();
+        Output::open(path, SIZES).unwrap().write(&line(SystemTime::now(), 2)).unwrap();
+        assert_eq!(requests(path, "p", ""), 2, "the half line is left out, and what follows it is not");
+    }
 }

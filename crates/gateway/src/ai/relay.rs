@@ -8,12 +8,12 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::time::timeout;
-use watchkeeper_ai::sse::{Splitter, SseEvent, TooLarge};
+use watchkeeper_ai::sse::{MOST, Splitter, SseEvent, TooLarge};
 use watchkeeper_ai::{ApiError, Decoder, Dialect, Encoder, ErrorKind, Event, Observer, Stamp, Usage};
 
-use super::call::Call;
+use super::call::{Call, Cut};
 use super::guard::guard;
-use super::table::AiKey;
+use super::table::{AiKey, Provider};
 use crate::upstream::{Active, Lease};
 
 /// How much of a stream is held back until the model has written something, in bytes.
@@ -25,6 +25,14 @@ const LOOKED_BACK: usize = 4 << 10;
 pub(super) struct Held {
     pub(super) lease: Option<Lease>,
     pub(super) _active: Active,
+    pub(super) provider: Arc<Provider>,
+}
+
+impl Held {
+    /// Notes whether the provider did well.
+    fn note(&self, ok: bool) {
+        self.provider.note(ok);
+    }
 }
 
 /// Where a stream goes from and to.
@@ -36,7 +44,8 @@ pub(super) struct Route {
     pub(super) between: Option<Duration>,
 }
 
-/// A stream. Pieces leave as they come: bytes of the client's own dialect as they are, others translated event by event.
+/// A stream. Events leave as they come: those of the client's own dialect as the bytes they are, others translated. A part of an event waits for the rest of
+/// it, so that nothing leaves that nobody has looked at, and an error is an event of its own.
 pub(super) struct Relay {
     incoming: Incoming,
     held: Held,
@@ -44,6 +53,7 @@ pub(super) struct Relay {
     client: Dialect,
     between: Option<Duration>,
     key: Option<Arc<AiKey>>,
+    cut: Option<Cut>,
     watch: Option<Watch>,
     ready: VecDeque<Bytes>,
     has_content: bool,
@@ -52,8 +62,8 @@ pub(super) struct Relay {
 }
 
 enum Way {
-    /// As it is.
-    Same { splitter: Splitter, observer: Observer, whole_events: Option<Vec<u8>> },
+    /// As it is. `partial` is the part of an event that has come so far.
+    Same { splitter: Splitter, observer: Observer, partial: Vec<u8>, strip_usage: bool },
     /// Translated.
     Across {
         splitter: Splitter,
@@ -71,7 +81,8 @@ struct Watch {
 }
 
 impl Relay {
-    pub(super) fn new(route: Route, incoming: Incoming, held: Held, key: Option<Arc<AiKey>>) -> Self {
+    pub(super) fn new(route: Route, incoming: Incoming, held: Held, call: &Call) -> Self {
+        let key = call.key.clone();
         let Route { provider, client, strip_usage, stamp, between } = route;
         let has_guards =
             key.as_ref().is_some_and(|key| key.policy.guards.iter().any(|guard| guard.on_response));
@@ -87,7 +98,8 @@ impl Relay {
             None => Way::Same {
                 splitter: Splitter::default(),
                 observer: Observer::new(provider),
-                whole_events: strip_usage.then(Vec::new),
+                partial: Vec::new(),
+                strip_usage,
             },
         };
         Self {
@@ -97,6 +109,7 @@ impl Relay {
             client,
             between,
             key,
+            cut: Some(call.cut()),
             watch,
             ready: VecDeque::new(),
             has_content: false,
@@ -110,6 +123,7 @@ impl Relay {
         while !self.has_content && !self.is_over && self.held_back() < HELD_BACK {
             self.step(call).await;
             if let Some(error) = self.error.take() {
+                self.held.note(!error.is_worth_another_try());
                 return Err(error);
             }
         }
@@ -129,18 +143,17 @@ impl Relay {
             if self.is_over {
                 return None;
             }
-            let revoked = self.key.as_ref().map(|key| key.revoked.clone());
             let between = self.between.unwrap_or(Duration::MAX);
-            let cut = tokio::select! {
+            let Some(mut cut) = self.cut.take() else { return None };
+            let error = tokio::select! {
                 biased;
-                () = async move { match revoked { Some(revoked) => revoked.cancelled().await, None => std::future::pending().await } } => {
-                    Some(ApiError::new(ErrorKind::Unauthenticated, "the key was revoked"))
-                }
+                error = &mut cut => Some(error),
                 stepped = timeout(between, self.step(call)) => {
                     stepped.err().map(|_| ApiError::new(ErrorKind::Timeout, "the provider was silent for too long"))
                 }
             };
-            if let Some(error) = cut.or(self.error.take()) {
+            self.cut = Some(cut);
+            if let Some(error) = error.or(self.error.take()) {
                 self.fail(call, &error);
             }
         }
@@ -149,6 +162,10 @@ impl Relay {
     /// Ends the stream with an event that says why.
     fn fail(&mut self, call: &mut Call, error: &ApiError) {
         call.failed(error);
+        // What the gateway itself does not want is no failure of the provider.
+        if error.is_worth_another_try() {
+            self.held.note(false);
+        }
         self.is_over = true;
         self.held.lease = None;
         let event = match &mut self.way {
@@ -178,73 +195,87 @@ impl Relay {
     }
 
     fn take(&mut self, data: Bytes, call: &mut Call) -> Result<(), ApiError> {
+        let too_large = |error: TooLarge| ApiError::new(ErrorKind::Provider, error.to_string());
         let mut events: Vec<SseEvent> = Vec::new();
         let splitter = match &mut self.way {
             Way::Same { splitter, .. } | Way::Across { splitter, .. } => splitter,
         };
-        splitter
-            .push(&data, |event| events.push(event))
-            .map_err(|error: TooLarge| ApiError::new(ErrorKind::Provider, error.to_string()))?;
+        let complete = splitter.push(&data, |event| events.push(event)).map_err(too_large)?;
         self.look(&events)?;
         match &mut self.way {
-            Way::Same { observer, whole_events, .. } => match whole_events {
-                None => {
-                    for event in &events {
-                        observer.take(event);
+            Way::Same { observer, partial, strip_usage, .. } => {
+                let mut whole = match partial.is_empty() {
+                    true => data.slice(..complete),
+                    // Nothing has ended: all of it waits.
+                    false if complete == 0 => Bytes::new(),
+                    false => {
+                        partial.extend_from_slice(&data[..complete]);
+                        std::mem::take(partial).into()
                     }
-                    self.ready.push_back(data);
+                };
+                partial.extend_from_slice(&data[complete..]);
+                // Comments are no part of an event, and are not counted there.
+                if partial.len() > MOST {
+                    return Err(too_large(TooLarge));
                 }
-                Some(raw) => {
-                    // One event at a time, so that the one that was not asked for can be left out.
-                    raw.extend_from_slice(&data);
-                    let mut kept = Vec::with_capacity(raw.len());
-                    for event in &events {
-                        observer.take(event);
-                        let Some(end) = event_end(raw) else { break };
-                        if !observer.only_usage {
-                            kept.extend_from_slice(&raw[..end]);
-                        }
-                        raw.drain(..end);
-                    }
-                    if !kept.is_empty() {
-                        self.ready.push_back(kept.into());
+                let mut unwanted = Vec::new();
+                for (at, event) in events.iter().enumerate() {
+                    observer.take(event);
+                    if *strip_usage && observer.only_usage {
+                        unwanted.push(at);
                     }
                 }
-            },
-            Way::Across { decoder, encoder, finished, usage, .. } => {
-                let (mut between, mut bytes) = (Vec::new(), Vec::new());
-                for event in &events {
-                    decoder.take(event, &mut between);
+                if !unwanted.is_empty() {
+                    whole = without(&whole, &unwanted).into();
                 }
-                for event in between {
-                    match &event {
-                        Event::Error(error) => {
-                            self.error = Some(error.clone());
-                            break;
-                        }
-                        Event::Finish(_) => *finished = true,
-                        Event::Usage(told) => *usage = Some(usage.map_or(*told, |known| known.merged(*told))),
-                        Event::Start { .. } => {}
-                        Event::Text(_)
-                        | Event::Thinking(_)
-                        | Event::ToolStart { .. }
-                        | Event::ToolArguments(_) => {
-                            self.has_content = true;
-                        }
-                    }
-                    encoder.take(event, &mut bytes);
-                }
-                if !bytes.is_empty() {
-                    self.ready.push_back(bytes.into());
+                if !whole.is_empty() {
+                    self.ready.push_back(whole);
                 }
             }
+            Way::Across { .. } => self.translate(&events),
         }
+        self.observed(call);
+        Ok(())
+    }
+
+    /// Translates events.
+    fn translate(&mut self, events: &[SseEvent]) {
+        let Way::Across { decoder, encoder, finished, usage, .. } = &mut self.way else { return };
+        let (mut between, mut bytes) = (Vec::new(), Vec::new());
+        for event in events {
+            decoder.take(event, &mut between);
+        }
+        for event in between {
+            match &event {
+                Event::Error(error) => {
+                    self.error = Some(error.clone());
+                    break;
+                }
+                Event::Finish(_) => *finished = true,
+                Event::Usage(told) => *usage = Some(usage.map_or(*told, |known| known.merged(*told))),
+                Event::Start { .. } => {}
+                Event::Text(_) | Event::Thinking(_) | Event::ToolStart { .. } | Event::ToolArguments(_) => {
+                    self.has_content = true;
+                }
+            }
+            encoder.take(event, &mut bytes);
+        }
+        if !bytes.is_empty() {
+            self.ready.push_back(bytes.into());
+        }
+    }
+
+    /// Takes note of what passed by.
+    fn observed(&mut self, call: &mut Call) {
         if let Way::Same { observer, .. } = &mut self.way {
             self.has_content |= observer.has_content;
             // After the first token, the error of the provider is passed on as it is.
             if let Some(error) = observer.error.take() {
                 match self.has_content {
-                    true => call.failed(&error),
+                    true => {
+                        call.failed(&error);
+                        self.held.note(false);
+                    }
                     false => self.error = Some(error),
                 }
             }
@@ -252,7 +283,6 @@ impl Relay {
         if self.has_content {
             call.answering();
         }
-        Ok(())
     }
 
     /// Looks for what the policy of the key does not want to be said.
@@ -282,24 +312,31 @@ impl Relay {
     /// The provider has said all.
     fn end(&mut self, call: &mut Call) {
         self.is_over = true;
+        let splitter = match &mut self.way {
+            Way::Same { splitter, .. } | Way::Across { splitter, .. } => splitter,
+        };
+        // Some servers do not end their last event.
+        let last: Vec<SseEvent> = splitter.finish().into_iter().collect();
+        if let Err(error) = self.look(&last) {
+            self.error = Some(error);
+            return;
+        }
         let broke =
             || Some(ApiError::new(ErrorKind::Provider, "the provider broke off in the middle of the stream"));
+        self.translate(&last);
         match &mut self.way {
-            Way::Same { observer, whole_events, splitter } => {
-                if let Some(event) = splitter.finish() {
-                    observer.take(&event);
-                }
-                self.has_content |= observer.has_content;
-                if let Some(rest) =
-                    whole_events.take().filter(|rest| !rest.is_empty() && !observer.only_usage)
-                {
-                    self.ready.push_back(rest.into());
-                }
+            Way::Same { observer, partial, strip_usage, .. } => {
+                last.iter().for_each(|event| observer.take(event));
+                let rest = std::mem::take(partial);
                 match observer.is_complete {
                     true => {
+                        if !rest.is_empty() && !(*strip_usage && observer.only_usage && !last.is_empty()) {
+                            self.ready.push_back(rest.into());
+                        }
                         call.is_complete = true;
                         call.used(observer.usage);
                     }
+                    // A part of an event is nothing that an error could follow.
                     false if call.error.is_none() => self.error = broke(),
                     false => {}
                 }
@@ -312,13 +349,32 @@ impl Relay {
                     call.is_complete = true;
                     call.used(*usage);
                 }
+                false if self.error.is_some() => {}
                 false => self.error = broke(),
             },
         }
+        self.observed(call);
         if let Some(lease) = self.held.lease.take().filter(|_| self.error.is_none()) {
             lease.finish();
         }
+        if call.is_complete {
+            self.held.note(true);
+        }
     }
+}
+
+/// The same bytes without some of their events, by number.
+fn without(whole: &[u8], unwanted: &[usize]) -> Vec<u8> {
+    let (mut kept, mut rest, mut at) = (Vec::with_capacity(whole.len()), whole, 0);
+    while let Some(end) = event_end(rest) {
+        if !unwanted.contains(&at) {
+            kept.extend_from_slice(&rest[..end]);
+        }
+        rest = &rest[end..];
+        at += 1;
+    }
+    kept.extend_from_slice(rest);
+    kept
 }
 
 /// Where the first event ends: after the empty line.
@@ -347,5 +403,9 @@ mod tests {
         assert_eq!(event_end(b"event: x\r\ndata: a\r\n\r\nrest"), Some(21));
         assert_eq!(event_end(b": comment\n\ndata: a\n\n"), Some(20), "comments belong to what follows");
         assert_eq!(event_end(b"data: a\n"), None);
+        assert_eq!(
+            without(b"data: a\n\ndata: b\n\ndata: c\n\n: x\n\n", &[1]),
+            b"data: a\n\ndata: c\n\n: x\n\n"
+        );
     }
 }

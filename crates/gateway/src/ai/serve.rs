@@ -7,12 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
-};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use watchkeeper_ai::envelope;
@@ -20,13 +17,18 @@ use watchkeeper_ai::{ApiError, Dialect, ErrorKind, Stamp, Usage, tokens_of};
 use watchkeeper_front::{Body, BodyError, Response};
 
 use super::attempt::{self, Answered, Failed, Work};
-use super::call::{Call, Shared, now};
+use super::cache::Slot;
+use super::call::{Call, Revocation, Shared};
+use super::clock::now;
 use super::endpoint::{self, Endpoint, parameter};
 use super::guard::{guard, texts_of};
+use super::key::given_key;
 use super::models;
 use super::prompt::Prompt;
 use super::relay::Relay;
 use super::table::{AiGateway, AiKey, AiTable, Model, Provider, Split};
+
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream; charset=utf-8");
 
 /// A request that came in.
 pub(crate) struct Asked {
@@ -51,7 +53,10 @@ pub(crate) async fn serve(asked: Asked) -> Response {
         Ok(key) => key,
         Err(error) => return told(guessed, &error),
     };
-    let allows = |model: &&Arc<Model>| key.as_ref().is_none_or(|key| key.may_call(&model.name));
+    let gateway = Arc::clone(&asked.gateway);
+    let allows = |model: &&Arc<Model>| {
+        model.is_served_by(&gateway) && key.as_ref().is_none_or(|key| key.may_call(&model.name))
+    };
     match endpoint {
         Endpoint::Models(dialect) => {
             let allowed = asked.table.models(&namespace).filter(allows).map(|model| &**model);
@@ -71,14 +76,7 @@ pub(crate) async fn serve(asked: Asked) -> Response {
 
 /// Whose request it is; `None` if it needs no key and has none.
 fn authenticate(asked: &Asked, namespace: &str) -> Result<Option<Arc<AiKey>>, ApiError> {
-    let headers = &asked.parts.headers;
-    let of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
-    let bearer = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-    let bearer =
-        bearer.and_then(|value| value.strip_prefix(b"Bearer ").or_else(|| value.strip_prefix(b"bearer ")));
-    let query = asked.parts.uri.query().and_then(|query| parameter(query, "key"));
-    let given = bearer.or(of("x-api-key")).or(of("x-goog-api-key")).or(query.as_deref().map(str::as_bytes));
-    let Some(given) = given.map(<[u8]>::trim_ascii) else {
+    let Some(given) = given_key(&asked.parts.headers, asked.parts.uri.query()) else {
         return match asked.gateway.is_open {
             true => Ok(None),
             false => Err(ApiError::new(
@@ -87,10 +85,8 @@ fn authenticate(asked: &Asked, namespace: &str) -> Result<Option<Arc<AiKey>>, Ap
             )),
         };
     };
-    let digested = digest(&SHA256, given);
     // Who knows a digest does not know its key: how long the look takes tells nothing of use.
-    let known =
-        <[u8; 32]>::try_from(digested.as_ref()).ok().and_then(|digest| asked.table.key(namespace, digest));
+    let known = asked.table.key(namespace, given);
     match known.filter(|key| key.is_for(&asked.gateway.key)) {
         Some(key) if key.expires.is_some_and(|end| end <= now()) => {
             Err(ApiError::new(ErrorKind::Unauthenticated, "the key has expired").code("invalid_api_key"))
@@ -114,10 +110,27 @@ async fn call(
     let id = call.id.clone();
     let Asked { table, gateway, parts, body, .. } = asked;
     let read = read_body(body, gateway.max_body).await;
-    let prepared = read.and_then(|body| prepared(&table, gateway, parts, body, &mut call, model, stream));
-    let mut response = match prepared {
-        Ok(work) => answered(call, work).await,
+    let prepared = async {
+        let work = prepared(&table, gateway, parts, read?, &mut call, model, stream)?;
+        call.slot = slot(&call, &work);
+        match call.slot.as_ref().and_then(Slot::answer) {
+            // It uses nothing, but is a request.
+            Some(answer) => {
+                call.reserve(&Usage::default()).await?;
+                call.refused();
+                Ok((work, Some(answer)))
+            }
+            None => {
+                call.reserve(&work.estimate).await?;
+                Ok((work, None))
+            }
+        }
+    };
+    let mut response = match prepared.await {
+        Ok((work, None)) => answered(call, work).await,
+        Ok((work, Some(answer))) => cached(call, &work, answer),
         Err(error) => {
+            let error: ApiError = error;
             call.failed(&error);
             told(dialect, &error)
         }
@@ -128,7 +141,7 @@ async fn call(
     response
 }
 
-/// Reads a call, and reserves what it may use.
+/// Reads a call, and estimates what it may use.
 fn prepared(
     table: &AiTable,
     gateway: Arc<AiGateway>,
@@ -177,12 +190,12 @@ fn prepared(
     let output = envelope.max_tokens.unwrap_or(model.max_output).saturating_mul(envelope.choices);
     let output = if dialect.is_embeddings() { 0 } else { output };
     let estimate = Usage { input: tokens_of(&body), output, ..Usage::default() };
-    call.reserve(&estimate)?;
+    call.revocation = parts.extensions.get::<Revocation>().cloned();
     let stamp = Stamp {
         id: format!("{}{}", prefix(dialect), call.id),
         model: name,
         created: now(),
-        stream_usage: envelope.stream_usage == Some(true) || dialect != Dialect::OpenAiChat,
+        stream_usage: envelope.stream_usage || dialect != Dialect::OpenAiChat,
     };
     Ok(Work {
         gateway,
@@ -194,8 +207,32 @@ fn prepared(
         headers: parts.headers,
         stream: call.stream,
         estimate,
+        is_budgeted: call.is_budgeted(),
         stamp,
     })
+}
+
+/// Where the answer to a call is kept, if its policy says so and the client does not say otherwise.
+fn slot(call: &Call, work: &Work) -> Option<Slot> {
+    let cache = call.key.as_ref()?.policy.cache.as_ref()?;
+    let says_no = work.headers.get(CACHE_CONTROL).is_some_and(|value| {
+        let value = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+        value.contains("no-cache") || value.contains("no-store")
+    });
+    (!says_no).then(|| {
+        let model = Arc::clone(&work.model);
+        Slot::of(cache, work.dialect, work.stream, (&work.model.name, model), &work.body)
+    })
+}
+
+/// An answer that was given before.
+fn cached(mut call: Call, work: &Work, answer: Bytes) -> Response {
+    (call.status, call.is_complete, call.is_cached, call.slot) = (200, true, true, None);
+    let mut response = Response::new(Body::whole(answer));
+    let kind = if work.stream { EVENTS } else { HeaderValue::from_static("application/json") };
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response.headers_mut().insert(HeaderName::from_static("x-cache"), HeaderValue::from_static("hit"));
+    response
 }
 
 /// Calls a prompt that is an API, or describes it.
@@ -223,6 +260,7 @@ async fn prompt(
             .map_err(|_| ApiError::invalid("the body is not valid JSON in UTF-8"))?;
         let request = prompt.request(&inputs)?.to_string();
         let work = prepared(&table, gateway, parts, request.into(), &mut call, None, Some(false))?;
+        call.reserve(&work.estimate).await?;
         let answered = attempt::all(&mut call, &work).await.map_err(|failed| failed.error)?;
         let Answered::Whole(bytes) = answered else {
             return Err(ApiError::new(
@@ -308,7 +346,12 @@ async fn answered(call: Call, work: Work) -> Response {
     let (dialect, wait) = (work.dialect, work.gateway.keep_alive.filter(|_| may_comment));
     let mut attempts: Attempts = Box::pin(async move {
         let mut call = call;
-        let answered = attempt::all(&mut call, &work).await;
+        let cut = call.cut();
+        let answered = tokio::select! {
+            biased;
+            error = cut => Err(error.into()),
+            answered = attempt::all(&mut call, &work) => answered,
+        };
         (call, work.dialect, answered)
     });
     let done = match wait {
@@ -323,6 +366,9 @@ async fn answered(call: Call, work: Work) -> Response {
     match answered {
         Ok(Answered::Whole(bytes)) => {
             (call.status, call.is_complete) = (200, true);
+            if let Some(slot) = call.slot.take() {
+                slot.keep(bytes.clone());
+            }
             let mut response = Response::new(Body::whole(bytes));
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             response
@@ -362,8 +408,15 @@ fn events(phase: Phase) -> Response {
             match phase {
                 Phase::Over => return None,
                 Phase::Relaying(mut relay, mut call) => {
-                    let bytes = relay.next(&mut call).await?;
-                    return Some((bytes, Phase::Relaying(relay, call)));
+                    let piece = relay.next(&mut call).await;
+                    match &piece {
+                        Some(bytes) => call.slot.iter_mut().for_each(|slot| slot.pass(bytes)),
+                        None => {
+                            let slot = call.slot.take().filter(|_| call.is_complete && call.error.is_none());
+                            slot.into_iter().for_each(Slot::keep_passed);
+                        }
+                    }
+                    return piece.map(|bytes| (bytes, Phase::Relaying(relay, call)));
                 }
                 Phase::Waiting(mut attempts, wait) => match timeout(wait, &mut attempts).await {
                     Err(_) => {
@@ -394,7 +447,7 @@ fn events(phase: Phase) -> Response {
     });
     let mut response = Response::new(Body::stream(pieces));
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    headers.insert(CONTENT_TYPE, EVENTS);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Proxies on the way are asked not to collect events.
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
@@ -416,6 +469,19 @@ fn page(value: &Value) -> Response {
     let mut response = Response::new(Body::whole(value.to_string()));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+/// What a client is told whose request is refused before it comes here, in the form of its dialect. `path` begins with `/v1` or `/v1beta`.
+pub(crate) fn refused(path: &str, headers: &HeaderMap, code: StatusCode, text: &str) -> Response {
+    let kind = match code {
+        StatusCode::UNAUTHORIZED => ErrorKind::Unauthenticated,
+        StatusCode::FORBIDDEN => ErrorKind::Forbidden,
+        StatusCode::NOT_FOUND => ErrorKind::NotFound,
+        StatusCode::GONE => ErrorKind::Gone,
+        code if code.is_client_error() => ErrorKind::Invalid,
+        _ => ErrorKind::Internal,
+    };
+    told(endpoint::dialect_of(path, headers), &ApiError::new(kind, text))
 }
 
 /// An error, as clients of a dialect expect it.

@@ -5,11 +5,14 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use watchkeeper_ai::Money;
 
 use super::records::Record;
 
 /// How many pairs of provider and model have labels of their own. The rest are one.
 const LABELLED: usize = 500;
+/// How many sets of namespace, key and model have a cost of their own. The rest of a namespace are one.
+const COSTS: usize = 5_000;
 /// Upper bounds of durations, in seconds, as the conventions advise.
 const SECONDS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
@@ -38,7 +41,11 @@ pub(crate) const METRICS: &[(&str, &str, &str)] = &[
     ("gen_ai_client_operation_duration_seconds", "histogram", "How long calls of models took, by provider, model and error"),
     ("gen_ai_client_operation_time_to_first_chunk_seconds", "histogram", "How long streams took to their first token, by provider and model"),
     ("gateway_ai_records_lost_total", "counter", "Records of calls that were lost because the disk was too slow"),
-    ("gateway_ai_cost_total", "counter", "What calls of models cost, in the currency of prices, by namespace, key and model"),
+    ("gateway_ai_budget_leases_total", "counter", "Slices of budgets that were leased, with --share-budgets"),
+    ("gateway_ai_budget_lease_failures_total", "counter", "How often slices of budgets could not be leased because the cluster did not answer"),
+    ("gateway_ai_cache_hits_total", "counter", "Calls of models that were answered from the cache of their policy"),
+    ("gateway_ai_cost_total", "counter", "What calls of models are charged with, in the currency of prices, by namespace, key and model: what the provider said was used, or all that was reserved where it did not say"),
+    ("gateway_ai_cost_unconfirmed_total", "counter", "The part of gateway_ai_cost_total that no provider confirmed, by namespace, key and model"),
 ];
 
 #[derive(Default)]
@@ -84,9 +91,16 @@ struct Counted {
 pub(crate) struct Stats(Mutex<Tables>);
 
 #[derive(Default)]
+struct Cost {
+    charged: f64,
+    unconfirmed: f64,
+}
+
+#[derive(Default)]
 struct Tables {
     models: BTreeMap<(Arc<str>, Arc<str>, &'static str), Counted>,
-    costs: BTreeMap<(String, Arc<str>, Arc<str>), f64>,
+    costs: BTreeMap<(String, Arc<str>, Arc<str>), Cost>,
+    cached: u64,
 }
 
 impl Stats {
@@ -100,6 +114,7 @@ impl Stats {
             operation,
         );
         let mut tables = self.0.lock();
+        tables.cached += u64::from(record.is_cached);
         // Names of models that do not exist are made up by clients: they share one place.
         let other = || ("_other".into(), "_other".into(), operation);
         let known = tables.models.contains_key(&place);
@@ -118,22 +133,26 @@ impl Stats {
         if let Some(first) = record.first_token.filter(|_| record.stream) {
             counted.first.get_or_insert_default().add(&SECONDS, first.as_secs_f64());
         }
-        if record.cost.0 > 0 {
+        let charged = Money(record.charged.money);
+        if charged.0 > 0 {
+            let namespace = record.gateway.namespace().unwrap_or_default().to_owned();
             let key = record.key.clone().unwrap_or(nobody);
-            let place =
-                (record.gateway.namespace().unwrap_or_default().to_owned(), key, Arc::clone(&record.model));
-            if tables.costs.contains_key(&place) || tables.costs.len() < 10 * LABELLED {
-                *tables.costs.entry(place).or_default() += record.cost.as_f64();
+            let mut place = (namespace, key, Arc::clone(&record.model));
+            if !tables.costs.contains_key(&place) && tables.costs.len() >= COSTS {
+                (place.1, place.2) = ("_other".into(), "_other".into());
             }
+            let cost = tables.costs.entry(place).or_default();
+            cost.charged += charged.as_f64();
+            cost.unconfirmed += Money(charged.0.saturating_sub(record.cost.0)).as_f64();
         }
     }
 
     /// Adds to the page of metrics, if there is something to tell.
-    pub(super) fn write(&self, text: &mut String, lost: u64) {
-        let _ = self.write_all(text, lost); // writing to a text does not fail
+    pub(super) fn write(&self, text: &mut String, lost: u64, leases: (u64, u64)) {
+        let _ = self.write_all(text, lost, leases); // writing to a text does not fail
     }
 
-    fn write_all(&self, text: &mut String, lost: u64) -> fmt::Result {
+    fn write_all(&self, text: &mut String, lost: u64, leases: (u64, u64)) -> fmt::Result {
         let tables = self.0.lock();
         if tables.models.is_empty() {
             return Ok(());
@@ -166,8 +185,13 @@ impl Stats {
                     }
                 }
                 "gateway_ai_records_lost_total" => writeln!(text, "{name} {lost}")?,
-                "gateway_ai_cost_total" => {
+                "gateway_ai_cache_hits_total" => writeln!(text, "{name} {}", tables.cached)?,
+                "gateway_ai_budget_leases_total" => writeln!(text, "{name} {}", leases.0)?,
+                "gateway_ai_budget_lease_failures_total" => writeln!(text, "{name} {}", leases.1)?,
+                "gateway_ai_cost_total" | "gateway_ai_cost_unconfirmed_total" => {
                     for ((namespace, key, model), cost) in &tables.costs {
+                        let cost =
+                            if *name == "gateway_ai_cost_total" { cost.charged } else { cost.unconfirmed };
                         let (namespace, key, model) = (escaped(namespace), escaped(key), escaped(model));
                         writeln!(
                             text,
@@ -190,4 +214,46 @@ impl Stats {
 
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use watchkeeper_ai::Amounts;
+    use watchkeeper_core::Key;
+
+    use super::*;
+
+    #[test]
+    fn all_cost_is_counted_however_many_keys_there_are() {
+        let stats = Stats::default();
+        for number in 0..COSTS + 100 {
+            stats.ended(&Record {
+                time: SystemTime::now(),
+                id: String::new(),
+                gateway: Key::new(Some("a"), "g"),
+                policy: None,
+                key: Some(format!("key-{number}").into()),
+                model: "m".into(),
+                provider: Some("p".into()),
+                dialect: "openai-chat",
+                stream: false,
+                status: 200,
+                error: None,
+                usage: None,
+                cost: Money::default(),
+                charged: Amounts { requests: 1, tokens: 1, money: 1_000_000_000 },
+                duration: Duration::ZERO,
+                first_token: None,
+                attempts: 1,
+                is_cached: false,
+            });
+        }
+        let mut text = String::new();
+        stats.write(&mut text, 0, (0, 0));
+        let lines = text.lines().filter(|line| line.starts_with("gateway_ai_cost_total{"));
+        let costs: Vec<f64> = lines.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
+        assert_eq!((costs.len(), costs.iter().sum::<f64>()), (COSTS + 1, (COSTS + 100) as f64));
+    }
 }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use watchkeeper_ai::{Dialect, Expression, Ledger, Limit, Prices};
 use watchkeeper_core::Key;
 
+use super::cache::Cache;
 use super::prompt::Prompt;
 use crate::kinds::AiDialect;
 use crate::upstream::Backend;
@@ -40,6 +41,8 @@ pub struct Tenant {
     pub limits: Box<[Limit]>,
     /// What was used.
     pub ledger: Arc<Mutex<Ledger>>,
+    /// Cancelled when it is suspended and its streams are to be cut.
+    pub cut: CancellationToken,
 }
 
 /// A compiled AIGatewayConfig.
@@ -103,6 +106,14 @@ impl fmt::Debug for ProviderKey {
 }
 
 impl Provider {
+    /// Notes whether it did well: one that fails too often is left out for a while.
+    pub(super) fn note(&self, ok: bool) {
+        // A provider has one address.
+        if let Some(endpoint) = self.backend.endpoints.first() {
+            self.backend.note(&endpoint.state, ok);
+        }
+    }
+
     /// The dialect that it is asked in by a client of this one.
     pub fn speaks(&self, client: Dialect) -> Option<Dialect> {
         match (self.dialect, client) {
@@ -189,6 +200,12 @@ pub enum Split {
 }
 
 impl Model {
+    /// Whether a gateway has a provider that serves it.
+    pub fn is_served_by(&self, gateway: &AiGateway) -> bool {
+        let mut targets = self.targets.iter().filter(|target| target.weight > 0);
+        targets.any(|target| gateway.providers.contains_key(&target.provider))
+    }
+
     /// The targets in the order in which they are asked. Of one priority, the first is drawn by weight with this number, the others follow by weight.
     pub fn order(&self, drawn: u64) -> Vec<&Target> {
         let mut ordered = Vec::with_capacity(self.targets.len());
@@ -234,6 +251,8 @@ pub struct AiPolicy {
     pub ledger: Arc<Mutex<Ledger>>,
     /// What is looked for.
     pub guards: Box<[Guard]>,
+    /// Answers to requests that were answered before.
+    pub cache: Option<Arc<Cache>>,
 }
 
 /// Something that is looked for.

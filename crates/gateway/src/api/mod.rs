@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use http::header::{AUTHORIZATION, HeaderName, HeaderValue, LINK};
+use http::header::{HeaderName, HeaderValue, LINK};
 use http::{HeaderMap, StatusCode};
-use ring::digest::{SHA256, digest};
+use tokio_util::sync::CancellationToken;
 use watchkeeper_core::Key;
 
+use crate::ai::given_key;
 use crate::kinds::ApiState;
 
 /// A compiled ApiDefinition.
@@ -22,7 +23,16 @@ pub struct Api {
     /// What responses say of that.
     pub headers: Box<[(HeaderName, HeaderValue)]>,
     /// Who may use it, by the digest of a key; `None` for everybody.
-    pub subscribers: Option<HashMap<[u8; 32], Arc<str>>>,
+    pub subscribers: Option<HashMap<[u8; 32], Subscriber>>,
+}
+
+/// Who may use an API.
+#[derive(Clone, Debug)]
+pub struct Subscriber {
+    /// The name that backends get.
+    pub consumer: Arc<str>,
+    /// Cancelled when the subscription is revoked and its streams are to be cut.
+    pub revoked: CancellationToken,
 }
 
 /// Why a request is not served.
@@ -56,19 +66,15 @@ impl Api {
     /// # Errors
     ///
     /// Why not.
-    pub fn check(&self, headers: &HeaderMap) -> Result<Option<Arc<str>>, Unserved> {
+    pub fn check(&self, headers: &HeaderMap, query: Option<&str>) -> Result<Option<Subscriber>, Unserved> {
         match self.state {
             ApiState::Draft => return Err(Unserved::Draft),
             ApiState::Retired => return Err(Unserved::Retired),
             ApiState::Published | ApiState::Deprecated => {}
         }
         let Some(subscribers) = &self.subscribers else { return Ok(None) };
-        let bearer = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-        let bearer = bearer.and_then(|value| value.strip_prefix(b"Bearer "));
-        let given = bearer.or(headers.get("x-api-key").map(HeaderValue::as_bytes)).map(<[u8]>::trim_ascii);
-        let digested = given.map(|given| digest(&SHA256, given));
-        let digested = digested.and_then(|digested| <[u8; 32]>::try_from(digested.as_ref()).ok());
-        digested.and_then(|digest| subscribers.get(&digest).cloned()).map(Some).ok_or(Unserved::Unsubscribed)
+        let given = given_key(headers, query);
+        given.and_then(|digest| subscribers.get(&digest).cloned()).map(Some).ok_or(Unserved::Unsubscribed)
     }
 
     /// The headers of a deprecated or retired API (RFC 9745, RFC 8594).

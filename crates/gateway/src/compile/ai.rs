@@ -19,7 +19,8 @@ use super::policy::digest;
 use super::route::reference;
 use super::{Compiler, Put, Users, backend};
 use crate::ai::{
-    AiGateway, AiKey, AiPolicy, Guard, Model, Prompt, Provider, ProviderKey, Retry, Split, Target, Timeouts,
+    AiGateway, AiKey, AiPolicy, Cache, Guard, Model, Prompt, Provider, ProviderKey, Retry, Split, Target,
+    Timeouts,
 };
 use crate::kinds::{
     AIGatewayConfigSpec, AiAccess, AiDialect, AiProvider, GuardrailOn, LLMGatewayPolicySpec, LlmLimit,
@@ -33,6 +34,8 @@ use crate::table::{Action, NewPath, PathPattern, Route, RouteHead, Rule};
 pub(crate) const PROVIDER_KEY: &str = "gateway.watchkeeper.dev/provider-key";
 /// Bytes that a request may carry if nobody said.
 const BODY: usize = 8 << 20;
+/// Bytes of all answers that are kept if nobody said.
+const CACHE: usize = 16 << 20;
 /// How much a model writes if nobody said, in tokens.
 const OUTPUT: u64 = 4_096;
 
@@ -415,6 +418,11 @@ impl Compiler {
             Some(Guard { name: guard.name.clone(), on_response, pattern: problems.note(field, pattern)? })
         });
         let guards = guards.collect();
+        let cache = spec.cache.as_ref().map(|cache| {
+            let ttl = problems.positive("spec.cache.ttl", Some(&cache.ttl), Duration::from_secs(600));
+            let most = cache.max_bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(CACHE);
+            Arc::new(Cache::new(ttl, most))
+        });
         let mut names = HashSet::new();
         let mut wanted = Vec::new();
         for (at, virtual_key) in spec.keys.iter().enumerate() {
@@ -447,6 +455,7 @@ impl Compiler {
             limits,
             ledger: self.ledger(key, ""),
             guards,
+            cache,
         });
         let before = self.ai.policies.remove(key);
         let tokens: HashMap<[u8; 32], CancellationToken> = before

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
 use watchkeeper_core::Key;
 use watchkeeper_go::Time;
 
@@ -11,7 +12,8 @@ use super::fields::Problems;
 use super::policy::digest;
 use super::{Compiler, Put};
 use crate::ai::Tenant;
-use crate::api::Api;
+use crate::ai::records::TENANT;
+use crate::api::{Api, Subscriber};
 use crate::kinds::{ApiDefinitionSpec, ApiState, ApiSubscriptionSpec, ApiSubscriptions, TenantSpec};
 use crate::object::{Input, InputKind, ObjectId, Problem};
 
@@ -22,7 +24,9 @@ pub(super) struct ApiObjects {
     subscriptions: BTreeMap<Key, Subscription>,
     /// What requests are checked by.
     compiled: BTreeMap<Key, Arc<Api>>,
-    tenants: BTreeMap<Key, Arc<Tenant>>,
+    tenants: BTreeMap<Key, (Arc<Tenant>, bool)>,
+    /// What cuts the streams of a namespace.
+    cuts: HashMap<String, CancellationToken>,
 }
 
 struct Definition {
@@ -107,11 +111,21 @@ impl Compiler {
         let admitted = self.apis.subscriptions.values();
         let admitted =
             admitted.filter(|subscription| subscription.api == *key && definition.admits(subscription));
-        let subscribers: HashMap<[u8; 32], Arc<str>> = admitted
+        let before = self.apis.compiled.get(key).and_then(|before| before.subscribers.as_ref());
+        let subscribers: HashMap<[u8; 32], Subscriber> = admitted
             .flat_map(|subscription| {
-                subscription.keys.iter().map(move |digest| (*digest, Arc::clone(&subscription.consumer)))
+                subscription.keys.iter().map(move |digest| {
+                    let known = before.and_then(|before| before.get(digest));
+                    // Streams that run under the form before are cut by the same token.
+                    let revoked = known.map(|known| known.revoked.clone()).unwrap_or_default();
+                    (*digest, Subscriber { consumer: Arc::clone(&subscription.consumer), revoked })
+                })
             })
             .collect();
+        let gone = before.into_iter().flatten().filter(|(digest, _)| !subscribers.contains_key(*digest));
+        if spec.cut_streams {
+            gone.for_each(|(_, subscriber)| subscriber.revoked.cancel());
+        }
         let is_old = matches!(spec.state, ApiState::Deprecated | ApiState::Retired);
         let headers = match is_old {
             true => {
@@ -208,10 +222,10 @@ impl Compiler {
         let (mut limits, more) = llm_limits(&mut problems, &spec.limits);
         limits = limits.into_iter().chain(more).collect();
         problems.finish(())?;
-        // A policy cannot have this name.
-        let ledger = self.ledger(&Key::new(key.namespace(), "Tenant:"), "");
-        let tenant = Tenant { key: key.clone(), is_suspended: spec.suspended, limits, ledger };
-        self.apis.tenants.insert(key.clone(), Arc::new(tenant));
+        let ledger = self.ledger(&Key::new(key.namespace(), TENANT), "");
+        let (is_suspended, cut) = (spec.suspended, CancellationToken::new());
+        let tenant = Tenant { key: key.clone(), is_suspended, limits, ledger, cut };
+        self.apis.tenants.insert(key.clone(), (Arc::new(tenant), spec.cut_streams));
         self.name_tenant(key.namespace());
         Ok(Put::default())
     }
@@ -223,13 +237,19 @@ impl Compiler {
 
     /// Of several Tenants of a namespace, all count: the limits of each, and one that is suspended suspends it.
     fn name_tenant(&mut self, namespace: Option<&str>) {
-        let all = self.apis.tenants.values().filter(|tenant| tenant.key.namespace() == namespace);
-        let all: Vec<&Arc<Tenant>> = all.collect();
-        let joined = all.first().map(|first| Tenant {
+        let all = self.apis.tenants.values().filter(|(tenant, _)| tenant.key.namespace() == namespace);
+        let all: Vec<&(Arc<Tenant>, bool)> = all.collect();
+        let cut = self.apis.cuts.entry(namespace.unwrap_or_default().to_owned()).or_default();
+        if all.iter().any(|(tenant, cuts)| tenant.is_suspended && *cuts) {
+            cut.cancel();
+            *cut = CancellationToken::new();
+        }
+        let joined = all.first().map(|(first, _)| Tenant {
             key: first.key.clone(),
-            is_suspended: all.iter().any(|tenant| tenant.is_suspended),
-            limits: all.iter().flat_map(|tenant| tenant.limits.iter().copied()).collect(),
+            is_suspended: all.iter().any(|(tenant, _)| tenant.is_suspended),
+            limits: all.iter().flat_map(|(tenant, _)| tenant.limits.iter().copied()).collect(),
             ledger: Arc::clone(&first.ledger),
+            cut: cut.clone(),
         });
         Arc::make_mut(&mut self.table.ai).put_tenant(namespace.unwrap_or_default(), joined.map(Arc::new));
     }

@@ -77,6 +77,8 @@ pub struct Options {
     pub sockets: Vec<Socket>,
     /// The directory in which calls of models are recorded.
     pub records: Option<PathBuf>,
+    /// The cluster in which budgets of models are kept that replicas share. Then what records say of them does not count.
+    pub share_budgets: Option<Connection>,
     /// What watches over tasks.
     pub supervisor: Supervisor,
 }
@@ -157,8 +159,18 @@ impl Gateway {
     /// Starts on the current runtime. Sources that do not answer are waited for. Requests are answered with 503 as long as one of them may have
     /// policies, unless the state on disk has its objects.
     pub fn start(options: Options) -> Result<Self, Error> {
-        let Options { from, mut settings, state, access_log, otlp, sockets, records, supervisor } = options;
-        if let Some(directory) = &records {
+        let Options {
+            from,
+            mut settings,
+            state,
+            access_log,
+            otlp,
+            sockets,
+            records,
+            share_budgets,
+            supervisor,
+        } = options;
+        if let Some(directory) = records.as_ref().filter(|_| share_budgets.is_none()) {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
             (settings.spent, settings.spent_at) =
                 (ai::records::spent(directory, now).map_err(Error::Records)?, now);
@@ -171,7 +183,9 @@ impl Gateway {
         let records =
             records.map(|directory| Records::start(&directory)).transpose().map_err(Error::Records)?;
         let tracer = otlp.map(|otlp| Tracer::start(otlp, &supervisor)).transpose().map_err(Error::Otlp)?;
-        let shared = Arc::new(Shared::new(log, tracer, ai::Shared { records, ..ai::Shared::default() }));
+        let share = share_budgets.map(|cluster| ai::Share::start(ai::ClusterStore(cluster), &supervisor));
+        let shared =
+            Arc::new(Shared::new(log, tracer, ai::Shared { records, share, ..ai::Shared::default() }));
         let view = Arc::<Mutex<View>>::default();
         let (stop, stopping) = watch::channel(None);
         let (told, progress) = watch::channel(0);
@@ -564,6 +578,9 @@ impl Keeper {
         self.side_tasks.stop();
         self.view.lock().sockets.clear();
         let drained = self.ports.stop(ending).await;
+        if let Some(share) = &self.shared.ai.share {
+            share.close().await;
+        }
         if let Some(state) = &mut self.state
             && self.sources.is_synced()
         {

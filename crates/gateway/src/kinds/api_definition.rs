@@ -45,6 +45,9 @@ pub struct ApiDefinitionSpec {
     /// Who may use it. Default: `Open`.
     #[serde(default)]
     pub subscription: ApiSubscriptions,
+    /// Whether streams of models that run are cut when their subscription is revoked. New requests are refused at once in any case.
+    #[serde(default)]
+    pub cut_streams: bool,
 }
 
 /// Where an API is in its life.

@@ -35,9 +35,25 @@ pub struct LLMGatewayPolicySpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub guardrails: Vec<Guardrail>,
+    /// Whether the answer to a request is kept for those who ask the same, byte by byte. Default: no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<LlmCache>,
     /// Whether streams that run are cut when their key is revoked. New requests are refused at once in any case.
     #[serde(default)]
     pub cut_streams: bool,
+}
+
+/// Which answers are kept, in the memory of each gateway. All keys of the policy share them, and nobody else gets them. An edit of the policy or of the model
+/// forgets them. A client that sends `cache-control: no-cache` gets none of them.
+#[watchkeeper::schema]
+#[derive(PartialEq)]
+pub struct LlmCache {
+    /// For how long.
+    pub ttl: String,
+    /// How many bytes all of them may have; the oldest go first, and an answer of more than an eighth of it is not kept. Default: 16 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1024, max = 1073741824))]
+    pub max_bytes: Option<i64>,
 }
 
 /// A key of a client.

@@ -7,6 +7,7 @@ mod api_definition;
 mod api_subscription;
 mod backend;
 mod listener;
+mod llm_budget;
 mod llm_gateway_policy;
 mod model_context_mapping;
 mod policy;
@@ -21,6 +22,7 @@ pub use api_definition::*;
 pub use api_subscription::*;
 pub use backend::*;
 pub use listener::*;
+pub use llm_budget::*;
 pub use llm_gateway_policy::*;
 pub use model_context_mapping::*;
 pub use policy::*;
@@ -51,5 +53,6 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
         ApiDefinition::crd(),
         ApiSubscription::crd(),
         Tenant::crd(),
+        LLMBudget::crd(),
     ]
 }

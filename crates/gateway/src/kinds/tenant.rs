@@ -24,4 +24,7 @@ pub struct TenantSpec {
     /// Whether all calls of models of the namespace are refused: 403.
     #[serde(default)]
     pub suspended: bool,
+    /// Whether streams that run are cut when it is suspended. New requests are refused at once in any case.
+    #[serde(default)]
+    pub cut_streams: bool,
 }

@@ -11,6 +11,8 @@
 //! | `status=503` | refuses with this code |
 //! | `error=3` | a stream has an error after so many pieces; 0 is before the first |
 //! | `cut=3` | a stream breaks off after so many pieces |
+//! | `tear=3` | a stream breaks off after so many pieces and all but the last byte of the next |
+//! | `hang=3` | a stream says no more after so many pieces; 0 is after the headers |
 //! | `usage=none` | does not say what was used |
 //! | `html=yes` | answers with a page |
 //! | `fail=2` | refuses the first so many requests with 500 |
@@ -178,7 +180,10 @@ async fn serve(state: &Arc<State>, request: Request) -> Response {
     };
     let answer = say(&request, &script);
     match request.stream {
-        false => page(StatusCode::OK, &dialect.write_response(&answer, &stamp)),
+        false => match dialect.write_response(&answer, &stamp) {
+            Ok(answer) => page(StatusCode::OK, &answer),
+            Err(error) => refuse(dialect, StatusCode::INTERNAL_SERVER_ERROR, &error.message),
+        },
         true => {
             // OpenAI says what was used only to those who ask.
             let asked = dialect != Dialect::OpenAiChat || request.stream_usage;
@@ -256,7 +261,8 @@ struct Streaming {
 
 impl Drop for Streaming {
     fn drop(&mut self) {
-        if self.pieces.len() > 0 && self.script.cut.is_none() && self.script.error.is_none() {
+        let Script { cut, error, tear, .. } = &self.script;
+        if self.pieces.len() > 0 && cut.is_none() && error.is_none() && tear.is_none() {
             self.cancelled.fetch_add(1, Relaxed);
         }
     }
@@ -295,12 +301,19 @@ fn streamed(
         if streaming.script.cut == Some(streaming.sent) {
             return Some((Err(std::io::Error::other("scripted to break off")), None));
         }
+        if streaming.script.hang == Some(streaming.sent) {
+            std::future::pending::<()>().await;
+        }
         if streaming.script.error == Some(streaming.sent) {
             let error = ApiError::new(ErrorKind::Unavailable, "scripted to fail in the stream");
             return Some((Ok(Frame::data(error.event(streaming.dialect).into())), None));
         }
         sleep(streaming.script.pace).await;
-        let piece = streaming.pieces.next()?;
+        let mut piece = streaming.pieces.next()?;
+        if streaming.script.tear == Some(streaming.sent) {
+            piece.pop();
+            streaming.script.cut = Some(streaming.sent + 1);
+        }
         streaming.sent += 1;
         Some((Ok::<_, std::io::Error>(Frame::data(Bytes::from(piece))), Some(streaming)))
     });

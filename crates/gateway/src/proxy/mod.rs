@@ -241,9 +241,14 @@ async fn route(
     let Some(rule) = table.find(&asked) else { return Err(unrouted("no route is for this request")) };
     exchange.routed(&rule.route);
     let api = table.api(&rule.route.key);
-    let subscriber = api.map_or(Ok(None), |api| api.check(&parts.headers)).map_err(|unserved| {
+    let checked = api.map_or(Ok(None), |api| api.check(&parts.headers, parts.uri.query()));
+    let subscriber = checked.map_err(|unserved| {
         let (code, text) = unserved.told();
-        let mut response = plain(code, text);
+        let path = answer::new_path(rule.action.path.as_ref(), rule, &target.path);
+        let mut response = match rule.action.ai {
+            Some(_) => ai::refused(&path, &parts.headers, code, text),
+            None => plain(code, text),
+        };
         api.into_iter().for_each(|api| response.headers_mut().extend(api.headers.iter().cloned()));
         response
     })?;
@@ -276,7 +281,11 @@ async fn route(
         parts.headers.insert(TRACEPARENT, trace);
     }
     parts.headers.remove(CONSUMER);
-    if let Some(consumer) = subscriber.and_then(|consumer| HeaderValue::from_str(&consumer).ok()) {
+    if let Some(subscriber) = &subscriber {
+        parts.extensions.insert(ai::Revocation(subscriber.revoked.clone()));
+    }
+    if let Some(consumer) = subscriber.and_then(|subscriber| HeaderValue::from_str(&subscriber.consumer).ok())
+    {
         parts.headers.insert(CONSUMER, consumer);
     }
     let mut payloads = Vec::new();

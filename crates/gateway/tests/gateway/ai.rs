@@ -33,7 +33,11 @@ impl Ai {
     }
 
     pub(crate) async fn with(settings: Value) -> Self {
-        let (bench, mock) = (Bench::start().await, mock());
+        Self::over(Bench::start().await, mock(), settings).await
+    }
+
+    /// The same over a gateway and a mock that are there.
+    pub(crate) async fn over(bench: Bench, mock: Mock, settings: Value) -> Self {
         let url = format!("http://{}", mock.address());
         let mut spec = json!({"providers": [
             {"name": "openai", "dialect": "OpenAI", "url": url},

@@ -3,6 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
 mod ai;
+mod ai_budgets;
+mod ai_dialects;
+mod ai_replicas;
+mod ai_streams;
 mod apis;
 mod backends;
 mod hostile;

@@ -77,7 +77,7 @@ impl Bench {
         Self::start_with(json!({"port": 0}), options).await
     }
 
-    async fn start_with(listener: Value, mut options: Options) -> Self {
+    pub(crate) async fn start_with(listener: Value, mut options: Options) -> Self {
         let (objects, source) = channel("test");
         objects.put(&Key::new(None, "web"), &object("GatewayListener", "web", listener)).unwrap();
         let supervisor = Supervisor::default();

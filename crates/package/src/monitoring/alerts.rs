@@ -218,6 +218,42 @@ pub(crate) const ALERTS: &[Alert] = &[
         summary: "JOB cannot read {{ $labels.source }}",
         description: "It serves what it knew last. `/readyz` has the reason; if it is denied, compare the roles with rbac.yaml.",
     },
+    Alert {
+        of: "gateway",
+        name: "GatewaySuddenCost",
+        expression: "sum by (namespace, key) (rate(gateway_ai_cost_total{job=\"JOB\"}[10m])) > 5 * sum by (namespace, key) (rate(gateway_ai_cost_total{job=\"JOB\"}[1d])) and sum by (namespace, key) (increase(gateway_ai_cost_total{job=\"JOB\"}[10m])) > 1",
+        lasting: "5m",
+        severity: "warning",
+        summary: "Key {{ $labels.key }} spends five times as much on models as it did in the last day",
+        description: "`watchkeeper gateway usage --by key,model --since 1h` tells on what. Suspend the key in its LLMGatewayPolicy, or give it a limit.",
+    },
+    Alert {
+        of: "gateway",
+        name: "GatewayProviderFails",
+        expression: "sum by (namespace, gen_ai_provider_name) (rate(gen_ai_client_operation_duration_seconds_count{job=\"JOB\", error_type=~\"provider|unavailable|timeout\"}[5m])) / sum by (namespace, gen_ai_provider_name) (rate(gen_ai_client_operation_duration_seconds_count{job=\"JOB\"}[5m])) > 0.2",
+        lasting: "10m",
+        severity: "warning",
+        summary: "More than one in five calls of models of {{ $labels.gen_ai_provider_name }} fails",
+        description: "Clients see what no other provider makes up for. Records of calls have the errors; add a target with a larger priority to the ModelContextMapping.",
+    },
+    Alert {
+        of: "gateway",
+        name: "GatewayBudgetsOutOfReach",
+        expression: "sum by (namespace) (rate(gateway_ai_budget_lease_failures_total{job=\"JOB\"}[5m])) > 0",
+        lasting: "5m",
+        severity: "warning",
+        summary: "JOB cannot lease of budgets of models",
+        description: "Calls are answered with 503 when what was leased is spent. The log has the reason; if it is denied, compare the roles with rbac.yaml.",
+    },
+    Alert {
+        of: "gateway",
+        name: "GatewayRecordsLost",
+        expression: "sum by (namespace) (increase(gateway_ai_records_lost_total{job=\"JOB\"}[15m])) > 0",
+        lasting: "0m",
+        severity: "warning",
+        summary: "JOB loses records of calls of models",
+        description: "The disk of --records is too slow, or full. Budgets that are restored from records will be too large after a restart.",
+    },
 ];
 
 impl Alert {

@@ -361,6 +361,78 @@ const DASHBOARDS: &[Dashboard] = &[
             ),
         ],
     },
+    Dashboard {
+        name: "models",
+        title: "calls of models",
+        panels: &[
+            panel(
+                "Cost per hour, by key",
+                "3600 * sum by (key) (rate(gateway_ai_cost_total{job=\"$job\"}[$__rate_interval]))",
+                "{{key}}",
+                COUNT,
+            ),
+            panel(
+                "Cost per hour, by model",
+                "3600 * sum by (model) (rate(gateway_ai_cost_total{job=\"$job\"}[$__rate_interval]))",
+                "{{model}}",
+                COUNT,
+            ),
+            panel(
+                "Cost per hour that no provider confirmed",
+                "3600 * sum by (key) (rate(gateway_ai_cost_unconfirmed_total{job=\"$job\"}[$__rate_interval]))",
+                "{{key}}",
+                COUNT,
+            ),
+            panel(
+                "Calls per second",
+                "sum by (gen_ai_provider_name, gen_ai_request_model) (rate(gen_ai_client_operation_duration_seconds_count{job=\"$job\"}[$__rate_interval]))",
+                "{{gen_ai_provider_name}} {{gen_ai_request_model}}",
+                RATE,
+            ),
+            panel(
+                "Calls that failed per second",
+                "sum by (gen_ai_provider_name, error_type) (rate(gen_ai_client_operation_duration_seconds_count{job=\"$job\", error_type!=\"\"}[$__rate_interval]))",
+                "{{gen_ai_provider_name}} {{error_type}}",
+                RATE,
+            ),
+            panel(
+                "Time to the first token, half of them",
+                "histogram_quantile(0.5, sum by (gen_ai_request_model, le) (rate(gen_ai_client_operation_time_to_first_chunk_seconds_bucket{job=\"$job\"}[$__rate_interval])))",
+                "{{gen_ai_request_model}}",
+                SECONDS,
+            ),
+            panel(
+                "Time to the first token, 99 of 100",
+                "histogram_quantile(0.99, sum by (gen_ai_request_model, le) (rate(gen_ai_client_operation_time_to_first_chunk_seconds_bucket{job=\"$job\"}[$__rate_interval])))",
+                "{{gen_ai_request_model}}",
+                SECONDS,
+            ),
+            panel(
+                "Time of a call, 99 of 100",
+                "histogram_quantile(0.99, sum by (gen_ai_request_model, le) (rate(gen_ai_client_operation_duration_seconds_bucket{job=\"$job\"}[$__rate_interval])))",
+                "{{gen_ai_request_model}}",
+                SECONDS,
+            ),
+            panel(
+                "Tokens per second",
+                "sum by (gen_ai_request_model, gen_ai_token_type) (rate(gen_ai_client_token_usage_sum{job=\"$job\"}[$__rate_interval]))",
+                "{{gen_ai_request_model}} {{gen_ai_token_type}}",
+                RATE,
+            ),
+            panel(
+                "Slices of budgets leased per second",
+                "sum by (instance) (rate(gateway_ai_budget_leases_total{job=\"$job\"}[$__rate_interval]))",
+                "{{instance}}",
+                RATE,
+            ),
+            panel(
+                "Records lost per second",
+                "sum by (instance) (rate(gateway_ai_records_lost_total{job=\"$job\"}[$__rate_interval]))",
+                "{{instance}}",
+                RATE,
+            ),
+        ],
+    },
 ];
 
 /// Width and height of a panel, on a grid of 24 columns.
