@@ -8,7 +8,7 @@ mod availability;
 mod registered;
 
 pub(crate) use availability::{Backend, asked, condition, set_condition};
-pub(crate) use registered::{Registered, builtin, custom};
+pub(crate) use registered::{Registered, builtin, custom, group_priority};
 
 pub(crate) const GROUP: &str = "apiregistration.k8s.io";
 pub(crate) const PLURAL: &str = "apiservices";

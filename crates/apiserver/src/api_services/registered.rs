@@ -97,6 +97,15 @@ pub(crate) fn builtin() -> impl Iterator<Item = Registered> {
     })
 }
 
+/// How important a group is that this server serves itself. That of APIServices, which is not registered, comes first.
+pub(crate) fn group_priority(group: &str) -> i32 {
+    match PRIORITIES.iter().find(|(name, ..)| *name == group) {
+        Some((_, _, priority, _)) => *priority,
+        None if group == super::GROUP => i32::MAX,
+        None => CUSTOM.0,
+    }
+}
+
 /// The groups and versions that definitions define, by the names of their APIServices.
 pub(crate) fn custom(registry: &Registry) -> BTreeMap<String, Registered> {
     let mut found = BTreeMap::new();

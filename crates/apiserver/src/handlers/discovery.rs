@@ -1,11 +1,13 @@
 //! What is served, as clients ask for it: `/api`, `/apis`, and all of it at once.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use crate::registry::{Group, GroupVersion, Registry};
+use crate::api_services;
+use crate::registry::{GroupVersion, Registry};
 use crate::remote::Remote;
 use crate::resource::{Nature, Resource, api_version};
 
@@ -26,24 +28,25 @@ pub(crate) fn core_versions(registry: &Registry, address: Option<SocketAddr>) ->
 
 /// `GET /apis`.
 pub(crate) fn groups(registry: &Registry) -> Value {
-    let own = registry.groups.iter().filter(|group| !group.name.is_empty()).map(|group| group.name.as_str());
     let groups: Vec<Value> =
-        own.chain(remote_groups(registry)).filter_map(|name| summary(registry, name)).collect();
+        ordered(registry).into_iter().filter_map(|name| summary(registry, name)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// The groups of which other servers serve all versions, the important ones first.
-fn remote_groups(registry: &Registry) -> Vec<&str> {
-    let mut remotes: Vec<&Remote> = registry
-        .remotes
-        .iter()
-        .map(|remote| &**remote)
-        .filter(|remote| registry.group(&remote.group).is_none())
-        .collect();
-    remotes.sort_by(|a, b| (b.group_priority, &a.group).cmp(&(a.group_priority, &b.group)));
-    let mut names: Vec<&str> = remotes.iter().map(|remote| remote.group.as_str()).collect();
-    names.dedup();
-    names
+/// All groups but the core, the important ones first: clients take a kind that two groups have from the first of them.
+fn ordered(registry: &Registry) -> Vec<&str> {
+    let own = registry.groups.iter().filter(|group| !group.name.is_empty());
+    let own = own.map(|group| (i64::from(api_services::group_priority(&group.name)), group.name.as_str()));
+    let remote = registry.remotes.iter().map(|remote| (remote.group_priority, remote.group.as_str()));
+    let mut important = BTreeMap::new();
+    for (priority, name) in own.chain(remote) {
+        let most = important.entry(name).or_insert(priority);
+        *most = priority.max(*most);
+    }
+    let mut names: Vec<(i64, &str)> =
+        important.into_iter().map(|(name, priority)| (priority, name)).collect();
+    names.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
+    names.into_iter().map(|(_, name)| name).collect()
 }
 
 /// The versions of a group that other servers serve, the preferred one first.
@@ -132,26 +135,20 @@ fn entries(resource: &Resource) -> Vec<Value> {
 
 /// `GET /api` or `GET /apis` by a client that wants everything in one answer.
 pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
-    let groups = registry.groups.iter().filter(|group| group.name.is_empty() == core);
-    let items: Vec<Value> = groups
-        .map(|group| {
-            let mut versions: Vec<Value> =
-                group.versions.iter().map(|version| aggregated_version(group, version)).collect();
-            versions.extend(remote_versions(registry, &group.name).into_iter().map(aggregated_remote));
-            let metadata = if core {
-                json!({"creationTimestamp": null})
-            } else {
-                json!({"name": group.name, "creationTimestamp": null})
+    let names = if core { vec![""] } else { ordered(registry) };
+    let items: Vec<Value> = names
+        .into_iter()
+        .map(|name| {
+            let own = registry.group(name).into_iter().flat_map(|group| &group.versions);
+            let mut versions: Vec<Value> = own.map(aggregated_version).collect();
+            versions.extend(remote_versions(registry, name).into_iter().map(aggregated_remote));
+            let metadata = match name {
+                "" => json!({"creationTimestamp": null}),
+                name => json!({"name": name, "creationTimestamp": null}),
             };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
-    let remote = remote_groups(registry).into_iter().filter(|_| !core).map(|group| {
-        let versions: Vec<Value> =
-            remote_versions(registry, group).into_iter().map(aggregated_remote).collect();
-        json!({"metadata": {"name": group, "creationTimestamp": null}, "versions": versions})
-    });
-    let items: Vec<Value> = items.into_iter().chain(remote).collect();
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
@@ -200,16 +197,21 @@ fn aggregated_remote(remote: &Remote) -> Value {
     json!({"version": remote.version, "resources": resources, "freshness": freshness})
 }
 
-fn aggregated_version(group: &Group, version: &GroupVersion) -> Value {
+fn aggregated_version(version: &GroupVersion) -> Value {
     let resources: Vec<Value> =
-        version.resources.iter().map(|resource| aggregated_resource(group, version, resource)).collect();
+        version.resources.iter().map(|resource| aggregated_resource(resource)).collect();
     json!({"version": version.version, "resources": resources, "freshness": "Current"})
 }
 
-fn aggregated_resource(group: &Group, version: &GroupVersion, resource: &Resource) -> Value {
+fn aggregated_resource(resource: &Resource) -> Value {
+    // Of a built-in kind, group and version are said only where they are others than those that it is listed under.
+    let said = |group: &str, version: &str, kind: &str, is_foreign: bool| match resource.nature {
+        Nature::Builtin(_) if !is_foreign => json!({"group": "", "version": "", "kind": kind}),
+        _ => json!({"group": group, "version": version, "kind": kind}),
+    };
     let mut entry = json!({
         "resource": resource.plural,
-        "responseKind": {"group": group.name, "version": version.version, "kind": resource.kind},
+        "responseKind": said(&resource.group, &resource.version, &resource.kind, false),
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
         "verbs": resource.verbs(),
@@ -225,7 +227,7 @@ fn aggregated_resource(group: &Group, version: &GroupVersion, resource: &Resourc
         .map(|sub| {
             json!({
                 "subresource": sub.name,
-                "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind},
+                "responseKind": said(sub.group, sub.version, sub.kind, sub.foreign),
                 "verbs": sub.verbs,
             })
         })
@@ -307,5 +309,90 @@ impl Resource {
             Nature::Builtin(kind) => kind.verbs.names(),
             Nature::Custom(installed, _) => installed.definition.verbs(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use watchkeeper_storage::{Memory, Options};
+
+    use super::*;
+    use crate::server::Server;
+
+    async fn server() -> Arc<Server> {
+        let storage = Arc::new(Memory::new(Options::default()));
+        crate::startup::start(storage, crate::Options::default()).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn groups_are_in_the_order_that_kube_apiserver_has() {
+        let server = server().await;
+        let listed = groups(&server.registry());
+        let names: Vec<&str> = listed["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|group| group["name"].as_str().unwrap())
+            .collect();
+        let recorded = [
+            "apiregistration.k8s.io",
+            "apps",
+            "events.k8s.io",
+            "authentication.k8s.io",
+            "authorization.k8s.io",
+            "autoscaling",
+            "batch",
+            "certificates.k8s.io",
+            "networking.k8s.io",
+            "policy",
+            "rbac.authorization.k8s.io",
+            "storage.k8s.io",
+            "admissionregistration.k8s.io",
+            "apiextensions.k8s.io",
+            "scheduling.k8s.io",
+            "coordination.k8s.io",
+            "node.k8s.io",
+            "discovery.k8s.io",
+            "resource.k8s.io",
+            "flowcontrol.apiserver.k8s.io",
+        ];
+        assert_eq!(names, recorded);
+        let all = aggregated(&server.registry(), false);
+        let names: Vec<&str> = all["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|group| group["metadata"]["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, recorded);
+    }
+
+    #[tokio::test]
+    async fn the_kind_of_a_built_in_resource_has_a_group_only_if_it_is_another() {
+        let server = server().await;
+        let all = aggregated(&server.registry(), false);
+        let apps = all["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|group| group["metadata"]["name"] == "apps")
+            .unwrap();
+        let deployments = apps["versions"][0]["resources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|entry| entry["resource"] == "deployments")
+            .unwrap();
+        assert_eq!(deployments["responseKind"], json!({"group": "", "version": "", "kind": "Deployment"}));
+        let kinds: Vec<&Value> = deployments["subresources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|part| &part["responseKind"])
+            .collect();
+        let scale = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+        assert_eq!(kinds, [&scale, &json!({"group": "", "version": "", "kind": "Deployment"})]);
     }
 }

@@ -1,6 +1,7 @@
 //! From requests to what is done about them.
 
 mod catching_up;
+mod connect;
 mod deadline;
 mod pods;
 mod token_request;
@@ -324,9 +325,7 @@ impl Server {
                 Box::pin(self.logged(call, &place)).await
             }
             route::Operation::Connect(place, subresource) => {
-                self.get(resource, place.namespace.as_deref(), &place.name, None).await?;
-                Box::pin(self.admit_connect(call, &place, &subresource)).await?;
-                Err(crate::access::denial::no_node(&place, &subresource))
+                Box::pin(self.connected(call, &place, &subresource)).await
             }
         }
     }

@@ -93,7 +93,7 @@ impl Server {
 }
 
 /// Refuses to show what a container wrote that a pod does not have, or of several without saying of which.
-fn check_container(pod: &Value, asked: &str) -> Result<(), StatusError> {
+pub(super) fn check_container(pod: &Value, asked: &str) -> Result<(), StatusError> {
     let name = meta::name(pod);
     let names = |list: &str| pod["spec"][list].as_array().into_iter().flatten().map(|found| &found["name"]);
     let mut all = names("initContainers").chain(names("containers")).chain(names("ephemeralContainers"));
