@@ -88,11 +88,11 @@ mutants: ## changes a crate in many small ways, one at a time, and lists the cha
 # A release build: what is measured is what people run.
 RELEASE := $(TARGET)/release
 
-security: ## who may do what beside the record of kube-apiserver, the fuzzers, and the limits under attack; for a quiet machine
+security: ## who may do what beside the record of kube-apiserver, the fuzzers, and the limits under attack, into bench/ATTACKS.md; for a quiet machine
 	$(CARGO) build --release -p watchkeeper-cli -p watchkeeper-bench-attacks
 	WATCHKEEPER_CONFORMANCE_SERVER="$(RELEASE)/watchkeeper" $(CARGO) test -p watchkeeper-conformance --test paths
 	WATCHKEEPER_CONFORMANCE_SERVER="$(RELEASE)/watchkeeper" $(CARGO) test -p watchkeeper-fuzz
-	"$(RELEASE)/watchkeeper-bench-attacks"
+	"$(RELEASE)/watchkeeper-bench-attacks" --table
 
 doc: ## the API documentation
 	$(CARGO) doc --workspace --all-features --no-deps --open

@@ -39,8 +39,8 @@ struct Arguments {
     /// Show what was found before, too; may be repeated
     #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
-    /// Write the table to this file as well
-    #[arg(long, value_name = "FILE")]
+    /// Write the table to this file as well, or to bench/ATTACKS.md
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "bench/ATTACKS.md")]
     table: Option<PathBuf>,
     /// Name the attacks and do nothing
     #[arg(long)]

@@ -171,12 +171,17 @@ impl Site {
 
     /// Waits until an account may do something: the real server follows roles with a delay.
     pub(crate) async fn until_allowed(&self, name: &str, path: &str) -> Result<()> {
+        self.until_allowed_to(name, Ask::get(path)).await
+    }
+
+    /// The same for any request, which is made.
+    pub(crate) async fn until_allowed_to(&self, name: &str, ask: Ask<'_>) -> Result<()> {
         let mut connection = self.connection(name).await?;
-        until(&mut connection, path).await
+        until(&mut connection, ask).await
     }
 
     async fn until_found(&mut self, path: &str) -> Result<()> {
-        until(&mut self.target.connection, path).await
+        until(&mut self.target.connection, Ask::get(path)).await
     }
 
     /// Waits until the server computes next to nothing: less than 50 ms in a second.
@@ -195,14 +200,14 @@ impl Site {
     }
 }
 
-/// Waits until a path is answered. The real server says 403, 404 and 429 before that.
-async fn until(connection: &mut Connection, path: &str) -> Result<()> {
+/// Waits until a request succeeds. The real server says 403, 404 and 429 before that.
+async fn until(connection: &mut Connection, ask: Ask<'_>) -> Result<()> {
     let end = Instant::now() + TIMEOUT;
     loop {
-        match connection.answer(Ask::get(path)).await? {
+        match connection.answer(ask).await? {
             (status, _) if status.is_success() => return Ok(()),
             _ if Instant::now() < end => sleep(Duration::from_millis(50)).await,
-            (status, pieces) => return Err(refusal(Ask::get(path), status, &pieces)),
+            (status, pieces) => return Err(refusal(ask, status, &pieces)),
         }
     }
 }

@@ -50,6 +50,9 @@ pub struct Program<'a> {
     pub supervisor: &'a Supervisor,
 }
 
+/// The name of the task that keeps certificates and configurations.
+const KEEPER: &str = "webhook-certificates";
+
 /// Webhooks that listen.
 ///
 /// From here on connections are taken; certificates and configurations come with [`run`](Self::run).
@@ -66,6 +69,7 @@ pub struct WebhookServer {
     metrics: WebhookMetrics,
     published: Option<oneshot::Sender<()>>,
     leaving: CancellationToken,
+    supervisor: Supervisor,
 }
 
 impl WebhookServer {
@@ -135,6 +139,7 @@ impl WebhookServer {
             published: None,
             plan,
             leaving,
+            supervisor: program.supervisor.clone(),
         };
         server.tell(&paths, converts);
         Ok(server)
@@ -178,6 +183,7 @@ impl WebhookServer {
     /// fail before, so that nobody comes any more.
     pub async fn run(self, connection: Connection, stop: CancellationToken) {
         let Self { front, plan, options, name, namespace, configurations, certificate, status, .. } = self;
+        let supervisor = self.supervisor;
         let api = Api { connection, manager: name.clone() };
         let names = plan.way.names(&namespace, self.address);
         if plan.way == Way::Not && configurations.is_empty() {
@@ -189,7 +195,7 @@ impl WebhookServer {
                 let configurations = configurations.clone();
                 let (api, published) = (api.clone(), self.published);
                 let keeper = FilesKeeper { api, folder, configurations, certificate, status, published };
-                keeper.run(stop).await;
+                supervisor.run_with(KEEPER, keeper, |keeper| Box::pin(keeper.run(stop.clone()))).await;
             }
             Certificates::Own(rotation) => {
                 let shared = matches!(plan.way, Way::Service(_));
@@ -209,7 +215,7 @@ impl WebhookServer {
                     published: self.published,
                     memory: Memory::default(),
                 };
-                keeper.run(stop).await;
+                supervisor.run_with(KEEPER, keeper, |keeper| Box::pin(keeper.run(stop.clone()))).await;
             }
         }
         if matches!(plan.way, Way::Here | Way::Url(_)) {

@@ -36,7 +36,8 @@ pub(crate) async fn check(name: &str, program: &Program) -> Result<Vec<Finding>>
             who: attempt.who.into(),
             server: name.into(),
             answer: status.as_u16().to_string(),
-            good: status.is_client_error(),
+            // All of them have the right that the path seems to ask for: to be refused for want of it would show nothing.
+            good: matches!(status.as_u16(), 400 | 404 | 405),
         });
     }
     Ok(findings)
@@ -76,16 +77,26 @@ async fn prepare(site: &mut Site) -> Result<()> {
     }
     let rules = json!([{"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["*"]}]);
     site.grant_all("users", "scaler", &rules).await?;
-    // The last of the bindings that can be seen by a read.
+    // Each is seen to have their right, which nobody needs for what is attempted.
     site.until_allowed("reader-of-x", "/api/v1/namespaces/x/pods").await?;
     site.until_allowed("admin-of-x", "/api/v1/namespaces/x/pods").await?;
     site.until_allowed("auditor", "/api/v1/secrets").await?;
-    site.until_allowed("scaler", "/apis/apps/v1/namespaces/x/deployments/d1/scale").await
+    site.until_allowed("scaler", "/apis/apps/v1/namespaces/x/deployments/d1/scale").await?;
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p1", "namespace": "x"}});
+    let path = "/api/v1/namespaces/x/pods/p1/eviction?dryRun=All";
+    site.until_allowed_to("evicter", Ask::post(path, &eviction.to_string())).await?;
+    let path = "/api/v1/namespaces/users/serviceaccounts/issuer/token";
+    site.until_allowed_to("issuer", Ask::post(path, &token().to_string())).await
 }
 
 fn pod(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
         "spec": {"containers": [{"name": "c", "image": "i"}]}})
+}
+
+fn token() -> Value {
+    json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
 }
 
 fn attempts() -> Vec<Attempt> {
@@ -98,7 +109,6 @@ fn attempts() -> Vec<Attempt> {
     let (get, post, put, delete) = (Method::GET, Method::POST, Method::PUT, Method::DELETE);
     let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "new"}});
-    let token = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
     let (reader, admin) = ("reader-of-x", "admin-of-x");
     vec![
         // The prefix `watch` with a method that is not a read.
@@ -114,7 +124,7 @@ fn attempts() -> Vec<Attempt> {
             "auditor",
             post.clone(),
             "/api/v1/watch/namespaces/kube-system/serviceaccounts/operator/token",
-            token,
+            token(),
         ),
         attempt(reader, delete.clone(), "/api/v1/watch/namespaces/x/configmaps", Value::Null),
         // An empty name before a subresource.

@@ -368,8 +368,8 @@ async fn an_object_that_a_task_panics_at_costs_that_object_only() {
         ("/registry/admissionregistration.k8s.io/validatingwebhookconfigurations/poison", "webhooks"),
         ("poisonous-sum", "role-aggregation"),
         ("/registry/core/resourcequotas/elsewhere/poison", "resource-quotas"),
-        ("/registry/flowcontrol.apiserver.k8s.io/flowschemas/poison", "flow-control"),
-        ("/registry/flowcontrol.apiserver.k8s.io/flowschemas/poison", "flow-schemas"),
+        ("poisonous-schema", "flow-control"),
+        ("poisonous-schema", "flow-schemas"),
         ("/registry/apiregistration.k8s.io/apiservices/v1.remote.example", "aggregation"),
         ("/registry/apiregistration.k8s.io/apiservices/v1.remote.example", "api-service-availability"),
         ("/registry/scheduling.k8s.io/priorityclasses/poison", LISTERS),
@@ -383,7 +383,7 @@ async fn an_object_that_a_task_panics_at_costs_that_object_only() {
     let quota = json!({"metadata": {"name": "poison"}, "spec": {"hard": {"pods": "9"}}});
     api.post("/api/v1/namespaces/elsewhere/resourcequotas", quota).await.ok();
     let level = json!({"matchingPrecedence": 50, "priorityLevelConfiguration": {"name": "workload-low"}});
-    api.post(FLOW_SCHEMAS, json!({"metadata": {"name": "poison"}, "spec": level})).await.ok();
+    api.post(FLOW_SCHEMAS, json!({"metadata": {"name": "poisonous-schema"}, "spec": level})).await.ok();
     let remote = json!({
         "group": "remote.example", "version": "v1", "service": {"name": "s", "namespace": "default"},
         "groupPriorityMinimum": 1, "versionPriority": 1, "insecureSkipTLSVerify": true,

@@ -39,7 +39,7 @@ struct Contents {
 }
 
 impl FilesKeeper {
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    pub(crate) async fn run(&mut self, stop: CancellationToken) {
         let mut shown: Option<Contents> = None;
         let mut old: Option<(String, Instant)> = None;
         let mut starting = true;

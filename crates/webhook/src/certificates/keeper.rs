@@ -77,7 +77,7 @@ struct Read {
 }
 
 impl Keeper {
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    pub(crate) async fn run(&mut self, stop: CancellationToken) {
         let wake = Arc::new(Notify::new());
         let _watches = self.watch(&wake);
         let (mut failures, mut steps) = (0, 0);

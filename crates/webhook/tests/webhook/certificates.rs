@@ -72,6 +72,21 @@ async fn replicas_share_one_authority_and_every_configuration_shows_it() {
 }
 
 #[tokio::test]
+async fn a_keeper_of_certificates_that_panics_goes_on() {
+    const TASK: &str = "webhook-certificates";
+    let env = TestEnv::start().await;
+    let running = started(replica(env.connection())).await;
+    let supervisor = running.supervisor().clone();
+    supervisor.inject(TASK);
+    eventually(|| async { supervisor.panics(TASK) == 1 }).await;
+    let broken = json!({"metadata": {"annotations": null}, "webhooks": []});
+    assert_eq!(ask(&env, "PATCH", CONFIGURATION, &broken).await.0, 200);
+    eventually(|| async { ask(&env, "GET", CONFIGURATION, &Value::Null).await.1["webhooks"][0].is_object() })
+        .await;
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn a_secret_that_is_no_authority_is_named_and_left_alone() {
     let env = TestEnv::start().await;
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "apps-webhook-authorities"}, "data": {"current.crt": "eA=="}});
