@@ -254,7 +254,7 @@ mod tests {
         let retries = |at: u64| (0..1_000).take_while(|_| state.may_retry_at(at)).count();
         assert_eq!(retries(5_000), 10, "to begin with");
         assert_eq!((retries(5_000), retries(5_099)), (0, 0));
-        assert_eq!(retries(5_600), 5, "half a second after that");
+        assert_eq!(retries(5_600), 6, "six tenths of a second after the first");
         assert_eq!(retries(3_600_000), 10, "an hour brings no more than a second");
     }
 
