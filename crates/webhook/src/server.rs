@@ -179,8 +179,10 @@ impl WebhookServer {
             Certificates::Files(folder) => {
                 let configurations = configurations.clone();
                 let (api, published) = (api.clone(), self.published);
-                let keeper = FilesKeeper { api, folder, configurations, certificate, status, published };
-                keeper.run(stop).await;
+                // What an API server asks for.
+                let name = names.into_iter().next().unwrap_or_default();
+                let keeper = FilesKeeper::new(api, folder, configurations, name, certificate, status);
+                keeper.run(published, stop).await;
             }
             Certificates::Own(rotation) => {
                 let shared = matches!(plan.way, Way::Service(_));
