@@ -176,6 +176,54 @@ async fn a_webapp_comes_to_life_and_is_there_again_next_time() {
     assert_eq!(up.stop().0, Some(0));
 }
 
+/// The commands of a chapter of the book, each with what it prints.
+fn transcript(chapter: &str) -> Vec<(String, String)> {
+    let book = include_str!("../../../docs/book/versions.md");
+    let chapter = book.split_once(chapter).unwrap().1.split("\n## ").next().unwrap();
+    let mut steps: Vec<(String, String)> = Vec::new();
+    for block in chapter.split("```console").skip(1) {
+        for line in block.split("```").next().unwrap().lines().map(str::trim_start) {
+            match (line.strip_prefix("$ "), line.strip_prefix("> "), steps.last_mut()) {
+                (Some(command), _, _) => steps.push((format!("{command}\n"), String::new())),
+                (_, Some(more), Some((command, _))) => *command += &format!("{more}\n"),
+                (None, None, Some((_, said))) if !line.is_empty() => *said += &format!("{line}\n"),
+                _ => {}
+            }
+        }
+    }
+    steps
+}
+
+#[test]
+fn webhooks_of_an_operator_are_asked_and_the_book_says_how_one_version_becomes_two() {
+    let directory = tempfile::tempdir().unwrap();
+    let up = Up::start(directory.path(), &["--port", "0", "--only", "webapp", "--no-workloads"]);
+    let program = Path::new(env!("CARGO_BIN_EXE_watchkeeper")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let run = |command: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).env("PATH", &path).current_dir(directory.path());
+        let output =
+            shell.env("KUBECONFIG", directory.path().join(".watchkeeper/kubeconfig")).output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap().trim_end().to_owned()
+    };
+    let steps = transcript("## From one version to two");
+    assert!(steps.len() >= 9, "{steps:?}");
+    for (command, said) in steps {
+        assert_eq!(run(&command), said.trim_end(), "{command}");
+    }
+    // Validation is by a webhook, too, and so are its warnings.
+    let refused = run("kubectl create -f - <<'END'\n\
+        {\"apiVersion\": \"apps.watchkeeper.dev/v1alpha1\", \"kind\": \"WebApp\", \"metadata\": {\"name\": \"bad\"},\n\
+         \"spec\": {\"image\": \"nginx:latest\", \"replicas\": 1, \"port\": 80, \"env\": {\"1ST\": \"x\"}}}\nEND");
+    assert!(refused.contains("spec.environment: Invalid value: \"1ST\""), "{refused}");
+    assert!(
+        refused.contains("Warning: spec.image: \"nginx:latest\" may be another program tomorrow"),
+        "{refused}"
+    );
+    assert_eq!(up.stop().0, Some(0));
+}
+
 #[test]
 fn a_directory_is_for_one_at_a_time() {
     let directory = tempfile::tempdir().unwrap();

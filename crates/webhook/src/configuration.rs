@@ -47,9 +47,9 @@ pub(crate) struct Configuration {
     pub(crate) kind: ConfigurationKind,
     pub(crate) name: String,
     /// The object as it should be, without bundles of authorities.
-    body: Value,
+    pub(crate) body: Value,
     /// Whether somebody else installs the object, empty, and deletes it. It is never created here.
-    installed_by_others: bool,
+    pub(crate) installed_by_others: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -281,12 +281,7 @@ impl Configuration {
     /// What an object of the server shows.
     pub(crate) fn shown(&self, live: &Value) -> Shown {
         let annotation = |name: &str| live["metadata"]["annotations"][name].as_str().unwrap_or_default();
-        let mut copy = live.clone();
-        let bundles = clients(&mut copy).map(|config| {
-            let bundle = config.get("caBundle").and_then(Value::as_str).unwrap_or_default();
-            base64::decode(bundle).ok().and_then(|text| String::from_utf8(text).ok()).unwrap_or_default()
-        });
-        let bundles: Vec<String> = bundles.collect();
+        let bundles = bundles(live);
         let bundle = bundles.first().filter(|first| bundles.iter().all(|other| other == *first)).cloned();
         let mark = annotation(APPLIED);
         // One that nobody has marked is ours to make; a definition may be stored in other words than it was sent.
@@ -315,6 +310,29 @@ pub(crate) struct Shown {
     pub(crate) in_force: bool,
     /// The authorities that all of its webhooks have; empty if they differ.
     pub(crate) bundle: String,
+}
+
+/// The annotations that have somebody else fill in the authorities: cert-manager's cainjector, OpenShift's service-ca.
+const INJECTED: [&str; 4] = [
+    "cert-manager.io/inject-ca-from",
+    "cert-manager.io/inject-ca-from-secret",
+    "cert-manager.io/inject-apiserver-ca",
+    "service.beta.openshift.io/inject-cabundle",
+];
+
+/// Whether somebody else fills in the authorities of an object of the server.
+pub(crate) fn is_injected(live: &Value) -> bool {
+    INJECTED.iter().any(|name| live["metadata"]["annotations"][name].is_string())
+}
+
+/// The authorities of each webhook of an object of the server, in PEM; empty where there are none.
+pub(crate) fn bundles(live: &Value) -> Vec<String> {
+    let mut copy = live.clone();
+    let bundles = clients(&mut copy).map(|config| {
+        let bundle = config.get("caBundle").and_then(Value::as_str).unwrap_or_default();
+        base64::decode(bundle).ok().and_then(|text| String::from_utf8(text).ok()).unwrap_or_default()
+    });
+    bundles.collect()
 }
 
 /// Every `clientConfig` of a configuration or of a definition.

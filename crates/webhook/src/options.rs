@@ -45,7 +45,8 @@ pub enum Certificates {
     /// Made by the program itself, and replaced in time.
     Own(Rotation),
     /// Files `tls.crt` and `tls.key` in this folder, as a Secret of cert-manager has them, read again when they change. If there is a
-    /// `ca.crt`, configurations are given it; if not, they are left to whoever injects it.
+    /// `ca.crt`, its authorities are added to those that configurations show; if not, or if a configuration is annotated for somebody who
+    /// injects them, bundles are left alone.
     Files(PathBuf),
 }
 

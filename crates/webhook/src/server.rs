@@ -194,7 +194,10 @@ impl WebhookServer {
             Certificates::Files(folder) => {
                 let configurations = configurations.clone();
                 let (api, published) = (api.clone(), self.published);
-                let keeper = FilesKeeper { api, folder, configurations, certificate, status, published };
+                // What an API server asks for.
+                let name = names.into_iter().next().unwrap_or_default();
+                let keeper =
+                    FilesKeeper::new(api, folder, configurations, name, certificate, status, published);
                 supervisor.run_with(KEEPER, keeper, |keeper| Box::pin(keeper.run(stop.clone()))).await;
             }
             Certificates::Own(rotation) => {

@@ -15,6 +15,11 @@ const ATTEMPTS: usize = 10;
 pub(super) struct Definition(Value);
 
 impl Definition {
+    #[cfg(test)]
+    pub(super) fn of(definition: Value) -> Self {
+        Self(definition)
+    }
+
     /// The definition with this name, in full or by any of the names of its resource.
     pub(super) async fn find(connection: &Connection, word: &str) -> Result<Self, Failure> {
         let (code, list) = call(connection, "GET", PATH, "application/json", String::new()).await?;
@@ -53,6 +58,11 @@ impl Definition {
         self.0["metadata"]["uid"].as_str().unwrap_or_default()
     }
 
+    /// A number that grows whenever the definition is changed.
+    pub(super) fn generation(&self) -> i64 {
+        self.0["metadata"]["generation"].as_i64().unwrap_or_default()
+    }
+
     /// The version in which objects are stored.
     pub(super) fn storage(&self) -> &str {
         let mut versions = self.0["spec"]["versions"].as_array().into_iter().flatten();
@@ -87,7 +97,7 @@ impl Definition {
     ///
     /// # Errors
     ///
-    /// If another version has become the storage version since.
+    /// If the definition was changed since: another version may have been stored meanwhile.
     pub(super) async fn forget_others(&self, connection: &Connection) -> Result<Vec<String>, Failure> {
         let (path, storage) = (format!("{PATH}/{}", self.name()), self.storage());
         for _ in 0..ATTEMPTS {
@@ -101,6 +111,15 @@ impl Definition {
                     "{}: its storage version is {} now and was {storage}: run the command again",
                     self.name(),
                     now.storage()
+                )));
+            }
+            if now.generation() != self.generation() {
+                return Err(Failure::running(format!(
+                    "{}: the definition was changed meanwhile (generation {}, was {}), so that another version may have been stored: run \
+                     the command again",
+                    self.name(),
+                    now.generation(),
+                    self.generation()
                 )));
             }
             let dropped: Vec<String> =

@@ -54,26 +54,38 @@ impl Leaf {
 
     /// Verifies it as an API server does that believes these authorities. The error says what such a server would not believe.
     pub(crate) fn verify(&self, bundle: &str, now: SystemTime) -> Result<(), String> {
-        let mut roots = RootCertStore::empty();
-        for authority in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
-            let authority = authority.map_err(|_| "the published bundle is not in PEM")?;
-            roots.add(authority).map_err(|error| format!("the published bundle: {error}"))?;
-        }
-        if roots.is_empty() {
-            return Err("the published bundle is empty".into());
-        }
-        let provider = Arc::new(ring::default_provider());
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        let verifier = verifier.map_err(|error| error.to_string())?;
-        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        for name in &self.names {
-            let server = ServerName::try_from(name.as_str()).map_err(|error| error.to_string())?;
-            verifier
-                .verify_server_cert(&self.der, &[], &server, &[], UnixTime::since_unix_epoch(since))
-                .map_err(|error| format!("the own certificate does not verify for {name}: {error}"))?;
-        }
-        Ok(())
+        verify(std::slice::from_ref(&self.der), &self.names, bundle, now)
     }
+}
+
+/// Verifies a certificate, followed by those between it and its authority, as an API server does that asks for these names and
+/// believes these authorities. The error says what such a server would not believe.
+pub(crate) fn verify(
+    chain: &[CertificateDer<'static>],
+    names: &[String],
+    bundle: &str,
+    now: SystemTime,
+) -> Result<(), String> {
+    let (leaf, intermediates) = chain.split_first().ok_or("there is no certificate")?;
+    let mut roots = RootCertStore::empty();
+    for authority in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
+        let authority = authority.map_err(|_| "the published bundle is not in PEM")?;
+        roots.add(authority).map_err(|error| format!("the published bundle: {error}"))?;
+    }
+    if roots.is_empty() {
+        return Err("the published bundle is empty".into());
+    }
+    let provider = Arc::new(ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let verifier = verifier.map_err(|error| error.to_string())?;
+    let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    for name in names {
+        let server = ServerName::try_from(name.as_str()).map_err(|error| error.to_string())?;
+        verifier
+            .verify_server_cert(leaf, intermediates, &server, &[], UnixTime::since_unix_epoch(since))
+            .map_err(|error| format!("the own certificate does not verify for {name}: {error}"))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Certificates that look after themselves.
 //!
 //! `step` decides without I/O what comes next, on what `record` (the Secret) and the configurations say; `keeper` reads, asks it and
-//! writes; `leaf` is the certificate that this process shows.
+//! writes; `leaf` is the certificate that this process shows. `files` shows certificates of somebody else, by `bundle`s that several
+//! replicas add to.
 
+mod bundle;
 mod files;
 mod keeper;
 mod leaf;
