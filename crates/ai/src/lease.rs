@@ -113,6 +113,8 @@ mod tests {
         Read(usize, u64),
         /// It writes what it has read, changed.
         Write(usize),
+        /// Both at once.
+        Lease(usize, u64),
         /// A call ends, having used so much of what was reserved.
         Settle(usize, u64),
         GiveBack(usize),
@@ -127,11 +129,12 @@ mod tests {
             6 => (replica.clone(), 1_u64..40).prop_map(|(replica, amount)| Step::Call(replica, amount)),
             4 => (replica.clone(), 1_u64..40).prop_map(|(replica, amount)| Step::Read(replica, amount)),
             4 => replica.clone().prop_map(Step::Write),
+            6 => (replica.clone(), 1_u64..40).prop_map(|(replica, amount)| Step::Lease(replica, amount)),
             3 => (any::<usize>(), 0_u64..40).prop_map(|(which, used)| Step::Settle(which, used)),
             1 => replica.clone().prop_map(Step::GiveBack),
             1 => replica.prop_map(Step::Kill),
             1 => (1_u64..30).prop_map(Step::Wait),
-            1 => (100_u64..400).prop_map(Step::Edit),
+            1 => (40_u64..120).prop_map(Step::Edit),
         ]
     }
 
@@ -154,7 +157,7 @@ mod tests {
         fn replicas_together_never_exceed_a_limit(steps in prop::collection::vec(step(), 1..300)) {
             let mut shared = (0_u64, Leases::default());
             let mut replicas: Vec<Replica> = (0..3).map(|_| Replica::default()).collect();
-            let (mut now, mut most) = (NOON, 200_u64);
+            let (mut now, mut most) = (NOON, 60_u64);
             // By minute: what was spent or is reserved, and the largest limit.
             let mut spent: BTreeMap<u64, u64> = BTreeMap::new();
             let mut highest: BTreeMap<u64, u64> = BTreeMap::new();
@@ -188,6 +191,13 @@ mod tests {
                             shared = (version + 1, Leases::from_list(&leases.to_list()));
                             granted.into_iter().for_each(|(part, amount)| replicas[at].ledger.lease(now, part, amount));
                         }
+                    }
+                    Step::Lease(at, amount) => {
+                        let ledger = &mut replicas[at].ledger;
+                        for (part, most) in ledger.lacks(now, &limits, tokens(amount)) {
+                            ledger.lease(now, part, shared.1.lease("k", part, most));
+                        }
+                        shared.0 += 1;
                     }
                     Step::Settle(which, used) => {
                         let at = which % 3;

@@ -106,8 +106,8 @@ fn has_content(dialect: Dialect, event: &Value) -> bool {
         _ => true,
     };
     let has_other = |value: &Value, names: &[&str]| {
-        let fields = value.as_object().into_iter().flatten();
-        fields.into_iter().any(|(name, value)| !names.contains(&name.as_str()) && is_something(value))
+        let mut fields = value.as_object().into_iter().flatten();
+        fields.any(|(name, value)| !names.contains(&name.as_str()) && is_something(value))
     };
     match dialect {
         Dialect::OpenAiResponses => {
@@ -123,12 +123,12 @@ fn has_content(dialect: Dialect, event: &Value) -> bool {
             _ => false,
         },
         Dialect::Gemini => {
-            let parts = event["candidates"][0]["content"]["parts"].as_array().into_iter().flatten();
-            parts.into_iter().any(|part| has_other(part, &["thought", "thoughtSignature"]))
+            let mut parts = event["candidates"][0]["content"]["parts"].as_array().into_iter().flatten();
+            parts.any(|part| has_other(part, &["thought", "thoughtSignature"]))
         }
         _ => {
-            let choices = event["choices"].as_array().into_iter().flatten();
-            choices.into_iter().any(|choice| has_other(&choice["delta"], &["role"]))
+            let mut choices = event["choices"].as_array().into_iter().flatten();
+            choices.any(|choice| has_other(&choice["delta"], &["role"]))
         }
     }
 }

@@ -159,7 +159,8 @@ async fn the_gateway_needs_all_its_rights_and_no_others() {
         whole.rights.iter().map(Right::target).filter(|target| target.ends_with("/status")).collect();
     let made: BTreeSet<String> = objects().iter().map(|(plural, _)| format!("{plural}/status")).collect();
     assert_eq!(statuses, made, "there is an object of every kind with a status");
-    for missing in whole.rights.iter() {
+    // Budgets are leased when models are called: the tests of replicas do that with these rights.
+    for missing in whole.rights.iter().filter(|right| right.target() != "llmbudgets") {
         let mut narrow = whole.clone();
         narrow.rights = whole.rights.iter().filter(|right| *right != missing).cloned().collect();
         let refused = gateway_under(&narrow).await;

@@ -43,8 +43,13 @@ struct Running {
 
 impl Running {
     fn start(directory: &Path) -> Self {
+        Self::start_with(directory, &[])
+    }
+
+    fn start_with(directory: &Path, more: &[&str]) -> Self {
         let from = format!("file:{}", directory.display());
         let mut child = gateway(&["--from", &from, "--listen", "web=127.0.0.1:0", "--admin", "127.0.0.1:0"])
+            .args(more)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -249,4 +254,67 @@ fn a_key_is_shown_once_and_its_digest_goes_into_a_policy() {
     );
     let other = gateway(&["key", "jane"]).output().unwrap().stdout;
     assert_ne!(other, key.into_bytes());
+}
+
+/// Calls a model with the key of the example; the code.
+fn call(address: &str) -> String {
+    let body = r#"{"model": "m", "messages": [{"role": "user", "content": "hi"}]}"#;
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer wk-example\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_gateway_that_is_killed_knows_afterwards_what_was_used() {
+    let (objects, records) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut mock = gateway(&["mock", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut url = String::new();
+    BufReader::new(mock.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let policy = fs::read_to_string(example().join("../ai-gateway/policy.yaml")).unwrap();
+    let digest = policy.lines().find_map(|line| line.trim().strip_prefix("sha256: ")).unwrap().to_owned();
+    let text = format!(
+        "apiVersion: gateway.watchkeeper.dev/v1alpha1\nkind: GatewayListener\nmetadata: {{name: web}}\nspec: {{port: 8080}}\n---\n\
+         apiVersion: gateway.watchkeeper.dev/v1alpha1\nkind: AIGatewayConfig\nmetadata: {{name: models}}\nspec: {{providers: [{{name: one, dialect: OpenAI, url: '{}'}}]}}\n---\n\
+         apiVersion: gateway.watchkeeper.dev/v1alpha1\nkind: ModelContextMapping\nmetadata: {{name: m}}\nspec: {{model: m, targets: [{{provider: one, model: echo}}]}}\n---\n\
+         apiVersion: gateway.watchkeeper.dev/v1alpha1\nkind: LLMGatewayPolicy\nmetadata: {{name: p}}\nspec: {{keys: [{{name: jane, sha256: '{digest}'}}], limits: [{{per: Month, requests: 3}}]}}\n",
+        url.trim()
+    );
+    fs::write(objects.path().join("objects.yaml"), text).unwrap();
+    let directory = records.path().display().to_string();
+    let start = || {
+        let running = Running::start_with(objects.path(), &["--records", &directory]);
+        let begin = Instant::now();
+        while !get(&running.admin, "/readyz").ends_with("\r\n\r\nok\n") {
+            assert!(begin.elapsed() < TIMEOUT);
+            sleep(Duration::from_millis(5));
+        }
+        running
+    };
+    let mut running = start();
+    assert_eq!((call(&running.web), call(&running.web)), ("200".to_owned(), "200".to_owned()));
+    let begin = Instant::now();
+    let lines = || -> usize {
+        let files = fs::read_dir(records.path()).unwrap().map(|entry| entry.unwrap().path());
+        files.map(|file| fs::read_to_string(file).unwrap().lines().count()).sum()
+    };
+    while lines() < 2 {
+        assert!(begin.elapsed() < TIMEOUT);
+    }
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    let again = start();
+    assert_eq!((call(&again.web), call(&again.web)), ("200".to_owned(), "429".to_owned()));
+    mock.kill().unwrap();
+    mock.wait().unwrap();
 }

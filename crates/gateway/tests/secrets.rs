@@ -106,7 +106,7 @@ async fn no_key_prompt_or_answer_is_in_any_output() {
         json!({
             "keys": [{"name": "jane", "sha256": digest}],
             "limits": [{"per": "Month", "tokens": 100_000}],
-            "guardrails": [{"name": "none", "pattern": "forbidden"}],
+            "guardrails": [{"name": "none", "pattern": "forbidden"}], "cache": {"ttl": "1h"},
         }),
     );
     let scripts = [

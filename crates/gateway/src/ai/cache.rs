@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -20,14 +21,13 @@ const LARGEST: usize = 8;
 ///
 /// It belongs to one form of one policy. So nobody gets an answer that was given under another policy, or to another tenant, and an edit of the policy
 /// or of the model forgets all answers.
-#[derive(Debug)]
 pub struct Cache {
     ttl: Duration,
     max_bytes: usize,
     entries: Mutex<Entries>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Entries {
     by_digest: HashMap<[u8; 32], Entry>,
     /// The oldest first, which is also the first to expire.
@@ -35,7 +35,6 @@ struct Entries {
     bytes: usize,
 }
 
-#[derive(Debug)]
 struct Entry {
     answer: Bytes,
     model: Weak<dyn Any + Send + Sync>,
@@ -49,6 +48,13 @@ pub(super) struct Slot {
     model: Form,
     /// What was passed on of a stream so far; `None` if it is too large.
     passed: Option<Vec<u8>>,
+}
+
+/// Shows no answer.
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("ttl", &self.ttl).field("max_bytes", &self.max_bytes).finish()
+    }
 }
 
 impl Cache {
@@ -155,7 +161,8 @@ mod tests {
         for _ in 0..100 {
             cache.put([99; 32], &model, vec![1; 100].into());
         }
-        assert_eq!(cache.entries.lock().bytes, cache.entries.lock().by_digest.len() * 100);
+        let entries = cache.entries.lock();
+        assert_eq!(entries.bytes, entries.by_digest.len() * 100);
     }
 
     #[test]

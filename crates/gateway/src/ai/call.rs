@@ -193,8 +193,8 @@ impl Call {
     pub(super) fn is_budgeted(&self) -> bool {
         let key = self.key.as_ref().map(|key| key.policy.key_limits.iter().chain(&key.policy.limits));
         let tenant = self.tenant.as_ref().map(|tenant| tenant.limits.iter());
-        let limits = key.into_iter().flatten().chain(tenant.into_iter().flatten());
-        limits.into_iter().any(|limit| limit.unit != Unit::Requests)
+        let mut limits = key.into_iter().flatten().chain(tenant.into_iter().flatten());
+        limits.any(|limit| limit.unit != Unit::Requests)
     }
 
     /// Notes that the call is sent to a provider, for the first time or again. What became of an attempt before that nobody knows of counts as used, and

@@ -144,7 +144,7 @@ impl Relay {
                 return None;
             }
             let between = self.between.unwrap_or(Duration::MAX);
-            let Some(mut cut) = self.cut.take() else { return None };
+            let mut cut = self.cut.take()?;
             let error = tokio::select! {
                 biased;
                 error = &mut cut => Some(error),

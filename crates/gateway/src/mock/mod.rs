@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -44,6 +44,8 @@ use watchkeeper_front::{Body, Front, Listener, Request, Response};
 use answer::{events, say};
 use script::Script;
 
+/// How long after the part of an event a stream breaks off.
+const TEAR: Duration = Duration::from_millis(50);
 /// The largest request, in bytes.
 const BODY: usize = 64 << 20;
 
@@ -63,6 +65,8 @@ struct State {
     last: Mutex<Option<(String, Bytes)>>,
     /// Streams that were given up before their end.
     cancelled: Arc<AtomicU64>,
+    /// When pieces of the last stream were sent.
+    sent: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Mock {
@@ -100,6 +104,11 @@ impl Mock {
     /// How many streams were given up by their clients.
     pub fn cancelled(&self) -> u64 {
         self.state.cancelled.load(Relaxed)
+    }
+
+    /// When the pieces of the last stream were sent.
+    pub fn sent(&self) -> Vec<Instant> {
+        self.state.sent.lock().clone()
     }
 
     /// Path and body of the last request.
@@ -254,6 +263,7 @@ fn embed(dialect: Dialect, value: &Value, stamp: &Stamp) -> Response {
 struct Streaming {
     pieces: std::vec::IntoIter<Vec<u8>>,
     sent: u64,
+    times: Arc<Mutex<Vec<Instant>>>,
     cancelled: Arc<AtomicU64>,
     script: Script,
     dialect: Dialect,
@@ -289,9 +299,11 @@ fn streamed(
     let mut end = Vec::new();
     encoder.finish(&mut end);
     pieces.push(end);
+    state.sent.lock().clear();
     let streaming = Streaming {
         pieces: pieces.into_iter(),
         sent: 0,
+        times: Arc::clone(&state.sent),
         cancelled: Arc::clone(&state.cancelled),
         script,
         dialect,
@@ -299,6 +311,10 @@ fn streamed(
     let body = stream::unfold(Some(streaming), |streaming| async move {
         let mut streaming = streaming?;
         if streaming.script.cut == Some(streaming.sent) {
+            // The part of an event is to arrive before the connection breaks.
+            if streaming.script.tear.is_some() {
+                sleep(TEAR).await;
+            }
             return Some((Err(std::io::Error::other("scripted to break off")), None));
         }
         if streaming.script.hang == Some(streaming.sent) {
@@ -315,6 +331,7 @@ fn streamed(
             streaming.script.cut = Some(streaming.sent + 1);
         }
         streaming.sent += 1;
+        streaming.times.lock().push(Instant::now());
         Some((Ok::<_, std::io::Error>(Frame::data(Bytes::from(piece))), Some(streaming)))
     });
     let mut response = Response::new(Body::wrap(StreamBody::new(body)));

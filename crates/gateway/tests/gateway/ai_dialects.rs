@@ -132,7 +132,8 @@ async fn what_is_wrong_is_said_in_the_dialect_of_the_client() {
     ai.model("html", &[("gemini", "echo,html=yes")]).await;
     ai.model("html-too", &[("openai", "echo,html=yes")]).await;
     let looping = vec!["{messages: ., b: .}"; 60].join(" | ");
-    let mapping = json!({"model": "loop", "targets": [{"provider": "openai", "model": "echo"}], "request": looping});
+    let mapping =
+        json!({"model": "loop", "targets": [{"provider": "openai", "model": "echo"}], "request": looping});
     ai.bench.put("ModelContextMapping", "loop", mapping).await;
     // A request of each dialect for a model with a text, and what its tools are if they are malformed.
     let body = |dialect: usize, model: &str, text: &str| match dialect {
@@ -142,7 +143,10 @@ async fn what_is_wrong_is_said_in_the_dialect_of_the_client() {
             "/v1/messages".to_owned(),
             json!({"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": text}]}),
         ),
-        _ => (format!("/v1beta/models/{model}:generateContent"), json!({"contents": [{"parts": [{"text": text}]}]})),
+        _ => (
+            format!("/v1beta/models/{model}:generateContent"),
+            json!({"contents": [{"parts": [{"text": text}]}]}),
+        ),
     };
     let tools = [
         json!([{"type": "function"}]),

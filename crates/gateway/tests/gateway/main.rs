@@ -6,6 +6,7 @@ mod ai;
 mod ai_budgets;
 mod ai_dialects;
 mod ai_replicas;
+mod ai_routing;
 mod ai_streams;
 mod apis;
 mod backends;
