@@ -12,6 +12,8 @@ WORDS = [
 ]
 # The fields of metadata that no two servers have in common.
 OWN = ["uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"]
+# Who does the work of kube-controller-manager on either server.
+CONTROLLERS = {"kube-controller-manager": "<controllers>", "watchkeeper-workloads": "<controllers>"}
 # Conflicts are races of a program with itself; how often it loses them says little.
 RACES = {409}
 
@@ -32,7 +34,7 @@ def value(one):
 
 def managed(fields):
     """Who manages what; not when, nor in which order."""
-    kept = [{key: inner for key, inner in entry.items() if key != "time"} for entry in fields]
+    kept = [{**{key: inner for key, inner in entry.items() if key != "time"}, "manager": CONTROLLERS.get(entry["manager"], entry["manager"])} for entry in fields]
     return sorted((value(entry) for entry in kept), key=lambda entry: json.dumps(entry, sort_keys=True))
 
 

@@ -101,7 +101,10 @@ func proxy(target *url.URL, config *tls.Config, record *record) http.Handler {
 	upgrades := &http.Transport{TLSClientConfig: config.Clone(), DisableCompression: true, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
 	through := func(transport http.RoundTripper) *httputil.ReverseProxy {
 		return &httputil.ReverseProxy{
-			Rewrite:       func(request *httputil.ProxyRequest) { request.SetURL(target) },
+			Rewrite: func(request *httputil.ProxyRequest) {
+				request.SetURL(target)
+				request.Out.Header.Del("Authorization")
+			},
 			Transport:     transport,
 			FlushInterval: -1,
 			ErrorLog:      log.New(io.Discard, "", 0), // clients that go away
@@ -145,13 +148,13 @@ func (r *record) note(response *http.Response) error {
 	return nil
 }
 
-// A kubeconfig that trusts the proxy. It has no credentials: the proxy has them.
+// A kubeconfig that trusts the proxy. Its token is for programs that would ask a person for credentials otherwise; the proxy drops it.
 func pointingTo(server *httptest.Server) []byte {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "recorder",
 		"clusters": []any{map[string]any{"name": "recorder", "cluster": map[string]any{"server": server.URL, "certificate-authority-data": authority}}},
-		"users":    []any{map[string]any{"name": "recorder", "user": map[string]any{}}},
+		"users":    []any{map[string]any{"name": "recorder", "user": map[string]any{"token": "none"}}},
 		"contexts": []any{map[string]any{"name": "recorder", "context": map[string]any{"cluster": "recorder", "user": "recorder"}}},
 	})
 	fail(err)

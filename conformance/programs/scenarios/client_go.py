@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 
+from look import named
+
 PROGRAMS = ["create-update-delete-deployment", "dynamic-create-update-delete-deployment", "out-of-cluster-client-configuration", "workqueue", "leader-election"]
 
 
@@ -20,7 +22,11 @@ def said_by(server, name):
 
 
 def play(server):
-    said = {name: by_hand(server, name) for name in ("create-update-delete-deployment", "dynamic-create-update-delete-deployment")}
+    said = {}
+    for name in ("create-update-delete-deployment", "dynamic-create-update-delete-deployment"):
+        said[name] = by_hand(server, name)
+        # It is deleted in the foreground: some controller has to come by.
+        server.wait("the Deployment goes", lambda server: not named(server, "deployments"))
     kubeconfig = "-kubeconfig={kubeconfig}"
     # It counts pods until it is ended.
     server.start("out-of-cluster-client-configuration", kubeconfig)

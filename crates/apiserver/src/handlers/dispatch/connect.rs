@@ -57,7 +57,7 @@ impl Server {
             let mut ports = service["spec"]["ports"].as_array().into_iter().flatten();
             let Some(found) = ports.find(|found| found["port"] == number) else {
                 let message = format!("no service port {number} found for service {name:?}");
-                return Err(StatusError::unavailable(message));
+                return Err(StatusError::no_backend(message));
             };
             port = found["name"].as_str().unwrap_or_default().to_owned();
         }
@@ -83,7 +83,7 @@ impl Server {
         }
         // As there, a Service with endpoints is called what it was called in the request.
         let called = if subsets.is_empty() { name } else { &place.name };
-        Err(StatusError::unavailable(format!("no endpoints available for service {called:?}")))
+        Err(StatusError::no_backend(format!("no endpoints available for service {called:?}")))
     }
 
     /// The object of this name beside `place`.
