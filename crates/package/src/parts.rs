@@ -30,7 +30,7 @@ pub(crate) fn updated(theirs: &str, rendered: &str, keys: &[Path]) -> Result<Opt
     Ok((text != theirs).then_some(text))
 }
 
-fn at<'a>(value: &'a Value, key: Path) -> Option<&'a Value> {
+fn at(value: &Value, key: Path) -> Option<&Value> {
     key.iter().try_fold(value, |value, part| value.get(*part))
 }
 
@@ -63,8 +63,8 @@ fn span(lines: &[&str], key: Path) -> Option<Range<usize>> {
             indent(line) == depth && rest.into_iter().flatten().any(|rest| rest.starts_with(':'))
         };
         let start = begin + lines[begin..found.end].iter().position(|line| is_key(line))?;
-        let is_outside = |line: &&str| !line.trim().is_empty() && indent(line) <= depth;
-        let after = lines[start + 1..found.end].iter().position(|line| is_outside(&line));
+        let is_outside = |line: &str| !line.trim().is_empty() && indent(line) <= depth;
+        let after = lines[start + 1..found.end].iter().position(|line| is_outside(line));
         let mut end = after.map_or(found.end, |after| start + 1 + after);
         while end > start + 1 && lines[end - 1].trim().is_empty() {
             end -= 1;

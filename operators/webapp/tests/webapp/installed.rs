@@ -125,9 +125,8 @@ impl Cluster {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         std::thread::spawn(move || {
             let mut sender = Some(sender);
-            // What it says is taken to the end, and shown if the test fails.
+            // What it says is taken to the end, so that it never waits for a reader.
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                eprintln!("{line}");
                 let address = address(&line);
                 if let (Some(address), true) = (address, sender.is_some()) {
                     let _ = sender.take().unwrap().send(address);
