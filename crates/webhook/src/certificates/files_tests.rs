@@ -62,7 +62,12 @@ fn configuration() -> Configuration {
         })
     };
     let body = json!({"webhooks": [hook("one"), hook("two")]});
-    Configuration { kind: ConfigurationKind::Validating, name: "apps".into(), body, installed_by_others: false }
+    Configuration {
+        kind: ConfigurationKind::Validating,
+        name: "apps".into(),
+        body,
+        installed_by_others: false,
+    }
 }
 
 /// A replica with a folder of its own.
