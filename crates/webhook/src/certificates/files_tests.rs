@@ -10,6 +10,7 @@ use watchkeeper_testkit::{TestEnv, eventually};
 
 use super::super::record::Trusted;
 use super::*;
+use crate::configuration::ConfigurationKind;
 
 const NAME: &str = "apps-webhook.default.svc";
 const DAY: Duration = Duration::from_secs(24 * 3600);
