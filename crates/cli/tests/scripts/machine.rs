@@ -31,9 +31,13 @@ impl Machine {
         machine
     }
 
-    /// Adds a command that is this text for bash.
+    /// Adds a command that is this text for bash, in the place of one of the real machine if there is one.
     pub(crate) fn command(self, name: &str, body: &str) -> Self {
         let program = self.commands.path().join(name);
+        // What is written to a link is written to the program of the real machine.
+        if program.is_symlink() {
+            fs::remove_file(&program).unwrap();
+        }
         fs::write(&program, format!("#!{}/bash\n{body}\n", self.commands.path().display())).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         self
