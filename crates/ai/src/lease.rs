@@ -138,11 +138,14 @@ mod tests {
         ]
     }
 
+    /// What leases give.
+    type Given = Vec<(Part, u64)>;
+
     #[derive(Default)]
     struct Replica {
         ledger: Ledger,
         /// The version that was read, the leases as they are to be written, and what they give.
-        pending: Option<(u64, Leases, Vec<(Part, u64)>)>,
+        pending: Option<(u64, Leases, Given)>,
         calls: Vec<(Reservation, u64)>,
     }
 

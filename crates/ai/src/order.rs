@@ -161,7 +161,7 @@ mod tests {
             let document = format!("{{{}}}", fields.join(","));
             let value: Value = serde_json::from_str(&document).unwrap();
             let written = Order::of(document.as_bytes()).write(&value);
-            prop_assert_eq!(serde_json::from_slice::<Value>(&written).unwrap(), value.clone());
+            prop_assert_eq!(&serde_json::from_slice::<Value>(&written).unwrap(), &value);
             if value.as_object().is_some_and(|fields| fields.len() == names.len()) {
                 prop_assert_eq!(String::from_utf8(written).unwrap(), document);
             }

@@ -243,7 +243,7 @@ impl Input {
                     for (name, value) in fields {
                         match value {
                             Value::String(file) if name == "file" || name.ends_with("File") => {
-                                files.push(file)
+                                files.push(file);
                             }
                             value => collect(value, files),
                         }

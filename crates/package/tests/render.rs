@@ -373,22 +373,22 @@ fn changes_that_break_are_told_from_those_that_do_not() {
             at(value, spec)["maxSize"]["exclusiveMinimum"] = json!(true);
         }),
         ("spec.even: it has to be a multiple of 4", &|value| {
-            at(value, spec)["even"]["multipleOf"] = json!(4)
+            at(value, spec)["even"]["multipleOf"] = json!(4);
         }),
         ("spec.name: its format was any and is date-time", &|value| {
             at(value, spec)["name"]["format"] = json!("date-time");
         }),
         ("spec.even: its format was int64 and is int32", &|value| {
-            at(value, spec)["even"]["format"] = json!("int32")
+            at(value, spec)["even"]["format"] = json!("int32");
         }),
         ("spec.open: oneOf is new or another", &|value| {
-            at(value, spec)["open"]["oneOf"] = json!([{"required": ["a"]}])
+            at(value, spec)["open"]["oneOf"] = json!([{"required": ["a"]}]);
         }),
         ("spec.free: anyOf is new or another", &|value| {
-            at(value, spec)["free"]["anyOf"] = json!([{"required": ["a"]}])
+            at(value, spec)["free"]["anyOf"] = json!([{"required": ["a"]}]);
         }),
         ("spec.free: not is new or another", &|value| {
-            at(value, spec)["free"]["not"] = json!({"required": ["a"]})
+            at(value, spec)["free"]["not"] = json!({"required": ["a"]});
         }),
         ("spec.keyed: its x-kubernetes-list-type was map and is atomic", &|value| {
             at(value, spec)["keyed"].as_object_mut().unwrap().remove("x-kubernetes-list-type");
@@ -412,10 +412,10 @@ fn changes_that_break_are_told_from_those_that_do_not() {
         },
         &|value| {
             at(value, spec)["free"]["anyOf"] =
-                json!([{"required": ["a"]}, {"required": ["b"]}, {"required": ["c"]}])
+                json!([{"required": ["a"]}, {"required": ["b"]}, {"required": ["c"]}]);
         },
         &|value| {
-            at(value, spec)["env"] = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+            at(value, spec)["env"] = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         },
         &|value| {
             at(value, spec)["open"].as_object_mut().unwrap().remove("allOf");

@@ -5,6 +5,7 @@
 //! watchkeeper-bench-gateway load ADDRESS PATH RATE SECONDS requests at a fixed rate, whether answers come or not
 //! ```
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 #![allow(clippy::print_stdout, reason = "what is measured")]
 
 mod load;

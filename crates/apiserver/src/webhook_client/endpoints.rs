@@ -93,10 +93,13 @@ impl WebhookClient {
 /// How many namespaces and Services are remembered.
 const MOST_SERVICES: usize = 200;
 
+/// A Service, and the revision at which it was written.
+type ParsedService = (Revision, Arc<Value>);
+
 /// Services and EndpointSlices as they were read last. They are looked up with every call, and read again only when they have changed.
 #[derive(Default)]
 pub(super) struct ParsedServices {
-    services: Mutex<HashMap<Box<str>, (Revision, Arc<Value>)>>,
+    services: Mutex<HashMap<Box<str>, ParsedService>>,
     /// By namespace.
     slices: Mutex<HashMap<String, Arc<Slices>>>,
 }

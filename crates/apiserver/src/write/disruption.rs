@@ -129,7 +129,7 @@ fn disrupt(budget: &mut Value, pod: &str, now: &str) -> Result<(), StatusError> 
     if allowed == 0 {
         return Err(StatusError::too_many_requests(REFUSED, 0).cause(CAUSE, why_none(&name, status), ""));
     }
-    status["disruptionsAllowed"] = (allowed - 1).into();
+    status["disruptionsAllowed"] = allowed.saturating_sub(1).into();
     if allowed == 1 {
         let observed = status["observedGeneration"].clone();
         set_insufficient(status, observed, now);

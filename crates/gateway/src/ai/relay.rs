@@ -330,7 +330,8 @@ impl Relay {
                 let rest = std::mem::take(partial);
                 match observer.is_complete {
                     true => {
-                        if !rest.is_empty() && !(*strip_usage && observer.only_usage && !last.is_empty()) {
+                        let is_stripped = *strip_usage && observer.only_usage && !last.is_empty();
+                        if !rest.is_empty() && !is_stripped {
                             self.ready.push_back(rest.into());
                         }
                         call.is_complete = true;

@@ -109,7 +109,8 @@ mod tests {
             async { panic!("on purpose") }
         };
         assert!(tokio::spawn(ask(Arc::clone(&queue), panics)).await.unwrap_err().is_panic());
-        assert!(first.await.is_err() && late.lock().take().unwrap().await.is_err(), "nobody waits for ever");
+        let late = late.lock().take().unwrap();
+        assert!(first.await.is_err() && late.await.is_err(), "nobody waits for ever");
         assert!(!queue.lock().asking);
         let second = wait(&queue);
         ask(Arc::clone(&queue), || async { Ok(7) }).await;
