@@ -6,7 +6,6 @@
 //! ```
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
-#![allow(clippy::print_stdout, reason = "what is measured")]
 
 mod load;
 mod proxy;
