@@ -98,6 +98,24 @@ def certificate(server, secret):
     return subprocess.run(["openssl", "x509", "-noout", "-subject", "-issuer", "-ext", names], input=data, capture_output=True, text=True, check=True).stdout
 
 
+def generated(text):
+    """A text without the ends of names that the server made up."""
+    return re.sub(r"\b(example-com|my-selfsigned-ca|shop-tls)-[a-z0-9]{5}\b", r"\1-<generated>", text)
+
+
+def unraced(entries):
+    """Leaves out who began the status and its conditions: two of the controllers race for that."""
+    for entry in list(entries):
+        status = entry["fieldsV1"].get("f:status", {})
+        conditions = status.get("f:conditions", {})
+        status.pop(".", None)
+        conditions.pop(".", None)
+        if not conditions:
+            status.pop("f:conditions", None)
+        if entry.get("subresource") == "status" and not status:
+            entries.remove(entry)
+
+
 def play(server):
     install(server)
     server.apply(AUTHORITY)
@@ -121,7 +139,7 @@ def play(server):
     server.kubectl("delete", "ingress", "-n", "sandbox", "shop")
     server.wait("the certificate of the Ingress goes with it", lambda server: not named(server, "certificate/shop-tls", "-n", "sandbox"))
     said |= {f"certificate in {secret}": certificate(server, secret) for secret in ("root-secret", "example-com-tls", "shop-tls")}
-    said["events"] = events(server, "sandbox")
+    said["events"] = sorted({generated(line) for line in events(server, "sandbox")})
     kinds = "issuers,certificates,certificaterequests,secrets,leases"
     for namespace, wanted in (("sandbox", kinds), ("cert-manager", "secrets,leases,services,serviceaccounts,roles,rolebindings")):
         for one in server.get(wanted, "-n", namespace, "--show-managed-fields")["items"]:
@@ -129,9 +147,14 @@ def play(server):
                 one["data"] = sorted(one.get("data", {}))
             if one["kind"] == "Lease":
                 one["spec"] = sorted(one["spec"])
+            name = one["metadata"]["name"]
             if one["kind"] == "CertificateRequest":
                 one["spec"]["request"] = one["status"]["certificate"] = one["status"]["ca"] = "<pem>"
-            said[f"{namespace}: {one['kind']}/{one['metadata']['name']}"] = one
+                one = json.loads(generated(json.dumps(one)))
+                name = f"{generated(name)} {one['metadata']['annotations']['cert-manager.io/certificate-revision']}"
+            if one["kind"] == "Certificate":
+                unraced(one["metadata"]["managedFields"])
+            said[f"{namespace}: {one['kind']}/{name}"] = one
     said["ClusterIssuer"] = server.get("clusterissuer", "selfsigned-issuer", "--show-managed-fields")
     for kind in ("validating", "mutating"):
         one = server.get(f"{kind}webhookconfiguration", "cert-manager-webhook", "--show-managed-fields")

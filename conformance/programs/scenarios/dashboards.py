@@ -1,6 +1,6 @@
 """Dashboards: what Headlamp, the Kubernetes dashboard and k9s ask for, sent as they send it, and the answers compared.
 
-None of them can be built from a Go module alone. What they ask for was read from what they do: who they are and what they may, discovery, tables
+What they ask for was read from what they do: who they are and what they may, discovery, tables
 of every kind with its objects, metrics, events of one object, logs, what is behind Services, and watches.
 """
 
