@@ -104,7 +104,7 @@ impl Server {
         let mut authorized = self.access.authorize(&call.headers, Arc::clone(&call.identity), action);
         if authorized.is_err()
             && let Some(action) = again
-            && self.learn_roles(&call.identity).await?
+            && Box::pin(self.learn_roles(&call.identity)).await?
         {
             authorized = self.access.authorize(&call.headers, Arc::clone(&call.identity), action);
         }
@@ -173,7 +173,7 @@ impl Server {
             }
             _ => false,
         };
-        if is_missing && self.learn_definitions().await? {
+        if is_missing && Box::pin(self.learn_definitions()).await? {
             registry = self.registry();
         }
         // Some pages of kube-apiserver look at no method. The others know GET and nothing else.
@@ -268,7 +268,7 @@ impl Server {
             return Box::pin(remote::answer(self, &call, remote, target)).await;
         }
         let mut resource = registry.resource_of(about);
-        if resource.is_err() && self.learn_definitions().await? {
+        if resource.is_err() && Box::pin(self.learn_definitions()).await? {
             resource = self.registry().resource_of(about);
         }
         let found = resource.and_then(|resource| {
