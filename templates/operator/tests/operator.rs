@@ -157,6 +157,8 @@ async fn asks_for_no_right_that_it_does_not_use() {
     let for_nothing: Vec<_> = unused
         .iter()
         .filter(|right| rights.contains(right))
+        // Every operator may write events; whether one does is up to what happens.
+        .filter(|right| right.resource.plural != "events")
         .collect();
     assert!(for_nothing.is_empty(), "{for_nothing:?}");
 }

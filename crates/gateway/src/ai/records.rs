@@ -398,7 +398,7 @@ mod tests {
 
     fn line(time: SystemTime, number: u64) -> Vec<u8> {
         let record = json!({
-            "time": Time::from(time).rfc3339_micro(), "namespace": "a", "policy": "p", "key": if number % 2 == 0 { "jane" } else { "joe" },
+            "time": Time::from(time).rfc3339_micro(), "namespace": "a", "policy": "p", "key": if number.is_multiple_of(2) { "jane" } else { "joe" },
             "chargedTokens": 7, "chargedCost": "0.01", "chargedRequests": 1, "padding": "x".repeat(200),
         });
         format!("{record}\n").into_bytes()

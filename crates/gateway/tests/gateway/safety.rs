@@ -141,7 +141,7 @@ async fn a_policy_that_never_could_be_used_refuses_what_it_is_for_and_says_so() 
             (answer.status.as_u16(), answer.text()),
             (500, "policy default/keys cannot be used; its status says why\n")
         );
-        assert_eq!(programmed("GatewayPolicy", "keys").is_true, false);
+        assert!(!programmed("GatewayPolicy", "keys").is_true);
         let said = programmed(told.0, told.1);
         assert_eq!((said.is_true, said.reason), (false, "PolicyInvalid"), "{kind}");
         assert_eq!(said.message, "requests are answered with 500: GatewayPolicy default/keys cannot be used");

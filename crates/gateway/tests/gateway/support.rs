@@ -152,40 +152,31 @@ impl Bench {
 /// A task that asks nobody for anything, and notes how late it gets its turn: what the machine is to blame for.
 #[derive(Clone)]
 pub(crate) struct Control {
-    /// In microseconds: the longest of this second, of the one before, and of all.
-    stalls: Arc<[AtomicU64; 3]>,
+    /// In microseconds.
+    longest: Arc<AtomicU64>,
     _stop: Arc<tokio_util::sync::DropGuard>,
 }
 
 impl Control {
     pub(crate) fn start() -> Self {
         let stop = tokio_util::sync::CancellationToken::new();
-        let stalls = Arc::<[AtomicU64; 3]>::default();
-        let (stopped, noted) = (stop.clone(), Arc::clone(&stalls));
+        let longest = Arc::<AtomicU64>::default();
+        let (stopped, noted) = (stop.clone(), Arc::clone(&longest));
         tokio::spawn(stopped.run_until_cancelled_owned(async move {
             let interval = Duration::from_millis(10);
             loop {
-                for _ in 0..100 {
-                    let begin = Instant::now();
-                    tokio::time::sleep(interval).await;
-                    let late = begin.elapsed().saturating_sub(interval).as_micros() as u64;
-                    noted[0].fetch_max(late, Relaxed);
-                    noted[2].fetch_max(late, Relaxed);
-                }
-                noted[1].store(noted[0].swap(0, Relaxed), Relaxed);
+                let begin = Instant::now();
+                tokio::time::sleep(interval).await;
+                let late = begin.elapsed().saturating_sub(interval).as_micros() as u64;
+                noted.fetch_max(late, Relaxed);
             }
         }));
-        Self { stalls, _stop: Arc::new(stop.drop_guard()) }
-    }
-
-    /// The longest stall of about the last second.
-    pub(crate) fn stall(&self) -> Duration {
-        Duration::from_micros(self.stalls[0].load(Relaxed).max(self.stalls[1].load(Relaxed)))
+        Self { longest, _stop: Arc::new(stop.drop_guard()) }
     }
 
     /// The longest stall so far.
     pub(crate) fn longest(&self) -> Duration {
-        Duration::from_micros(self.stalls[2].load(Relaxed))
+        Duration::from_micros(self.longest.load(Relaxed))
     }
 }
 
