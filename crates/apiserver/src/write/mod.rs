@@ -125,6 +125,9 @@ impl Writer {
             request.target.resource.prune(&mut planned.object);
         }
         self.charge_disruption(request, &current, &planned, &moment).await?;
+        if let (Operation::Evict(eviction), Some(pod)) = (&request.operation, &current.object) {
+            eviction.check_preconditions(request, &current, pod, &planned.asked)?;
+        }
         self.commit(request, current, planned, attempt).await
     }
 }

@@ -21,9 +21,7 @@ impl Writer {
         let Draft { object, warnings, .. } = draft;
         let mut planned = match (&request.operation, &current.object) {
             (Operation::Delete(options), Some(old)) => delete::plan(request, old, options, moment),
-            (Operation::Evict(eviction), Some(old)) => {
-                eviction.plan(request, current, old, object, moment)?
-            }
+            (Operation::Evict(eviction), Some(old)) => eviction.plan(request, old, object, moment)?,
             (Operation::Bind(_), Some(old)) => {
                 let planned = self.changed_object(request, current, old, object.clone(), moment)?;
                 Planned { asked: object, ..planned }

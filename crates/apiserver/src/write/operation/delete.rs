@@ -56,29 +56,33 @@ impl Eviction {
         self.is_charged.store(true, Ordering::Relaxed);
     }
 
-    /// The Eviction, if its preconditions are met.
-    pub(super) fn next(
+    /// The Eviction as it was sent.
+    pub(super) fn next(&self) -> Draft {
+        Draft::of(self.object.clone())
+    }
+
+    /// Refuses to evict another Pod than the one the client means. As in kube-apiserver these are conditions of the deletion, so that the
+    /// disruption budget has been charged before.
+    pub(in crate::write) fn check_preconditions(
         &self,
         request: &WriteRequest<'_>,
         current: &Current,
         pod: &Value,
-    ) -> Result<Draft, StatusError> {
-        check_preconditions(request, current, pod, &self.sent_options()?)?;
-        Ok(Draft::of(self.object.clone()))
+        completed: &Value,
+    ) -> Result<(), StatusError> {
+        check_preconditions(request, current, pod, &self.options(completed)?)
     }
 
     /// What becomes of the Pod by the Eviction as admission completed it.
     pub(in crate::write) fn plan(
         &self,
         request: &WriteRequest<'_>,
-        current: &Current,
         pod: &Value,
         completed: Value,
         moment: &Moment,
     ) -> Result<Planned, StatusError> {
         check_name(&request.target, &completed, "Eviction")?;
         let options = self.options(&completed)?;
-        check_preconditions(request, current, pod, &options)?;
         let mut planned = plan(request, &disrupted(pod, &options, moment), &options, moment);
         if options.dry_run {
             planned.intent = Intent::Keep;

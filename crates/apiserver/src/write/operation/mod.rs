@@ -110,7 +110,7 @@ impl Operation<'_> {
             (Self::Scale(change), Some(old)) => change.next(request, old, moment),
             (Self::Bind(binding), Some(old)) => bind::next(request, binding, old),
             (Self::Delete(options), Some(old)) => delete::next(request, current, old, options),
-            (Self::Evict(eviction), Some(old)) => eviction.next(request, current, old),
+            (Self::Evict(eviction), Some(_)) => Ok(eviction.next()),
             (Self::Change(change), Some(old)) => {
                 let mut object = old.clone();
                 change(&mut object);
