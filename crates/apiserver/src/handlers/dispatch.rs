@@ -100,13 +100,13 @@ impl Server {
     ) -> Result<Reply, StatusError> {
         // Of those who may not, too.
         *flow = self.flow_control.classify(&call.identity, &access::request(&action));
-        let again = self.may_learn_roles(&call.identity).then(|| action.clone());
+        let again = self.may_learn_roles(&call.identity).then(|| Box::new(action.clone()));
         let mut authorized = self.access.authorize(&call.headers, Arc::clone(&call.identity), action);
         if authorized.is_err()
             && let Some(action) = again
             && Box::pin(self.learn_roles(&call.identity)).await?
         {
-            authorized = self.access.authorize(&call.headers, Arc::clone(&call.identity), action);
+            authorized = self.access.authorize(&call.headers, Arc::clone(&call.identity), *action);
         }
         let action = match authorized {
             Ok((identity, action)) => {

@@ -167,5 +167,5 @@ async fn what_only_a_node_could_do_is_refused_with_a_reason() {
         assert!(message.contains(why), "{part}: {message}");
         api.get(&format!("/api/v1/namespaces/default/pods/missing/{part}")).await.failed(404);
     }
-    api.get("/api/v1/namespaces/default/services/kubernetes/proxy/").await.failed(400);
+    api.get("/api/v1/namespaces/default/services/kubernetes/proxy/").await.failed(404);
 }
