@@ -217,6 +217,7 @@ impl Server {
             converter: Arc::clone(&converter),
             webhook_metrics: metrics.webhooks(),
             pod_security: options.pod_security.clone(),
+            event_lifetime: options.event_lifetime,
         };
         let accounts = Accounts {
             tokens,

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -29,7 +30,7 @@ pub(crate) enum Expected {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    Put { key: Box<str>, value: Bytes },
+    Put { key: Box<str>, value: Bytes, lifetime: Option<Duration> },
     Delete { key: Box<str> },
 }
 
@@ -42,7 +43,7 @@ impl Operation {
 
     fn bytes(&self) -> usize {
         match self {
-            Self::Put { key, value } => key.len() + value.len(),
+            Self::Put { key, value, .. } => key.len() + value.len(),
             Self::Delete { key } => key.len(),
         }
     }
@@ -71,8 +72,27 @@ impl Commit {
     /// Writes a value.
     #[must_use]
     pub fn put(mut self, key: impl Into<Box<str>>, value: impl Into<Bytes>) -> Self {
-        self.operations.push(Operation::Put { key: key.into(), value: value.into() });
+        self.operations.push(Operation::Put { key: key.into(), value: value.into(), lifetime: None });
         self
+    }
+
+    /// Writes a value that is not needed any more when `lifetime` has passed. A storage that [expires](crate::Storage::expires) values
+    /// deletes it then or up to a minute later, as if somebody had, unless it was written again; others keep it.
+    #[must_use]
+    pub fn put_for(mut self, key: impl Into<Box<str>>, value: impl Into<Bytes>, lifetime: Duration) -> Self {
+        let (key, value, lifetime) = (key.into(), value.into(), Some(lifetime));
+        self.operations.push(Operation::Put { key, value, lifetime });
+        self
+    }
+
+    /// For how long what is written is needed, if not for ever: the shortest of all operations.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn lifetime(&self) -> Option<Duration> {
+        let lifetimes = self.operations.iter().filter_map(|operation| match operation {
+            Operation::Put { lifetime, .. } => *lifetime,
+            Operation::Delete { .. } => None,
+        });
+        lifetimes.min()
     }
 
     /// Deletes a key. If it does not exist, this does nothing.

@@ -72,6 +72,11 @@ pub trait Storage: Send + Sync + 'static {
         false
     }
 
+    /// Whether what was written [for some time](Commit::put_for) is deleted when that has passed.
+    fn expires(&self) -> bool {
+        false
+    }
+
     /// How often the whole history was replaced by another one since the storage was opened, as when a backup was restored under it. Revisions
     /// of one epoch say nothing about another: the same number may stand for another state.
     fn epoch(&self) -> u64 {
@@ -130,6 +135,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn is_shared(&self) -> bool {
         (**self).is_shared()
+    }
+
+    fn expires(&self) -> bool {
+        (**self).expires()
     }
 
     fn epoch(&self) -> u64 {

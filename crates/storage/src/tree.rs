@@ -106,7 +106,7 @@ impl Tree {
         revision: Revision,
     ) -> (Option<Arc<Entry>>, Option<Arc<Event>>) {
         let (before, change) = match operation {
-            Operation::Put { key, value } => self.put(key, value, revision),
+            Operation::Put { key, value, .. } => self.put(key, value, revision),
             Operation::Delete { key } => self.delete(key),
         };
         (before, change.map(|change| Arc::new(Event { revision, change })))

@@ -68,6 +68,51 @@ async fn what_one_server_has_written_the_others_read_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_for_some_time_goes_by_itself() {
+    let Some(server) = Server::start().await.unwrap() else { return };
+    let direct = server.builder().build().unwrap();
+    let storage = open(server.builder().build().unwrap()).await;
+    assert!(storage.expires());
+    let lifetime = Duration::from_secs(40);
+    let lease = async |key: &str| {
+        let found = direct.range(&EtcdRange::of(Keys::one(format!("/watchkeeper{key}")))).await.unwrap();
+        found.kvs[0].lease
+    };
+    let write = async |key: &str, lifetime| {
+        storage
+            .commit(Commit::new().put_for(key, "1", lifetime).put(format!("{key}-kept"), "1"))
+            .await
+            .unwrap()
+    };
+    write("/a", lifetime).await;
+    write("/b", lifetime).await;
+    let shared = lease("/a").await;
+    assert!(shared != 0, "without a lease, it stays");
+    assert_eq!(lease("/b").await, shared, "a lease for each is dear");
+    assert_eq!(lease("/a-kept").await, 0);
+    // What is written again, for as long as it takes, stays.
+    put(&storage, "/b", "2").await;
+    let revision = storage.stats().revision;
+    let mut watch = storage.watch("/", revision).await.unwrap();
+    // As when it runs out.
+    direct.lease_revoke(shared).await.unwrap();
+    assert_eq!(next(&mut watch).await.unwrap(), ("/a".to_owned(), revision + 1));
+    assert_eq!(value(&storage, "/a").await, None);
+    assert_eq!(value(&storage, "/b").await.as_deref(), Some("2"));
+    // A lease that is gone is replaced.
+    write("/c", lifetime).await;
+    let second = lease("/c").await;
+    assert!(second != 0 && second != shared);
+    // By itself, in the end; what has another lifetime has another lease.
+    let written = write("/d", Duration::from_secs(1)).await;
+    assert!(lease("/d").await != second);
+    let mut watch = storage.watch("/d", written.revision).await.unwrap();
+    assert_eq!(next(&mut watch).await.unwrap().0, "/d");
+    assert_eq!(value(&storage, "/d").await, None);
+    assert_eq!(value(&storage, "/c").await.as_deref(), Some("1"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_outlive_an_etcd_that_is_killed_and_comes_back() {
     let Some(server) = Server::start().await.unwrap() else { return };
     let storage = open(server.builder().timeout(Duration::from_secs(1)).build().unwrap()).await;

@@ -18,6 +18,10 @@ pub(super) const TASK: &str = "event-expiry";
 /// How long the task sleeps at most: the clock of objects may run otherwise than the one that wakes it.
 const NAP: Duration = Duration::from_secs(10);
 
+/// How much longer events are left to a storage that [expires](Storage::expires) them itself. It has not for all of them: some were copied
+/// into it, or written when they were to be kept longer.
+const GRACE: Duration = Duration::from_secs(120);
+
 /// How many events are forgotten in one commit: etcd takes no more than 128 operations.
 const BATCH: usize = 100;
 
@@ -26,7 +30,11 @@ const BATCH: usize = 100;
 type Queue = VecDeque<(SystemTime, Box<str>, Revision)>;
 
 /// Forgets events, until the storage is closed.
-pub(super) async fn run(server: Arc<Server>, lifetime: Duration) {
+pub(super) async fn run(server: Arc<Server>) {
+    let lifetime = match server.storage.expires() {
+        true => server.options.event_lifetime.saturating_add(GRACE),
+        false => server.options.event_lifetime,
+    };
     until_closed("the events", || follow(&server, lifetime)).await;
 }
 

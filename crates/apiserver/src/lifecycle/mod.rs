@@ -78,10 +78,7 @@ fn start_writing(server: &Arc<Server>) {
     if server.storage.is_shared() {
         server.spawn_led(advertise::TASK, advertise::show_servers);
     }
-    server.spawn_led(expiry::TASK, |server| {
-        let lifetime = server.options.event_lifetime;
-        expiry::run(server, lifetime)
-    });
+    server.spawn_led(expiry::TASK, |server| expiry::run(server));
 }
 
 fn start_storage_protection(server: &Arc<Server>) {

@@ -190,6 +190,11 @@ impl Resource {
         self.group == "apiextensions.k8s.io" && self.plural == "customresourcedefinitions"
     }
 
+    /// Whether these are events, by either of their names.
+    pub(crate) fn is_events(&self) -> bool {
+        self.plural == "events" && matches!(&*self.group, "" | "events.k8s.io")
+    }
+
     /// Whether this is a built-in resource of the core group with this name.
     pub(crate) fn is_core(&self, plural: &str) -> bool {
         self.group.is_empty() && self.plural == plural

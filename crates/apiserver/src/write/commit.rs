@@ -73,7 +73,13 @@ impl Writer {
             return Ok(Outcome::Written(written));
         }
         let commit = match &encoded {
-            Some(encoded) => conditions(&key, &current).put(key.as_str(), encoded.value.clone()),
+            Some(encoded) => {
+                let (commit, value) = (conditions(&key, &current), encoded.value.clone());
+                match self.lifetime(resource) {
+                    Some(lifetime) => commit.put_for(key.as_str(), value, lifetime),
+                    None => commit.put(key.as_str(), value),
+                }
+            }
             None => conditions(&key, &current).delete(key.as_str()),
         };
         let commit = match &charged {

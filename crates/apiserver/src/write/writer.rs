@@ -1,6 +1,7 @@
 //! What the write pipeline works with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use watchkeeper_storage::Storage;
 
@@ -15,6 +16,7 @@ use crate::conversion::Converter;
 use crate::metrics::WebhookMetrics;
 use crate::object::time::Clock;
 use crate::registry::Registrar;
+use crate::resource::Resource;
 use crate::stopping::Stopping;
 use crate::webhook_client::WebhookClient;
 
@@ -30,6 +32,7 @@ pub(crate) struct Handles {
     pub(crate) converter: Arc<Converter>,
     pub(crate) webhook_metrics: WebhookMetrics,
     pub(crate) pod_security: PodSecurityConfiguration,
+    pub(crate) event_lifetime: Duration,
 }
 
 /// Writes objects. See the [module](super) for the way of a write.
@@ -41,6 +44,8 @@ pub(crate) struct Writer {
     pub(super) clock: Clock,
     pub(super) stopping: Stopping,
     pub(super) converter: Arc<Converter>,
+    /// For how long events are needed.
+    event_lifetime: Duration,
     pub(super) admission: Chain,
     /// What admission plug-ins look up.
     pub(crate) listers: Arc<Listers>,
@@ -54,7 +59,8 @@ impl Writer {
     /// A writer with these plug-ins in its admission chain.
     pub(crate) fn new(handles: Handles, chosen: Chosen<'_>) -> Self {
         let Handles { storage, registrar, access, budget, clock, stopping, .. } = handles;
-        let Handles { webhook_client, converter, webhook_metrics, pod_security, .. } = handles;
+        let Handles { webhook_client, converter, webhook_metrics, pod_security, event_lifetime, .. } =
+            handles;
         let listers = Arc::new(Listers::default());
         let webhooks = Webhooks::new(
             Arc::clone(&storage),
@@ -80,9 +86,15 @@ impl Writer {
             clock,
             stopping,
             converter,
+            event_lifetime,
             allocator: super::service::allocator(),
             crd_names: tokio::sync::Mutex::new(()),
         }
+    }
+
+    /// For how long an object of this resource is needed, if not until somebody deletes it.
+    pub(super) fn lifetime(&self, resource: &Resource) -> Option<Duration> {
+        resource.is_events().then_some(self.event_lifetime)
     }
 
     /// The quotas of all namespaces, unless nobody looks at them.

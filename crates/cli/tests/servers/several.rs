@@ -28,6 +28,35 @@ fn what_is_written_to_one_server_is_in_force_on_all() {
     }
 }
 
+/// With a lease of etcd, not by the server that leads: that would take two minutes longer.
+#[test]
+fn events_go_when_their_time_has_passed() {
+    let (Some(etcd), directory) = (etcd(), directory()) else { return };
+    let endpoint = etcd.endpoint();
+    let arguments = ["--storage", "etcd", "--etcd-endpoints", &endpoint, "--event-ttl", "2s"];
+    let server = Server::with(directory.path(), free_address(), &arguments);
+    for (path, event) in [
+        ("/api/v1/namespaces/default/events", json!({"involvedObject": {"namespace": "default"}})),
+        (
+            "/apis/events.k8s.io/v1/namespaces/default/events",
+            json!({
+                "regarding": {"namespace": "default"}, "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal",
+                "reason": "r", "action": "a", "reportingController": "test/er", "reportingInstance": "i",
+            }),
+        ),
+    ] {
+        let mut event = event;
+        event["metadata"] = json!({"name": "an-event"});
+        let (code, answer) = server.ask("POST", path, Some(&event));
+        assert_eq!(code, 201, "{answer}");
+        let (begin, path) = (Instant::now(), format!("{path}/an-event"));
+        while server.ask("GET", &path, None).0 != 404 {
+            assert!(begin.elapsed() < LONG, "it stays");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
 /// Nothing is not there, and nothing forbidden, because a server has not heard of it yet: the first answer is right.
 #[test]
 fn the_first_answer_of_another_server_knows_definitions_and_roles() {

@@ -33,7 +33,7 @@ impl Frame {
         buffer.extend_from_slice(&(commit.operations.len() as u32).to_le_bytes());
         for operation in &commit.operations {
             match operation {
-                Operation::Put { key, value } => {
+                Operation::Put { key, value, .. } => {
                     buffer.push(PUT);
                     put_counted(buffer, key.as_bytes());
                     put_counted(buffer, value);

@@ -310,7 +310,7 @@ fn apply(mirror: &Mirror, prefix: &str, layout: &Layout, changes: &[Change]) -> 
         };
         let key = key.as_ref().into();
         let operation = match value {
-            Some(value) => Operation::Put { key, value },
+            Some(value) => Operation::Put { key, value, lifetime: None },
             None => Operation::Delete { key },
         };
         events.extend(tree.follow(&operation, at));

@@ -11,6 +11,7 @@ mod head;
 mod importing;
 mod layout;
 mod leading;
+mod lifetimes;
 mod mirror;
 mod status;
 mod transaction;
@@ -23,7 +24,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use watchkeeper_etcd::{Client, Error as EtcdError};
+use watchkeeper_etcd::{Client, Code, Error as EtcdError, TxnDone};
 use watchkeeper_supervision::Supervisor;
 
 use crate::{
@@ -36,6 +37,7 @@ pub use layout::Layout;
 pub(crate) use leading::key as leader_key;
 
 use head::Heads;
+use lifetimes::Leases;
 use mirror::Mirror;
 use transaction::Transaction;
 
@@ -89,6 +91,7 @@ pub struct Etcd {
     client: Client,
     mirror: Arc<Mirror>,
     heads: Heads,
+    leases: Leases,
     prefix: Arc<str>,
     timeout: Duration,
     commits: AtomicU64,
@@ -162,6 +165,7 @@ impl Etcd {
         }
         Ok(Self {
             heads: Heads::new(client.clone()),
+            leases: Leases::new(client.clone()),
             client,
             mirror,
             prefix,
@@ -207,14 +211,7 @@ impl Etcd {
         if !self.is_own {
             return Err(Error::Invalid("what others have written to etcd is only read".into()));
         }
-        let transaction = Transaction::new(&self.prefix, commit, &self.mirror.engine);
-        let client = self.client.clone();
-        // A task of its own: what has been sent is not cut off half-way if the caller goes away.
-        let sent = tokio::spawn(async move {
-            let answer = client.txn(&transaction.txn).await;
-            (transaction, answer)
-        });
-        let (transaction, answer) = sent.await.map_err(|_| Error::Closed)?;
+        let (transaction, answer) = self.send(commit).await?;
         let committed = match answer {
             Ok(done) => transaction.outcome(done)?,
             Err(error @ (EtcdError::Unknown(_) | EtcdError::Protocol(_) | EtcdError::TooLarge { .. })) => {
@@ -233,6 +230,34 @@ impl Etcd {
         // It is durable; if the mirror takes longer, reads wait for it, too.
         let _ = self.mirror.wait(committed.revision, self.timeout).await;
         Ok(committed)
+    }
+
+    /// Sends a commit, with a lease if it needs one.
+    async fn send(&self, mut commit: Commit) -> Result<(Transaction, Result<TxnDone, EtcdError>), Error> {
+        let lifetime = commit.lifetime();
+        let mut again = lifetime.is_some();
+        loop {
+            let lease = match lifetime {
+                Some(lifetime) => self.leases.get(lifetime).await.map_err(|error| refused(&error))?,
+                None => 0,
+            };
+            let transaction = Transaction::new(&self.prefix, commit, lease, &self.mirror.engine);
+            let client = self.client.clone();
+            // A task of its own: what has been sent is not cut off half-way if the caller goes away.
+            let sent = tokio::spawn(async move {
+                let answer = client.txn(&transaction.txn).await;
+                (transaction, answer)
+            });
+            let (transaction, answer) = sent.await.map_err(|_| Error::Closed)?;
+            // The lease was revoked, or is not in a backup that was restored.
+            let is_lost = matches!(answer, Err(EtcdError::Refused { code: Code::NOT_FOUND, .. }));
+            if !(again && is_lost) {
+                return Ok((transaction, answer));
+            }
+            again = false;
+            self.leases.forget(lease).await;
+            commit = transaction.commit;
+        }
     }
 
     /// Finds out whether a transaction without an answer has happened. That it has not cannot be known: it may still be under way.
@@ -285,6 +310,10 @@ impl Storage for Etcd {
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn expires(&self) -> bool {
+        self.is_own
     }
 
     fn epoch(&self) -> u64 {

@@ -11,7 +11,7 @@ use crate::{Commit, Committed, Entry, Error};
 pub(super) struct Transaction {
     pub(super) txn: Txn,
     prefix: Arc<str>,
-    commit: Commit,
+    pub(super) commit: Commit,
     /// For each operation, what was there before if the transaction succeeds.
     before: Vec<Before>,
 }
@@ -24,7 +24,8 @@ enum Before {
 }
 
 impl Transaction {
-    pub(super) fn new(prefix: &Arc<str>, commit: Commit, engine: &Engine) -> Self {
+    /// `lease` is for what has a lifetime.
+    pub(super) fn new(prefix: &Arc<str>, commit: Commit, lease: i64, engine: &Engine) -> Self {
         let tree = engine.now();
         let full = |key: &str| [prefix.as_bytes(), key.as_bytes()].concat();
         let mut txn = Txn::new();
@@ -52,8 +53,9 @@ impl Transaction {
             };
             let tell = known.is_none();
             txn = match operation {
-                Operation::Put { key, value } => {
+                Operation::Put { key, value, lifetime } => {
                     let put = Put::new(full(key), value.to_vec());
+                    let put = if lifetime.is_some() { put.lease(lease) } else { put };
                     txn.then(if tell { put.previous() } else { put })
                 }
                 Operation::Delete { key } => {
@@ -108,7 +110,7 @@ impl Transaction {
         let mut at = None;
         for operation in &self.commit.operations {
             match operation {
-                Operation::Put { key, value } => {
+                Operation::Put { key, value, .. } => {
                     let entry = tree.get(key).filter(|entry| entry.value == value)?;
                     if at.replace(entry.modified).is_some_and(|other| other != entry.modified) {
                         return None;

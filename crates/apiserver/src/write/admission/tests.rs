@@ -112,6 +112,7 @@ async fn writer(plugins: Vec<Box<dyn Plugin>>) -> (Arc<Server>, Writer) {
         converter: Arc::clone(&server.converter),
         webhook_metrics: WebhookMetrics::default(),
         pod_security: PodSecurityConfiguration::default(),
+        event_lifetime: server.options.event_lifetime,
     };
     let mut writer = Writer::new(handles, Chosen::default());
     writer.admission = writer.admission.with(plugins);
