@@ -271,6 +271,7 @@ async fn serve(plan: Plan, shown: Shown<'_>, shutdown: ShutdownArgs, start: Inst
     let mut stdout = io::stdout();
     let _ = writeln!(stdout, "ready in {} ms: {url}", start.elapsed().as_millis());
     let _ = stdout.flush();
+    watchkeeper_memory::release_start();
 
     until_stopped(&mut signals, &server, front, sockets, shutdown, SHUTDOWN_GRACE).await;
     if let Some(monitor) = monitor {

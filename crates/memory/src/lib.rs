@@ -5,11 +5,17 @@
 //! has the allocator give the difference back if it has grown.
 //!
 //! On systems with another allocator nothing is done: those that are common there give memory back by themselves.
+//!
+//! [`release_start`] does the same with the code of the program that only its start has needed.
+
+mod program;
 
 use std::io;
 use std::num::NonZero;
 use std::thread;
 use std::time::Duration;
+
+pub use program::release_start;
 
 /// How often memory is looked at.
 const INTERVAL: Duration = Duration::from_secs(3);

@@ -134,6 +134,7 @@ async fn serve(
         handle.ready().await;
         tracing::info!("serving {} routes", handle.table().routes().count());
         handover::tell_ready().await;
+        watchkeeper_memory::release_start();
         handover::until_replaced(&mut upgrades, &handle, &shared).await;
     };
     let is_replaced = tokio::select! {

@@ -287,6 +287,7 @@ impl Settings {
         let advertised = SocketAddr::new(advertised, listening.port());
         server.advertise(Some(advertised)).await.map_err(Failure::running)?;
         tracing::info!("ready in {} ms: https://{listening}", start.elapsed().as_millis());
+        watchkeeper_memory::release_start();
         let shutdown = ShutdownArgs::default();
         until_stopped(&mut signals, &server, front, Sockets::Closed, shutdown, SHUTDOWN_GRACE).await;
         Ok(())
