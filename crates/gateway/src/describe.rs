@@ -21,11 +21,7 @@ pub fn description() -> Description {
         name: "watchkeeper-gateway".to_owned(),
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         about: Some("An API gateway whose routes are custom resources".to_owned()),
-        // A definition is always JSON.
-        definitions: kinds::definitions()
-            .into_iter()
-            .filter_map(|definition| serde_json::to_value(definition).ok())
-            .collect(),
+        definitions: kinds::documents(),
         controllers: Vec::new(),
         caches: Vec::new(),
         rights: rights(),

@@ -3,12 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use watchkeeper_core::Key;
 use watchkeeper_schema::Schema;
 
-use crate::kinds::{API_VERSION, definitions, standard};
+use crate::kinds::{API_VERSION, Spec, documents, standard};
 
 /// The namespace of objects that name none, as in files.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -259,7 +258,7 @@ impl Input {
     }
 
     /// The spec as `S`, or all that is wrong with the object by its schema. Fields that the schema does not know are wrong.
-    pub(crate) fn checked<S: DeserializeOwned>(&self) -> Result<S, Vec<Problem>> {
+    pub(crate) fn checked<S: Spec>(&self) -> Result<S, Vec<Problem>> {
         let mut value = (*self.json).clone();
         if let Some(schema) = schema(self.id.kind) {
             let unknown = schema.coerce(&mut value);
@@ -280,7 +279,7 @@ impl Input {
             }
         }
         let spec = value.get_mut("spec").map(Value::take).unwrap_or_default();
-        serde_json::from_value(spec).map_err(|error| vec![Problem::new("spec", error.to_string())])
+        S::read(spec).map_err(|error| vec![Problem::new("spec", error.to_string())])
     }
 }
 
@@ -310,12 +309,11 @@ fn normalised(value: Value) -> Value {
 fn schema(kind: InputKind) -> Option<&'static Schema> {
     static SCHEMAS: OnceLock<Vec<(InputKind, Schema)>> = OnceLock::new();
     let schemas = SCHEMAS.get_or_init(|| {
-        let read = |definition: &k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition| {
-            let kind = InputKind::of(API_VERSION, &definition.spec.names.kind)?;
-            let schema = definition.spec.versions.first()?.schema.as_ref()?.open_api_v3_schema.as_ref()?;
-            Some((kind, Schema::read(&serde_json::to_value(schema).ok()?).ok()?))
+        let read = |definition: &Value| {
+            let kind = InputKind::of(API_VERSION, definition.pointer("/spec/names/kind")?.as_str()?)?;
+            Some((kind, Schema::read(definition.pointer("/spec/versions/0/schema/openAPIV3Schema")?).ok()?))
         };
-        definitions().iter().filter_map(read).collect()
+        documents().iter().filter_map(read).collect()
     });
     schemas.iter().find(|(known, _)| *known == kind).map(|(_, schema)| schema)
 }

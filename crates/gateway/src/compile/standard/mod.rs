@@ -15,7 +15,6 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use watchkeeper_core::Key;
 
@@ -23,7 +22,7 @@ use super::{Certificate, Compiler, Put, Users, backend, route};
 use crate::kinds::standard::{
     BackendRef, CONTROLLER, GatewayClassSpec, GatewaySpec, HTTPRouteSpec, ParentRef, ReferenceGrantSpec,
 };
-use crate::kinds::{BackendProtocol, BackendService, GatewayBackendSpec, GatewayRouteSpec};
+use crate::kinds::{BackendProtocol, BackendService, GatewayBackendSpec, GatewayRouteSpec, Spec};
 use crate::net::HostPattern;
 use crate::object::{Input, InputKind, ObjectId, Problem};
 use crate::table::Attachment;
@@ -76,9 +75,9 @@ pub(super) fn route_key(key: &Key) -> Key {
 }
 
 /// The spec of an object. Fields that are not known are left out: the definitions of the project have more of them.
-fn read<S: DeserializeOwned>(input: &Input) -> Result<S, Vec<Problem>> {
+fn read<S: Spec>(input: &Input) -> Result<S, Vec<Problem>> {
     let spec = input.json.get("spec").cloned().unwrap_or_default();
-    serde_json::from_value(spec).map_err(|error| vec![Problem::new("spec", error.to_string())])
+    S::read(spec).map_err(|error| vec![Problem::new("spec", error.to_string())])
 }
 
 impl Compiler {

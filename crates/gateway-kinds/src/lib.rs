@@ -13,6 +13,7 @@ mod model_context_mapping;
 mod policy;
 mod prompt_template;
 mod route;
+mod spec;
 pub mod standard;
 mod status;
 mod tenant;
@@ -28,11 +29,13 @@ pub use model_context_mapping::*;
 pub use policy::*;
 pub use prompt_template::*;
 pub use route::*;
+pub use spec::Spec;
 pub use status::*;
 pub use tenant::*;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt as _;
+use serde_json::Value;
 
 /// The API group of the kinds.
 pub const GROUP: &str = "gateway.watchkeeper.dev";
@@ -55,4 +58,10 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
         Tenant::crd(),
         LLMBudget::crd(),
     ]
+}
+
+/// The same as JSON.
+pub fn documents() -> Vec<Value> {
+    // A definition is always JSON.
+    definitions().into_iter().filter_map(|definition| serde_json::to_value(definition).ok()).collect()
 }
