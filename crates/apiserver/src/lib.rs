@@ -29,7 +29,6 @@ mod conversion;
 mod crd;
 mod documents;
 mod flow_control;
-mod following;
 mod gzip;
 mod handlers;
 mod in_flight;
