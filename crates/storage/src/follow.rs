@@ -107,7 +107,7 @@ impl<'a> Follow<'a> {
         self
     }
 
-    /// Also tells of changes below other prefixes. Snapshots do not have them. Changes below different prefixes may come in another order
+    /// Watches other prefixes, too, whose entries are not in snapshots. Changes below different prefixes may come in another order
     /// than they were made in.
     #[must_use]
     pub fn also(mut self, prefixes: impl IntoIterator<Item = &'a str>) -> Self {

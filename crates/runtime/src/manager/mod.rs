@@ -158,6 +158,7 @@ struct About {
 
 /// What a program does instead of running its controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "args"), allow(dead_code, reason = "no command line asks for them"))]
 enum Instead {
     Describe,
     CheckAccess,
