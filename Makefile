@@ -74,6 +74,7 @@ soak: ## the random tests, a hundred times as many, and an hour of requests that
 	WATCHKEEPER_CLUSTER_ROUNDS=200 $(CARGO) test --release -p watchkeeper-storage --features etcd --test linearizability whatever
 	$(CARGO) test -p watchkeeper-cli --test new -- --ignored
 	$(CARGO) test -p watchkeeper-macros --test compile -- --ignored
+	$(CARGO) test -p watchkeeper --test features -- --ignored
 	CARGO="$(CARGO)" scripts/fuzz 3600
 
 # Which crate, and which part of all its mutants: make mutants CRATE=queue SHARD=3/8

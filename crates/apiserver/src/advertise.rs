@@ -28,8 +28,8 @@ const REGISTRATION: &str = "server-registration";
 pub(crate) const TASK: &str = "server-endpoints";
 
 /// How often a server says so, and after which time without it is taken for lost: as the lease of kube-apiserver does.
-const RENEWAL: Duration = Duration::from_secs(10);
-const LOST: Duration = Duration::from_secs(25);
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
+const LEASE_DURATION: Duration = Duration::from_secs(25);
 
 /// How often the one that leads looks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -155,7 +155,7 @@ async fn register(server: Arc<Server>, address: SocketAddr) {
         if let Err(error) = server.storage.commit(commit).await {
             tracing::debug!(%error, "server could not be registered");
         }
-        tokio::time::sleep(RENEWAL).await;
+        tokio::time::sleep(RENEWAL_INTERVAL).await;
     }
 }
 
@@ -207,7 +207,7 @@ impl Seen {
             _ => (address, (modified, now)),
         };
         self.0 = found.map(said).collect();
-        let is_lost = |since: Instant| now.duration_since(since) >= LOST;
+        let is_lost = |since: Instant| now.duration_since(since) >= LEASE_DURATION;
         let there = self.0.iter().filter(|(_, (_, since))| !is_lost(*since)).map(|(address, _)| *address);
         let lost = self.0.iter().filter(|(_, (_, since))| is_lost(*since));
         (there.collect(), lost.map(|(address, (modified, _))| (*address, *modified)).collect())
@@ -225,9 +225,9 @@ mod tests {
         let (mut seen, begin) = (Seen::default(), Instant::now());
         let (there, lost) = seen.look([(one, 1), (other, 2)].into_iter(), begin);
         assert_eq!((there.len(), lost.len()), (2, 0));
-        let (there, lost) = seen.look([(one, 1), (other, 7)].into_iter(), begin + LOST);
+        let (there, lost) = seen.look([(one, 1), (other, 7)].into_iter(), begin + LEASE_DURATION);
         assert_eq!((there, lost), (BTreeSet::from([other]), vec![(one, 1)]));
-        let (there, _) = seen.look([(one, 9), (other, 7)].into_iter(), begin + LOST);
+        let (there, _) = seen.look([(one, 9), (other, 7)].into_iter(), begin + LEASE_DURATION);
         assert_eq!(there.len(), 2, "it has come back");
     }
 }

@@ -36,7 +36,7 @@ impl ApiServer {
         self.0.advertise(address).await
     }
 
-    /// What recognises the tokens that this server issues to ServiceAccounts.
+    /// The authenticator of the tokens that this server issues to ServiceAccounts.
     pub fn account_authenticator(&self) -> AccountAuthenticator {
         AccountAuthenticator::new(&self.0.accounts)
     }
@@ -73,7 +73,7 @@ impl ApiServer {
         self.0.drained().await;
     }
 
-    /// How many watches are open.
+    /// The number of open watches.
     pub fn watches(&self) -> usize {
         self.0.storage.stats().watchers
     }

@@ -14,7 +14,7 @@ use crate::access::is_master;
 use crate::authentication::Identity;
 use crate::request::is_public;
 
-/// How many requests may run at the same time. Zero is no limit.
+/// The limits of requests that run at the same time. Zero is no limit.
 ///
 /// The group `system:masters` has no limits, as in kube-apiserver. Questions after the health of the server have none,
 /// either. Requests about Leases have their own, as many as `mutating`: who holds one must be able to renew it while the

@@ -29,7 +29,6 @@ mod conversion;
 mod crd;
 mod documents;
 mod flow_control;
-mod following;
 mod gzip;
 mod handlers;
 mod in_flight;
@@ -60,7 +59,7 @@ pub use request::MAX_REQUEST_BYTES;
 pub use server::{Error, Options};
 pub use service_accounts::{AccountAuthenticator, AccountTokens, KeyError};
 pub use upstream_layout::UpstreamLayout;
-/// What puts the server on sockets.
+/// Listeners, TLS and HTTP, which the server is served with.
 pub use watchkeeper_front as front;
 pub use write::admission::built_in as admission_plugins;
 pub use write::admission::is_on_by_default as admission_plugin_is_on_by_default;

@@ -29,11 +29,11 @@ use crate::webhook_client::WebhookClient;
 use crate::write::admission::{Chosen, PodSecurityConfiguration};
 use crate::write::{Handles, Writer};
 
-/// What can be chosen about an [`ApiServer`](crate::ApiServer).
+/// Options of an [`ApiServer`](crate::ApiServer).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// What time it is, as objects will say.
+    /// The clock of the times in objects.
     pub clock: Clock,
     /// Whether objects go away with their owners. kube-apiserver leaves that to kube-controller-manager.
     pub garbage_collection: bool,
@@ -46,11 +46,11 @@ pub struct Options {
     /// Whether every namespace is given these certificates, as the ConfigMap `kube-root-ca.crt`. kube-apiserver leaves that to
     /// kube-controller-manager.
     pub root_ca_publishing: bool,
-    /// How long an event is kept after it was last written.
+    /// The time for which an event is kept after its last write.
     pub event_lifetime: Duration,
-    /// How long a request may take that is not a watch. A client may ask for less.
+    /// The timeout of requests other than watches. A client may ask for less.
     pub request_timeout: Duration,
-    /// How many requests may run at the same time.
+    /// The limits of requests that run at the same time.
     pub in_flight: InFlightLimits,
     /// Whether ClusterRoles that are the sum of others are kept up to date. kube-apiserver leaves that to
     /// kube-controller-manager.
@@ -58,7 +58,7 @@ pub struct Options {
     /// Whether requests are checked against roles. They are unless this says otherwise, as in a cluster: what is tried out
     /// here is meant to work there. [`Identity::admin`](crate::authentication::Identity::admin) may do everything either way.
     pub authorization: Authorization,
-    /// How tokens of ServiceAccounts are signed and verified; without it, with a key that is made for this server and
+    /// The keys that sign and verify tokens of ServiceAccounts; without them, with a key that is made for this server and
     /// forgotten with it.
     pub account_tokens: Option<AccountTokens>,
     /// The admission plug-ins that are switched off, by upstream's names; see [`admission_plugins`](crate::admission_plugins).
@@ -66,7 +66,7 @@ pub struct Options {
     pub disabled_admission_plugins: Vec<String>,
     /// The admission plug-ins that are switched on, by upstream's names: those that are off by default, or switched off above.
     pub enabled_admission_plugins: Vec<String>,
-    /// What the admission plug-in PodSecurity holds where namespaces say nothing, and for whom it holds nothing.
+    /// The configuration of the admission plug-in PodSecurity: its defaults and exemptions.
     pub pod_security: PodSecurityConfiguration,
     /// Whether what ResourceQuotas limit is added up, and given back when it is deleted. kube-apiserver leaves that to
     /// kube-controller-manager.
@@ -120,7 +120,7 @@ impl Default for Options {
     }
 }
 
-/// Why a server did not start.
+/// The error of a server that cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The storage failed.

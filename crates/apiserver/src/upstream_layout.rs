@@ -37,7 +37,7 @@ impl UpstreamLayout {
         Self::default()
     }
 
-    /// What could not be shown, and how many times: `secrets: encrypted by aescbc:v1:key1`.
+    /// The kinds of entries that could not be read, with their numbers: `secrets: encrypted by aescbc:v1:key1`.
     pub fn left_out(&self) -> Vec<(String, usize)> {
         self.is_told.store(true, Relaxed);
         self.left_out.lock().iter().map(|(what, count)| (what.clone(), *count)).collect()

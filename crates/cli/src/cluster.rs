@@ -12,7 +12,7 @@ use watchkeeper_core::text::causes;
 use crate::failure::Failure;
 
 /// A server that does not answer within this time does not answer.
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Args)]
 #[command(next_help_heading = "Which cluster")]
@@ -46,7 +46,7 @@ impl ClusterArguments {
 
     /// Finds the cluster as kubectl does. Must be called within a tokio runtime.
     pub(crate) async fn find(&self) -> Result<Cluster, Failure> {
-        let config = self.config()?.connect_timeout(CONNECT_WITHIN);
+        let config = self.config()?.connect_timeout(CONNECT_TIMEOUT);
         let (url, namespace) = (config.url(), config.default_namespace().to_owned());
         let connection = Connection::new(config).map_err(Failure::input)?;
         Ok(Cluster { connection, url, namespace })

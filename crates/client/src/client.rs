@@ -87,14 +87,14 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// The name under which fields are owned that are applied or written. Default: `watchkeeper`.
+    /// Sets the field manager of applies and writes. Default: `watchkeeper`.
     #[must_use]
     pub fn manager(mut self, name: &str) -> Self {
         self.manager = name.into();
         self
     }
 
-    /// Where the caches count. Default: nowhere.
+    /// Sets the metrics of the caches. Default: none.
     #[must_use]
     pub fn metrics(mut self, metrics: &InformerMetrics) -> Self {
         self.metrics = metrics.clone();
@@ -108,21 +108,21 @@ impl ClientBuilder {
         self
     }
 
-    /// The User-Agent, as the server's logs show it. A text that is no header value is ignored.
+    /// Sets the User-Agent, which the server logs. A text that is no header value is ignored.
     #[must_use]
     pub fn user_agent(mut self, name: &str) -> Self {
         self.user_agent = HeaderValue::from_str(name).ok();
         self
     }
 
-    /// Tells the time that conditions carry. Default: the machine's clock.
+    /// Sets the clock of the times in conditions. Default: the system clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// The client.
+    /// Makes the client.
     pub fn build(self) -> Client {
         let Self { connection, manager, metrics, user_agent, clock, namespaces } = self;
         let (kinds, caches) = (Mutex::default(), Mutex::default());
@@ -145,7 +145,7 @@ impl Client {
         Self::builder(connection).build()
     }
 
-    /// Options, with their defaults.
+    /// Options of a client, with their defaults.
     pub fn builder(connection: impl Into<Connection>) -> ClientBuilder {
         ClientBuilder {
             connection: connection.into(),
@@ -169,19 +169,19 @@ impl Client {
         self.with(|options| options.connection = Some(connection))
     }
 
-    /// A handle whose writes are only tried: the server says what would happen and changes nothing.
+    /// A handle whose writes are dry runs: the server answers what would happen and changes nothing.
     #[must_use]
     pub fn dry_run(&self) -> Self {
         self.with(|options| options.dry_run = true)
     }
 
-    /// A handle whose writes own their fields under another name.
+    /// A handle with another field manager.
     #[must_use]
     pub fn manager(&self, name: &str) -> Self {
         self.with(|options| options.manager = name.into())
     }
 
-    /// A handle that asks a guard right before each write leaves.
+    /// A handle whose writes are refused unless the guard allows them, right before each is sent.
     #[must_use]
     pub fn guarded_by(&self, guard: Arc<dyn Guard>) -> Self {
         self.with(|options| options.guard = Some(guard))

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use watchkeeper_wire::StatusCause;
 
-/// Why a read or a write did not do what it should, by what the caller can do about it.
+/// The error of a read or a write, classified by what the caller can do about it.
 ///
 /// Messages name the kind and the object and say what to do. They hold what the server said, never an object's body.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -23,13 +23,13 @@ pub enum Error {
         /// What the server said.
         message: String,
     },
-    /// Something of this name is there already.
+    /// An object of this name exists already.
     #[error("{object} exists already")]
     AlreadyExists {
         /// What was to be created.
         object: String,
     },
-    /// The server does not accept this content. Sending it again is of no use.
+    /// The server rejects the content. A retry is of no use.
     #[error("{object} is not valid: {message}")]
     Invalid {
         /// What was written to.
@@ -47,7 +47,7 @@ pub enum Error {
         /// What the server said.
         message: String,
     },
-    /// The program has not declared that it does this: nothing was sent. The message has the line to add.
+    /// The program has not declared this request, and nothing was sent. The message has the line to add.
     #[error("{object} was not asked for: {message}")]
     Undeclared {
         /// What was to be asked for.
@@ -55,7 +55,7 @@ pub enum Error {
         /// What to declare.
         message: String,
     },
-    /// The [`Guard`](crate::Guard) did not let the write go: nothing was sent.
+    /// The [`Guard`](crate::Guard) refused the write, and nothing was sent.
     #[error("{object} was not written: this process may not write, it does not lead (any more)")]
     NotLeading {
         /// What was to be written.
@@ -93,7 +93,7 @@ pub enum Error {
         /// What keeps it from being complete, if that is known.
         reason: Option<watchkeeper_core::Error>,
     },
-    /// The server asks to be left alone for a while. Nothing was done.
+    /// The server throttles its clients. Nothing was done.
     #[error("{object}: the server asks to wait{}: {message}", of_time(.after.as_ref()))]
     Throttled {
         /// What was asked for.
@@ -103,7 +103,7 @@ pub enum Error {
         /// What the server said.
         message: String,
     },
-    /// The server could not be asked, or could not answer. Nothing was changed: retry later.
+    /// The server could not be reached, or could not answer. Nothing was changed: retry later.
     #[error("{object}: the server is not available: {message}")]
     Unavailable {
         /// What was asked for.
@@ -120,7 +120,7 @@ pub enum Error {
         /// What happened.
         message: String,
     },
-    /// Something the server sent, or the object itself, is not what its type expects.
+    /// An object, sent or received, does not match its type.
     #[error("{object} cannot be decoded: {detail}")]
     Decode {
         /// What was read.
@@ -128,7 +128,7 @@ pub enum Error {
         /// Which field, and what was expected.
         detail: String,
     },
-    /// The object lacks something without which the call makes no sense. Nothing was sent.
+    /// The object lacks a field that the call needs. Nothing was sent.
     #[error("{object}: {missing}")]
     Incomplete {
         /// Which object.
@@ -136,10 +136,10 @@ pub enum Error {
         /// What it lacks, and what to do.
         missing: &'static str,
     },
-    /// A label selector that does not parse.
+    /// A label selector cannot be parsed.
     #[error(transparent)]
     Selector(#[from] crate::SelectorError),
-    /// An object of this name is there and somebody else controls it. It is left alone.
+    /// An object of this name exists and has another controller. The object is left alone.
     #[error("{object} is controlled by {controller}: choose another name, or remove it")]
     Controlled {
         /// The object.
@@ -163,7 +163,7 @@ pub enum Error {
         /// What is there twice.
         child: String,
     },
-    /// The server said no in a way that is none of the above.
+    /// The server refused the request for another reason.
     #[error("{object}: the server refused with {code}: {message}")]
     Refused {
         /// What was asked for.
@@ -176,7 +176,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same call may well succeed if it is made again later, with nothing else changed.
+    /// Whether a retry may succeed, with nothing else changed.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -188,7 +188,7 @@ impl Error {
         )
     }
 
-    /// How long the server asked us to wait, if it did.
+    /// The time after which the server asked for a retry, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Throttled { after, .. } => *after,

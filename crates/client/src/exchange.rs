@@ -15,7 +15,7 @@ use watchkeeper_wire::{Refusal, Status, StatusCause, Uri, reason};
 use crate::error::Error;
 
 /// How long an answer may take, its body included.
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How large an answer may be.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
 
@@ -72,9 +72,9 @@ impl Ask {
             let response = response.map_err(|error| Failure::Unknown(bounded(&causes(&error))))?;
             read(response, &object).await
         };
-        match tokio::time::timeout(ANSWER_WITHIN, asked).await {
+        match tokio::time::timeout(RESPONSE_TIMEOUT, asked).await {
             Ok(answer) => answer,
-            Err(_) => Err(Failure::Unknown(format!("no answer within {} s", ANSWER_WITHIN.as_secs()))),
+            Err(_) => Err(Failure::Unknown(format!("no answer within {} s", RESPONSE_TIMEOUT.as_secs()))),
         }
     }
 }

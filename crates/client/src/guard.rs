@@ -1,9 +1,19 @@
-/// Decides whether a write may leave: a lease, a switch for maintenance, a budget.
+/// Decides whether a write may be sent: a lease, a switch for maintenance, a budget.
 ///
 /// It is asked right before each write is sent. If it says no, nothing is sent and the write fails with
 /// [`Error::NotLeading`](crate::Error::NotLeading). Reads are never held up. It must answer at once.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use std::sync::atomic::{AtomicBool, Ordering};
+/// # fn example(client: watchkeeper_client::Client) {
+/// let maintenance = Arc::new(AtomicBool::new(false));
+/// let switch = Arc::clone(&maintenance);
+/// let client = client.guarded_by(Arc::new(move || !switch.load(Ordering::Relaxed)));
+/// # }
+/// ```
 pub trait Guard: Send + Sync {
-    /// Whether a write may leave now.
+    /// Whether a write may be sent now.
     fn may_write(&self) -> bool;
 }
 

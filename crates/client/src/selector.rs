@@ -11,10 +11,11 @@ pub(crate) struct Selector(LabelSelector);
 /// A label selector that does not parse.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a label selector: {selector:?}: {problem}")]
+#[non_exhaustive]
 pub struct SelectorError {
     /// The selector.
     pub selector: String,
-    /// The error in it.
+    /// The error in the selector.
     pub problem: String,
 }
 

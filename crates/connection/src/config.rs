@@ -4,13 +4,13 @@ use std::time::Duration;
 use http::HeaderMap;
 
 use crate::ConnectError;
-use crate::connector::CONNECT_WITHIN;
+use crate::connector::CONNECT_TIMEOUT;
 use crate::credentials::CredentialSettings;
 use crate::proxy::Proxy;
 use crate::server::Server;
 use crate::tls::{Identity, Pem, TlsSettings, Trust};
 
-/// Where a cluster is, who asks, and which namespace is meant.
+/// The address of a cluster, the credentials, and the default namespace.
 #[derive(Clone)]
 pub struct Config {
     pub(crate) server: Server,
@@ -41,11 +41,11 @@ impl Config {
             credentials: CredentialSettings::None,
             impersonation: HeaderMap::new(),
             default_namespace: "default".to_owned(),
-            connect_timeout: CONNECT_WITHIN,
+            connect_timeout: CONNECT_TIMEOUT,
         }
     }
 
-    /// The same cluster and the same credentials at another address: that of a port that is forwarded, for example.
+    /// Sets another address of the same cluster, such as that of a forwarded port.
     ///
     /// # Errors
     ///
@@ -83,13 +83,13 @@ impl Config {
         self
     }
 
-    /// How long connecting may take, TLS included; 30 s unless told otherwise.
+    /// Sets the timeout of connecting, TLS included. Default: 30 s.
     #[must_use]
     pub fn connect_timeout(self, timeout: Duration) -> Self {
         Self { connect_timeout: timeout, ..self }
     }
 
-    /// Where the server is: `https://10.0.0.1:6443`.
+    /// The URL of the server: `https://10.0.0.1:6443`.
     pub fn url(&self) -> String {
         self.server.to_string()
     }

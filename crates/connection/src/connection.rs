@@ -139,7 +139,7 @@ impl Connection {
         Self { transport: Arc::new(transport), ..self.clone() }
     }
 
-    /// Where the API server is.
+    /// The place of the API server.
     pub fn locality(&self) -> Locality {
         self.locality
     }

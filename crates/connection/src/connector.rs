@@ -18,10 +18,10 @@ use crate::stream::Stream;
 use crate::tls::Tls;
 
 /// How long it may take to connect, unless told otherwise.
-pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(30);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long an address has to itself before the next one of the same host is tried as well.
-const HEAD_START: Duration = Duration::from_millis(300);
+const ATTEMPT_DELAY: Duration = Duration::from_millis(300);
 
 /// How long a connection may be silent before the system asks the other side whether it is there: as in client-go.
 const KEEPALIVE: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
                 }
                 None => {}
             },
-            () = sleep(HEAD_START), if addresses.len() > 0 => {
+            () = sleep(ATTEMPT_DELAY), if addresses.len() > 0 => {
                 trying.extend(addresses.next().map(TcpStream::connect));
             }
         }

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How often files are looked at. client-go reads tokens again once a minute.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What was made of files, and when they were looked at.
 ///
@@ -28,7 +28,7 @@ impl<T: Clone> Followed<T> {
     /// most once a minute, and when what they held is [doubted](Self::doubt).
     pub(crate) fn get(&self, read: impl FnOnce(&T) -> Option<T>) -> T {
         let mut state = self.state.lock();
-        if state.is_doubted || state.looked.elapsed() >= LOOK_EVERY {
+        if state.is_doubted || state.looked.elapsed() >= POLL_INTERVAL {
             state.is_doubted = false;
             state.looked = Instant::now();
             if let Some(news) = read(&state.value) {

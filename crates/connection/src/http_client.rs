@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use parking_lot::Mutex;
 
-use crate::connector::CONNECT_WITHIN;
+use crate::connector::CONNECT_TIMEOUT;
 use crate::link::Route;
 use crate::server::Server;
 use crate::tls::{Pem, Tls, TlsSettings, Trust};
@@ -50,7 +50,7 @@ impl HttpClient {
                     tls: server.is_tls.then(|| Arc::clone(&self.tls)),
                     server,
                     proxy: None,
-                    connect_within: CONNECT_WITHIN,
+                    connect_timeout: CONNECT_TIMEOUT,
                     pool: Arc::default(),
                 })
             }))

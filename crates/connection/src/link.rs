@@ -34,7 +34,7 @@ pub(crate) struct Route {
     /// None for a server without TLS.
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) proxy: Option<Proxy>,
-    pub(crate) connect_within: Duration,
+    pub(crate) connect_timeout: Duration,
     pub(crate) pool: Arc<Pool>,
 }
 
@@ -42,7 +42,7 @@ impl Link {
     pub(crate) fn new(config: Config) -> Result<Self, String> {
         let Config { server, tls, proxy, credentials, impersonation, connect_timeout, .. } = config;
         let tls = if server.is_tls { Some(Arc::new(Tls::new(tls)?)) } else { None };
-        let route = Route { server, tls, proxy, connect_within: connect_timeout, pool: Arc::default() };
+        let route = Route { server, tls, proxy, connect_timeout, pool: Arc::default() };
         let credentials = Credentials::new(credentials)?;
         Ok(Self(Arc::new(Inner { route, credentials, impersonation })))
     }
@@ -96,7 +96,7 @@ impl Route {
         let answer: Answer = match self.pool.send(epoch, request).await? {
             Tried::Answered(answer) => answer,
             Tried::NoneFree(request) => {
-                let stream = connect(&self.server, tls, self.proxy.as_ref(), self.connect_within).await?;
+                let stream = connect(&self.server, tls, self.proxy.as_ref(), self.connect_timeout).await?;
                 self.pool.send_over(stream, epoch, request).await?
             }
         };

@@ -17,13 +17,13 @@ use crate::Error;
 use crate::stream::Stream;
 
 /// How long a connection may be free before it is closed. Servers and what is between close theirs after a few minutes.
-const IDLE: Duration = Duration::from_secs(90);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// How many connections may be free. Those of a burst beyond it are closed as soon as they are free.
 const MAX_IDLE: usize = 100;
 
 /// How long a connection whose last answer was read may take until it is ready for the next request.
-const READY_WITHIN: Duration = Duration::from_millis(100);
+const READY_TIMEOUT: Duration = Duration::from_millis(100);
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -110,14 +110,14 @@ impl Pool {
                     state.free.clear();
                 }
                 let free = state.free.pop()?;
-                if free.since.elapsed() >= IDLE {
+                if free.since.elapsed() >= IDLE_TIMEOUT {
                     // All others are older.
                     state.free.clear();
                     return None;
                 }
                 free.sender
             };
-            if sender.is_ready() || matches!(timeout(READY_WITHIN, sender.ready()).await, Ok(Ok(()))) {
+            if sender.is_ready() || matches!(timeout(READY_TIMEOUT, sender.ready()).await, Ok(Ok(()))) {
                 return Some(Lease { pool: Arc::clone(self), sender, epoch });
             }
         }
@@ -140,8 +140,8 @@ impl Pool {
     /// Closes what has been free for too long, and says when to look again.
     fn expire(&self) -> Option<Instant> {
         let mut state = self.state.lock();
-        state.free.retain(|free| free.since.elapsed() < IDLE && !free.sender.is_closed());
-        let oldest = state.free.first().map(|free| free.since + IDLE);
+        state.free.retain(|free| free.since.elapsed() < IDLE_TIMEOUT && !free.sender.is_closed());
+        let oldest = state.free.first().map(|free| free.since + IDLE_TIMEOUT);
         state.is_swept = oldest.is_some();
         oldest
     }

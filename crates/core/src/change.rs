@@ -11,17 +11,17 @@ use crate::Key;
 /// or of a delete the last state known, and `new` is the state after the last of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change<T> {
-    /// Which object.
+    /// The key of the object.
     pub key: Key,
     /// The state before; `None` if the object was not there.
     pub old: Option<T>,
     /// The state after; `None` if the object is gone, and `old` is then the last state that was known of it.
     pub new: Option<T>,
-    /// Why this change is delivered.
+    /// The reason of the delivery.
     pub delivery: Delivery,
 }
 
-/// Why a change is delivered to a subscriber.
+/// The reason why a change is delivered to a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Delivery {
     /// The object was there before the subscriber had seen everything once. Comes as an addition.
@@ -44,7 +44,7 @@ pub enum ChangeKind {
 }
 
 impl<T> Change<T> {
-    /// Which kind of change this is.
+    /// The kind of the change.
     pub fn kind(&self) -> ChangeKind {
         match (&self.old, &self.new) {
             (_, None) => ChangeKind::Deleted,
@@ -53,7 +53,7 @@ impl<T> Change<T> {
         }
     }
 
-    /// The same change with other handles to its states.
+    /// Maps both states of the change to other handles.
     pub fn map<U>(self, mut handle: impl FnMut(T) -> U) -> Change<U> {
         let Self { key, old, new, delivery } = self;
         Change { key, old: old.map(&mut handle), new: new.map(handle), delivery }

@@ -6,7 +6,7 @@ use crate::json::{Cursor, MAX_DEPTH, SyntaxError, Text};
 use crate::projection::{Kind, Node, Projection};
 use crate::{Key, Uid, Version};
 
-/// One object as a source delivers it: what identifies it is read, its body is still encoded.
+/// One object as a source delivers it, with its identity decoded and its body encoded.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Document {
@@ -14,7 +14,7 @@ pub struct Document {
     pub header: Header,
     /// The object as JSON, reduced by the [`Projection`] it was read with.
     pub body: Box<[u8]>,
-    /// Where in the body the value of `metadata` stands.
+    /// The range of `metadata` in the body.
     pub metadata: Range<u32>,
 }
 
@@ -22,21 +22,21 @@ pub struct Document {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
-    /// Which object.
+    /// The key of the object.
     pub key: Key,
-    /// Which incarnation of it, if the source tells incarnations apart.
+    /// The uid of the object, if the source tells incarnations apart.
     pub uid: Option<Uid>,
-    /// Which state of it. [Empty](Version::is_empty) if the source has no versions.
+    /// The version of the state. [Empty](Version::is_empty) if the source has no versions.
     pub version: Version,
-    /// Moves when the desired state moves; 0 if the object has none.
+    /// The generation, which grows when the desired state changes; 0 if the object has none.
     pub generation: i64,
-    /// Whether its deletion was asked for and waits for finalizers.
+    /// Whether the object is being deleted and waits for finalizers.
     pub deleting: bool,
-    /// The uids of its owners.
+    /// The uids of the owners.
     pub owners: Box<[Uid]>,
 }
 
-/// Why bytes are not an object.
+/// The error of bytes that are not an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -57,28 +57,29 @@ pub enum ReadError {
     TooLarge,
 }
 
-/// Bytes that are not an object, with what could be made out of them.
+/// Bytes that are not an object, with the identity that could be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct Unreadable {
     /// The error.
     #[source]
     pub error: ReadError,
-    /// The part that was read before the error.
+    /// The identity that was read before the error.
     pub known: Known,
 }
 
 /// The identity of an object that cannot be read, as far as it was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Known {
-    /// Which object.
+    /// The key of the object.
     pub key: Option<Key>,
-    /// Which state of it.
+    /// The version of the object.
     pub version: Option<Version>,
 }
 
 impl Header {
-    /// A header that says nothing but which object and which state of it.
+    /// A header with a key and a version, and nothing else.
     pub fn new(key: Key, version: Version) -> Self {
         Self { key, uid: None, version, generation: 0, deleting: false, owners: Box::default() }
     }
@@ -115,7 +116,7 @@ impl Document {
         }
     }
 
-    /// An object whose name is not in its bytes but elsewhere: a row, a file without `metadata`. The body has to be JSON.
+    /// An object whose name is not in its body: a row, a file without `metadata`. The body has to be JSON.
     pub fn named(key: Key, version: Version, body: Vec<u8>) -> Self {
         let header = Header::new(key, version);
         Self { header, body: body.into_boxed_slice(), metadata: 0..0 }

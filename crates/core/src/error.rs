@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// Why a feed ended before its time, by what the reader of the feed can do about it.
+/// The error of a feed, classified by what the reader can do about it.
 ///
 /// A source classifies its failures once, here; nobody downstream looks at status codes. The text names the request
 /// and the reason the other side gave. It never holds an object's body or a credential.
@@ -12,7 +12,7 @@ pub enum Error {
     /// The version asked for cannot be served (any more, or yet): take a new snapshot.
     #[error("the version is not available: {0}")]
     Expired(String),
-    /// The source asks to be left alone for a while: wait, then ask for the same again.
+    /// The source throttles its readers: wait, then retry.
     #[error("throttled: {reason}")]
     Throttled {
         /// How long the source asked us to wait, if it said so.
@@ -20,7 +20,7 @@ pub enum Error {
         /// What the source said.
         reason: String,
     },
-    /// The source cannot be reached or cannot answer now: wait, then ask for the same again.
+    /// The source cannot be reached or cannot answer now: wait, then retry.
     #[error("unavailable: {reason}")]
     Unavailable {
         /// Whether the source answered at all. If it keeps answering and keeps failing, asking for a snapshot
@@ -29,10 +29,10 @@ pub enum Error {
         /// What happened.
         reason: String,
     },
-    /// The source refuses to show this to us: say so, keep asking, do not hold up anything else.
+    /// The source denies access: report it, keep retrying, do not hold up anything else.
     #[error("denied: {0}")]
     Denied(String),
-    /// What we want to watch is not there yet, or is gone: say so, keep asking.
+    /// The watched resource does not exist, yet or any more: report it, keep retrying.
     #[error("missing: {0}")]
     Missing(String),
     /// The request itself is wrong (a selector that does not parse, a verb that is not supported). Asking again is

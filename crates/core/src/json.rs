@@ -10,10 +10,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// How deep values may be nested. The same as serde_json's limit, so that what passes here can be decoded later.
+/// The depth to which values may be nested: that of serde_json, so that everything that passes here can be decoded later.
 pub const MAX_DEPTH: u32 = 128;
 
-/// Why bytes are not JSON.
+/// The error of bytes that are not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SyntaxError {
     /// The bytes end within a value.
@@ -42,7 +42,7 @@ pub struct Cursor<'a> {
     at: usize,
 }
 
-/// A JSON string as it stands in the bytes, without its quotes.
+/// A JSON string as it is encoded, without its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text<'a> {
     /// The bytes between the quotes, escapes unresolved.
@@ -59,7 +59,7 @@ impl<'a> Text<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the start of `bytes`.
+    /// A cursor at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -90,14 +90,14 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// After `{` or `[`: consumes `close` if the container is empty and says whether it was.
+    /// After `{` or `[`: consumes `close` if the container is empty. Returns whether the container is empty.
     pub fn closes_at_once(&mut self, close: u8) -> Result<bool, SyntaxError> {
         let closes = self.peek()? == close;
         self.at += usize::from(closes);
         Ok(closes)
     }
 
-    /// After an element: consumes the comma and says `true`, or consumes `close` and says `false`.
+    /// After an element: consumes the comma and returns `true`, or consumes `close` and returns `false`.
     pub fn more(&mut self, close: u8) -> Result<bool, SyntaxError> {
         match self.peek()? {
             b',' => {
@@ -151,7 +151,7 @@ impl<'a> Cursor<'a> {
         if self.peek()? == b'"' { self.string().map(Some) } else { self.skip().map(|_| None) }
     }
 
-    /// Consumes any value and says where it stood.
+    /// Consumes any value. Returns its range.
     pub fn skip(&mut self) -> Result<Range<usize>, SyntaxError> {
         self.peek()?;
         let start = self.at;
@@ -159,13 +159,13 @@ impl<'a> Cursor<'a> {
         Ok(start..self.at)
     }
 
-    /// Consumes any value and gives its bytes.
+    /// Consumes any value. Returns its bytes.
     pub fn raw(&mut self) -> Result<&'a [u8], SyntaxError> {
         let span = self.skip()?;
         Ok(&self.bytes[span])
     }
 
-    /// Makes sure that nothing but white space follows.
+    /// Checks that nothing but white space follows.
     pub fn end(&mut self) -> Result<(), SyntaxError> {
         match self.peek() {
             Ok(_) => Err(self.unexpected("the end")),

@@ -1,4 +1,4 @@
-/// Which parts of an object's bytes are kept while they are read, and what kind they have to be.
+/// The parts of objects that are kept while objects are read, and the kind that objects must have.
 ///
 /// What is dropped is skipped, not decoded and thrown away. The default drops `metadata.managedFields`, which no
 /// controller reads and which makes up a third of a typical Pod. What identifies an object is read before it is
@@ -78,7 +78,7 @@ impl Projection {
         self
     }
 
-    /// Refuses objects that say they are of another kind. Objects that do not say it pass.
+    /// Refuses objects whose `apiVersion` or `kind` is another one. Objects without them pass.
     #[must_use]
     pub fn expect_kind(mut self, api_version: &str, kind: &str) -> Self {
         self.kind = Some(Kind { api_version: api_version.into(), kind: kind.into(), complete: false });

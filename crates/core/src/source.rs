@@ -92,11 +92,11 @@ pub trait Source: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SourceGauge {
-    /// The [name](Source::name) of the source; of one that is made of others, of the one among them.
+    /// The [name](Source::name) of the source; of a union, that of the member.
     pub source: Arc<str>,
-    /// The name, as metrics have it: `replication_lag_bytes`.
+    /// The name of the metric: `replication_lag_bytes`.
     pub name: &'static str,
-    /// A line about it.
+    /// The help text of the metric.
     pub help: &'static str,
     /// The value.
     pub value: f64,
@@ -112,9 +112,9 @@ impl SourceGauge {
 /// The status of an object, to be [written back](Source::write_status).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectStatus {
-    /// Which object.
+    /// The key of the object.
     pub key: Key,
-    /// Which state of it the status is about.
+    /// The version of the object that the status is about.
     pub version: Version,
     /// The status as JSON.
     pub json: Vec<u8>,
@@ -178,7 +178,7 @@ pub enum Freshness {
     Any,
     /// Not older than this version.
     NotOlderThan(Version),
-    /// The newest committed state there is. What it says overrules everything that was known before.
+    /// The newest committed state. It overrules everything that was known before.
     Newest,
 }
 
@@ -191,16 +191,16 @@ pub enum Event {
     Begin,
     /// An object of the snapshot that has begun.
     Item(Document),
-    /// The snapshot is complete: what it did not mention is gone.
+    /// The snapshot is complete: an object that was not in it is gone.
     Complete(Version),
-    /// The log says that an object was created or changed.
+    /// An object was created or changed.
     Put {
         /// The new state.
         document: Document,
         /// The log's position after this entry, if it moves.
         position: Option<Version>,
     },
-    /// The log says that an object is gone.
+    /// An object was deleted.
     Delete {
         /// The last state, as far as the log has it. The header's uid says which incarnation is gone.
         document: Document,
@@ -210,7 +210,7 @@ pub enum Event {
     /// As [`Delete`](Self::Delete), from a source that keeps no last states: the reader's own is the last one. Whatever is under
     /// the key is gone, whichever incarnation it is.
     Gone {
-        /// Which object.
+        /// The key of the object.
         key: Key,
         /// The log's position after this entry, if it moves.
         position: Option<Version>,
@@ -221,22 +221,22 @@ pub enum Event {
     Rejected(Rejection),
 }
 
-/// One thing in a feed that could not be understood, with what is known of it and without its content.
+/// An entry of a feed that could not be read, with its identity as far as it is known and without its content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Rejection {
-    /// Which object, if that much could be read. `None` means that any object may have been meant: what the feed
+    /// The key of the object, if it could be read. `None` means that any object may have been meant: what the feed
     /// says is then no longer the whole truth, and the reader should take a new snapshot in due time.
     pub key: Option<Key>,
-    /// The log's position after the rejected entry, if it could be read.
+    /// The position of the log after the rejected entry, if it could be read.
     pub position: Option<Version>,
     /// The class of the error.
     pub reason: Reason,
-    /// More about it, for a person: where in the bytes, what was expected. Never the object's content.
+    /// The details for a person: where in the bytes, what was expected. Never the content of the object.
     pub detail: String,
 }
 
-/// Why something in a feed was rejected.
+/// The reason of a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
@@ -250,11 +250,11 @@ pub enum Reason {
     Nameless,
     /// An entry of a type that is not known.
     UnknownEntry,
-    /// Well-formed, but not what the reader's type expects.
+    /// The object is well-formed and does not match the type of the reader.
     Undecodable,
-    /// Another source of the same store, or another part of this source, has an object under this key.
+    /// Another source of the same store, or another part of this source, has an object of this key.
     Conflict,
-    /// The source has it, but in a form that cannot be read: a file with a mistake in it, or without permission to read it.
+    /// The object exists and cannot be read: a file with a mistake in it, or without permission to read it.
     Unreadable,
 }
 
@@ -289,14 +289,14 @@ impl Rejection {
         Self { key, position: None, reason, detail: detail.into() }
     }
 
-    /// The same with another reason.
+    /// Sets the reason and its details.
     #[must_use]
     pub fn because(mut self, reason: Reason, detail: impl Into<String>) -> Self {
         (self.reason, self.detail) = (reason, detail.into());
         self
     }
 
-    /// The log's position after the rejected entry, if it could be read.
+    /// The position of the log after the rejected entry, if it could be read.
     #[must_use]
     pub fn at(mut self, position: Option<Version>) -> Self {
         self.position = position;
@@ -324,9 +324,9 @@ impl fmt::Display for Rejection {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// How its versions compare.
+    /// How versions of the source compare.
     pub order: Order,
-    /// How it goes on after a snapshot.
+    /// How the source follows changes after a snapshot.
     pub follow: Follow,
     /// If a snapshot drops more than this share of the objects known so far (or all of them), it has to be confirmed
     /// by a second one before anything is deleted. `None` where the source can be trusted, as Kubernetes can; set
@@ -337,7 +337,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// A source whose snapshots are trusted and whose objects have no status that could be written.
+    /// The capabilities of a source whose snapshots are trusted and whose objects have no status that can be written.
     pub const fn new(order: Order, follow: Follow) -> Self {
         Self { order, follow, confirm_shrink: None, status_write_back: false }
     }
@@ -349,7 +349,7 @@ impl Capabilities {
         self
     }
 
-    /// Says whether the status of an object can be written back.
+    /// Sets whether the status of an object can be written back.
     #[must_use]
     pub const fn status_write_back(mut self, possible: bool) -> Self {
         self.status_write_back = possible;
@@ -361,10 +361,10 @@ impl Capabilities {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Follow {
-    /// It does not: the feed ends, and another snapshot is due after this time.
+    /// By polling: the feed ends, and another snapshot is due after this time.
     Poll(Duration),
-    /// It learns of changes in a lossy way, reads again, and says what it found in the same feed.
+    /// By hints that may be lost: the source reads again and delivers the differences in the same feed.
     Hints,
-    /// It delivers an ordered log that can be resumed.
+    /// By an ordered log that can be resumed.
     Log,
 }

@@ -5,7 +5,7 @@ use std::error::Error;
 /// How much of such a text goes into an error.
 const LONGEST: usize = 400;
 
-/// Shortens a foreign text and puts it on one line.
+/// Shortens a text of unknown origin and puts it on one line.
 ///
 /// ```
 /// use watchkeeper_core::text::bounded;
@@ -21,7 +21,7 @@ pub fn bounded(text: &str) -> String {
     out
 }
 
-/// An error and what caused it. Many errors repeat in their own text what their source says; here each is said once.
+/// The messages of an error and of its sources in one line, each once, though many errors repeat the message of their source.
 pub fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -36,7 +36,7 @@ pub fn causes(error: &dyn Error) -> String {
     text
 }
 
-/// Bytes in which some are written as `%2F`. What looks like that and is not stays as it is.
+/// Decodes percent-encoding, such as `%2F`. Malformed escapes stay as they are.
 ///
 /// ```
 /// use watchkeeper_core::text::percent_decoded;
@@ -57,7 +57,7 @@ pub fn percent_decoded(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// How many letters have to be put in, taken out, exchanged or swapped to make one word of the other: for "did you mean ...?".
+/// The edit distance of two words (Damerau-Levenshtein), for "did you mean ...?".
 ///
 /// ```
 /// use watchkeeper_core::text::distance;

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The identity of one incarnation of an object: two objects that follow each other under one key differ in it.
+/// The identity of one incarnation of an object. An object that is deleted and created anew has another one.
 ///
 /// Kubernetes writes UUIDs; those are held in sixteen bytes without an allocation. Any other text works too.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

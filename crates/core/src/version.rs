@@ -32,7 +32,7 @@ impl Version {
         }
     }
 
-    /// Whether the source gave no version at all: such a version says nothing about equality.
+    /// Whether the source has no versions. Two empty versions may belong to different states.
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, Form::Text(text) if text.is_empty())
     }

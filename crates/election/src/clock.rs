@@ -14,7 +14,7 @@ const CLOSE: Duration = Duration::from_micros(50);
 pub struct Clock(Arc<dyn Fn() -> Duration + Send + Sync>);
 
 impl Clock {
-    /// A clock that says what this function says.
+    /// A clock whose time is that of this function.
     pub fn new(now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }

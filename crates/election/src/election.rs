@@ -18,7 +18,7 @@ use crate::{ElectionEvent, ElectionMetrics, ElectionOptions, InvalidOptions, Lea
 /// How many events wait for somebody who does not ask for them.
 const WAITING: usize = 64;
 
-/// A candidate for a Lease, and the leader as long as it holds it.
+/// A candidate for a Lease, which leads as long as it holds the Lease.
 ///
 /// # What it promises
 ///
@@ -61,7 +61,7 @@ struct State {
 }
 
 impl Election {
-    /// Stands for a lease. Needs a tokio runtime.
+    /// Starts to stand for a lease. Needs a tokio runtime.
     pub fn start(
         connection: impl Into<Connection>,
         name: LeaseName,

@@ -5,7 +5,7 @@ use crate::Leadership;
 /// An event of an election.
 #[derive(Clone, Debug)]
 pub enum ElectionEvent {
-    /// Somebody else leads, or nobody does. Told whenever it becomes somebody else.
+    /// Another candidate leads, or none does. Sent whenever the leader changes.
     Standby {
         /// Who leads, as far as is known.
         leader: Option<String>,
@@ -16,11 +16,11 @@ pub enum ElectionEvent {
     Lost(Loss),
 }
 
-/// Why a leader is none any more.
+/// The reason why a candidate lost the lead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The lease says somebody else.
+    /// The lease is held by another candidate.
     Taken {
         /// Who that is; may be nobody, or somebody of the same name.
         by: Option<String>,
@@ -30,7 +30,7 @@ pub enum Loss {
         /// Why the last try failed, if there was one.
         last: Option<String>,
     },
-    /// It was given up.
+    /// The lease was released.
     Released,
 }
 

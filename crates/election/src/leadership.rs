@@ -51,12 +51,12 @@ impl Leadership {
         false
     }
 
-    /// Which term of this candidate it is, counted from 1.
+    /// The number of this term of the candidate, counted from 1.
     pub fn term(&self) -> u64 {
         self.0.number
     }
 
-    /// Waits until the lease is held no more.
+    /// Waits until the lease is not held any more.
     pub async fn lost(&self) {
         // The sender lives as long as this.
         let _ = self.0.ended.subscribe().wait_for(|ended| *ended).await;

@@ -4,17 +4,17 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use watchkeeper_go::Time;
 
-/// Which lease is stood for.
+/// The namespace and name of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseName {
-    /// The namespace that it is in.
+    /// The namespace of the Lease.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Lease.
     pub name: String,
 }
 
 impl LeaseName {
-    /// This one.
+    /// The Lease of this namespace and name.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }

@@ -4,12 +4,12 @@
 pub struct ElectionMetrics {
     /// Whether this candidate leads: `leader_election_master_status`.
     pub leading: bool,
-    /// How often a leader had to read the lease before it could renew it: `leader_election_slowpath_total`.
+    /// Renewals for which the lease had to be read first: `leader_election_slowpath_total`.
     pub slow_renewals: u64,
-    /// How often the lease was taken or renewed.
+    /// Acquisitions and renewals of the lease.
     pub renewals: u64,
-    /// How many requests failed; that somebody else was faster is not a failure.
+    /// Requests that failed. A conflict with another candidate is not a failure.
     pub failures: u64,
-    /// How often this candidate became the leader.
+    /// Terms of this candidate as the leader.
     pub terms: u64,
 }

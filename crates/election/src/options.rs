@@ -24,9 +24,9 @@ pub(crate) const JITTER: f64 = 1.2;
 pub struct ElectionOptions {
     /// The identity of the candidate. Must differ from that of all others; by default `host_pid_random`.
     pub identity: String,
-    /// How long the others wait for a leader that does not renew its lease: 15 s. Whole seconds.
+    /// The time after which a lease that is not renewed can be taken: 15 s. Whole seconds.
     pub lease_duration: Duration,
-    /// How long the leader tries to renew before it gives up: 10 s.
+    /// The time for which the leader retries a renewal before it gives up: 10 s.
     pub renew_deadline: Duration,
     /// How often the leader renews, and how often the others look: 2 s. The latter take up to 2.2 times longer, so that they
     /// do not come all at once; as they also watch the lease, that is for when watches fail.
@@ -36,9 +36,9 @@ pub struct ElectionOptions {
     pub watch: bool,
     /// The clock that measures all of these.
     pub clock: Clock,
-    /// The clock of the times in the Lease. For people: nothing is ever decided by it.
+    /// The clock of the times in the Lease, which are for people: no decision depends on it.
     pub wall_clock: fn() -> SystemTime,
-    /// Where jitter comes from.
+    /// The seed of the jitter.
     pub seed: u64,
     /// The supervisor of the task.
     pub supervisor: Supervisor,
@@ -60,13 +60,14 @@ impl Default for ElectionOptions {
     }
 }
 
-/// Why [`ElectionOptions`] cannot work.
+/// The error of [`ElectionOptions`] that do not fit together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidOptions {
-    /// A candidate needs a name.
+    /// The identity must not be empty.
     #[error("the identity is empty")]
     NoIdentity,
-    /// A lease counts in whole seconds.
+    /// The lease duration must be in whole seconds.
     #[error("the lease duration ({0:?}) is not one or more whole seconds")]
     NotSeconds(Duration),
     /// The leader has to give up before others take over.
@@ -89,13 +90,13 @@ pub enum InvalidOptions {
         /// The other.
         renew_deadline: Duration,
     },
-    /// Nobody can ask all the time.
+    /// The retry period must not be zero.
     #[error("the retry period is zero")]
     NoRetryPeriod,
 }
 
 impl ElectionOptions {
-    /// Says what cannot work.
+    /// Checks that the options fit together.
     pub fn validate(&self) -> Result<(), InvalidOptions> {
         let Self { lease_duration, renew_deadline, retry_period, .. } = *self;
         if self.identity.is_empty() {

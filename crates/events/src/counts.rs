@@ -1,22 +1,22 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many events became what.
+/// Counts of events by their outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventCounts {
-    /// Were recorded, whatever became of them.
+    /// Events that were recorded, whatever their outcome.
     pub recorded: u64,
-    /// Were written as new objects.
+    /// Events that were written as new objects.
     pub created: u64,
-    /// Were repetitions, counted in the series of an earlier one.
+    /// Repetitions, which were counted in the series of an earlier event.
     pub repeated: u64,
-    /// Were dropped because the queue was full.
+    /// Events that were dropped because the queue was full.
     pub overflowed: u64,
-    /// Were dropped because there were too many about one object.
+    /// Events that were dropped because there were too many about one object.
     pub limited: u64,
-    /// Were refused by the server.
+    /// Events that the server refused.
     pub rejected: u64,
-    /// Could not be written, however often that was tried, or made the writer panic.
+    /// Events that could not be written after all retries, or made the writer panic.
     pub failed: u64,
 }
 

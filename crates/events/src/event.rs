@@ -4,37 +4,37 @@ use serde_json::{Value, json};
 const NOTE: usize = 1024;
 const WORD: usize = 128;
 
-/// Which object an event is about.
+/// A reference to the object that an event is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ObjectRef {
-    /// `apps/v1`
+    /// The API version: `apps/v1`.
     pub api_version: String,
-    /// `Deployment`
+    /// The kind: `Deployment`.
     pub kind: String,
-    /// Empty for objects that are in no namespace.
+    /// The namespace; empty for cluster-scoped objects.
     pub namespace: String,
     /// The name of the object.
     pub name: String,
-    /// Its uid, if known: without it, `kubectl describe` does not show the event.
+    /// The uid, if known: without a uid, `kubectl describe` does not show the event.
     pub uid: String,
 }
 
 impl ObjectRef {
-    /// An object in no namespace.
+    /// A reference to a cluster-scoped object.
     pub fn new(api_version: impl Into<String>, kind: impl Into<String>, name: impl Into<String>) -> Self {
         let (api_version, kind, name) = (api_version.into(), kind.into(), name.into());
         Self { api_version, kind, name, ..Self::default() }
     }
 
-    /// The same in this namespace.
+    /// Sets the namespace.
     #[must_use]
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
     }
 
-    /// The same with this uid.
+    /// Sets the uid.
     #[must_use]
     pub fn with_uid(mut self, uid: impl Into<String>) -> Self {
         self.uid = uid.into();
@@ -53,12 +53,12 @@ impl ObjectRef {
     }
 }
 
-/// Whether something is as it should be.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// It is.
+    /// Things are as they should be.
     Normal,
-    /// Somebody should look at it.
+    /// A person should look at the object.
     Warning,
 }
 
@@ -75,15 +75,15 @@ impl EventType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// Whether that is as it should be.
+    /// The type of the event.
     pub event_type: EventType,
-    /// Why, in one word for machines: `FailedMount`.
+    /// The reason, in one word for machines: `FailedMount`.
     pub reason: String,
     /// The action that was done or tried, in one word: `Mount`.
     pub action: String,
     /// The text for people. Cut after 1,024 bytes.
     pub note: String,
-    /// Another object that has to do with it.
+    /// Another object that the event is about.
     pub related: Option<ObjectRef>,
 }
 
@@ -102,7 +102,7 @@ impl Event {
         Self { event_type, reason, action, note, related: None }
     }
 
-    /// The same with another object that has to do with it.
+    /// Sets another object that the event is about.
     ///
     /// ```
     /// # use watchkeeper_events::{Event, ObjectRef};

@@ -13,7 +13,7 @@ use crate::writer::Writer;
 use crate::{Event, EventCounts, EventOptions, ObjectRef};
 
 /// How often to look for series that have come to their end.
-const SWEEP: Duration = Duration::from_secs(15);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Records events. Cheap to clone.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Starts to write. Needs a tokio runtime.
+    /// Starts the task. Needs a tokio runtime.
     pub fn start(connection: impl Into<Connection>, options: EventOptions) -> Self {
         let connection = connection.into();
         let (queue, waiting) = mpsc::channel(options.queue.max(1));
@@ -82,7 +82,7 @@ impl Events {
         self.recorder.counters.read()
     }
 
-    /// Takes no more events and writes those there are, at most for `patience`. Returns what became of all.
+    /// Stops to accept events and writes the pending ones, for at most `patience`. Returns the counts of all events.
     pub async fn shutdown(mut self, patience: Duration) -> EventCounts {
         self.ending.send_replace(true);
         if let Some(mut task) = self.task.take()
@@ -122,7 +122,7 @@ impl Task {
         if *ending.borrow() {
             self.waiting.close();
         }
-        let mut sweep = interval(SWEEP);
+        let mut sweep = interval(SWEEP_INTERVAL);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {

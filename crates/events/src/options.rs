@@ -12,23 +12,23 @@ use watchkeeper_supervision::Supervisor;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EventOptions {
-    /// Which controller reports: a qualified name, `example.com/operator`.
+    /// The reporting controller: a qualified name, `example.com/operator`.
     pub controller: String,
-    /// Which instance of it: by default the controller's name and the host's.
+    /// The reporting instance. Default: the names of the controller and of the host.
     pub instance: String,
-    /// How many events wait to be written; more are dropped: 1,000.
+    /// The length of the queue; events beyond it are dropped. Default: 1,000.
     pub queue: usize,
-    /// An event that is seen again within this time is a repetition: 6 minutes.
+    /// The time within which an equal event is a repetition. Default: 6 minutes.
     pub series: Duration,
-    /// How often a series is written while it grows: every minute.
+    /// The interval at which a growing series is written. Default: one minute.
     pub series_pause: Duration,
-    /// How many events about one object can be new at once: 25.
+    /// The burst of new events about one object. Default: 25.
     pub burst: u32,
-    /// After this time, one more: 5 minutes.
+    /// The interval at which one more event about the object is allowed. Default: 5 minutes.
     pub refill: Duration,
-    /// How often to try to write an event: 12 times.
+    /// The attempts to write an event. Default: 12.
     pub tries: u32,
-    /// How long to wait before trying again: 10 s.
+    /// The delay before a retry. Default: 10 s.
     pub retry: Duration,
     /// The clock of the times in events.
     pub wall_clock: fn() -> SystemTime,
@@ -37,7 +37,7 @@ pub struct EventOptions {
 }
 
 impl EventOptions {
-    /// For this controller: a qualified name, `example.com/operator`.
+    /// Options for the controller of this qualified name: `example.com/operator`.
     pub fn new(controller: impl Into<String>) -> Self {
         let controller = controller.into();
         let host = host();

@@ -15,7 +15,7 @@ use crate::series::Write;
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait before trying again when there is not much time left.
-const HURRY: Duration = Duration::from_millis(100);
+const SHUTDOWN_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Sends events to the server.
 pub(crate) struct Writer {
@@ -55,7 +55,7 @@ impl Writer {
 
     async fn pause(&mut self) {
         if *self.hurry.borrow_and_update() {
-            return sleep(HURRY).await;
+            return sleep(SHUTDOWN_RETRY_DELAY).await;
         }
         let pause = self.options.retry.mul_f64(1.0 + 0.25 * fastrand::f64());
         tokio::select! {

@@ -45,7 +45,7 @@ const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs
 /// Closing on unread bytes makes a reset, and clients that get one may never see the answer.
 const LINGER: (Duration, usize) = (Duration::from_secs(1), 8 << 20);
 /// How long saying goodbye may take.
-const GOODBYE: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// All headers of a request. What fits is decided by the path: the longest that can be parsed has 64 KiB.
 const HEADER_BYTES: usize = 128 << 10;
 /// How much a client may send ahead of what is read, for one request and for all of a connection. One whole body, and
@@ -280,7 +280,7 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, cl
     if is_late {
         client.connection.dropped(Dropped::Idle);
     }
-    let goodbye = timeout(GOODBYE, stream.shutdown()).await;
+    let goodbye = timeout(CLOSE_TIMEOUT, stream.shutdown()).await;
     if matches!(goodbye, Ok(Ok(()))) && client.unread.is_left() {
         let _ = timeout(LINGER.0, discard(&mut stream)).await; // either way it is closed now
     }
@@ -350,7 +350,7 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
                 }
             },
             // Who was told to go and does not go, because it never said it was there, is left.
-            () = tokio::time::sleep(GOODBYE), if leaving => {
+            () = tokio::time::sleep(CLOSE_TIMEOUT), if leaving => {
                 if client.connection.is_idle() {
                     return;
                 }

@@ -20,14 +20,14 @@ use crate::{AccessMetrics, Error, FrontBuilder, Listener, Service, Shutdown, con
 
 /// After an accept that failed because something ran out: how long to wait for it to come back, if a connection was closed
 /// for that, and if there was none to be closed.
-const ACCEPT_PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
+const ACCEPT_DELAY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 /// How often that is logged at most.
-const ACCEPT_LOG: Duration = Duration::from_secs(10);
+const ACCEPT_LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// How often files with certificates are read again. Kubernetes takes a minute to bring new ones.
 #[cfg(feature = "tls")]
-const RELOAD: Duration = Duration::from_secs(10);
+const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// After the listeners were handed over, how long requests of connections that were accepted here may be on their way.
-const SETTLING: Duration = Duration::from_secs(2);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The listeners of a server: takes bytes from sockets, makes requests of them, has a [`Service`] answer, and sends the
 /// answers back.
@@ -164,7 +164,7 @@ impl Front {
                 report(&shared, task.await);
             }
         };
-        let _ = timeout(SETTLING.min(patience), served).await; // either way, what has not ended is told to
+        let _ = timeout(SETTLE_TIMEOUT.min(patience), served).await; // either way, what has not ended is told to
         self.tasks.retain(|task| !task.is_finished());
         self.shutdown(deadline.saturating_duration_since(Instant::now())).await
     }
@@ -210,7 +210,7 @@ async fn follow_files(tls: Tls, shared: Arc<Shared>) {
             tokio::select! {
                 () = shared.leaving.cancelled() => return,
                 () = shared.retired.cancelled() => return,
-                () = sleep(RELOAD) => {}
+                () = sleep(RELOAD_INTERVAL) => {}
             }
             let tls = tls.clone();
             match tokio::task::spawn_blocking(move || tls.refresh()).await {
@@ -290,12 +290,12 @@ async fn take(
             Err(error) if matches!(error.kind(), ConnectionAborted | ConnectionReset) => {}
             // Files or memory have run out: neither is a reason to stop.
             Err(error) => {
-                if logged.is_none_or(|logged: Instant| logged.elapsed() >= ACCEPT_LOG) {
+                if logged.is_none_or(|logged: Instant| logged.elapsed() >= ACCEPT_LOG_INTERVAL) {
                     logged = Some(Instant::now());
                     tracing::warn!(%error, "connections cannot be accepted");
                 }
                 let closed = shared.connections.make_room();
-                sleep(if closed { ACCEPT_PAUSE.0 } else { ACCEPT_PAUSE.1 }).await;
+                sleep(if closed { ACCEPT_DELAY.0 } else { ACCEPT_DELAY.1 }).await;
             }
         }
     }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a reflector waits before it asks a source again that failed.
+/// The back-off of a reflector: the time before a failed source is asked again.
 ///
 /// The wait doubles from `base` to `cap`, and up to as much again is added at random, so that a thousand clients do not
 /// come back at the same moment. After `reset_after` without a failure it starts at `base` again.
@@ -22,7 +22,7 @@ pub struct SourceBackoff {
     /// The longest wait, before the random part, where the source says that this is denied or not there. Such an answer
     /// costs it little, and whoever grants a right or installs a definition wants to see that it helped.
     pub refused_cap: Duration,
-    /// How long all must be well before the next failure counts as the first.
+    /// The time without a failure after which the next failure counts as the first.
     pub reset_after: Duration,
 }
 
@@ -32,14 +32,14 @@ impl SourceBackoff {
         Self { base, cap, refused_cap: Duration::from_secs(4), reset_after: Duration::from_secs(120) }
     }
 
-    /// The same with another longest wait where the source refuses.
+    /// Sets the longest wait after the source denied access or was missing.
     #[must_use]
     pub const fn with_refused_cap(mut self, cap: Duration) -> Self {
         self.refused_cap = cap;
         self
     }
 
-    /// The same with another time without a failure after which it starts again.
+    /// Sets the time without a failure after which the back-off starts again.
     #[must_use]
     pub const fn with_reset_after(mut self, time: Duration) -> Self {
         self.reset_after = time;

@@ -15,7 +15,7 @@ use crate::object::{AnyValue, DecodeError, Object, Record};
 use crate::recent::Recent;
 use crate::store::Readable;
 
-/// How a store holds its objects. Chosen per informer; reads look the same whichever it is.
+/// The representation of objects in a store. Chosen per informer; reads are the same with each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Policy {
@@ -29,7 +29,7 @@ pub enum Policy {
     /// `compressed`.
     #[cfg(feature = "compressed")]
     Compressed,
-    /// Decoded when it arrives and kept as an `Arc`. For small hot kinds. An object that cannot be decoded never
+    /// Decoded on arrival and kept as an `Arc`. For small hot kinds. An object that cannot be decoded never
     /// replaces the last state that could.
     Typed,
     /// Only `metadata`, packed. For kinds of which only names, labels, owners or versions matter.
@@ -311,7 +311,7 @@ fn only_metadata(body: &[u8], metadata: &Range<u32>) -> (Box<[u8]>, Range<u32>) 
     (json, OPEN.len() as u32..(OPEN.len() + metadata.len()) as u32)
 }
 
-/// Decodes, or says which field is wrong and what was expected there, without showing what was found.
+/// Decodes JSON. The error names the field and what was expected there, never the value.
 pub fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
     serde_json::from_slice(json).map_err(|error| explain(&error, json))
 }

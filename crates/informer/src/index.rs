@@ -37,7 +37,7 @@ impl<K, V: Hash + Eq + Send + Sync + 'static> Index<K, V> {
         })
     }
 
-    /// How many objects are under a value.
+    /// The number of objects under a value.
     pub fn count<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> usize
     where
         V: Borrow<Q>,

@@ -23,7 +23,7 @@ use crate::status::{Phase, SourceId, SourceStatus};
 use crate::store::{Readable, Store};
 use crate::subscription::Subscription;
 
-/// A local copy of everything one or several sources have, kept up to date, shared by everyone who holds a handle.
+/// A local copy of the objects of one or several sources, kept up to date and shared by all handles.
 ///
 /// An informer runs one reflector per source, in a task of its own, from the moment it is started. All handles (this one
 /// and its clones, [`Store`]s, [`Index`](crate::Index)es, [`Subscription`]s) keep it alive; when the last one is
@@ -84,7 +84,7 @@ impl<K: Readable> Informer<K> {
 }
 
 impl Informer {
-    /// The same informer, whose objects are read as `K`.
+    /// This informer with objects of type `K`.
     pub fn typed<K>(&self) -> Informer<K> {
         Informer::new(Arc::clone(&self.inner))
     }
@@ -95,7 +95,7 @@ impl<K> Informer<K> {
         Self { inner, kind: PhantomData }
     }
 
-    /// The same informer, for those who do not know its type.
+    /// This informer without the type of its objects.
     pub fn untyped(&self) -> Informer {
         Informer::new(Arc::clone(&self.inner))
     }
@@ -148,12 +148,12 @@ impl<K> Informer<K> {
         self.inner.shared.is_synced()
     }
 
-    /// How each source is doing.
+    /// The status of each source.
     pub fn status(&self) -> Vec<SourceStatus> {
         self.inner.status.borrow().clone()
     }
 
-    /// The same, with news of every change of it.
+    /// The status of each source, as a channel that is notified of every change.
     pub fn watch_status(&self) -> watch::Receiver<Vec<SourceStatus>> {
         self.inner.status.subscribe()
     }
@@ -163,7 +163,7 @@ impl<K> Informer<K> {
         self.inner.add_source(Arc::new(source))
     }
 
-    /// Stops one source and removes its objects; subscribers see them go. Nothing of it happens after this returns.
+    /// Stops one source and removes its objects; subscribers are told of each. All of that has happened when this returns.
     pub async fn remove_source(&self, id: SourceId) {
         let removed = {
             let mut reflectors = self.inner.reflectors.lock();
@@ -180,7 +180,7 @@ impl<K> Informer<K> {
         }
     }
 
-    /// Stops everything and waits until it has stopped. Subscriptions end; the store stays readable as it is.
+    /// Stops the informer and waits until it has stopped. Subscriptions end; the store stays readable.
     pub async fn stop(&self) {
         for running in self.inner.take_running() {
             end(running.task).await;
@@ -331,7 +331,7 @@ impl<K: Readable> InformerBuilder<K> {
         self
     }
 
-    /// How objects are held. Default: [`Policy::Packed`].
+    /// Sets how objects are held. Default: [`Policy::Packed`].
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.options.policy = policy;
@@ -346,7 +346,7 @@ impl<K: Readable> InformerBuilder<K> {
         self
     }
 
-    /// How many decoded values a packed store keeps. Default: 16, which is enough for several readers of one change to
+    /// Sets how many decoded values a packed store keeps. Default: 16, which is enough for several readers of one change to
     /// share a decode.
     #[must_use]
     pub fn recent(mut self, values: usize) -> Self {
@@ -377,14 +377,14 @@ impl<K: Readable> InformerBuilder<K> {
         self
     }
 
-    /// How long to wait before a source that failed is asked again.
+    /// Sets the back-off after a failure of a source.
     #[must_use]
     pub fn backoff(mut self, backoff: SourceBackoff) -> Self {
         self.options.backoff = backoff;
         self
     }
 
-    /// How new the very first snapshot has to be. Default: [`Freshness::Any`], the cheapest for the source. Later ones
+    /// Sets how new the very first snapshot has to be. Default: [`Freshness::Any`], the cheapest for the source. Later ones
     /// are never older than what was known.
     #[must_use]
     pub fn first_snapshot(mut self, freshness: Freshness) -> Self {
@@ -392,7 +392,7 @@ impl<K: Readable> InformerBuilder<K> {
         self
     }
 
-    /// Where to count. Default: nowhere.
+    /// Sets the metrics. Default: none.
     #[must_use]
     pub fn metrics(mut self, metrics: &InformerMetrics) -> Self {
         self.options.metrics = metrics.clone();
@@ -434,7 +434,7 @@ impl<K: Readable> InformerBuilder<K> {
 }
 
 impl<K> InformerBuilder<K> {
-    /// The same options, for those who do not know the type.
+    /// These options without the type of the objects.
     #[must_use]
     pub fn untyped(self) -> InformerBuilder<Untyped> {
         InformerBuilder { options: self.options, kind: PhantomData }

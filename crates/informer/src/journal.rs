@@ -35,7 +35,8 @@ pub enum Entry<K> {
     Resumed,
     /// Something could not be understood, and is not in the store.
     Rejected(Rejection),
-    /// What was [rejected](Self::Rejected) under this key can be understood now, or is gone. If that changed an object, an entry says so, too.
+    /// The object of this key, which was [rejected](Self::Rejected), can be read now, or is gone. If that changed an object, there is an
+    /// entry for it, too.
     Mended(Key),
     /// The source failed, or has to be asked for a snapshot again.
     Interrupted {

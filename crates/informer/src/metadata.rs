@@ -5,6 +5,7 @@ use serde::Deserialize;
 /// The parts of an object's `metadata` that are not in its header.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct Metadata {
     /// Labels.
     #[serde(deserialize_with = "or_default")]
@@ -27,6 +28,7 @@ pub struct Metadata {
 /// A reference to an owner of an object, within the object's namespace or cluster-scoped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct Owner {
     /// Group and version of the owner's kind.
     pub api_version: String,

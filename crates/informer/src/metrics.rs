@@ -12,7 +12,7 @@ use watchkeeper_supervision::Supervisor;
 
 use crate::gauges::SourceGauges;
 
-/// The metrics of all informers that are given it. Register it once, in a registry of your own.
+/// The metrics of informers. One value serves many informers; it is registered once, in a registry of the program.
 ///
 /// | name | what it tells |
 /// |---|---|
@@ -127,7 +127,7 @@ impl Default for InformerMetrics {
 }
 
 impl InformerMetrics {
-    /// Has this supervisor watch over the tasks of the informers. Default: one that nobody asks.
+    /// Sets the supervisor of the tasks of the informers. Default: a supervisor of their own.
     #[must_use]
     pub fn supervised_by(mut self, supervisor: &Supervisor) -> Self {
         self.supervisor = supervisor.clone();

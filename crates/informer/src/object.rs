@@ -10,7 +10,7 @@ use crate::codec::{Body, Codec};
 use crate::metadata::Metadata;
 use crate::store::Readable;
 
-/// A decoded object whose type is known to whoever reads it.
+/// A decoded object without its type. The reader downcasts it.
 pub type AnyValue = Arc<dyn Any + Send + Sync>;
 
 /// Stands for a type that is not known at compile time, in handles such as `Object<Untyped>`.
@@ -21,7 +21,7 @@ pub type AnyValue = Arc<dyn Any + Send + Sync>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untyped {}
 
-/// One state of one object, as the store holds it.
+/// One state of one object in the store.
 ///
 /// A handle: cloning it is a reference count, and the state behind it never changes. What identifies the object and
 /// what most filters ask for is read without decoding anything; [`get`](Self::get) decodes the rest when it is needed,
@@ -37,15 +37,16 @@ pub(crate) struct Record {
     pub(crate) codec: Arc<Codec>,
 }
 
-/// An object whose body is well-formed but not what the type it is read as expects.
+/// The error of an object whose body does not match the type that it is read as.
 ///
 /// The message names the object and the field, and says what was expected there; it never shows what was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {detail}")]
+#[non_exhaustive]
 pub struct DecodeError {
-    /// Which object.
+    /// The key of the object.
     pub key: Key,
-    /// Which field, and what was expected.
+    /// The field, and what was expected there.
     pub detail: String,
 }
 
@@ -54,7 +55,7 @@ impl Object {
         Self { record: Arc::new(Record { header, body, codec }), kind: PhantomData }
     }
 
-    /// The same state, to be read as `K`. If its store was made for another type, [`Object::get`] says so.
+    /// This state, to be read as `K`. If its store was made for another type, [`Object::get`] fails.
     pub fn typed<K>(self) -> Object<K> {
         Object { record: self.record, kind: PhantomData }
     }
@@ -65,22 +66,22 @@ impl<K> Object<K> {
         &self.record
     }
 
-    /// The same state, for those who do not know its type.
+    /// This state without its type.
     pub fn untyped(self) -> Object {
         Object { record: self.record, kind: PhantomData }
     }
 
-    /// Which object.
+    /// The key of the object.
     pub fn key(&self) -> &Key {
         &self.record.header.key
     }
 
-    /// Which incarnation of it, if the source tells incarnations apart.
+    /// The uid of the object, if the source tells incarnations apart.
     pub fn uid(&self) -> Option<&Uid> {
         self.record.header.uid.as_ref()
     }
 
-    /// Which state of it.
+    /// The version of the state.
     pub fn version(&self) -> &Version {
         &self.record.header.version
     }
@@ -100,7 +101,7 @@ impl<K> Object<K> {
         &self.record.header.owners
     }
 
-    /// The decoded object, as [`get`](Object::get) gives it, of whatever type the store was made for.
+    /// The decoded object, as [`get`](Object::get) returns it, of the type that the store was made for.
     pub fn value(&self) -> Result<AnyValue, DecodeError> {
         self.record.codec.value(&self.record)
     }
@@ -138,7 +139,7 @@ pub(crate) fn same_state(left: &Header, right: &Header) -> bool {
 }
 
 impl<K: Readable> Object<K> {
-    /// The decoded object. Costs one decode at the most, none if it was decoded lately or is held typed.
+    /// The decoded object. Decodes once at the most, and not at all if the object was decoded lately or is held typed.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
         self.value()?.downcast().map_err(|_| DecodeError {
             key: self.key().clone(),

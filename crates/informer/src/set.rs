@@ -9,7 +9,7 @@ use crate::informer::{Informer, InformerBuilder, Inner};
 use crate::metrics::InformerMetrics;
 use crate::store::Readable;
 
-/// The informers of a program: one for each type and each set of objects, shared by whoever asks for it.
+/// The informers of a program: one for each type and each set of objects, shared by all who need it.
 ///
 /// Whoever asks first starts the informer; whoever asks later gets a handle to the same one. It stops when the last handle
 /// is dropped, and is started anew when it is asked for again. The set itself keeps nothing alive.
@@ -39,12 +39,12 @@ impl InformerSet {
         Self { known: Arc::default(), metrics: metrics.clone() }
     }
 
-    /// The informer for what the source watches, with default options.
+    /// The informer for the objects of the source, with default options.
     pub fn informer<K: Readable>(&self, source: impl Source) -> Informer<K> {
         self.informer_with(source, |builder| builder)
     }
 
-    /// The informer for what the source [watches](Source::identity). The options count only for whoever asks first.
+    /// The informer for the objects of the source, told apart by its [identity](Source::identity). The options of the first call count.
     pub fn informer_with<K: Readable>(
         &self,
         source: impl Source,
@@ -61,7 +61,7 @@ impl InformerSet {
         informer
     }
 
-    /// How many informers are running.
+    /// The number of running informers.
     pub fn len(&self) -> usize {
         self.known.lock().values().filter(|informer| informer.strong_count() > 0).count()
     }

@@ -1,17 +1,18 @@
 use watchkeeper_core::Error;
 
-/// How an informer is doing with one of its sources.
+/// The status of one source of an informer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SourceStatus {
-    /// Which source, as [`Informer::add_source`](crate::Informer::add_source) numbered it.
+    /// The number of the source, from [`Informer::add_source`](crate::Informer::add_source).
     pub id: SourceId,
     /// The source's name.
     pub name: String,
     /// The present phase.
     pub phase: Phase,
-    /// Whether it has delivered a complete snapshot, ever.
+    /// Whether the source has ever delivered a complete snapshot.
     pub synced: bool,
-    /// Why the last feed failed; `None` as soon as the source delivers again.
+    /// The error of the last feed; `None` as soon as the source delivers again.
     pub error: Option<Error>,
 }
 
@@ -21,11 +22,12 @@ pub struct SourceId(pub(crate) u64);
 
 /// The phase of a reflector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Phase {
-    /// It has asked for a snapshot, or is receiving one.
+    /// A snapshot was asked for, or is being received.
     Snapshot,
-    /// It is up to date and follows the source.
+    /// The store is up to date and follows the source.
     Following,
-    /// The source failed; it waits before it asks again.
+    /// The source failed, and is asked again after a back-off.
     Waiting,
 }

@@ -18,7 +18,7 @@ pub trait Readable: DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: DeserializeOwned + Send + Sync + 'static> Readable for T {}
 
-/// The local copy of what an informer watches: complete once the informer is synced, indexed, always readable.
+/// The objects of an informer: complete once the informer is synced, indexed, always readable.
 ///
 /// A store has one writer, the informer. It writes in batches, and a reader sees all of a batch or nothing of it, in the
 /// objects and in every index alike. Reads do not copy objects, do not wait for the network, and cost what they
@@ -38,7 +38,7 @@ pub struct Store<K = Untyped> {
 }
 
 impl Store {
-    /// The same store, to be read as one of `K`.
+    /// This store with objects of type `K`.
     pub fn typed<K>(&self) -> Store<K> {
         Store::new(Arc::clone(&self.inner))
     }
@@ -49,7 +49,7 @@ impl<K> Store<K> {
         Self { inner, kind: PhantomData }
     }
 
-    /// The same store, for those who do not know its type.
+    /// This store without the type of its objects.
     pub fn untyped(&self) -> Store {
         Store::new(Arc::clone(&self.inner))
     }
@@ -84,7 +84,7 @@ impl<K> Store<K> {
         self.read(|state| state.namespaces.keys().map(|name| String::from(&**name)).collect())
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.read(|state| state.table.len())
     }

@@ -200,7 +200,7 @@ async fn due(resync: Option<&Resync>) {
     }
 }
 
-/// A handler that runs. Dropping it stops the handler without waiting for it.
+/// A running handler. Dropping it stops the handler without waiting.
 pub struct Handler {
     stop: tokio::sync::watch::Sender<bool>,
     task: JoinHandle<()>,

@@ -10,8 +10,22 @@ use proc_macro::TokenStream;
 
 /// Makes a custom resource of the struct that is its `spec`.
 ///
-/// `#[watchkeeper::kind(group = "demo.dev", version = "v1", kind = "Page", namespaced)] struct PageSpec { .. }` makes the type
-/// `Page` with `metadata` and `spec`, and its CustomResourceDefinition.
+/// ```
+/// #[watchkeeper::kind(group = "demo.dev", version = "v1", kind = "Page", namespaced, status = "PageStatus")]
+/// pub struct PageSpec {
+///     pub text: String,
+/// }
+///
+/// #[watchkeeper::schema]
+/// pub struct PageStatus {
+///     pub visits: u32,
+/// }
+///
+/// let page = Page::new("welcome", PageSpec { text: "Hello".into() });
+/// assert_eq!(page.metadata.name.as_deref(), Some("welcome"));
+/// ```
+///
+/// makes the type `Page` with `metadata`, `spec` and `status`, and its CustomResourceDefinition.
 ///
 /// # Arguments
 ///

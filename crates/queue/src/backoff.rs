@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// How long a key waits before it is tried again, by how often it has failed in a row.
+/// The back-off of a key, by its failures in a row.
 ///
 /// The wait after the `n`-th failure is `base * 2^(n-1)`, at most `max`, and then shortened by a random part of
 /// up to `jitter` of it, so that keys which failed together do not come back together.
@@ -38,7 +38,7 @@ impl Backoff {
         Self { base, max, jitter: 0.5 }
     }
 
-    /// The same with another share that is left to chance.
+    /// Sets the share of the delay that is random.
     #[must_use]
     pub const fn with_jitter(mut self, share: f64) -> Self {
         self.jitter = share;

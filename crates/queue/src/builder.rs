@@ -60,7 +60,7 @@ where
         self
     }
 
-    /// How long failed keys wait.
+    /// Sets the back-off of failed keys.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
@@ -81,7 +81,7 @@ where
         self
     }
 
-    /// Where the time comes from; [`TokioClock`] by default.
+    /// Sets the clock. Default: [`TokioClock`].
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self

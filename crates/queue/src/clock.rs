@@ -5,7 +5,7 @@ use std::time::Instant;
 /// The future of [`Clock::sleep_until`]: ends when its time has come.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Where a queue takes the time from.
+/// The clock of a queue.
 ///
 /// [`TokioClock`] is the default; a test puts a clock of its own here and never waits.
 pub trait Clock: Send + Sync + 'static {
@@ -17,7 +17,7 @@ pub trait Clock: Send + Sync + 'static {
     fn sleep_until(&self, deadline: Instant) -> Sleep;
 }
 
-/// The time as tokio has it, paused and advanced by `tokio::time::pause` and `advance` in tests.
+/// The clock of tokio, paused and advanced by `tokio::time::pause` and `advance` in tests.
 ///
 /// Only a waiting [`get`](crate::Queue::get) with a delayed item pending needs a tokio runtime around it.
 #[derive(Clone, Copy, Debug, Default)]

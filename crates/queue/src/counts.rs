@@ -1,5 +1,6 @@
-/// How much is in a queue, all at one moment.
+/// Counts of the items of a queue, all at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueCounts {
     /// Items that are ready, waiting for a worker.
     pub queued: usize,

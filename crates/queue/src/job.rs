@@ -27,7 +27,7 @@ impl<K> Job<K> {
         &self.started.key
     }
 
-    /// How often this key has failed in a row before; 0 on the first try.
+    /// The failures of this key in a row; 0 on the first try.
     pub fn attempt(&self) -> u32 {
         self.started.attempt
     }
@@ -37,7 +37,7 @@ impl<K> Job<K> {
         self.started.priority
     }
 
-    /// How long the item was ready before this run started.
+    /// The time for which the item was ready before this run started.
     pub fn queued_for(&self) -> Duration {
         self.started.queued_for
     }

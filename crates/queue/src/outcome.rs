@@ -1,17 +1,17 @@
 use std::time::Duration;
 
-/// How a run ended; see [`Job::finish`](crate::Job::finish).
+/// The outcome of a run; see [`Job::finish`](crate::Job::finish).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobOutcome {
     /// All is well: attempts are forgotten, no timer.
     Done,
     /// All is well, but look again after this time: attempts are forgotten.
     RequeueAfter(Duration),
-    /// It failed: try again after the key's [`Backoff`](crate::Backoff).
+    /// Failed: retried after the key's [`Backoff`](crate::Backoff).
     Retry,
-    /// It failed: try again after this time instead of the back-off. Counts as an attempt.
+    /// Failed: retried after this time instead of the back-off. Counts as an attempt.
     RetryAfter(Duration),
-    /// It failed and trying again would not help: attempts are forgotten, no timer. The next add runs it again.
+    /// Failed for good: attempts are forgotten, and there is no retry. The next add runs the key again.
     Terminal,
 }
 

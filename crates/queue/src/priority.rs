@@ -1,12 +1,12 @@
 use std::fmt;
 use std::time::Duration;
 
-/// How urgent an item is; the higher, the sooner. Zero is normal.
+/// The priority of an item; the higher, the sooner. Zero is normal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(pub i32);
 
 impl Priority {
-    /// For what nobody waits for: the objects of the first list, and resyncs.
+    /// The priority of background work: the objects of the first list, and resyncs.
     pub const LOW: Priority = Priority(-100);
     /// For a change that has really happened.
     pub const NORMAL: Priority = Priority(0);
@@ -24,7 +24,7 @@ impl fmt::Display for Priority {
     }
 }
 
-/// How an item is added: see [`Queue::add_with`](crate::Queue::add_with).
+/// Options of an add: see [`Queue::add_with`](crate::Queue::add_with).
 ///
 /// ```
 /// # use std::time::Duration;
@@ -38,7 +38,7 @@ impl fmt::Display for Priority {
 pub struct Add {
     /// The priority that the item is to have at least.
     pub priority: Priority,
-    /// How long to wait before it is ready; zero is at once.
+    /// The delay before the key is ready; zero is at once.
     pub after: Duration,
 }
 

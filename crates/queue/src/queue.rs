@@ -137,7 +137,7 @@ impl<K> Queue<K>
 where
     K: Hash + Eq + Clone + Send + 'static,
 {
-    /// A queue with the defaults; see [`builder`](Queue::builder) for what can be set.
+    /// A queue with default options; [`builder`](Queue::builder) has others.
     pub fn new() -> Self {
         Self::builder().build()
     }
@@ -147,7 +147,7 @@ where
         QueueBuilder::new()
     }
 
-    /// Adds a key at normal priority, to run as soon as it can.
+    /// Adds a key at normal priority, to run as soon as possible.
     pub fn add(&self, key: K) {
         self.add_with(key, Add::default());
     }
@@ -175,7 +175,7 @@ where
         self.shared.with(State::start).map(|started| Job::new(self.clone(), started))
     }
 
-    /// Forgets what earlier runs of a key left behind: its attempts and its timer. For a key whose object is gone.
+    /// Forgets the attempts and the timer of a key. For a key whose object is gone.
     ///
     /// A queued or running key stays so, since someone asked for that run.
     pub fn forget(&self, key: &K) {
@@ -215,12 +215,12 @@ impl<K> Queue<K> {
         self.shared.with(|state| state.is_shut_down())
     }
 
-    /// How much is queued, running and delayed, all at one moment.
+    /// The counts of queued, running and delayed items, all at one moment.
     pub fn counts(&self) -> QueueCounts {
         self.shared.with(|state| state.counts())
     }
 
-    /// How many items are ready, waiting for a worker.
+    /// The number of items that are ready, waiting for a worker.
     pub fn len(&self) -> usize {
         self.counts().queued
     }
@@ -235,7 +235,7 @@ impl<K> Queue<K> {
         self.shared.with(|state| state.run_times().max()).map(Duration::from_nanos)
     }
 
-    /// How many items are ready by priority, highest first. An item that was promoted but stayed where it was
+    /// The number of ready items by priority, highest first. An item that was promoted but stayed where it was
     /// because of its age still counts there.
     pub fn depths(&self) -> Vec<(Priority, usize)> {
         self.shared.with(|state| state.depths().collect())

@@ -14,7 +14,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 /// How often it is looked whether the commands of a killed reactor have ended.
-const RETRY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The lock that commands inherit.
 pub(crate) struct Leftovers {
@@ -58,7 +58,7 @@ impl Leftovers {
                 );
                 return;
             }
-            tokio::time::sleep(RETRY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -84,7 +84,7 @@ mod tests {
         // As if it was killed: its files are closed, and nothing else is done.
         drop(first);
         let next = Leftovers::new(path.clone(), Duration::from_secs(60)).unwrap();
-        let waiting = tokio::time::timeout(3 * RETRY, next.over()).await;
+        let waiting = tokio::time::timeout(3 * POLL_INTERVAL, next.over()).await;
         assert!(waiting.is_err(), "the command still runs");
         drop(command.stdin.take());
         command.wait().unwrap();

@@ -18,17 +18,17 @@ pub struct Action {
 }
 
 impl Action {
-    /// All is as it should be. The next change starts the next reconcile; a requeue that was pending is cancelled.
+    /// Finished. The next change starts the next reconcile; a pending requeue is cancelled.
     pub const fn done() -> Self {
         Self { after: None, priority: None }
     }
 
-    /// All is well, but look again after this time, also if nothing changes until then.
+    /// Finished, and reconciled again after this time, also if nothing changes until then.
     pub const fn requeue_after(after: Duration) -> Self {
         Self { after: Some(after), priority: None }
     }
 
-    /// The priority of the next look; without it, that of this run.
+    /// Sets the priority of the next reconcile. Default: that of this one.
     #[must_use]
     pub fn at(mut self, priority: impl Into<Priority>) -> Self {
         self.priority = Some(priority.into());

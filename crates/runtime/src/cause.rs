@@ -7,22 +7,22 @@ use watchkeeper_core::{ChangeKind, Key};
 
 use crate::request::WorkKey;
 
-/// Why a reconcile runs: the newest of the changes that asked for it.
+/// The cause of a reconcile: the newest of the changes that asked for it.
 ///
 /// There is none when a requeue, a retry or [`Trigger::fire`](crate::Trigger::fire) asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cause {
-    /// What was watched, by the name of its source: `configmaps`, `widgets.demo.dev`, `routes.d`. Of a union, the member that the object
+    /// The name of the source of the change: `configmaps`, `widgets.demo.dev`, `routes.d`. Of a union, the member that the object
     /// came from.
     pub source: Arc<str>,
-    /// Which object changed.
+    /// The key of the object that changed.
     pub object: Key,
-    /// How.
+    /// The kind of the change.
     pub change: ChangeKind,
-    /// Whether it was there before and came with the first list.
+    /// Whether the object came with the first list.
     pub initial: bool,
-    /// Whether it is a write of this program that comes back.
+    /// Whether the change is a write of this program.
     pub own_write: bool,
 }
 

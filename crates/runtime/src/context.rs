@@ -4,13 +4,14 @@ use serde::Serialize;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use watchkeeper_client::{Children, Client, Kind, StatusWriter, named, named_after};
 use watchkeeper_core::{Key, ObjectStatus, Source, Version};
-use watchkeeper_events::{Event, Recorder};
 use watchkeeper_queue::Priority;
 
 use crate::cause::Cause;
 use crate::clusters::Clusters;
 use crate::error::{Error, Result};
-use crate::reference::reference;
+use crate::events::Recorder;
+#[cfg(feature = "events")]
+use crate::events::{Event, record};
 
 /// The context of a reconcile: its object, the client of its cluster, why it runs, and when it has to stop.
 ///
@@ -52,6 +53,7 @@ pub(crate) struct Inner {
     pub(crate) controller: Arc<str>,
     pub(crate) client: Client,
     pub(crate) clusters: Clusters,
+    #[cfg_attr(not(feature = "events"), allow(dead_code, reason = "records nothing"))]
     pub(crate) recorder: Recorder,
     pub(crate) attempt: u32,
     pub(crate) priority: Priority,
@@ -89,13 +91,14 @@ impl<K: Kind> Context<K> {
         self.run.client.children(&*self.object)
     }
 
-    /// Writes the status of this object, if something in it moved. See [`Client::status`].
+    /// Writes the status of this object, if it differs. See [`Client::status`].
     pub fn status(&self) -> StatusWriter<'_, K> {
         self.run.client.status(&*self.object)
     }
 
     /// Records an event about this object, as `kubectl describe` and `kubectl events` show it. Never waits and never
     /// fails: events are written in the background, repeated ones are counted, too many are dropped.
+    #[cfg(feature = "events")]
     pub fn event(&self, event: Event) {
         self.event_for(&*self.object, event);
     }
@@ -117,7 +120,7 @@ impl<K> Context<K> {
         &self.object
     }
 
-    /// The key of the object that this run is for: its namespace and name in a cluster, whatever tells objects apart in another source. Empty in
+    /// The key of the object of this run: its namespace and name in a cluster; in another source, the key in that source. Empty in
     /// [keyed](crate::Controller::keyed) controllers, whose requests are keys of their own kind.
     pub fn key(&self) -> &Key {
         &self.key
@@ -140,12 +143,12 @@ impl<K> Context<K> {
         Ok(())
     }
 
-    /// The client of the cluster that the object is in. Its reads show what it wrote.
+    /// The client of the object's cluster. Its reads show its own writes.
     pub fn client(&self) -> &Client {
         &self.run.client
     }
 
-    /// The client of another cluster, by the name under which the manager knows it.
+    /// The client of another cluster, by its name in the manager.
     pub fn cluster(&self, name: &str) -> Result<&Client> {
         self.run.clusters.get(Some(name)).ok_or_else(|| {
             Error::message(format!("the manager knows no cluster {name:?}: add it with Manager::cluster"))
@@ -163,8 +166,9 @@ impl<K> Context<K> {
     }
 
     /// Records an event about another object.
+    #[cfg(feature = "events")]
     pub fn event_for<O: Kind>(&self, object: &O, event: Event) {
-        self.run.recorder.event(&reference(object), event);
+        record(&self.run.recorder, object, event);
     }
 
     /// The name of the controller that runs this.
@@ -172,7 +176,7 @@ impl<K> Context<K> {
         &self.run.controller
     }
 
-    /// How often in a row this has failed before; 0 at first.
+    /// The failures of this key in a row; 0 at first.
     pub fn attempt(&self) -> u32 {
         self.run.attempt
     }

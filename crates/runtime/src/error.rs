@@ -7,7 +7,7 @@ use watchkeeper_core::text::causes;
 /// The result of a reconcile.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a reconcile failed, and what is to be done about it.
+/// The error of a reconcile, and when the reconcile is retried.
 ///
 /// Any error becomes one with `?`: those of the standard library's trait, those of `anyhow`, and texts. It is tried again after
 /// the key's back-off. [`terminal`](Self::terminal) says that trying again would not help;
@@ -61,7 +61,7 @@ impl Error {
         self
     }
 
-    /// Says what was being done when it happened. When to try again stays as it was.
+    /// Adds what was being done to the message. The time of the retry stays.
     ///
     /// ```
     /// # use watchkeeper_runtime::Error;
@@ -80,7 +80,7 @@ impl Error {
         self.retry == Retry::Never
     }
 
-    /// The cause as it was given.
+    /// The cause of the error.
     pub fn cause(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.cause
     }

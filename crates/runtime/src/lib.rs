@@ -41,6 +41,11 @@ mod controller;
 mod declared;
 mod degradation;
 mod error;
+#[cfg(feature = "events")]
+mod events;
+#[cfg(not(feature = "events"))]
+#[path = "no_events.rs"]
+mod events;
 #[cfg_attr(not(all(feature = "server", unix)), allow(dead_code, reason = "asked by the server of probes"))]
 mod health;
 mod hot_loop;
@@ -52,7 +57,6 @@ mod metric_names;
 mod metrics;
 mod predicate;
 mod reconciler;
-mod reference;
 mod request;
 mod rest;
 #[cfg(all(feature = "server", unix))]

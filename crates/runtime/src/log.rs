@@ -39,7 +39,7 @@ pub enum Format {
 }
 
 impl Options {
-    /// What is logged: a level (`error`, `warn`, `info`, `debug`, `trace`, `off`), or several with the modules that they are for, such
+    /// Sets what is logged: a level (`error`, `warn`, `info`, `debug`, `trace`, `off`), or several with the modules that they are for, such
     /// as `info,watchkeeper_runtime=debug`. Default: `$RUST_LOG`, or `info`.
     #[must_use]
     pub fn filter(mut self, filter: impl Into<String>) -> Self {

@@ -18,7 +18,9 @@ pub(crate) const METRICS: &[(&str, &str, &str)] = &[
     ("controller_runtime_reconcile_time_seconds", "histogram", "How long reconciles took"),
     ("controller_runtime_max_concurrent_reconciles", "gauge", "Workers"),
     ("controller_runtime_active_workers", "gauge", "Workers that have work"),
+    #[cfg(feature = "election")]
     ("leader_election_master_status", "gauge", "1 while this process leads"),
+    #[cfg(feature = "election")]
     ("leader_election_slowpath_total", "counter", "Renewals of a lease that had to read it first"),
     ("rest_client_requests_total", "counter", "Requests to the API, by what became of them"),
     ("watchkeeper_hot_loops_total", "counter", "Objects that kept their own controller busy"),

@@ -29,8 +29,8 @@ pub(crate) struct Metrics {
     pub(crate) queues: watchkeeper_queue::QueueMetrics,
     pub(crate) informers: watchkeeper_informer::InformerMetrics,
     families: Families,
-    pub(crate) leading: Family<Lease, Gauge>,
-    pub(crate) slow_renewals: Family<Lease, Counter>,
+    #[cfg(feature = "election")]
+    pub(crate) election: ElectionMetrics,
     pub(crate) requests: Requests,
     hot_loops: Family<HotLoop, Counter>,
     degraded: Family<Degraded, Gauge>,
@@ -59,7 +59,31 @@ struct Ended {
     result: &'static str,
 }
 
+/// What is counted of the election.
+#[cfg(feature = "election")]
+#[derive(Clone, Default)]
+pub(crate) struct ElectionMetrics {
+    pub(crate) leading: Family<Lease, Gauge>,
+    pub(crate) slow_renewals: Family<Lease, Counter>,
+}
+
+#[cfg(feature = "election")]
+impl ElectionMetrics {
+    fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        let (leading, slow_renewals) = (metrics.leading.clone(), metrics.slow_renewals.clone());
+        registry.register("leader_election_master_status", "1 while this process leads", leading);
+        registry.register(
+            "leader_election_slowpath",
+            "Renewals of a lease that had to read it first",
+            slow_renewals,
+        );
+        metrics
+    }
+}
+
 /// Which lease.
+#[cfg(feature = "election")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Lease {
     pub(crate) name: Arc<str>,
@@ -105,8 +129,8 @@ impl Metrics {
             workers: Family::default(),
             active: Family::default(),
         };
-        let (leading, hot_loops, degraded) = (Family::default(), Family::default(), Family::default());
-        let (slow_renewals, requests) = (Family::default(), Requests::default());
+        let (hot_loops, degraded) = (Family::default(), Family::default());
+        let requests = Requests::default();
         let queues = watchkeeper_queue::QueueMetrics::register(&mut registry);
         let supervisor = Supervisor::register(&mut registry);
         let informers =
@@ -124,12 +148,8 @@ impl Metrics {
         named.register("reconcile_time_seconds", "How long reconciles took", families.seconds.clone());
         named.register("max_concurrent_reconciles", "Workers", families.workers.clone());
         named.register("active_workers", "Workers that have work", families.active.clone());
-        registry.register("leader_election_master_status", "1 while this process leads", leading.clone());
-        registry.register(
-            "leader_election_slowpath",
-            "Renewals of a lease that had to read it first",
-            slow_renewals.clone(),
-        );
+        #[cfg(feature = "election")]
+        let election = ElectionMetrics::register(&mut registry);
         registry.register(
             "rest_client_requests",
             "Requests to the API, by what became of them",
@@ -145,8 +165,8 @@ impl Metrics {
             queues,
             informers,
             families,
-            leading,
-            slow_renewals,
+            #[cfg(feature = "election")]
+            election,
             requests,
             hot_loops,
             degraded,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use watchkeeper_core::{Change, ChangeKind};
 use watchkeeper_informer::{Metadata, Object, Readable};
 
-/// Which changes of a watched kind are worth a reconcile.
+/// A filter for the changes of a watched kind that are worth a reconcile.
 ///
 /// A predicate sees the old and the new state. It saves reconciles, not memory: the cache holds what is watched. A
 /// predicate that panics counts as `true`, so that nothing is missed because of it.
@@ -30,7 +30,7 @@ pub struct Predicate<K> {
 pub(crate) type Test = Arc<dyn Fn(&Change<Object>) -> bool + Send + Sync>;
 
 impl<K: Readable> Predicate<K> {
-    /// A test of the change as the store has it, nothing decoded.
+    /// A test of the encoded change. Nothing is decoded.
     pub fn new(test: impl Fn(&Change<Object<K>>) -> bool + Send + Sync + 'static) -> Self {
         Self::of(move |change| test(&change.clone().map(Object::typed)))
     }
@@ -39,7 +39,7 @@ impl<K: Readable> Predicate<K> {
         Self { test: Arc::new(test), kind: PhantomData }
     }
 
-    /// A test of the decoded states. A state that cannot be decoded passes: it is the reconcile that has to say so.
+    /// A test of the decoded states. A state that cannot be decoded passes, so that the reconcile reports it.
     pub fn when(test: impl Fn(Option<&K>, Option<&K>) -> bool + Send + Sync + 'static) -> Self {
         Self::new(move |change| {
             let decode = |state: &Option<Object<K>>| state.as_ref().map(Object::get).transpose();
@@ -50,7 +50,7 @@ impl<K: Readable> Predicate<K> {
         })
     }
 
-    /// The desired state has moved (`metadata.generation`), or the deletion was asked for.
+    /// Passes if the desired state has changed (`metadata.generation`), or the object is being deleted.
     ///
     /// A kind that does not count generations, such as a ConfigMap, passes with every real change.
     pub fn generation_changed() -> Self {
@@ -62,34 +62,34 @@ impl<K: Readable> Predicate<K> {
         })
     }
 
-    /// Anything has changed: drops resyncs only.
+    /// Passes if anything has changed: drops resyncs only.
     pub fn version_changed() -> Self {
         Self::comparing(|old, new| !old.is_same_state(new))
     }
 
-    /// A label has changed.
+    /// Passes if a label has changed.
     pub fn labels_changed() -> Self {
         Self::comparing_metadata(|old, new| old.labels != new.labels)
     }
 
-    /// An annotation has changed.
+    /// Passes if an annotation has changed.
     pub fn annotations_changed() -> Self {
         Self::comparing_metadata(|old, new| old.annotations != new.annotations)
     }
 
-    /// Both.
+    /// Passes if both predicates pass.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::of(move |change| (self.test)(change) && (other.test)(change))
     }
 
-    /// At least one of the two.
+    /// Passes if at least one of the predicates passes.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self::of(move |change| (self.test)(change) || (other.test)(change))
     }
 
-    /// The opposite.
+    /// Passes if the predicate does not pass.
     #[must_use]
     #[allow(clippy::should_implement_trait, reason = "reads as the others do, and works on the value")]
     pub fn not(self) -> Self {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use watchkeeper_core::Key;
 
-/// Which object is to be reconciled: its key, and the cluster that it is in.
+/// The object to reconcile: its key and its cluster.
 ///
 /// A request names an object, it does not describe what happened to it: several changes are one request, and what is
 /// right is decided by the newest state.
@@ -19,7 +19,7 @@ impl Request {
         Self { cluster: None, key }
     }
 
-    /// The same key in another cluster, by the name under which the manager knows it.
+    /// Sets another cluster, by its name in the manager.
     #[must_use]
     pub fn in_cluster(mut self, name: impl Into<Arc<str>>) -> Self {
         self.cluster = Some(name.into());
@@ -39,17 +39,17 @@ impl Request {
         self.cluster.as_ref()
     }
 
-    /// Which object.
+    /// The key of the object.
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// Its namespace, if it has one.
+    /// The namespace of the object, if it has one.
     pub fn namespace(&self) -> Option<&str> {
         self.key.namespace()
     }
 
-    /// Its name.
+    /// The name of the object.
     pub fn name(&self) -> &str {
         self.key.name()
     }

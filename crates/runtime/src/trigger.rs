@@ -42,17 +42,17 @@ impl<R: WorkKey> Trigger<R> {
         }
     }
 
-    /// As soon as a worker is free.
+    /// Starts a reconcile as soon as a worker is free.
     pub fn fire(&self, work: impl Into<R>) {
         self.add(work.into(), Add::default());
     }
 
-    /// After a time. Of several, the earliest counts.
+    /// Starts a reconcile after a delay. Of several, the earliest counts.
     pub fn fire_after(&self, work: impl Into<R>, delay: Duration) {
         self.add(work.into(), Add { after: delay, ..Add::default() });
     }
 
-    /// With a priority other than the normal one.
+    /// Starts a reconcile with another priority than the normal one.
     pub fn fire_at(&self, work: impl Into<R>, priority: impl Into<Priority>) {
         self.add(work.into(), Add::from(priority.into()));
     }

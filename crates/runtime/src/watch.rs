@@ -63,7 +63,7 @@ pub(crate) struct Rules<R> {
     map: Map<R>,
 }
 
-/// What a mapping function may return: the key of an object in the cluster of the change, or work as the controller
+/// The result of a mapping function: the key of an object in the cluster of the change, or work as the controller
 /// names it.
 pub trait IntoWork<R> {
     /// As a piece of work.
@@ -83,7 +83,7 @@ impl IntoWork<Request> for Key {
 }
 
 impl<K: Kind, R: WorkKey> Watch<K, R> {
-    /// A kind of the cluster.
+    /// A watch of a kind of the cluster.
     pub fn of<I>(work: impl Fn(&K) -> I + Send + Sync + 'static) -> Self
     where
         I: IntoIterator,
@@ -104,7 +104,7 @@ impl<K: Kind, R: WorkKey> Watch<K, R> {
 }
 
 impl<R: WorkKey> Watch<DynamicObject, R> {
-    /// A kind of the cluster that is known at run time only.
+    /// A watch of a kind of the cluster that is known at run time only.
     pub fn dynamic<I>(kind: DynamicKind, work: impl Fn(&DynamicObject) -> I + Send + Sync + 'static) -> Self
     where
         I: IntoIterator,
@@ -122,7 +122,7 @@ impl<K: Kind> Watch<K> {
         Self::owned_by_kind(O::group(&()).into_owned(), O::kind(&()).into_owned(), cluster_scoped)
     }
 
-    /// The same, for owners of a kind that is known at run time only.
+    /// As [`owned_by`](Self::owned_by), for owners of a kind that is known at run time only.
     pub fn owned_by_dynamic(owner: &DynamicKind) -> Self {
         Self::owned_by_kind(owner.group().to_owned(), owner.kind().to_owned(), !owner.is_namespaced())
     }
@@ -148,7 +148,7 @@ impl Watch<DynamicObject> {
 }
 
 impl<K: Readable, R: WorkKey> Watch<K, R> {
-    /// Anything that can be watched: files, rows, documents behind an HTTP API.
+    /// A watch of a source: files, rows, documents behind an HTTP API.
     pub fn over<I>(source: impl Source, work: impl Fn(&K) -> I + Send + Sync + 'static) -> Self
     where
         I: IntoIterator,
@@ -161,14 +161,14 @@ impl<K: Readable, R: WorkKey> Watch<K, R> {
         Self { watch: AnyWatch { origin, rules }, kind: PhantomData }
     }
 
-    /// Only changes that pass. Several predicates have to agree.
+    /// Drops changes that do not pass. Of several predicates, all have to pass.
     #[must_use]
     pub fn filter(mut self, predicate: Predicate<K>) -> Self {
         self.watch.rules = self.watch.rules.filter(predicate.test);
         self
     }
 
-    /// The priority of work from here. Default: normal; first lists and resyncs are a hundred below.
+    /// Sets the priority of the work of this watch. Default: normal; first lists and resyncs are a hundred below.
     #[must_use]
     pub fn at(mut self, priority: impl Into<Priority>) -> Self {
         self.watch.rules.priority = Some(priority.into());

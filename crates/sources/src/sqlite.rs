@@ -77,13 +77,13 @@ impl Sqlite {
         self.with(|settings| settings.without = columns.into_iter().map(str::to_owned).collect())
     }
 
-    /// How often it is asked whether something has changed. Default: a quarter of a second.
+    /// Sets how often the database is asked whether something has changed. Default: a quarter of a second.
     #[must_use]
     pub fn interval(self, interval: Duration) -> Self {
         self.with(|settings| settings.interval = interval)
     }
 
-    /// How large a row may be. Default: 16 MiB. Larger ones are rejected.
+    /// Sets the maximum size of a row. Default: 16 MiB. Larger ones are rejected.
     #[must_use]
     pub fn max_row_bytes(self, bytes: usize) -> Self {
         self.with(|settings| settings.max_row_bytes = bytes)

@@ -55,14 +55,14 @@ impl Commit {
         Self::default()
     }
 
-    /// Only if the key does not exist.
+    /// Adds a condition: the key does not exist.
     #[must_use]
     pub fn absent(mut self, key: impl Into<Box<str>>) -> Self {
         self.preconditions.push((key.into(), Expected::Absent));
         self
     }
 
-    /// Only if the key exists and was last written at this revision.
+    /// Adds a condition: the key exists and was last written at this revision.
     #[must_use]
     pub fn unchanged(mut self, key: impl Into<Box<str>>, modified: Revision) -> Self {
         self.preconditions.push((key.into(), Expected::Modified(modified)));

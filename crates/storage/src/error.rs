@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use crate::{Entry, Revision};
 
-/// Why a storage did not do what it was asked, by what the caller can do about it.
+/// The error of a storage, classified by what the caller can do about it.
 ///
 /// The text names keys, files and offsets. It never holds a value.
 #[derive(Clone, Debug, thiserror::Error)]

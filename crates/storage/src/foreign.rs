@@ -1,6 +1,6 @@
 use bytes::Bytes;
 
-/// What somebody else writes to etcd, as keys and values of this storage. Functions of nothing but what they are given.
+/// Translates the keys and values of another program in etcd into those of this storage. Its functions are pure.
 pub trait Foreign: Send + Sync {
     /// The key under which it is kept here, if it is. The prefix is that of the storage, without a slash at its end.
     fn key(&self, prefix: &str, key: &[u8]) -> Option<String>;

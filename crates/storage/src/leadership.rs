@@ -8,7 +8,7 @@ use tokio::sync::watch;
 pub struct Leadership(Option<watch::Receiver<bool>>);
 
 impl Leadership {
-    /// Nobody else is there.
+    /// The leadership of a storage that is not shared.
     pub fn always() -> Self {
         Self(None)
     }

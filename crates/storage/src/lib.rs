@@ -4,6 +4,7 @@
 //! - [`Storage`] is the contract. Backends: [`Memory`] lives as long as the process, [`Embedded`] in a directory, `Etcd` (feature `etcd`)
 //!   in a cluster that several processes share.
 //! - [`Commit`] is a change with its preconditions, [`Range`] a stretch of keys, [`Watch`] a stream of [`Event`]s.
+//! - [`follow`] lists, then watches, and goes on after whatever fails.
 //! - [`Snapshot`] is everything that a storage holds, to be taken from one place to another.
 //! - [`Error`] says what went wrong by what can be done about it, [`Options`] what can be chosen.
 //!
@@ -29,7 +30,7 @@
 //!
 //! What the backends in this process share, from the inside out: a `Tree` is the state at a revision, a `History` the
 //! events of the window, a `Hub` knows who watches what, the `Engine` puts them behind one lock. Trees and history are
-//! pure. The embedded backend owns two threads and waits for them; that of etcd needs a runtime, the others know none.
+//! pure. The embedded backend owns two threads and waits for them; that of etcd needs a runtime, and so does [`follow`] after a failure.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -43,6 +44,7 @@ mod error;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod event;
+mod follow;
 mod follower;
 mod foreign;
 mod history;
@@ -65,6 +67,7 @@ pub use error::Error;
 #[cfg(feature = "etcd")]
 pub use etcd::{Etcd, EtcdOptions, Layout};
 pub use event::{Change, Event};
+pub use follow::{Follow, Followed, follow};
 pub use foreign::Foreign;
 pub use leadership::Leadership;
 pub use memory::Memory;

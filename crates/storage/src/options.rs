@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How much of the past a storage keeps. Whichever limit is reached first, the oldest revisions are forgotten.
+/// The window of the past that a storage keeps. Whichever limit is reached first, the oldest revisions are forgotten.
 ///
 /// Limits are applied when something is committed: a storage that nobody writes to forgets nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +36,13 @@ pub enum Durability {
 /// Options of a storage.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// How much of the past is kept.
+    /// The window of the past that is kept.
     pub window: Window,
     /// When a commit is acknowledged. Without meaning for a storage in memory.
     pub durability: Durability,
     /// The clock.
     pub clock: Clock,
-    /// How large logs grow, and how far watchers may fall behind in memory.
+    /// The limits of log sizes and of watchers that fall behind.
     pub limits: Limits,
 }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use crate::{Entry, Revision};
 
-/// Which keys to read: a stretch of the key order, at a revision, up to a limit.
+/// The keys to read: a stretch of the key order, at a revision, up to a limit.
 ///
 /// ```
 /// use watchkeeper_storage::Range;
@@ -23,7 +23,7 @@ pub struct Range {
 type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 impl Range {
-    /// All keys that begin with this.
+    /// All keys with a prefix.
     pub fn prefix(prefix: &str) -> Self {
         Self {
             start: Bound::Included(prefix.as_bytes().into()),
@@ -56,7 +56,7 @@ impl Range {
         self
     }
 
-    /// As of this revision, not the current one.
+    /// Sets the revision to read at. Default: the current one.
     #[must_use]
     pub fn at(mut self, revision: Revision) -> Self {
         self.at = Some(revision);
@@ -105,7 +105,7 @@ pub struct Page {
     pub revision: Revision,
     /// Whether the limit cut something off.
     pub more: bool,
-    /// How many entries were cut off, where that is cheap to know.
+    /// The number of entries that were cut off, where that is cheap to know.
     pub remaining: Option<usize>,
 }
 

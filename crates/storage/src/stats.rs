@@ -23,21 +23,21 @@ pub struct Stats {
     pub checkpoints: u64,
     /// Checkpoints that failed; the log grows until one succeeds.
     pub checkpoint_failures: u64,
-    /// Why no commits are accepted, if so.
+    /// The reason why no commits are accepted, if so.
     pub halted: Option<String>,
-    /// What is known of the cluster that several processes share, if the storage is one.
+    /// The state of the cluster, if the storage is shared.
     pub cluster: Option<ClusterStats>,
 }
 
-/// What a process knows of the cluster that it shares with others.
+/// The state of a cluster that processes share, as one of them knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterStats {
     /// Whether this process does what only one of them should do.
     pub leading: bool,
-    /// How many revisions the cluster was known to have that are not in this process yet.
+    /// The revisions of the cluster that are not in this process yet.
     pub lag: Revision,
-    /// How large the database of a member is on its disk.
+    /// The size of the database of a member on its disk.
     pub database_bytes: u64,
-    /// Why nothing can be put, if so. Reads and deletions go on.
+    /// The reason why nothing can be put, if so. Reads and deletions go on.
     pub full: Option<String>,
 }

@@ -85,7 +85,7 @@ impl Supervisor {
         registry.register("watchkeeper_task_panics", "Panics of background tasks that were caught", panics);
     }
 
-    /// Runs a task to its end, and begins it again whenever it panics.
+    /// Runs a task to its end, and restarts it after a panic.
     pub async fn run<R: Future>(&self, name: &str, mut task: impl FnMut() -> R) -> R::Output {
         let entry = self.enter(name);
         loop {
@@ -96,7 +96,7 @@ impl Supervisor {
         }
     }
 
-    /// The same for a task that goes on with what it had when it panicked.
+    /// As [`run`](Self::run), for a task that keeps its state after a panic.
     pub async fn run_with<S, T>(
         &self,
         name: &str,
@@ -111,7 +111,7 @@ impl Supervisor {
         }
     }
 
-    /// The same for work on one object, of which readiness does not hear.
+    /// As [`run`](Self::run), for work on one object, which does not affect readiness.
     pub async fn run_for<R: Future>(
         &self,
         name: &str,
@@ -126,7 +126,7 @@ impl Supervisor {
         }
     }
 
-    /// Does something about one object. `None` if that panicked, which is counted as the task's.
+    /// Runs a function about one object. `None` if it panicked, which counts as a panic of the task.
     pub fn caught<T>(&self, task: &str, object: &dyn fmt::Display, work: impl FnOnce() -> T) -> Option<T> {
         let work = || {
             #[cfg(feature = "faults")]
@@ -140,7 +140,7 @@ impl Supervisor {
         done
     }
 
-    /// The same for what has to wait.
+    /// As [`caught`](Self::caught), for a future.
     pub async fn caught_async<T>(
         &self,
         task: &str,
@@ -166,12 +166,12 @@ impl Supervisor {
         tracing::error!(task, object, "background task panicked");
     }
 
-    /// How many panics of a task were caught.
+    /// The number of panics of a task that were caught.
     pub fn panics(&self, task: &str) -> u64 {
         self.shared.panics.get(&Label { task: task.into() }).map_or(0, |panics| panics.get())
     }
 
-    /// The names of the tasks that run or are about to be begun again.
+    /// The names of the tasks that run or are about to be restarted.
     pub fn tasks(&self) -> BTreeSet<Arc<str>> {
         self.shared.tasks.lock().whole().map(|task| Arc::clone(&task.name)).collect()
     }

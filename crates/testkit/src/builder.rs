@@ -46,7 +46,7 @@ impl Default for TestEnvBuilder {
 }
 
 impl TestEnvBuilder {
-    /// Options of the server; its clock is the environment's, whatever they say.
+    /// Sets the options of the server, except its clock, which is that of the environment.
     pub fn options(mut self, options: watchkeeper_apiserver::Options) -> Self {
         self.options = options;
         self.embedded_only = Some("options");
@@ -60,28 +60,28 @@ impl TestEnvBuilder {
         self
     }
 
-    /// Keeps objects in this storage instead of a new one in memory.
+    /// Sets the storage. Default: a new one in memory.
     pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.storage = Some(storage);
         self.embedded_only = Some("a storage");
         self
     }
 
-    /// How much of the past watches and pages can go back to. Without effect on a [`storage`](Self::storage) that is given.
+    /// Sets how much of the past watches and pages can go back to. Without effect on a [`storage`](Self::storage) that is given.
     pub fn window(mut self, window: storage::Window) -> Self {
         self.window = window;
         self.embedded_only = Some("a window");
         self
     }
 
-    /// What time it is, as objects say, when the environment starts. From then on that time goes as tokio's does.
+    /// Sets the time in objects at the start of the environment. From then on it goes as tokio's does.
     pub fn epoch(mut self, epoch: SystemTime) -> Self {
         self.epoch = epoch;
         self.embedded_only = Some("an epoch");
         self
     }
 
-    /// Seeds what the server makes up (uids, generated names) on the thread that starts the environment. With a runtime of
+    /// Seeds the uids and names that the server generates on the thread that starts the environment. With a runtime of
     /// one thread, that is all of it.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);

@@ -5,7 +5,7 @@ use watchkeeper_description::{Requested, Verbs};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Call {
-    /// Requests are counted from 1.
+    /// The number of the request, counted from 1.
     pub number: u64,
     /// The user.
     pub user: String,
@@ -61,12 +61,12 @@ impl Call {
         Requested { verb, group, version, resource, subresource, namespace, name }
     }
 
-    /// Whether it would change something.
+    /// Whether the request is a write.
     pub fn is_write(&self) -> bool {
         matches!(self.verb, "create" | "update" | "patch" | "delete" | "deletecollection")
     }
 
-    /// Whether it is about this resource, or this subresource if there is a slash: `pods`, `pods/status`.
+    /// Whether the request is about this resource, or this subresource if there is a slash: `pods`, `pods/status`.
     pub fn is_of(&self, resource: &str) -> bool {
         match resource.split_once('/') {
             Some((resource, subresource)) => self.resource == resource && self.subresource == subresource,

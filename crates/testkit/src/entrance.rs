@@ -15,7 +15,7 @@ use crate::server::Server;
 use crate::timeline::{Fate, Timeline};
 use crate::watches::Watches;
 
-/// Why a request got no answer.
+/// The reason why a request got no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// Nobody is there.

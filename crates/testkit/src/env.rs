@@ -56,12 +56,12 @@ pub(crate) enum Behind {
 }
 
 impl TestEnv {
-    /// Starts one as most tests want it.
+    /// Starts an environment with default options.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// For those that want it differently.
+    /// Options of an environment.
     pub fn builder() -> TestEnvBuilder {
         TestEnvBuilder::default()
     }
@@ -76,7 +76,7 @@ impl TestEnv {
         Self { entrance, behind, wall_clock, place, loopback: Mutex::new(loopback) }
     }
 
-    /// A connection that may do everything, for managers and clients of this framework. Its default namespace is `default`.
+    /// A connection with all rights, for managers and clients of this framework. Its default namespace is `default`.
     pub fn connection(&self) -> Connection {
         transport::connection(Arc::clone(&self.entrance), Identity::admin())
     }
@@ -143,7 +143,7 @@ impl TestEnv {
         }))
     }
 
-    /// Where the server listens: `https://127.0.0.1:40123`.
+    /// The URL of the server: `https://127.0.0.1:40123`.
     ///
     /// # Panics
     ///
@@ -234,7 +234,7 @@ impl TestEnv {
         self.wall_clock.now()
     }
 
-    /// Has the time that objects carry jump. Nothing else jumps with it.
+    /// Sets the time in objects. No other clock changes.
     ///
     /// # Panics
     ///
@@ -244,7 +244,7 @@ impl TestEnv {
         self.wall_clock.set(time);
     }
 
-    /// Has the server go away: watches end, connections are refused. What is stored stays. A real server runs on, out of
+    /// Stops the server: watches end, connections are refused. Stored objects stay. A real server runs on, out of
     /// reach.
     pub async fn stop(&self) {
         if let Some(server) = self.entrance.replace(None) {
@@ -258,7 +258,7 @@ impl TestEnv {
         }
     }
 
-    /// Has a server that [went away](Self::stop) come back, over the same storage and at the same port.
+    /// Starts a [stopped](Self::stop) server again, over the same storage and at the same port.
     ///
     /// # Panics
     ///
@@ -284,7 +284,7 @@ impl TestEnv {
         }
     }
 
-    /// Has the server go away and come back.
+    /// Stops the server and starts it again.
     pub async fn restart(&self) {
         self.stop().await;
         self.resume().await;
@@ -300,7 +300,7 @@ impl TestEnv {
         self.entrance.watches.cut(Cut::Broken);
     }
 
-    /// Has a function decide what becomes of every request, until the fault is lifted or dropped. Where there are several,
+    /// Injects a fault: a function decides the outcome of every request, until the fault is lifted or dropped. Where there are several,
     /// delays add up, and the first that does not let a request pass decides.
     ///
     /// The function is called when a request is sent; it may keep count, or draw from a generator with a seed.
@@ -308,7 +308,7 @@ impl TestEnv {
         self.entrance.faults.add(decide)
     }
 
-    /// Has the requests that match be answered with 403.
+    /// Injects a fault: matching requests are answered with 403.
     pub fn deny(&self, matching: impl Fn(&Call) -> bool + Send + Sync + 'static) -> Fault {
         self.fault(move |call| if matching(call) { Outcome::forbid() } else { Outcome::pass() })
     }
@@ -318,12 +318,12 @@ impl TestEnv {
         self.entrance.timeline.requests()
     }
 
-    /// How many of the last 10,000 requests match.
+    /// The number of matching requests among the last 10,000.
     pub fn count(&self, matching: impl Fn(&Seen) -> bool) -> usize {
         self.entrance.timeline.count(matching)
     }
 
-    /// How many requests there were so far; the next one will have a [number](Call::number) one larger. To ask for what was
+    /// The number of requests so far; the next one will have a [number](Call::number) one larger. To ask for what was
     /// sent after a moment, compare with what this was then.
     pub fn request_count(&self) -> u64 {
         self.entrance.timeline.total()

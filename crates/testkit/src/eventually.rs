@@ -42,7 +42,7 @@ impl<T, E: Display> Verdict for Result<T, E> {
     }
 }
 
-/// Asks again and again until the answer is good, and returns what was gained; panics with the last failure if that takes
+/// Repeats a check until it succeeds, and returns its value; panics with the last failure if that takes
 /// longer than 20 s of tokio's time ([`within`](Eventually::within) says otherwise).
 ///
 /// ```
@@ -68,7 +68,7 @@ where
     Eventually { check: boxed(check), patience: TIMEOUT, at: Location::caller() }
 }
 
-/// Asks again and again for a second of tokio's time ([`throughout`](Consistently::throughout) says otherwise) and panics
+/// Repeats a check for a second of tokio's time ([`throughout`](Consistently::throughout) says otherwise) and panics
 /// as soon as the answer is bad.
 #[track_caller]
 pub fn consistently<'a, F, Answer>(check: F) -> Consistently<'a, <Answer::Output as Verdict>::Gain>
@@ -109,7 +109,7 @@ pub struct Consistently<'a, T> {
 }
 
 impl<T> Eventually<'_, T> {
-    /// Not longer than this.
+    /// Sets the timeout.
     pub fn within(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
@@ -117,7 +117,7 @@ impl<T> Eventually<'_, T> {
 }
 
 impl<T> Consistently<'_, T> {
-    /// All this time.
+    /// Sets the time for which the check is repeated.
     pub fn throughout(mut self, time: Duration) -> Self {
         self.time = time;
         self

@@ -35,10 +35,10 @@ impl Faults {
 }
 
 impl Fault {
-    /// Lets things go right again.
+    /// Ends the fault.
     pub fn lift(self) {}
 
-    /// Leaves things wrong until the environment ends.
+    /// Keeps the fault until the environment ends.
     pub fn keep(mut self) {
         self.faults = Weak::new();
     }

@@ -20,7 +20,7 @@ pub fn client(connection: &Connection) -> Client {
 }
 
 impl TestEnv {
-    /// A client of the `kube` crate that may do everything. Its default namespace is `default`.
+    /// A client of the `kube` crate with all rights. Its default namespace is `default`.
     pub fn client(&self) -> Client {
         client(&self.connection())
     }

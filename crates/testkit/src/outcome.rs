@@ -30,49 +30,49 @@ pub(crate) enum End {
 }
 
 impl Outcome {
-    /// Nothing out of the ordinary.
+    /// The request and its answer pass.
     pub fn pass() -> Self {
         Self::default()
     }
 
-    /// A `Status` instead of what the server would say. The server does not see the request.
+    /// The request is answered with a `Status`. The server does not see the request.
     pub fn reject(code: u16, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::end(End::Reject { code, reason: reason.into(), message: Some(message.into()) })
     }
 
-    /// 403, as whoever lacks a permission is told.
+    /// The request is answered with 403, as for a missing permission.
     pub fn forbid() -> Self {
         Self::end(End::Reject { code: 403, reason: "Forbidden".into(), message: None })
     }
 
-    /// No connection. The server does not see the request.
+    /// The connection is refused. The server does not see the request.
     pub fn refuse() -> Self {
         Self::end(End::Refuse)
     }
 
-    /// Silence: the server does not see the request, and no answer ever comes.
+    /// The request hangs: the server does not see it, and no answer ever comes.
     pub fn hang() -> Self {
         Self::end(End::Hang)
     }
 
-    /// The server does what is asked, then the connection breaks.
+    /// The server handles the request, then the connection breaks.
     pub fn lose() -> Self {
         Self::end(End::Lose)
     }
 
-    /// The server does what is asked, and no answer ever comes.
+    /// The server handles the request, and no answer ever comes.
     pub fn swallow() -> Self {
         Self::end(End::Swallow)
     }
 
-    /// The same, but the request takes so long to get there. It gets there even if its sender has given up by then.
+    /// Delays the request on its way to the server. It arrives even if its sender has given up by then.
     #[must_use]
     pub fn delayed(mut self, by: Duration) -> Self {
         self.before += by;
         self
     }
 
-    /// The same, but the answer takes so long to get back. What the server does it has done by then.
+    /// Delays the answer. The server has handled the request by then.
     #[must_use]
     pub fn answered_late(mut self, by: Duration) -> Self {
         self.after += by;

@@ -13,17 +13,17 @@ const CAPACITY: usize = 10_000;
 /// How many are printed when a test fails.
 const PRINTED: usize = 100;
 
-/// A request that the server was sent, as the [`TestEnv`](crate::TestEnv) remembers it: never with its body.
+/// A request in the record of a [`TestEnv`](crate::TestEnv), without its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Seen {
     /// The request.
     pub call: Call,
-    /// When, after the environment started, in tokio's time.
+    /// The time of the request, after the start of the environment, in tokio's time.
     pub at: Duration,
-    /// How long it took until it was answered or the like; for a watch, until it began.
+    /// The time until the request was answered, or failed; for a watch, until it began.
     pub took: Option<Duration>,
-    /// Its result.
+    /// The result of the request.
     pub fate: Fate,
 }
 

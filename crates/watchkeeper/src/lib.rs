@@ -26,6 +26,8 @@
 //! |---|---|---|
 //! | `derive` | yes | [`kind`](macro@kind) and [`schema`](macro@schema): custom resources from structs |
 //! | `args` | yes | [`Manager::from_args`](runtime::Manager::from_args): the options of a program |
+//! | `election` | yes | [`Manager::leader_election`](runtime::Manager::leader_election): one of several replicas works; `--leader-elect` |
+//! | `events` | yes | [`Context::event`](runtime::Context::event): what `kubectl events` shows about an object |
 //! | `log` | yes | [`log::init`]: a log in one line |
 //! | `server` | yes | [`Manager::serve`](runtime::Manager::serve): probes and metrics; on Unix |
 //! | `webhooks` | no | `Manager::webhook`: admission and conversion webhooks; on Unix |
@@ -53,7 +55,9 @@
 
 pub use watchkeeper_client as client;
 pub use watchkeeper_core as source;
+#[cfg(feature = "election")]
 pub use watchkeeper_election as election;
+#[cfg(feature = "events")]
 pub use watchkeeper_events as events;
 pub use watchkeeper_informer as informer;
 pub use watchkeeper_queue as queue;
@@ -70,14 +74,14 @@ pub use watchkeeper_macros::{kind, schema};
 pub use watchkeeper_runtime::log;
 pub use watchkeeper_sources::kubernetes::Connection;
 
-/// What the code that the macros write refers to. Not for use by hand: it may change with every version.
+/// The dependencies of the code that the macros write. Not for use by hand: they may change with every version.
 #[cfg(feature = "derive")]
 #[doc(hidden)]
 pub mod __private {
     pub use {k8s_openapi, kube, schemars, serde, serde_json};
 }
 
-/// What a controller needs: `use watchkeeper::prelude::*`.
+/// The names that a controller needs: `use watchkeeper::prelude::*`.
 pub mod prelude {
     pub use std::sync::Arc;
     pub use std::time::Duration;
@@ -87,6 +91,7 @@ pub mod prelude {
         Cache, Client, Condition, DynamicKind, DynamicObject, Kind, condition, not_ready, ready,
     };
     pub use watchkeeper_core::Key;
+    #[cfg(feature = "events")]
     pub use watchkeeper_events::Event;
     pub use watchkeeper_runtime::{
         Action, Context, Controller, Error, Every, Manager, Predicate, Reconciler, Request, Result, Verbs,

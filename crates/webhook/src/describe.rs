@@ -46,7 +46,7 @@ pub fn converted(webhooks: &[AnyWebhook]) -> Vec<String> {
     converting.map(|webhook| format!("{}.{}", webhook.resource.plural, webhook.resource.group)).collect()
 }
 
-/// What serving them asks of a cluster.
+/// The rights that serving the webhooks needs.
 ///
 /// Configurations are changed only; who installs them empty also takes them away. Without anybody else who does, the program creates them, and
 /// deletes them where it is the only one to serve them.

@@ -10,7 +10,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use watchkeeper_front::AccessMetrics;
 
-/// What a server of webhooks counts. A clone counts the same.
+/// The metrics of a webhook server. Clones share their counts.
 ///
 /// | metric | labels | |
 /// |---|---|---|
@@ -39,7 +39,7 @@ pub struct WebhookMetrics {
 /// As controller-runtime has them.
 const SECONDS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
-/// The names of the metrics with their types and what they tell, for the description of a program.
+/// The names, types and help texts of the metrics, for the description of a program.
 #[rustfmt::skip]
 pub const METRICS: &[(&str, &str, &str)] = &[
     ("controller_runtime_webhook_requests_total", "counter", "Reviews by the code of their HTTP answer"),

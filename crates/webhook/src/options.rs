@@ -7,24 +7,24 @@ use watchkeeper_connection::Locality;
 use crate::certificates::Rotation;
 use crate::configuration::Place;
 
-/// The port that webhooks are served on in a cluster, as controller-runtime has it.
+/// The port on which webhooks are served in a cluster: that of controller-runtime.
 pub const PORT: u16 = 9443;
 /// The port of the Service in front of them.
 const SERVICE_PORT: u16 = 443;
 
-/// How the webhooks of a program are served, and how an API server comes to them.
+/// How the webhooks of a program are served, and how an API server reaches them.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WebhookOptions {
-    /// Where to listen. Default: port 9443 in a cluster, a free port of this machine otherwise.
+    /// The address to listen on. Default: port 9443 in a cluster, a free port of this machine otherwise.
     pub address: Option<SocketAddr>,
-    /// How an API server comes here.
+    /// How an API server reaches the webhooks.
     pub reached: Reached,
-    /// Whose certificates are shown.
+    /// The certificates of the server.
     pub certificates: Certificates,
 }
 
-/// How an API server comes to the webhooks of a program.
+/// How an API server reaches the webhooks of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Reached {
     /// In a pod, through the Service `NAME-webhook` of its namespace. Beside an API server of the same machine, and in tests, directly.
@@ -35,11 +35,11 @@ pub enum Reached {
     Service(String),
     /// Under this URL, such as that of a tunnel: `https://laptop.example.com:9443`.
     Url(String),
-    /// As somebody else says, who also makes the configurations.
+    /// As configurations say that are not made by the program.
     Elsewhere,
 }
 
-/// Whose certificates webhooks show.
+/// The certificates of a webhook server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certificates {
     /// Made by the program itself, and replaced in time.

@@ -18,9 +18,9 @@ use crate::webhook::AnyWebhook;
 /// Connections at a time. API servers keep a few each; nobody else has a reason to come.
 const CONNECTIONS: usize = 512;
 /// How long reviews that run may take to end after the last one was accepted.
-const DRAIN: Duration = Duration::from_secs(10);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why webhooks cannot be served.
+/// The error of webhooks that cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -34,26 +34,26 @@ pub enum ServeError {
 
 /// The program that webhooks are part of.
 pub struct Program<'a> {
-    /// Its name: that of its configurations, and of the manager of their fields.
+    /// The name of the program: that of its configurations, and of their field manager.
     pub name: &'a str,
-    /// The namespace that it runs in.
+    /// The namespace of the program.
     pub namespace: &'a str,
-    /// Where its API server is.
+    /// The place of the API server.
     pub locality: Locality,
-    /// Whether it installs the definition of this name itself.
+    /// Whether the program installs the CRD of this name itself.
     pub installs: &'a dyn Fn(&str) -> bool,
     /// Whether definitions and empty webhook configurations come with the manifests or the chart of the program, and go with them. Then
     /// a configuration that API servers ask through a Service is not created: one that was deleted would come back, and be left
     /// behind by an uninstallation.
     pub installed_by_others: bool,
-    /// What watches over its tasks.
+    /// The supervisor of the tasks.
     pub supervisor: &'a Supervisor,
 }
 
 /// The name of the task that keeps certificates and configurations.
 const KEEPER: &str = "webhook-certificates";
 
-/// Webhooks that listen.
+/// A server of webhooks.
 ///
 /// From here on connections are taken; certificates and configurations come with [`run`](Self::run).
 pub struct WebhookServer {
@@ -73,7 +73,7 @@ pub struct WebhookServer {
 }
 
 impl WebhookServer {
-    /// Listens.
+    /// Starts to listen.
     ///
     /// # Errors
     ///
@@ -145,12 +145,12 @@ impl WebhookServer {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// The address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether an API server that asks would be answered, or why not: for readiness.
+    /// A check for readiness: whether requests of an API server are answered, or why not.
     pub fn check(&self) -> impl Fn() -> Result<(), String> + Send + Sync + use<> {
         let status = self.status.clone();
         move || status.get()
@@ -228,7 +228,7 @@ impl WebhookServer {
         // Those who have a connection use it for one review more at most, so that none is lost with it.
         self.leaving.cancel();
         tokio::time::sleep(plan.linger).await;
-        front.shutdown(DRAIN).await;
+        front.shutdown(DRAIN_TIMEOUT).await;
     }
 }
 

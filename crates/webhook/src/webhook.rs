@@ -14,12 +14,12 @@ use crate::admission::{self, AdmissionRequest, Answer, Handler, Operation, Verdi
 use crate::conversion::Conversions;
 use crate::service::Routes;
 
-/// What becomes of a write when its webhook cannot be asked.
+/// The fate of a write when its webhook cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// It is refused.
+    /// The write is refused.
     Fail,
-    /// It goes on, unseen.
+    /// The write goes on without the webhook.
     Ignore,
 }
 
@@ -32,7 +32,7 @@ impl FailurePolicy {
     }
 }
 
-/// The webhooks of one kind: functions that default it, judge it, and convert its versions.
+/// The webhooks of one kind: functions that default, validate and convert its objects.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -70,7 +70,7 @@ pub struct Webhook<K = ()> {
     _kind: PhantomData<fn() -> K>,
 }
 
-/// The webhooks of one kind, whose type nobody needs any more.
+/// The webhooks of one kind, without its type.
 #[derive(Clone)]
 pub struct AnyWebhook {
     pub(crate) resource: Resource,
@@ -100,12 +100,12 @@ impl<K: Kind> Webhook<K> {
         self
     }
 
-    /// Sets what is missing in objects that are created or changed, before they are judged.
+    /// Sets defaults in objects that are created or changed, before they are validated.
     pub fn default(self, default: impl Fn(&mut K, &AdmissionRequest) + Send + Sync + 'static) -> Self {
         self.with(|this| this.default = Some(admission::defaulting(default)))
     }
 
-    /// Judges objects that are created or changed: the new state, the old one if there is one, and who asks for what.
+    /// Validates objects that are created or changed: the new state, the old one if there is one, and the request.
     ///
     /// The answer is a [`Verdict`], or a `Result` whose error is the reason.
     pub fn validate<V: Into<Verdict>>(
@@ -124,7 +124,7 @@ impl<K: Kind> Webhook<K> {
         })
     }
 
-    /// Judges whether objects may be deleted.
+    /// Validates deletions.
     pub fn validate_delete<V: Into<Verdict>>(
         self,
         validate: impl Fn(&K, &AdmissionRequest) -> V + Send + Sync + 'static,
@@ -141,7 +141,7 @@ impl<K: Kind> Webhook<K> {
         })
     }
 
-    /// As [`validate`](Self::validate), for what has to be awaited.
+    /// As [`validate`](Self::validate), with an async function.
     pub fn validate_async<F, R, V>(self, validate: F) -> Self
     where
         F: Fn(Arc<K>, Option<Arc<K>>, Arc<AdmissionRequest>) -> R + Send + Sync + 'static,
@@ -189,19 +189,19 @@ impl<K: Kind> Webhook<K> {
         })
     }
 
-    /// The version in which objects are stored. Default: that of the hub. While replicas run that do not know the hub yet, it is
+    /// Sets the version in which objects are stored. Default: that of the hub. While replicas run that do not know the hub yet, it is
     /// the version that they know.
     pub fn stored_as(self, version: impl Into<String>) -> Self {
         self.with(|this| this.stored = Some(version.into()))
     }
 
-    /// What becomes of writes while nobody can be asked. Default: [`Fail`](FailurePolicy::Fail) for custom resources,
+    /// Sets the fate of writes while the webhook cannot be reached. Default: [`Fail`](FailurePolicy::Fail) for custom resources,
     /// [`Ignore`](FailurePolicy::Ignore) for the kinds of Kubernetes itself.
     pub fn failure_policy(self, policy: FailurePolicy) -> Self {
         self.with(|this| this.failure_policy = policy)
     }
 
-    /// How long the server waits for an answer: 1 to 30 s. Default: 5 s.
+    /// Sets the timeout of the API server for an answer: 1 to 30 s. Default: 5 s.
     pub fn timeout(self, timeout: Duration) -> Self {
         let timeout = timeout.clamp(Duration::from_secs(1), Duration::from_secs(30));
         self.with(|this| this.timeout = timeout)
@@ -226,7 +226,7 @@ impl Webhook<()> {
         Webhook { erased, _kind: PhantomData }
     }
 
-    /// Answers reviews at any path, in any way. It is served, and what asks it is somebody else's configuration.
+    /// Answers reviews at any path. Nothing is configured for it: the configuration is the user's.
     pub fn raw<F, R, A>(path: impl Into<String>, answer: F) -> AnyWebhook
     where
         F: Fn(Arc<AdmissionRequest>) -> R + Send + Sync + 'static,

@@ -7,7 +7,7 @@ use http::header::AUTHORIZATION;
 
 use super::{ClientCertificate, Identity};
 
-/// What a client shows to say who it is. Neither part appears in its `Debug` output.
+/// The credentials of a request: a token and a certificate. Neither part appears in its `Debug` output.
 pub struct Presented<'a> {
     /// The token of an `Authorization: Bearer` header, or among the subprotocols of a WebSocket.
     pub token: Option<&'a [u8]>,
@@ -31,7 +31,7 @@ pub trait Authenticator: Send + Sync + 'static {
 /// The future that an [`Authenticator`] returns.
 pub type Authentication<'a> = BoxFuture<'a, Result<Option<Identity>, Unavailable>>;
 
-/// What an [`Authenticator`] has to look up cannot be read at the moment. The text says why, for the log of the server.
+/// The error of an [`Authenticator`] that cannot read what it has to look up. The text has the reason, for the log of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable(pub String);
 

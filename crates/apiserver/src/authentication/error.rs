@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a server cannot be reached, or its clients not be told apart. The text names files and addresses, never a secret.
+/// The error of a server that cannot listen or authenticate. The text names files and addresses, never a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -9,16 +9,16 @@ pub const ANONYMOUS: &str = "system:anonymous";
 /// The group that may do everything, whatever the rules say.
 pub const MASTERS: &str = "system:masters";
 
-/// Who sends a request, in the terms of Kubernetes.
+/// The user of a request, in the terms of Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The name of the user.
     pub user: String,
-    /// What tells apart users who have the same name at different times; may be empty.
+    /// The uid, which tells users of the same name apart over time; may be empty.
     pub uid: String,
     /// The groups that the user is in.
     pub groups: Vec<String>,
-    /// What else the authenticator knows.
+    /// Further attributes from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -34,7 +34,7 @@ impl Identity {
         Self::new("admin", [MASTERS])
     }
 
-    /// Somebody without credentials.
+    /// The user of requests without credentials.
     pub fn anonymous() -> Self {
         Self { user: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
     }

@@ -11,7 +11,7 @@ use super::{Credentials, Error, Identity, MASTERS};
 /// What the cluster, the user and the context of our kubeconfigs are called.
 const NAME: &str = "watchkeeper";
 
-/// What clients need to reach a server as its administrator. Holds a secret.
+/// The kubeconfig of the administrator of a server. Holds a secret.
 pub struct Kubeconfig {
     text: String,
 }

@@ -5,7 +5,7 @@ use watchkeeper_front::{Front, Limits, Listener, Tls};
 use super::{Authenticator, Error, Gate, Service};
 use crate::Clock;
 
-/// Where a server listens, and whom it believes.
+/// The addresses that a server listens on, and its authenticators.
 pub struct Options {
     /// For HTTPS, and how TLS is spoken there: as [`Credentials::tls`](super::Credentials::tls) says, or [`Tls::files`].
     pub https: (Listener, Tls),
@@ -13,7 +13,7 @@ pub struct Options {
     pub http: Option<Listener>,
     /// The ways to find out who asks, in order.
     pub authenticators: Vec<Box<dyn Authenticator>>,
-    /// How many connections there may be, and of whom.
+    /// The limits of connections.
     pub limits: Limits,
     /// By which the certificates of clients expire on connections that are open.
     pub clock: Clock,

@@ -6,7 +6,7 @@ use watchkeeper_supervision::Supervisor;
 
 use super::Identity;
 
-/// What answers requests, once it is known who asks: a [service](watchkeeper_front::Service) behind a [`Gate`](super::Gate).
+/// The answers to authenticated requests: a [service](watchkeeper_front::Service) behind a [`Gate`](super::Gate).
 ///
 /// A service knows nothing about sockets: the gate calls it for every request that comes in over one, and programs call
 /// it directly. Calls run concurrently. Dropping the future of a call, or the body of its response, means that the client

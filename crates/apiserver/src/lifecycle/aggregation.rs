@@ -7,11 +7,10 @@ use std::time::Duration;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, future};
 use serde_json::{Value, json};
-use watchkeeper_storage::{Error, Range, Revision, Storage, Update};
+use watchkeeper_storage::{self as storage, Follow, Followed, Range, Storage};
 
 use crate::aggregation::ALLOWED_NAME;
 use crate::api_services::{Backend, GROUP, MANAGER, PLURAL, asked, condition, set_condition};
-use crate::following::until_closed;
 use crate::object::meta;
 use crate::remote::Remote;
 use crate::resource::{ObjectRef, prefix};
@@ -37,12 +36,14 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const PUBLISHED: (&str, &str) = ("kube-system", "extension-apiserver-authentication");
 const MOST_AUTHORITIES: usize = 8;
 
-/// The APIServices that name a Service, and the revision they are of, for one of the tasks.
-async fn registered(server: &Server, task: &str) -> Result<(Vec<(Value, Remote)>, Revision), Error> {
-    let page = server.storage.range(Range::prefix(&prefix(GROUP, PLURAL))).await?;
-    let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else {
-        return Ok((Vec::new(), page.revision));
+/// Waits for the next snapshot. Returns the APIServices in it that name a Service, for one of the tasks; `None` if the storage is closed.
+async fn registered(server: &Server, task: &str, following: &mut Follow<'_>) -> Option<Vec<(Value, Remote)>> {
+    let page = loop {
+        if let Followed::Snapshot(page) = following.next().await? {
+            break page;
+        }
     };
+    let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else { return Some(Vec::new()) };
     let read = page.entries.iter().filter_map(|entry| {
         let read = || {
             let object = resource.read(entry).ok()?;
@@ -51,51 +52,30 @@ async fn registered(server: &Server, task: &str) -> Result<(Vec<(Value, Remote)>
         };
         server.supervisor.caught(task, &entry.key, read)?
     });
-    Ok((read.collect(), page.revision))
+    Some(read.collect())
 }
 
-/// Waits until something has changed below one of these after a revision, or for a time; `false` if the storage is closed.
-async fn changed(
-    server: &Server,
-    prefixes: &[String],
-    revision: Revision,
-    most: Duration,
-) -> Result<bool, Error> {
-    let mut watches = Vec::new();
-    for prefix in prefixes {
-        watches.push(server.storage.watch(prefix, revision).await?);
-    }
-    let mut all = futures_util::stream::select_all(watches);
-    let waited = tokio::time::timeout(most, async {
-        while let Some(update) = all.next().await {
-            if let Update::Event(_) = update? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    });
-    waited.await.unwrap_or(Ok(true))
+/// Waits until something has changed, or for a time. The next thing to come is a snapshot.
+async fn changed(following: &mut Follow<'_>) {
+    let _ = tokio::time::timeout(INTERVAL, following.next()).await;
+    tokio::time::sleep(COALESCE_INTERVAL).await;
+    following.again();
 }
 
 /// Keeps in the registry what others serve, until the storage is closed.
 pub(super) async fn follow(server: Arc<Server>) {
-    until_closed("other servers", || follow_once(&server)).await;
-}
-
-async fn follow_once(server: &Server) -> Result<(), Error> {
-    loop {
-        let (found, revision) = registered(server, FOLLOW).await?;
-        let remotes: Vec<Remote> = found.into_iter().map(|(_, remote)| with_known(server, remote)).collect();
+    let own = prefix(GROUP, PLURAL);
+    let mut following = storage::follow(&*server.storage, "APIServices", &own);
+    while let Some(found) = registered(&server, FOLLOW, &mut following).await {
+        let remotes: Vec<Remote> = found.into_iter().map(|(_, remote)| with_known(&server, remote)).collect();
         // What is known is in force before others are asked, who may take their time.
-        set(server, remotes.clone());
+        set(&server, remotes.clone());
         if !remotes.is_empty() {
-            let remotes = future::join_all(remotes.into_iter().map(|remote| refreshed(server, remote))).await;
-            set(server, remotes);
+            let remotes =
+                future::join_all(remotes.into_iter().map(|remote| refreshed(&server, remote))).await;
+            set(&server, remotes);
         }
-        if !changed(server, &[prefix(GROUP, PLURAL)], revision, INTERVAL).await? {
-            return Ok(());
-        }
-        tokio::time::sleep(COALESCE_INTERVAL).await;
+        changed(&mut following).await;
     }
 }
 
@@ -137,25 +117,22 @@ async fn refreshed(server: &Server, mut remote: Remote) -> Remote {
 
 /// Keeps the conditions of the APIServices of other servers true, until the storage is closed.
 pub(super) async fn check(server: Arc<Server>) {
-    until_closed("the servers of APIServices", || check_once(&server)).await;
-}
-
-async fn check_once(server: &Server) -> Result<(), Error> {
-    loop {
-        let (found, revision) = registered(server, CHECK).await?;
-        let is_empty = found.is_empty();
+    let (own, services, slices) =
+        (prefix(GROUP, PLURAL), prefix("", "services"), prefix("discovery.k8s.io", "endpointslices"));
+    let alone = || storage::follow(&*server.storage, "APIServices", &own);
+    let (mut following, mut is_alone) = (alone(), true);
+    while let Some(found) = registered(&server, CHECK, &mut following).await {
+        // What is behind them matters if there are some.
+        if is_alone != found.is_empty() {
+            is_alone = found.is_empty();
+            following = if is_alone { alone() } else { alone().also([services.as_str(), slices.as_str()]) };
+            continue;
+        }
         let mut checks: FuturesUnordered<_> =
-            found.into_iter().map(|(object, remote)| check_one(server, object, remote)).collect();
+            found.into_iter().map(|(object, remote)| check_one(&server, object, remote)).collect();
         // Each as soon as it is known: one that hangs delays no other.
         while checks.next().await.is_some() {}
-        let mut watched = vec![prefix(GROUP, PLURAL)];
-        if !is_empty {
-            watched.extend([prefix("", "services"), prefix("discovery.k8s.io", "endpointslices")]);
-        }
-        if !changed(server, &watched, revision, INTERVAL).await? {
-            return Ok(());
-        }
-        tokio::time::sleep(COALESCE_INTERVAL).await;
+        changed(&mut following).await;
     }
 }
 

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
+use watchkeeper_storage::{self as storage, Entry, Error, Followed, Page, Range, Revision, Storage};
 
-use crate::following::until_closed;
 use crate::resource::prefix;
 use crate::server::Server;
 use crate::write::Holdings;
@@ -16,33 +15,34 @@ pub(super) const TASK: &str = "service-allocation";
 /// Takes in all Services. Returns the revision they are of.
 pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
     let page = server.storage.range(Range::prefix(&prefix("", "services"))).await?;
+    take(server, &page);
+    Ok(page.revision)
+}
+
+fn take(server: &Server, page: &Page) {
     let services: Vec<_> = page
         .entries
         .iter()
         .filter_map(|entry| Some((entry.key.clone(), entry.modified, read(server, entry)?)))
         .collect();
     server.writer.allocator.replace(services, page.revision);
-    Ok(page.revision)
 }
 
 /// Follows what changes after a revision that was taken in; without one, takes in everything first.
-pub(super) async fn follow(server: Arc<Server>, mut loaded: Option<Revision>) {
-    until_closed("Services", || follow_once(&server, loaded.take())).await;
-}
-
-async fn follow_once(server: &Server, loaded: Option<Revision>) -> Result<(), Error> {
-    let revision = match loaded {
-        Some(revision) => revision,
-        None => load(server).await?,
-    };
-    let mut watch = server.storage.watch(&prefix("", "services"), revision).await?;
-    while let Some(update) = watch.next().await {
-        let Update::Event(event) = update? else { continue };
-        let entry = event.entry();
-        let read = || read(server, entry?);
-        server.writer.allocator.follow(event.key(), event.revision, entry.is_none(), read);
+pub(super) async fn follow(server: Arc<Server>, loaded: Option<Revision>) {
+    let services = prefix("", "services");
+    let mut following = storage::follow(&*server.storage, "Services", &services).after(loaded);
+    while let Some(followed) = following.next().await {
+        match followed {
+            Followed::Snapshot(page) => take(&server, &page),
+            Followed::Event(event) => {
+                let entry = event.entry();
+                let read = || read(&server, entry?);
+                server.writer.allocator.follow(event.key(), event.revision, entry.is_none(), read);
+            }
+            Followed::Progress(_) => {}
+        }
     }
-    Ok(())
 }
 
 /// Reads what a Service has. One that cannot be read has what it had before.

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use serde_json::Value;
-use watchkeeper_storage::{Error, Range, Storage, Update};
+use watchkeeper_storage::{self as storage, Followed, Storage};
 
 use crate::api_services::{GROUP, MANAGER, PLURAL, Registered, builtin, custom};
-use crate::following::until_closed;
 use crate::object::meta;
 use crate::request::delete_options::DeleteOptions;
 use crate::resource::ObjectRef;
@@ -26,41 +25,44 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Keeps APIServices as they should be, until the storage is closed.
 pub(super) async fn run(server: Arc<Server>) {
-    let mut is_start = true;
-    until_closed("the APIServices", || follow(&server, std::mem::take(&mut is_start))).await;
-}
-
-async fn follow(server: &Server, is_start: bool) -> Result<(), Error> {
-    let mut definitions = server.registrar.changes();
     let own = prefix(GROUP, PLURAL);
-    let page = server.storage.range(Range::prefix(&own)).await?;
-    let wanted = custom(&server.registry());
-    let mut keeper = Keeper { server, wanted, has_failed: false };
-    let present = page.entries.iter().filter_map(|entry| entry.key.strip_prefix(own.as_str()));
-    let names: BTreeSet<String> = present.map(str::to_owned).chain(keeper.wanted.keys().cloned()).collect();
-    for name in names {
-        keeper.keep(&name, is_start).await;
-    }
-    let mut services = server.storage.watch(&own, page.revision).await?;
-    while !keeper.has_failed {
+    let mut definitions = server.registrar.changes();
+    let mut following = storage::follow(&*server.storage, "APIServices", &own);
+    let mut keeper = Keeper { server: &server, wanted: BTreeMap::new(), has_failed: false };
+    let mut is_start = true;
+    loop {
         tokio::select! {
             changed = definitions.changed() => {
                 if changed.is_err() {
-                    return Ok(());
+                    return;
                 }
                 keeper.follow_definitions().await;
             }
-            update = services.next() => {
-                let Some(update) = update else { return Ok(()) };
-                let Update::Event(event) = update? else { continue };
-                let name = event.key().strip_prefix(own.as_str()).unwrap_or_default().to_owned();
-                keeper.keep(&name, false).await;
-            }
+            followed = following.next() => match followed {
+                Some(Followed::Snapshot(page)) => {
+                    keeper.wanted = custom(&server.registry());
+                    let present = page.entries.iter().filter_map(|entry| entry.key.strip_prefix(own.as_str()));
+                    let wanted = keeper.wanted.keys().cloned();
+                    let names: BTreeSet<String> = present.map(str::to_owned).chain(wanted).collect();
+                    for name in names {
+                        keeper.keep(&name, is_start).await;
+                    }
+                    is_start = false;
+                }
+                Some(Followed::Event(event)) => {
+                    let name = event.key().strip_prefix(own.as_str()).unwrap_or_default().to_owned();
+                    keeper.keep(&name, false).await;
+                }
+                Some(Followed::Progress(_)) => {}
+                None => return,
+            },
+        }
+        if std::mem::take(&mut keeper.has_failed) {
+            tokio::time::sleep(RETRY_DELAY).await;
+            // All of it is looked at again.
+            following.again();
         }
     }
-    // All of it is looked at again.
-    tokio::time::sleep(RETRY_DELAY).await;
-    Ok(())
 }
 
 /// What is known of APIServices while they are followed.

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
+use watchkeeper_storage::{self as storage, Entry, Error, Followed, Page, Range, Revision, Storage};
 
 use crate::api_services::MANAGER;
 use crate::crd::Definition;
 use crate::crd::deletion::{self, Cleanup};
-use crate::following::until_closed;
 use crate::resource::InstalledCrd;
 use crate::resource::{ObjectRef, Resource, prefix};
 use crate::server::Server;
@@ -36,40 +35,39 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Takes in all definitions. Returns the revision they are of.
 pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
     let page = server.storage.range(Range::prefix(&prefix(GROUP, PLURAL))).await?;
+    take(server, &page);
+    Ok(page.revision)
+}
+
+fn take(server: &Server, page: &Page) {
     let installed = page.entries.iter().filter_map(|entry| install(server, entry));
     let installed: BTreeMap<String, Arc<InstalledCrd>> =
         installed.map(|installed| (installed.definition.name.clone(), Arc::new(installed))).collect();
     server.registrar.replace(installed, page.revision);
-    Ok(page.revision)
 }
 
 /// Keeps the registry equal to what is stored.
 pub(super) async fn follow(server: Arc<Server>) {
-    until_closed("the definitions of custom resources", || follow_once(&server)).await;
-}
-
-async fn follow_once(server: &Server) -> Result<(), Error> {
-    let revision = load(server).await?;
-    let mut watch = server.storage.watch(&prefix(GROUP, PLURAL), revision).await?;
+    let prefix = prefix(GROUP, PLURAL);
+    let mut following = storage::follow(&*server.storage, "CRDs", &prefix);
     loop {
-        let update = tokio::select! {
-            update = watch.next() => update,
+        let followed = tokio::select! {
+            followed = following.next() => followed,
             () = server.registrar.progress_wanted() => {
-                watch.request_progress();
+                following.request_progress();
                 continue;
             }
         };
-        let Some(update) = update else { return Ok(()) };
-        let event = match update? {
-            Update::Event(event) => event,
-            Update::Progress(revision) => {
-                server.registrar.reached(revision);
-                continue;
+        match followed {
+            Some(Followed::Snapshot(page)) => take(&server, &page),
+            Some(Followed::Event(event)) => {
+                let name = event.key().rsplit('/').next().unwrap_or_default().to_owned();
+                let installed = event.entry().and_then(|entry| install(&server, entry));
+                server.registrar.set(&name, installed, event.revision);
             }
-        };
-        let name = event.key().rsplit('/').next().unwrap_or_default().to_owned();
-        let installed = event.entry().and_then(|entry| install(server, entry));
-        server.registrar.set(&name, installed, event.revision);
+            Some(Followed::Progress(revision)) => server.registrar.reached(revision),
+            None => return,
+        }
     }
 }
 

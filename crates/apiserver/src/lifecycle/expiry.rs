@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
-use watchkeeper_storage::{Commit, Entry, Error, Range, Revision, Storage, Update};
+use watchkeeper_storage::{self as storage, Commit, Entry, Error, Followed, Page, Revision, Storage};
 
-use crate::following::until_closed;
 use crate::object::time::after;
 use crate::resource::prefix;
 use crate::server::Server;
@@ -16,7 +15,7 @@ use crate::server::Server;
 pub(super) const TASK: &str = "event-expiry";
 
 /// How long the task sleeps at most: the clock of objects may run otherwise than the one that wakes it.
-const NAP: Duration = Duration::from_secs(10);
+const MAX_SLEEP: Duration = Duration::from_secs(10);
 
 /// How much longer events are left to a storage that [expires](Storage::expires) them itself. It has not for all of them: some were copied
 /// into it, or written when they were to be kept longer.
@@ -35,13 +34,37 @@ pub(super) async fn run(server: Arc<Server>) {
         true => server.options.event_lifetime.saturating_add(GRACE),
         false => server.options.event_lifetime,
     };
-    until_closed("the events", || follow(&server, lifetime)).await;
+    let prefix = prefix("", "events");
+    let mut following = storage::follow(&*server.storage, "events", &prefix);
+    let mut queue = Queue::new();
+    loop {
+        let wait = match expire(&server, &mut queue).await {
+            Ok(wait) => wait,
+            Err(error) => {
+                following.failed(&error);
+                queue.clear();
+                MAX_SLEEP
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait.min(MAX_SLEEP)), if !queue.is_empty() => {}
+            followed = following.next() => match followed {
+                None => return,
+                Some(Followed::Snapshot(page)) => queue = known(&server, &page, lifetime),
+                Some(Followed::Event(event)) => {
+                    if let Some(entry) = event.entry() {
+                        let time = after(server.options.clock.now(), lifetime);
+                        queue.push_back((time, entry.key.clone(), entry.modified));
+                    }
+                }
+                Some(Followed::Progress(_)) => {}
+            },
+        }
+    }
 }
 
-async fn follow(server: &Server, lifetime: Duration) -> Result<(), Error> {
-    let prefix = prefix("", "events");
-    let page = server.storage.range(Range::prefix(&prefix)).await?;
-    let mut watch = server.storage.watch(&prefix, page.revision).await?;
+/// When what there is will expire.
+fn known(server: &Server, page: &Page, lifetime: Duration) -> Queue {
     let now = server.options.clock.now();
     let known = page.entries.iter().map(|entry| {
         let written = server.supervisor.caught(TASK, &entry.key, || written(server, entry)).flatten();
@@ -49,25 +72,7 @@ async fn follow(server: &Server, lifetime: Duration) -> Result<(), Error> {
     });
     let mut queue: Vec<_> = known.collect();
     queue.sort_unstable_by_key(|(time, ..)| *time);
-    let mut queue = Queue::from(queue);
-    drop(page);
-    loop {
-        let wait = expire(server, &mut queue).await?;
-        tokio::select! {
-            () = tokio::time::sleep(wait.min(NAP)), if !queue.is_empty() => {}
-            update = watch.next() => match update {
-                None => return Ok(()),
-                Some(Err(error)) => return Err(error),
-                Some(Ok(Update::Progress(_))) => {}
-                Some(Ok(Update::Event(event))) => {
-                    if let Some(entry) = event.entry() {
-                        let time = after(server.options.clock.now(), lifetime);
-                        queue.push_back((time, entry.key.clone(), entry.modified));
-                    }
-                }
-            },
-        }
-    }
+    Queue::from(queue)
 }
 
 /// When an event was last written, as far as it says so itself.
@@ -88,7 +93,7 @@ async fn expire(server: &Server, queue: &mut Queue) -> Result<Duration, Error> {
         let due = queue.iter().take(BATCH).take_while(|(time, ..)| *time <= now).count();
         if due == 0 {
             let next = queue.front().and_then(|(time, ..)| time.duration_since(now).ok());
-            return Ok(next.unwrap_or(NAP));
+            return Ok(next.unwrap_or(MAX_SLEEP));
         }
         // Of one that is there twice, the later revision.
         let expired = queue.drain(..due).map(|(_, key, revision)| (key, revision)).collect();
@@ -119,7 +124,7 @@ async fn forget(storage: &dyn Storage, mut expired: BTreeMap<Box<str>, Revision>
 
 #[cfg(test)]
 mod tests {
-    use watchkeeper_storage::{Memory, Options};
+    use watchkeeper_storage::{Memory, Options, Range};
 
     use super::*;
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use serde_json::Value;
-use watchkeeper_storage::{Error, Range, Revision, Storage, Update};
+use watchkeeper_storage::{self as storage, Error, Followed, Page, Range, Storage};
 
 use crate::api_services::set_condition;
 use crate::flow_control::{CONSUMER, GROUP, Schema, condition};
-use crate::following::until_closed;
 use crate::object::meta;
 use crate::resource::{ObjectRef, ROOT};
 use crate::server::Server;
@@ -23,9 +22,8 @@ fn root() -> String {
     format!("{ROOT}{GROUP}/")
 }
 
-/// The schemas and the levels that are stored, and the revision they are of, for one of the tasks.
-async fn read(server: &Server, task: &str) -> Result<(Vec<Value>, Vec<Value>, Revision), Error> {
-    let page = server.storage.range(Range::prefix(&root())).await?;
+/// The schemas and the levels on a page, for one of the tasks.
+fn read(server: &Server, task: &str, page: &Page) -> (Vec<Value>, Vec<Value>) {
     let registry = server.registry();
     let (mut schemas, mut levels) = (Vec::new(), Vec::new());
     for entry in &page.entries {
@@ -38,57 +36,52 @@ async fn read(server: &Server, task: &str) -> Result<(Vec<Value>, Vec<Value>, Re
             _ => levels.push(object),
         }
     }
-    Ok((schemas, levels, page.revision))
+    (schemas, levels)
 }
 
 /// Follows what is stored, until the storage is closed.
 pub(super) async fn follow(server: Arc<Server>) {
-    until_closed("flow control", || follow_once(&server)).await;
-}
-
-async fn follow_once(server: &Server) -> Result<(), Error> {
-    loop {
-        let revision = load(server).await?;
-        if !changed(server, revision).await? {
-            return Ok(());
+    let root = root();
+    let mut following = storage::follow(&*server.storage, "flow control", &root);
+    while let Some(followed) = following.next().await {
+        match followed {
+            Followed::Snapshot(page) => take(&server, &page),
+            // All of it is read again: there is little, and a level matters to many schemas.
+            Followed::Event(_) => following.again(),
+            Followed::Progress(_) => {}
         }
     }
 }
 
-/// Takes in all schemas and levels. Returns the revision they are of.
-pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
-    let (schemas, levels, revision) = read(server, TASK).await?;
+/// Takes in all schemas and levels.
+pub(super) async fn load(server: &Server) -> Result<(), Error> {
+    take(server, &server.storage.range(Range::prefix(&root())).await?);
+    Ok(())
+}
+
+fn take(server: &Server, page: &Page) {
+    let (schemas, levels) = read(server, TASK, page);
     let schemas = schemas.iter().filter_map(|schema| {
         server.supervisor.caught(TASK, &meta::name(schema), || Schema::read(schema, &levels))?
     });
     server.flow_control.replace(schemas.collect());
-    Ok(revision)
-}
-
-/// Waits until something has changed after a revision; `false` if nothing will.
-async fn changed(server: &Server, revision: Revision) -> Result<bool, Error> {
-    let mut watch = server.storage.watch(&root(), revision).await?;
-    while let Some(update) = watch.next().await {
-        if let Update::Event(_) = update? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Keeps the statuses of schemas true, until the storage is closed.
 pub(super) async fn keep_statuses(server: Arc<Server>) {
-    until_closed("flow schemas", || keep_once(&server)).await;
-}
-
-async fn keep_once(server: &Server) -> Result<(), Error> {
-    loop {
-        let (schemas, levels, revision) = read(server, STATUS).await?;
-        for schema in &schemas {
-            server.supervisor.caught_async(STATUS, &meta::name(schema), say(server, schema, &levels)).await;
-        }
-        if !changed(server, revision).await? {
-            return Ok(());
+    let root = root();
+    let mut following = storage::follow(&*server.storage, "FlowSchemas", &root);
+    while let Some(followed) = following.next().await {
+        match followed {
+            Followed::Snapshot(page) => {
+                let (schemas, levels) = read(&server, STATUS, &page);
+                for schema in &schemas {
+                    let said = say(&server, schema, &levels);
+                    server.supervisor.caught_async(STATUS, &meta::name(schema), said).await;
+                }
+            }
+            Followed::Event(_) => following.again(),
+            Followed::Progress(_) => {}
         }
     }
 }

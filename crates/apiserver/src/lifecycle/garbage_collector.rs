@@ -18,7 +18,7 @@ use std::time::Duration;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, sleep_until};
-use watchkeeper_storage::{Entry, Error, Event, Range, Storage, Update};
+use watchkeeper_storage::{self as storage, Entry, Event, Followed};
 
 use crate::resource::ROOT;
 use crate::server::Server;
@@ -31,40 +31,26 @@ pub(super) const TASK: &str = "garbage-collector";
 const TOGETHER: usize = 64;
 
 /// How long changes are gathered while nothing is under way: waking up for each would cost every writer more than it is worth.
-const GATHER: Duration = Duration::from_millis(2);
+const COALESCE_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How long to wait before trying again what failed.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// How long to wait before trying again what panicked: it will most likely do so again.
-const POISONED: Duration = Duration::from_secs(60);
+const PANIC_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// Runs until it is dropped.
+/// Looks at everything, and then at everything that changes, until the storage is closed.
 pub(super) async fn run(server: Arc<Server>) {
-    loop {
-        match collect(&server).await {
-            Ok(()) | Err(Error::Lagged { .. } | Error::Compacted { .. }) => {}
-            Err(Error::Closed) => return,
-            Err(error) => tracing::warn!(%error, "garbage collection failed; it is retried"),
-        }
-        tokio::time::sleep(RETRY_DELAY).await;
-    }
-}
-
-/// Looks at everything, and then at everything that changes.
-async fn collect(server: &Server) -> Result<(), Error> {
-    let mut work = Work::default();
-    let page = server.storage.range(Range::prefix(ROOT)).await?;
-    for entry in &page.entries {
-        work.see(server, entry);
-    }
-    let mut watch = server.storage.watch(ROOT, page.revision).await?;
-    drop(page);
-    let mut running = FuturesUnordered::new();
+    let server = &*server;
+    let mut following = storage::follow(&*server.storage, "all objects", ROOT);
+    let (mut work, mut running) = (Work::default(), FuturesUnordered::new());
     loop {
         // Whoever acts must know of everything that happened before.
-        while let Some(update) = watch.next().now_or_never() {
-            work.take(server, update.ok_or(Error::Closed)??);
+        while let Some(followed) = following.next().now_or_never() {
+            let Some(followed) = followed else { return };
+            if work.take(server, followed) {
+                running.clear();
+            }
         }
         while running.len() < TOGETHER
             && let Some(key) = work.next()
@@ -90,13 +76,16 @@ async fn collect(server: &Server) -> Result<(), Error> {
                         tracing::warn!(%key, failure = %failure.message, "object could not be garbage-collected; it is retried");
                         work.later(key, RETRY_DELAY);
                     }
-                    None => work.later(key, POISONED),
+                    None => work.later(key, PANIC_RETRY_DELAY),
                 }
             }
-            update = watch.next() => {
-                work.take(server, update.ok_or(Error::Closed)??);
+            followed = following.next() => {
+                let Some(followed) = followed else { return };
+                if work.take(server, followed) {
+                    running.clear();
+                }
                 if running.is_empty() {
-                    tokio::time::sleep(GATHER).await;
+                    tokio::time::sleep(COALESCE_INTERVAL).await;
                 }
             }
             () = until(work.due()) => work.retry(Instant::now()),
@@ -120,10 +109,18 @@ struct Work {
 }
 
 impl Work {
-    fn take(&mut self, server: &Server, update: Update) {
-        if let Update::Event(event) = update {
-            self.changed(server, &event);
+    /// Takes in what there is, or what has changed. Returns whether what was under way is to be forgotten, because everything is new.
+    fn take(&mut self, server: &Server, followed: Followed) -> bool {
+        match followed {
+            Followed::Snapshot(page) => {
+                *self = Self::default();
+                page.entries.iter().for_each(|entry| self.see(server, entry));
+                return true;
+            }
+            Followed::Event(event) => self.changed(server, &event),
+            Followed::Progress(_) => {}
         }
+        false
     }
 
     fn changed(&mut self, server: &Server, event: &Event) {

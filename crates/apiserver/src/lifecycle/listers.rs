@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use serde_json::Value;
-use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
+use watchkeeper_storage::{self as storage, Entry, Error, Followed, Page, Range, Revision, Storage};
 
-use crate::following::until_closed;
 use crate::server::Server;
 use crate::write::admission::listers::Lister;
 
@@ -16,37 +15,37 @@ pub(super) const TASK: &str = "admission-listers";
 /// Takes in all objects of a lister. Returns the revision they are of.
 pub(super) async fn load(server: &Server, lister: &Lister) -> Result<Revision, Error> {
     let page = server.storage.range(Range::prefix(&lister.prefix)).await?;
-    let objects = page.entries.iter().filter_map(|entry| Some((Arc::clone(entry), read(server, entry)?)));
-    lister.replace(objects, page.revision);
+    take(server, lister, &page);
     Ok(page.revision)
 }
 
-/// Follows what changes after a revision that was taken in, in the lister at this place; without one, takes in everything first.
-pub(super) async fn follow(server: Arc<Server>, at: usize, mut loaded: Option<Revision>) {
-    let listers = server.writer.listers.all();
-    let Some(lister) = listers.get(at) else { return };
-    until_closed(lister.plural, || follow_once(&server, lister, loaded.take())).await;
+fn take(server: &Server, lister: &Lister, page: &Page) {
+    let objects = page.entries.iter().filter_map(|entry| Some((Arc::clone(entry), read(server, entry)?)));
+    lister.replace(objects, page.revision);
 }
 
-async fn follow_once(server: &Server, lister: &Lister, loaded: Option<Revision>) -> Result<(), Error> {
-    let revision = match loaded {
-        Some(revision) => revision,
-        None => load(server, lister).await?,
-    };
-    let mut watch = server.storage.watch(&lister.prefix, revision).await?;
-    while let Some(update) = watch.next().await {
-        let Update::Event(event) = update? else { continue };
-        match event.entry() {
-            Some(entry) => {
-                if let Some(object) = read(server, entry) {
-                    lister.set(entry, object);
+/// Follows what changes after a revision that was taken in, in the lister at this place; without one, takes in everything first.
+pub(super) async fn follow(server: Arc<Server>, at: usize, loaded: Option<Revision>) {
+    let listers = server.writer.listers.all();
+    let Some(lister) = listers.get(at) else { return };
+    let mut following = storage::follow(&*server.storage, lister.plural, &lister.prefix).after(loaded);
+    while let Some(followed) = following.next().await {
+        match followed {
+            Followed::Snapshot(page) => take(&server, lister, &page),
+            Followed::Event(event) => {
+                match event.entry() {
+                    Some(entry) => {
+                        if let Some(object) = read(&server, entry) {
+                            lister.set(entry, object);
+                        }
+                    }
+                    None => lister.remove(event.key(), event.revision),
                 }
+                lister.reached(event.revision);
             }
-            None => lister.remove(event.key(), event.revision),
+            Followed::Progress(_) => {}
         }
-        lister.reached(event.revision);
     }
-    Ok(())
 }
 
 /// Reads an object. Of one that cannot be read, what was known before stays so: it may be what keeps something out.

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use futures_util::{Stream, StreamExt, TryStreamExt, future, stream};
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
-use watchkeeper_storage::{Error, Range, Storage, Update, Watch};
+use watchkeeper_storage::{self as storage, Followed, Storage};
 
-use crate::following::until_closed;
 use crate::object::meta;
 use crate::resource::ObjectRef;
 use crate::resource::prefix;
@@ -79,45 +78,31 @@ impl Provided {
 
 /// Sees to it that every namespace has it, until the storage is closed.
 pub(super) async fn run(server: Arc<Server>, provided: Provided) {
-    until_closed("the namespaces", || follow(&server, &provided)).await;
-}
-
-async fn follow(server: &Server, provided: &Provided) -> Result<(), Error> {
-    let namespaces = prefix("", "namespaces");
-    let page = server.storage.range(Range::prefix(&namespaces)).await?;
-    let names = page.entries.iter().filter_map(|entry| entry.key.strip_prefix(namespaces.as_str()));
-    stream::iter(names).for_each_concurrent(AT_ONCE, |name| ensure(server, provided, name.to_owned())).await;
-    let objects = prefix("", provided.plural());
-    let appearing = keys(server.storage.watch(&namespaces, page.revision).await?);
-    let changing = keys(server.storage.watch(&objects, page.revision).await?);
-    let appearing =
-        appearing.map(|key| key.map(|key| key.strip_prefix(namespaces.as_str()).map(str::to_owned)));
-    let changing = changing.map(|key| {
-        key.map(|key| {
-            let (namespace, name) = key.strip_prefix(objects.as_str())?.split_once('/')?;
-            (name == provided.name()).then(|| namespace.to_owned())
+    let (namespaces, objects) = (prefix("", "namespaces"), prefix("", provided.plural()));
+    let following = storage::follow(&*server.storage, "namespaces", &namespaces).also([objects.as_str()]);
+    let lacking = following.flat_map(|followed| {
+        stream::iter(match followed {
+            Followed::Snapshot(page) => {
+                let keys = page.entries.iter();
+                keys.filter_map(|entry| entry.key.strip_prefix(namespaces.as_str()).map(str::to_owned))
+                    .collect()
+            }
+            Followed::Event(event) => {
+                Vec::from_iter(concerned(&provided, event.key(), &namespaces, &objects))
+            }
+            Followed::Progress(_) => Vec::new(),
         })
     });
-    let give = |name: Option<String>| async {
-        if let Some(name) = name {
-            ensure(server, provided, name).await;
-        }
-        Ok(())
-    };
-    stream::select(appearing, changing).try_for_each_concurrent(AT_ONCE, give).await
+    lacking.for_each_concurrent(AT_ONCE, |namespace| ensure(&server, &provided, namespace)).await;
 }
 
-/// The keys of what changes.
-fn keys(watch: Watch) -> impl Stream<Item = Result<String, Error>> + Unpin {
-    Box::pin(watch.filter_map(|update| {
-        future::ready(match update {
-            Ok(Update::Event(event)) => {
-                event.entry().or(event.previous()).map(|entry| Ok(entry.key.to_string()))
-            }
-            Ok(Update::Progress(_)) => None,
-            Err(error) => Some(Err(error)),
-        })
-    }))
+/// The namespace that may lack the object after a change to this key.
+fn concerned(provided: &Provided, key: &str, namespaces: &str, objects: &str) -> Option<String> {
+    if let Some(namespace) = key.strip_prefix(namespaces) {
+        return Some(namespace.to_owned());
+    }
+    let (namespace, name) = key.strip_prefix(objects)?.split_once('/')?;
+    (name == provided.name()).then(|| namespace.to_owned())
 }
 
 /// Makes it, or puts back what it was.

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
-use watchkeeper_storage::{Entry, Error, Range, Storage, Update};
+use watchkeeper_storage::{self as storage, Entry, Error, Followed, Range, Storage};
 
-use crate::following::until_closed;
 use crate::object::meta;
 use crate::request::delete_options::{DeleteOptions, Propagation};
 use crate::resource::{ObjectRef, ROOT, Resource, prefix};
@@ -25,29 +24,24 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How many objects are deleted together; their commits share syncs.
 const TOGETHER: usize = 64;
 
-/// Follows the namespaces.
-pub(super) async fn run(server: Arc<Server>, cleaning: Cleaning) {
-    until_closed("the namespaces", || follow(&server, &cleaning)).await;
-}
-
 /// The uids of the namespaces that are being emptied.
 pub(super) type Cleaning = Arc<parking_lot::Mutex<HashSet<String>>>;
 
-async fn follow(server: &Arc<Server>, cleaning: &Cleaning) -> Result<(), Error> {
+/// Follows the namespaces.
+pub(super) async fn run(server: Arc<Server>, cleaning: Cleaning) {
     let prefix = prefix("", "namespaces");
-    let page = server.storage.range(Range::prefix(&prefix)).await?;
-    for entry in &page.entries {
-        consider(server, cleaning, entry);
-    }
-    let mut watch = server.storage.watch(&prefix, page.revision).await?;
-    while let Some(update) = watch.next().await {
-        if let Update::Event(event) = update?
-            && let Some(entry) = event.entry()
-        {
-            consider(server, cleaning, entry);
+    let mut following = storage::follow(&*server.storage, "namespaces", &prefix);
+    while let Some(followed) = following.next().await {
+        match followed {
+            Followed::Snapshot(page) => {
+                page.entries.iter().for_each(|entry| consider(&server, &cleaning, entry));
+            }
+            Followed::Event(event) => {
+                event.entry().into_iter().for_each(|entry| consider(&server, &cleaning, entry));
+            }
+            Followed::Progress(_) => {}
         }
     }
-    Ok(())
 }
 
 /// Begins to empty a namespace, if it is to be deleted.

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use serde_json::Value;
-use watchkeeper_storage::{Error, Range, Storage, Update};
+use watchkeeper_storage::{self as storage, Entry, Followed, Range, Storage};
 
-use crate::following::until_closed;
 use crate::object::meta;
 use crate::registry::Registry;
 use crate::resource::{ObjectRef, Resource, prefix};
@@ -26,42 +25,52 @@ pub(super) const TASK: &str = "resource-quotas";
 const MANAGER: &str = "kube-controller-manager";
 
 /// How often all quotas are added up again, as upstream does by default.
-const RESYNC: Duration = Duration::from_secs(300);
+const RESYNC_INTERVAL: Duration = Duration::from_secs(300);
 
 /// How often a quota is added up when others write meanwhile.
 const ATTEMPTS: usize = 20;
 
 /// Adds up quotas until the storage is closed.
 pub(super) async fn run(server: Arc<Server>) {
-    until_closed("ResourceQuotas", || follow(&server)).await;
-}
-
-async fn follow(server: &Server) -> Result<(), Error> {
     let quotas = prefix("", "resourcequotas");
-    let revision = server.storage.range(Range::prefix(&quotas)).await?.revision;
-    let mut watch = server.storage.watch(&quotas, revision).await?;
-    // The first tick is at once.
-    let mut resync = tokio::time::interval(RESYNC);
+    let mut following = storage::follow(&*server.storage, "ResourceQuotas", &quotas);
+    let mut resync = tokio::time::interval(RESYNC_INTERVAL);
+    // The first time is with the snapshot.
+    resync.reset();
     loop {
-        tokio::select! {
-            update = watch.next() => {
-                let Update::Event(event) = update.ok_or(Error::Closed)?? else { continue };
-                let Some(entry) = event.entry() else { continue };
-                let is_outdated = || {
-                    let resource = server.registry().of_key(&entry.key);
-                    resource.and_then(|resource| resource.read(entry).ok()).is_some_and(|quota| !is_settled(&quota))
-                };
-                if server.supervisor.caught(TASK, &entry.key, is_outdated) == Some(true) {
-                    add_up(server, &entry.key).await;
-                }
-            }
+        let followed = tokio::select! {
+            followed = following.next() => followed,
             _ = resync.tick() => {
-                for entry in &server.storage.range(Range::prefix(&quotas)).await?.entries {
-                    add_up(server, &entry.key).await;
+                following.again();
+                continue;
+            }
+        };
+        match followed {
+            Some(Followed::Snapshot(page)) => {
+                for entry in &page.entries {
+                    add_up(&server, &entry.key).await;
                 }
             }
+            Some(Followed::Event(event)) => {
+                if let Some(entry) = event.entry()
+                    && is_outdated(&server, entry)
+                {
+                    add_up(&server, &entry.key).await;
+                }
+            }
+            Some(Followed::Progress(_)) => {}
+            None => return,
         }
     }
+}
+
+/// Whether a quota is new or its limits have changed.
+fn is_outdated(server: &Server, entry: &Entry) -> bool {
+    let is_outdated = || {
+        let resource = server.registry().of_key(&entry.key);
+        resource.and_then(|resource| resource.read(entry).ok()).is_some_and(|quota| !is_settled(&quota))
+    };
+    server.supervisor.caught(TASK, &entry.key, is_outdated) == Some(true)
 }
 
 /// Adds up a quota. One that fails is not enforced, and is added up again with the next change or after a while.

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use serde_json::Value;
 use watchkeeper_rbac::{Binding, ClusterRole, Policy, Role};
-use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
+use watchkeeper_storage::{self as storage, Entry, Error, Followed, Page, Range, Revision, Storage};
 
 use crate::access::GROUP;
-use crate::following::until_closed;
 use crate::resource::{ROOT, Resource};
 use crate::server::Server;
 
@@ -23,40 +22,38 @@ fn root() -> String {
 /// Takes in all roles and bindings. Returns the revision they are of.
 pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
     let page = server.storage.range(Range::prefix(&root())).await?;
+    take(server, &page);
+    Ok(page.revision)
+}
+
+fn take(server: &Server, page: &Page) {
     let mut policy = Policy::default();
     for entry in &page.entries {
         set(server, &mut policy, &entry.key, Some(entry));
     }
     server.access.replace(policy, page.revision);
-    Ok(page.revision)
 }
 
 /// Follows what changes after a revision that was taken in; without one, takes in everything first.
-pub(super) async fn follow(server: Arc<Server>, mut loaded: Option<Revision>) {
-    until_closed("roles and bindings", || follow_once(&server, loaded.take())).await;
-}
-
-async fn follow_once(server: &Server, loaded: Option<Revision>) -> Result<(), Error> {
-    let revision = match loaded {
-        Some(revision) => revision,
-        None => load(server).await?,
-    };
-    let mut watch = server.storage.watch(&root(), revision).await?;
+pub(super) async fn follow(server: Arc<Server>, loaded: Option<Revision>) {
+    let root = root();
+    let mut following = storage::follow(&*server.storage, "roles and bindings", &root).after(loaded);
     loop {
-        let update = tokio::select! {
-            update = watch.next() => update,
+        let followed = tokio::select! {
+            followed = following.next() => followed,
             () = server.access.progress_wanted() => {
-                watch.request_progress();
+                following.request_progress();
                 continue;
             }
         };
-        let Some(update) = update else { return Ok(()) };
-        match update? {
-            Update::Event(event) => {
+        match followed {
+            Some(Followed::Snapshot(page)) => take(&server, &page),
+            Some(Followed::Event(event)) => {
                 let entry = event.entry().map(|entry| &**entry);
-                server.access.update(event.revision, |policy| set(server, policy, event.key(), entry));
+                server.access.update(event.revision, |policy| set(&server, policy, event.key(), entry));
             }
-            Update::Progress(revision) => server.access.reached(revision),
+            Some(Followed::Progress(revision)) => server.access.reached(revision),
+            None => return,
         }
     }
 }

@@ -10,9 +10,8 @@ use std::time::Duration;
 use futures_util::stream::{SelectAll, select_all};
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::Value;
-use watchkeeper_storage::{Entry, Error, Event, Range, Storage, Update, Watch};
+use watchkeeper_storage::{self as storage, Entry, Event, Follow, Followed, Range, Storage};
 
-use crate::following::until_closed;
 use crate::object::meta;
 use crate::resource::{ObjectRef, prefix};
 use crate::server::Server;
@@ -143,7 +142,50 @@ fn is_used(object: &Value, used: &HashSet<Use>) -> bool {
 
 /// Removes finalizers until the storage is closed.
 pub(super) async fn run(server: Arc<Server>, protected: Protected) {
-    until_closed(protected.task(), || Task::new(&server, protected).follow()).await;
+    let (prefix, user_prefixes) = (protected.prefix(), protected.users(&None));
+    let mut task = Task::new(&server, protected, &prefix);
+    let mut own = storage::follow(&*server.storage, protected.task(), &prefix);
+    let mut users: Option<SelectAll<Follow<'_>>> = None;
+    loop {
+        while let Some(followed) = own.next().now_or_never() {
+            let Some(followed) = followed else { return };
+            task.changed(followed);
+        }
+        while let Some(followed) = users.as_mut().and_then(|users| users.next().now_or_never()) {
+            let Some(followed) = followed else { return };
+            task.user_changed(&followed);
+        }
+        if task.waiting.is_empty() {
+            users = None;
+            task.due.clear();
+            task.failed.clear();
+        } else if users.is_none() {
+            // From before they are read, so that nothing is missed.
+            let revision = server.storage.stats().revision;
+            let follow = user_prefixes.iter().map(|prefix| {
+                storage::follow(&*server.storage, protected.task(), prefix).after(Some(revision))
+            });
+            users = Some(select_all(follow));
+            task.all_due();
+        }
+        if let Some(scope) = task.due.pop_first() {
+            task.release(scope).await;
+            continue;
+        }
+        tokio::select! {
+            followed = own.next() => match followed {
+                Some(followed) => task.changed(followed),
+                None => return,
+            },
+            followed = next(&mut users) => match followed {
+                Some(followed) => task.user_changed(&followed),
+                None => return,
+            },
+            () = tokio::time::sleep(RETRY_DELAY), if !task.failed.is_empty() => {
+                task.due.append(&mut task.failed);
+            }
+        }
+    }
 }
 
 /// The objects of one resource that are being deleted.
@@ -151,7 +193,7 @@ struct Task<'a> {
     server: &'a Server,
     protected: Protected,
     /// What the keys of its objects begin with.
-    prefix: String,
+    prefix: &'a str,
     /// The keys of what waits to be unused.
     waiting: BTreeSet<Box<str>>,
     /// Where what waits may have become unused.
@@ -161,58 +203,17 @@ struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    fn new(server: &'a Server, protected: Protected) -> Self {
+    fn new(server: &'a Server, protected: Protected, prefix: &'a str) -> Self {
         let (waiting, due, failed) = <_>::default();
-        Self { server, protected, prefix: protected.prefix(), waiting, due, failed }
+        Self { server, protected, prefix, waiting, due, failed }
     }
 
-    async fn follow(mut self) -> Result<(), Error> {
-        let page = self.server.storage.range(Range::prefix(&self.prefix)).await?;
-        page.entries.iter().for_each(|entry| self.see(entry));
-        let mut own = self.server.storage.watch(&self.prefix, page.revision).await?;
-        drop(page);
-        let mut users: Option<SelectAll<Watch>> = None;
-        loop {
-            while let Some(update) = own.next().now_or_never() {
-                self.changed(&update.ok_or(Error::Closed)??);
-            }
-            while let Some(update) = users.as_mut().and_then(|users| users.next().now_or_never()) {
-                self.user_changed(&update.ok_or(Error::Closed)??);
-            }
-            if self.waiting.is_empty() {
-                users = None;
-                self.due.clear();
-                self.failed.clear();
-            } else if users.is_none() {
-                // From before they are read, so that nothing is missed.
-                users = Some(self.watch_users().await?);
-                self.due = self.waiting.iter().map(|key| self.scope(key)).collect();
-            }
-            if let Some(scope) = self.due.pop_first() {
-                self.release(scope).await;
-                continue;
-            }
-            tokio::select! {
-                update = own.next() => self.changed(&update.ok_or(Error::Closed)??),
-                Some(update) = next(&mut users) => self.user_changed(&update?),
-                () = tokio::time::sleep(RETRY_DELAY), if !self.failed.is_empty() => {
-                    self.due.append(&mut self.failed);
-                }
-            }
-        }
-    }
-
-    async fn watch_users(&self) -> Result<SelectAll<Watch>, Error> {
-        let revision = self.server.storage.stats().revision;
-        let mut watches = Vec::new();
-        for prefix in self.protected.users(&None) {
-            watches.push(self.server.storage.watch(&prefix, revision).await?);
-        }
-        Ok(select_all(watches))
+    fn all_due(&mut self) {
+        self.due = self.waiting.iter().map(|key| self.scope(key)).collect();
     }
 
     fn scope(&self, key: &str) -> Scope {
-        let rest = key.strip_prefix(self.prefix.as_str()).unwrap_or(key);
+        let rest = key.strip_prefix(self.prefix).unwrap_or(key);
         rest.split_once('/').map(|(namespace, _)| namespace.to_owned())
     }
 
@@ -222,11 +223,17 @@ impl<'a> Task<'a> {
         self.server.supervisor.caught(self.protected.task(), &entry.key, || resource.read(entry))?.ok()
     }
 
-    fn changed(&mut self, update: &Update) {
-        let Update::Event(event) = update else { return };
-        match event.entry() {
-            Some(entry) => self.see(entry),
-            None => drop(self.waiting.remove(event.key())),
+    fn changed(&mut self, followed: Followed) {
+        match followed {
+            Followed::Snapshot(page) => {
+                *self = Self::new(self.server, self.protected, self.prefix);
+                page.entries.iter().for_each(|entry| self.see(entry));
+            }
+            Followed::Event(event) => match event.entry() {
+                Some(entry) => self.see(entry),
+                None => drop(self.waiting.remove(event.key())),
+            },
+            Followed::Progress(_) => {}
         }
     }
 
@@ -244,9 +251,13 @@ impl<'a> Task<'a> {
         meta::is_deleting(object) && meta::finalizers(object).contains(&self.protected.finalizer())
     }
 
-    fn user_changed(&mut self, update: &Update) {
-        let Update::Event(event) = update else { return };
-        self.due.extend(self.released(event));
+    fn user_changed(&mut self, followed: &Followed) {
+        match followed {
+            // Changes were missed.
+            Followed::Snapshot(_) => self.all_due(),
+            Followed::Event(event) => self.due.extend(self.released(event)),
+            Followed::Progress(_) => {}
+        }
     }
 
     /// Where an object has stopped using something that waits.
@@ -336,10 +347,10 @@ impl<'a> Task<'a> {
 }
 
 /// The next change to those who use something, for as long as they are followed.
-async fn next(users: &mut Option<SelectAll<Watch>>) -> Option<Result<Update, Error>> {
+async fn next(users: &mut Option<SelectAll<Follow<'_>>>) -> Option<Followed> {
     match users {
-        Some(users) => Some(users.next().await.unwrap_or(Err(Error::Closed))),
-        None => None,
+        Some(users) => users.next().await,
+        None => std::future::pending().await,
     }
 }
 

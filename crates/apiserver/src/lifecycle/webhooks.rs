@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use serde_json::Value;
-use watchkeeper_storage::{Entry, Error, Range, Revision, Storage, Update};
+use watchkeeper_storage::{self as storage, Entry, Error, Followed, Page, Range, Revision, Storage};
 
-use crate::following::until_closed;
 use crate::resource::ROOT;
 use crate::server::Server;
 use crate::write::admission::webhooks::{GROUP, Phase};
@@ -22,32 +21,33 @@ fn root() -> String {
 /// Takes in all configurations. Returns the revision they are of.
 pub(super) async fn load(server: &Server) -> Result<Revision, Error> {
     let page = server.storage.range(Range::prefix(&root())).await?;
+    take(server, &page);
+    Ok(page.revision)
+}
+
+fn take(server: &Server, page: &Page) {
     let configurations = page.entries.iter().filter_map(|entry| {
         let (phase, name) = place(server, &entry.key)?;
         Some((phase, name, read(server, entry)))
     });
     server.writer.webhooks().replace(&configurations.collect::<Vec<_>>());
     server.writer.webhooks().reached(page.revision);
-    Ok(page.revision)
 }
 
 /// Follows what changes after a revision that was taken in; without one, takes in everything first.
-pub(super) async fn follow(server: Arc<Server>, mut loaded: Option<Revision>) {
-    until_closed("webhook configurations", || follow_once(&server, loaded.take())).await;
-}
-
-async fn follow_once(server: &Server, loaded: Option<Revision>) -> Result<(), Error> {
-    let revision = match loaded {
-        Some(revision) => revision,
-        None => load(server).await?,
-    };
-    let mut watch = server.storage.watch(&root(), revision).await?;
-    while let Some(update) = watch.next().await {
-        let Update::Event(event) = update? else { continue };
-        set(server, event.key(), event.entry().map(|entry| &**entry));
-        server.writer.webhooks().reached(event.revision);
+pub(super) async fn follow(server: Arc<Server>, loaded: Option<Revision>) {
+    let root = root();
+    let mut following = storage::follow(&*server.storage, "webhook configurations", &root).after(loaded);
+    while let Some(followed) = following.next().await {
+        match followed {
+            Followed::Snapshot(page) => take(&server, &page),
+            Followed::Event(event) => {
+                set(&server, event.key(), event.entry().map(|entry| &**entry));
+                server.writer.webhooks().reached(event.revision);
+            }
+            Followed::Progress(_) => {}
+        }
     }
-    Ok(())
 }
 
 /// Takes in or forgets what is under a key. Of a configuration that cannot be read, what was in force before stays so: it may be what

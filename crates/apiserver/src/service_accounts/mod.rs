@@ -22,7 +22,7 @@ pub(crate) use authenticator::{Accounts, Refusal};
 /// Who issues tokens unless something else is said.
 const ISSUER: &str = "https://kubernetes.default.svc";
 
-/// How tokens of ServiceAccounts are signed and verified. Its secrets do not appear in its `Debug` output.
+/// The keys that sign and verify tokens of ServiceAccounts. Its secrets do not appear in its `Debug` output.
 #[derive(Clone)]
 pub struct AccountTokens {
     issuer: String,
@@ -33,7 +33,7 @@ pub struct AccountTokens {
     verifiers: Arc<[Verifier]>,
 }
 
-/// Why a key cannot be used.
+/// The error of a key that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// A file could not be read or written, or holds no key that can be used.
@@ -104,14 +104,14 @@ impl AccountTokens {
         Self { issuer: ISSUER.into(), audiences: vec![ISSUER.into()], keys_uri: None, signer, verifiers }
     }
 
-    /// Says who issues the tokens: a URL. The server is then also who they are meant for.
+    /// Sets the issuer of the tokens, a URL, which is then also their audience.
     #[must_use]
     pub fn issued_by(mut self, issuer: &str) -> Self {
         self.set_issuer(issuer);
         self
     }
 
-    /// Says where others find the public keys: an HTTPS URL. Otherwise they are told the address that the server was
+    /// Sets the HTTPS URL of the public keys. Otherwise they are told the address that the server was
     /// [advertised](crate::ApiServer::advertise) at, or a path below the issuer.
     #[must_use]
     pub fn keys_at(mut self, uri: &str) -> Self {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::stopping::Signals;
 
 /// If nobody takes what is written, the second thing that a signal stops is this program.
-const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Resolves at the first signal. Whoever is then stuck in writing to somebody who does not read is ended all the same.
 pub(super) fn stopped() -> Result<oneshot::Receiver<()>, Failure> {
@@ -22,7 +22,7 @@ pub(super) fn stopped() -> Result<oneshot::Receiver<()>, Failure> {
         let number = signals.next().await;
         let _ = stop.send(());
         tokio::select! {
-            () = time::sleep(LAST_WORDS_WITHIN) => {}
+            () = time::sleep(SHUTDOWN_TIMEOUT) => {}
             _ = signals.next() => {}
         }
         process::exit(128 + number);

@@ -17,7 +17,7 @@ use crate::kind::{Kind, Scope, key_of};
 use crate::state::KindState;
 use crate::write::Outcome;
 
-/// The set of objects that an owner wants to have, of any number of kinds. Awaiting it makes it so.
+/// The set of objects that an owner wants to have, of any number of kinds. Awaiting it applies and prunes them.
 ///
 /// - Each object is [applied](Client::apply), with the owner as its controller. An empty namespace becomes the owner's.
 /// - An object of that name which nobody controls is adopted. One that somebody else controls is left alone:
@@ -48,13 +48,13 @@ struct Parent {
     reference: OwnerReference,
 }
 
-/// One child: what it is and where.
+/// The kind and key of a child.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Child {
-    /// Its kind.
+    /// The kind of the child.
     pub kind: String,
-    /// Its namespace and name.
+    /// The namespace and name of the child.
     pub key: Key,
 }
 
@@ -62,18 +62,18 @@ pub struct Child {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcomes {
-    /// Those that were not there.
+    /// Children that did not exist.
     pub created: Vec<Child>,
-    /// Those that were different.
+    /// Children that differed and were changed.
     pub changed: Vec<Child>,
-    /// Those that were as wanted.
+    /// Children that were as wanted. No request was sent for them.
     pub unchanged: Vec<Child>,
-    /// Those that were there and not wanted.
+    /// Children that were not wanted and were deleted.
     pub pruned: Vec<Child>,
 }
 
 impl Outcomes {
-    /// Whether anything is different now.
+    /// Whether any child was created, changed or pruned.
     pub fn is_changed(&self) -> bool {
         !(self.created.is_empty() && self.changed.is_empty() && self.pruned.is_empty())
     }
@@ -150,7 +150,7 @@ impl Client {
 }
 
 impl Children<'_> {
-    /// Adds objects to the set. Objects of their kind that are not in the set at the end will go.
+    /// Adds objects to the set. Other children of their kind are pruned.
     ///
     /// A [`DynamicObject`] is of the kind that it names. So an empty set of them names none: see
     /// [`prunes_dynamic`](Self::prunes_dynamic).
@@ -173,7 +173,7 @@ impl Children<'_> {
         self
     }
 
-    /// Objects of this kind that are not in the set will go, also if none of this kind is wanted.
+    /// Prunes children of this kind that are not in the set, also if the set has none of this kind.
     #[must_use]
     pub fn prunes<K: Kind>(self) -> Self {
         let kind = self.client.kind_state::<K>();
@@ -194,7 +194,7 @@ impl Children<'_> {
         self
     }
 
-    /// Makes it so; the same as awaiting it.
+    /// Applies and prunes the children, as awaiting the set does.
     pub async fn done(self) -> Result<Outcomes, Error> {
         self.await
     }

@@ -25,7 +25,7 @@ use crate::state::desired::{Part, document};
 use crate::state::view::{ReadState, Seen};
 use crate::write::{Answers, Outcome, Written};
 
-/// An apply that is about to be done. Awaiting it sends what is needed, if anything, and says what came of it.
+/// A server-side apply. Awaiting it sends a request, unless the object is as wanted, and returns the outcome.
 pub struct Apply<'a, K: Kind> {
     client: &'a Client,
     object: &'a K,
@@ -34,7 +34,7 @@ pub struct Apply<'a, K: Kind> {
 }
 
 impl Client {
-    /// Makes an object be as given, in every field that is given, and leaves all others alone: a server-side apply.
+    /// Applies an object on the server: sets the fields that are given and leaves all others alone.
     ///
     /// Fields that were applied before and are not given any more are removed. Fields that others own are taken over, since
     /// a controller knows what it wants; [`Apply::without_force`] asks first. What the server sets (`status`, versions,
@@ -45,6 +45,18 @@ impl Client {
     /// If the kind is declared and the same was applied before through this client, nothing is sent as long as what the
     /// cache shows of the applied fields has not changed since. After a restart the client knows of no earlier apply and
     /// sends once, unless the cache [keeps managedFields](crate::Cache::keep_managed_fields), which tell.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # async fn example(client: watchkeeper_client::Client) -> Result<(), watchkeeper_client::Error> {
+    /// let mut page = ConfigMap::default();
+    /// page.metadata.namespace = Some("default".into());
+    /// page.metadata.name = Some("page".into());
+    /// page.data = Some([("index.html".into(), "Hello".into())].into());
+    /// let applied = client.apply(&page).await?;
+    /// println!("changed: {}", applied.is_changed());
+    /// # Ok(()) }
+    /// ```
     pub fn apply<'a, K: Kind>(&'a self, object: &'a K) -> Apply<'a, K> {
         Apply { client: self, object, part: Part::Main, force: true }
     }
@@ -56,7 +68,7 @@ impl Client {
 }
 
 impl<K: Kind> Apply<'_, K> {
-    /// Fails with [`Error::Conflict`] if somebody else owns one of the fields and wants another value.
+    /// Fails with [`Error::Conflict`] if another field manager owns one of the fields with another value.
     #[must_use]
     pub fn without_force(mut self) -> Self {
         self.force = false;

@@ -26,7 +26,7 @@ pub struct DynamicKind {
 }
 
 impl DynamicKind {
-    /// A kind whose objects live in namespaces. The group of the core kinds is empty; the plural is what paths say.
+    /// A namespaced kind. The group of the core kinds is empty; the plural is that of paths.
     pub fn namespaced(
         group: impl Into<String>,
         version: impl Into<String>,
@@ -37,7 +37,7 @@ impl DynamicKind {
         Self { group, version, kind, plural, namespaced: true }
     }
 
-    /// A kind whose objects live in no namespace.
+    /// A cluster-scoped kind.
     pub fn cluster_wide(
         group: impl Into<String>,
         version: impl Into<String>,
@@ -47,12 +47,12 @@ impl DynamicKind {
         Self { namespaced: false, ..Self::namespaced(group, version, kind, plural) }
     }
 
-    /// Its group; empty for the core kinds.
+    /// The group; empty for the core kinds.
     pub fn group(&self) -> &str {
         &self.group
     }
 
-    /// Its version within the group.
+    /// The version within the group.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -72,7 +72,7 @@ impl DynamicKind {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Whether its objects live in namespaces.
+    /// Whether the kind is namespaced.
     pub fn is_namespaced(&self) -> bool {
         self.namespaced
     }
@@ -116,10 +116,10 @@ pub struct DynamicObject {
     /// The kind.
     #[serde(default)]
     pub kind: String,
-    /// Its name, labels and so on.
+    /// The metadata: name, labels and so on.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// Everything else: `spec`, `status`, `data`.
+    /// All other fields: `spec`, `status`, `data`.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }

@@ -14,7 +14,8 @@ pub fn named<C: Kind + Default>(object: &impl Kind) -> C {
     with_name(object, object.meta().name.clone())
 }
 
-/// The same, with a suffix: `web` and `cache` make `web-cache`. For owners with several children of a kind.
+/// An empty object with the namespace of another and its name with a suffix: `web` and `cache` make `web-cache`. For owners with several
+/// children of a kind.
 pub fn named_after<C: Kind + Default>(object: &impl Kind, suffix: &str) -> C {
     with_name(object, object.meta().name.as_ref().map(|name| format!("{name}-{suffix}")))
 }

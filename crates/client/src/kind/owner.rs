@@ -3,7 +3,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use crate::error::Error;
 use crate::kind::{Kind, key_of, kind_of};
 
-/// A reference to an owner: when the owner is deleted, so is what it owns, unless there is another owner.
+/// A reference to an owner: an object is deleted with its last owner.
 pub fn owner_reference<O: Kind>(owner: &O) -> Result<OwnerReference, Error> {
     let meta = owner.meta();
     let (api_version, kind) = kind_of(owner);
@@ -20,7 +20,7 @@ pub fn owner_reference<O: Kind>(owner: &O) -> Result<OwnerReference, Error> {
     }
 }
 
-/// A reference to the one owner that controls an object, and that waits for it when it is deleted in the foreground.
+/// A reference to the controller of an object. When the controller is deleted in the foreground, it waits for the object.
 pub fn controller_reference<O: Kind>(owner: &O) -> Result<OwnerReference, Error> {
     Ok(OwnerReference { controller: Some(true), block_owner_deletion: Some(true), ..owner_reference(owner)? })
 }

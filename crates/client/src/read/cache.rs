@@ -9,7 +9,7 @@ use crate::Informer;
 use crate::kind::{Kind, KindInfo};
 use crate::selector::{Selector, SelectorError};
 
-/// The cache of a kind: which objects are watched, and how they are held.
+/// The options of the cache of a kind: the objects that are watched, and how they are held.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Secret;
@@ -46,7 +46,7 @@ impl Cache<()> {
 }
 
 impl<K: Kind> Cache<K> {
-    /// Only the objects in these namespaces, with a watch for each. An empty list means all.
+    /// Limits the cache to these namespaces, with a watch for each. An empty list means all.
     #[must_use]
     pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Self {
         let names: BTreeSet<String> = namespaces.into_iter().map(Into::into).collect();
@@ -54,21 +54,21 @@ impl<K: Kind> Cache<K> {
         self
     }
 
-    /// Only the objects with these labels: `app=web,tier!=cache`.
+    /// Limits the cache to objects with these labels: `app=web,tier!=cache`.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = Some(selector.into());
         self
     }
 
-    /// Only the objects with these fields: `metadata.name=a`.
+    /// Limits the cache to objects with these fields: `metadata.name=a`.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into());
         self
     }
 
-    /// How objects are held. Default: [`Policy::Packed`].
+    /// Sets how objects are held. Default: [`Policy::Packed`].
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;

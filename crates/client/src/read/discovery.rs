@@ -23,7 +23,7 @@ struct Resource {
 }
 
 impl Client {
-    /// Asks the server where it has a kind that is known by its `apiVersion` and `kind` only.
+    /// Discovers a kind by its `apiVersion` and `kind`: asks the server for the plural and the scope.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ use crate::state::{Declared, KindState};
 /// So many objects are asked for one by one; for more, the whole list is.
 const MAX_DOUBTS: usize = 16;
 
-/// A list that is being narrowed down. Awaiting it gives the objects, ordered by key.
+/// A list with its filters. Awaiting it returns the objects, ordered by key.
 ///
 /// From the cache, the cost is that of the result for [`in_namespace`](Self::in_namespace) and
 /// [`owned_by`](Self::owned_by); labels and [`matching`](Self::matching) look at every object of what remains. For other
@@ -45,28 +45,28 @@ impl<'a, K: Kind> List<'a, K> {
         Self { client, asked: Asked { live, namespace: None, labels: None, owner: None }, fits: None }
     }
 
-    /// Only those in this namespace.
+    /// Limits the list to a namespace.
     #[must_use]
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.asked.namespace = Some(namespace.into());
         self
     }
 
-    /// Only those with these labels: `app=web,tier!=cache`.
+    /// Limits the list to objects with these labels: `app=web,tier!=cache`.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.asked.labels = Some(selector.into());
         self
     }
 
-    /// Only those that name this owner.
+    /// Limits the list to objects with this owner.
     #[must_use]
     pub fn owned_by(mut self, owner: &Uid) -> Self {
         self.asked.owner = Some(owner.clone());
         self
     }
 
-    /// Only those of which this is true.
+    /// Limits the list to objects for which the function is true.
     #[must_use]
     pub fn matching(mut self, fits: impl Fn(&K) -> bool + Send + Sync + 'a) -> Self {
         self.fits = Some(Box::new(fits));

@@ -17,7 +17,7 @@ use crate::state::view::{ReadState, Seen};
 /// How many objects a page of a list has.
 const PAGE: &str = "500";
 
-/// Reads that go to the API, past every cache. No kind needs to be declared for them.
+/// Reads from the API, past every cache. No kind needs to be declared for them.
 pub struct Live<'a> {
     pub(crate) client: &'a Client,
 }
@@ -28,7 +28,7 @@ impl<'a> Live<'a> {
         Ok(self.client.fetch(&self.client.kind_state::<K>(), key).await?.map(typed))
     }
 
-    /// Objects of a kind. Narrow it down, then await it. Fetched in pages.
+    /// Lists the objects of a kind, in pages. Add filters, then await the list.
     pub fn list<K: Kind>(&self) -> List<'a, K> {
         List::new(self.client, true)
     }

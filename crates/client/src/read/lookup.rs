@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::kind::{Kind, typed};
 use crate::read::list::gather;
 
-/// A way into a cache by a value of the user's choice, which sees what was written through the client, too.
+/// An index of a cache by a value of the user's choice, which shows the client's own writes.
 ///
 /// Made by [`Client::index`]. A handle; cloning it is cheap.
 pub struct Lookup<K: Kind, V> {

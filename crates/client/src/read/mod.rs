@@ -77,7 +77,7 @@ impl Client {
         Ok(())
     }
 
-    /// The object under a key, from the cache and what was written through this client; `None` if there is none.
+    /// The object under a key, from the cache and the client's own writes; `None` if there is none.
     ///
     /// Goes to the API only if a write left a doubt about this very object.
     pub async fn get<K: Kind>(&self, key: &Key) -> Result<Option<Arc<K>>, Error> {
@@ -93,12 +93,21 @@ impl Client {
         seen.map(|seen| seen.value(&kind.info)).transpose()
     }
 
-    /// Objects of a kind, from the cache and what was written through this client. Narrow it down, then await it.
+    /// Lists the objects of a kind, from the cache and the client's own writes. Add filters, then await the list.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # async fn example(client: watchkeeper_client::Client) -> Result<(), watchkeeper_client::Error> {
+    /// for pod in client.list::<Pod>().in_namespace("default").labels("app=web").await? {
+    ///     println!("{:?}", pod.metadata.name);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn list<K: Kind>(&self) -> List<'_, K> {
         List::new(self, false)
     }
 
-    /// The same reads, straight from the API.
+    /// Reads from the API instead of the cache.
     pub fn live(&self) -> Live<'_> {
         Live { client: self }
     }

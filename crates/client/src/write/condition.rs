@@ -25,12 +25,12 @@ use serde_json::{Value, json};
 pub struct Condition {
     /// When `status` changed last.
     pub last_transition_time: Time,
-    /// More about it, for a person.
+    /// The message, for a person.
     pub message: String,
-    /// Which generation of the object it is about.
+    /// The generation of the object that the condition is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Why, as one word in CamelCase.
+    /// The reason, as one word in CamelCase.
     pub reason: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
@@ -119,7 +119,7 @@ pub fn not_ready(reason: &str, message: impl Into<String>) -> ConditionUpdate {
     condition("Ready").is_false(reason, message)
 }
 
-/// A condition of this type, unknown as long as nothing else is said.
+/// A condition of this type, with status `Unknown` until another is set.
 pub fn condition(kind: &str) -> ConditionUpdate {
     ConditionUpdate {
         kind: kind.to_owned(),
@@ -131,31 +131,31 @@ pub fn condition(kind: &str) -> ConditionUpdate {
 }
 
 impl ConditionUpdate {
-    /// It is true. The reason is one word in CamelCase.
+    /// Sets the status `True`. The reason is one word in CamelCase.
     #[must_use]
     pub fn is_true(self, reason: &str) -> Self {
         Self { status: "True", reason: reason.to_owned(), ..self }
     }
 
-    /// It is false: the reason is one word in CamelCase, the message is for a person.
+    /// Sets the status `False`. The reason is one word in CamelCase, the message is for a person.
     #[must_use]
     pub fn is_false(self, reason: &str, message: impl Into<String>) -> Self {
         Self { status: "False", reason: reason.to_owned(), message: message.into(), ..self }
     }
 
-    /// It cannot be told: the reason is one word in CamelCase, the message is for a person.
+    /// Sets the status `Unknown`. The reason is one word in CamelCase, the message is for a person.
     #[must_use]
     pub fn is_unknown(self, reason: &str, message: impl Into<String>) -> Self {
         Self { status: "Unknown", reason: reason.to_owned(), message: message.into(), ..self }
     }
 
-    /// More about it, for a person.
+    /// The message, for a person.
     #[must_use]
     pub fn message(self, message: impl Into<String>) -> Self {
         Self { message: message.into(), ..self }
     }
 
-    /// Which generation of the object this is about, if not the one that was given.
+    /// Sets the generation that the condition is about, if not that of the object that was given.
     #[must_use]
     pub fn at_generation(self, generation: i64) -> Self {
         Self { generation: Some(generation), ..self }

@@ -28,7 +28,7 @@ pub enum Propagation {
     Orphan,
 }
 
-/// A delete that is about to be sent. Awaiting it sends it.
+/// A delete with its options. Awaiting it sends the request.
 ///
 /// The answer is `true` if the object is gone at once, `false` if it stays until its finalizers (or its grace period) let it
 /// go. Something that is not there is [`Error::NotFound`].
@@ -50,13 +50,21 @@ pub(crate) struct Doomed {
 impl Client {
     /// Deletes exactly this incarnation of an object: if it was deleted and created anew meanwhile, the new one stays, and
     /// the answer is [`Error::Conflict`].
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use watchkeeper_client::{Client, Error, Propagation};
+    /// # async fn example(client: Client, pod: Pod) -> Result<(), Error> {
+    /// client.delete(&pod).propagation(Propagation::Foreground).grace_period(5).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn delete<K: Kind>(&self, object: &K) -> Delete<'_, K> {
         let uid = object.meta().uid.clone().map(|uid| (uid, version_in(object.meta())));
         let doomed = Doomed { key: key_of(object), uid, propagation: None, grace: None };
         Delete { client: self, doomed, kind: PhantomData }
     }
 
-    /// Deletes whatever is under a key.
+    /// Deletes the object under a key, whichever incarnation that is.
     pub fn delete_key<K: Kind>(&self, key: &Key) -> Delete<'_, K> {
         let doomed = Doomed { key: key.clone(), uid: None, propagation: None, grace: None };
         Delete { client: self, doomed, kind: PhantomData }
@@ -77,7 +85,7 @@ impl Client {
 }
 
 impl<K: Kind> Delete<'_, K> {
-    /// What becomes of the objects it owns. Default: what the server does for this kind, mostly
+    /// Sets whether the objects that it owns are deleted, and when. Default: what the server does for this kind, mostly
     /// [`Background`](Propagation::Background).
     #[must_use]
     pub fn propagation(mut self, propagation: Propagation) -> Self {
@@ -85,7 +93,7 @@ impl<K: Kind> Delete<'_, K> {
         self
     }
 
-    /// How many seconds it may take to end, for kinds that end gracefully.
+    /// Sets the grace period in seconds, for kinds that end gracefully.
     #[must_use]
     pub fn grace_period(mut self, seconds: u32) -> Self {
         self.doomed.grace = Some(seconds);
@@ -180,7 +188,7 @@ impl<'a, K: Kind> IntoFuture for Delete<'a, K> {
     }
 }
 
-/// A delete of many objects that is about to be sent. Awaiting it sends it.
+/// A delete of many objects, with its filters. Awaiting it sends the request.
 pub struct DeleteAll<'a, K: Kind> {
     client: &'a Client,
     namespace: Option<String>,
@@ -191,28 +199,28 @@ pub struct DeleteAll<'a, K: Kind> {
 }
 
 impl<K: Kind> DeleteAll<'_, K> {
-    /// Only those in this namespace. Most servers want a namespace for kinds that live in one.
+    /// Limits the delete to a namespace. Most servers require one for namespaced kinds.
     #[must_use]
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Only those with these labels.
+    /// Limits the delete to objects with these labels.
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = Some(selector.into());
         self
     }
 
-    /// Only those with these fields.
+    /// Limits the delete to objects with these fields.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into());
         self
     }
 
-    /// What becomes of the objects they own.
+    /// Sets whether the objects that they own are deleted, and when.
     #[must_use]
     pub fn propagation(mut self, propagation: Propagation) -> Self {
         self.propagation = Some(propagation);

@@ -15,7 +15,7 @@ use crate::write::{Outcome, Written};
 type Edit<'a> = dyn Fn(&[String], &str) -> Option<Vec<Value>> + Send + Sync + 'a;
 
 impl Client {
-    /// Adds a finalizer, unless it is there: the object then stays after a delete until the finalizer is removed.
+    /// Adds a finalizer, unless the object has it. A deleted object stays until its finalizers are removed.
     ///
     /// Add it before doing anything that has to be undone. An object that is being deleted takes no new finalizers; the
     /// server says so with [`Error::Invalid`] or [`Error::Denied`].
@@ -39,7 +39,7 @@ impl Client {
         .await
     }
 
-    /// Removes a finalizer, unless it is gone. Those of others stay, whatever they do meanwhile.
+    /// Removes a finalizer, if the object has it. Other finalizers stay, also those that are added meanwhile.
     pub async fn remove_finalizer<K: Kind>(&self, object: &K, name: &str) -> Result<Written<K>, Error> {
         self.edit_finalizers(object, |finalizers, _| {
             let at = finalizers.iter().position(|other| other == name)?;

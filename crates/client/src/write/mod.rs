@@ -36,15 +36,15 @@ pub(crate) const ATTEMPTS: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The object was not there, now it is.
+    /// The object was created.
     Created,
-    /// The object has another state now. If its kind is not cached, it may also be the same as before.
+    /// The object was changed. If its kind is not cached, the state may also be the same as before.
     Changed,
     /// Nothing would have changed, or nothing did.
     Unchanged,
 }
 
-/// An object as it is after a write, and whether the write has made it so. Can be used as the object.
+/// An object after a write, and the outcome of the write. Dereferences to the object.
 ///
 /// ```no_run
 /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -207,17 +207,17 @@ impl Client {
         Update { client: self, object, unconditional: false, subresource: None }
     }
 
-    /// Replaces the status of an object; what else is different is ignored by the server.
+    /// Replaces the status of an object. The server ignores other differences.
     pub fn update_status<'a, K: Kind>(&'a self, object: &'a K) -> Update<'a, K> {
         Update { client: self, object, unconditional: false, subresource: Some("status") }
     }
 
-    /// Changes an object as a patch says.
+    /// Patches an object.
     pub async fn patch<K: Kind>(&self, key: &Key, patch: Patch) -> Result<Written<K>, Error> {
         self.patch_any(&self.kind_state::<K>(), key, None, &patch).await.map(Written::of)
     }
 
-    /// Changes the status of an object as a patch says.
+    /// Patches the status of an object.
     pub async fn patch_status<K: Kind>(&self, key: &Key, patch: Patch) -> Result<Written<K>, Error> {
         self.patch_any(&self.kind_state::<K>(), key, Some("status"), &patch).await.map(Written::of)
     }
@@ -309,7 +309,7 @@ const NO_NAMESPACE: &str = "objects of this kind live in namespaces: set metadat
 const NO_VERSION: &str =
     "no resourceVersion to base the update on: read the object first, or use unconditional()";
 
-/// An update that is about to be sent. Awaiting it sends it.
+/// An update with its options. Awaiting it sends the request.
 pub struct Update<'a, K: Kind> {
     client: &'a Client,
     object: &'a K,
@@ -318,7 +318,7 @@ pub struct Update<'a, K: Kind> {
 }
 
 impl<K: Kind> Update<'_, K> {
-    /// Replaces whatever is there, also what others have written meanwhile.
+    /// Replaces the object regardless of its version: writes of others in the meantime are lost.
     #[must_use]
     pub fn unconditional(mut self) -> Self {
         self.unconditional = true;

@@ -16,7 +16,7 @@ use crate::write::patch::Patch;
 use crate::write::{ATTEMPTS, Outcome, Written};
 
 impl Client {
-    /// Reads an object, changes it, and sends what is different: nothing, if nothing is.
+    /// Reads an object, changes it, and sends the differences as a patch. No request is sent if there are none.
     ///
     /// The difference is guarded by the version that it is based on. If somebody else was faster, the object is read from
     /// the API and changed again, up to five times; so the function may be called more than once. Fields that the Rust type

@@ -1,10 +1,19 @@
 use serde_json::Value;
 
 /// A change of an object, in one of the forms that Kubernetes knows.
+///
+/// ```no_run
+/// # use k8s_openapi::api::apps::v1::Deployment;
+/// # use watchkeeper_client::{Client, Error, Patch};
+/// # async fn example(client: Client, key: watchkeeper_core::Key) -> Result<(), Error> {
+/// let patch = Patch::Merge(serde_json::json!({"spec": {"replicas": 3}}));
+/// client.patch::<Deployment>(&key, patch).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Patch {
-    /// What is named is replaced, `null` removes; lists are replaced whole (RFC 7396).
+    /// A JSON merge patch (RFC 7396): named fields are replaced, `null` removes a field, lists are replaced whole.
     Merge(Value),
     /// Operations, done one after the other, all or none (RFC 6902). A list of objects with `op`, `path`, `value`.
     Json(Value),

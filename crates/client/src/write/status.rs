@@ -17,7 +17,7 @@ use crate::write::difference::merge_patch;
 use crate::write::patch::Patch;
 use crate::write::{Outcome, Written};
 
-/// A status that is being written. Awaiting it sends what has moved, and nothing if nothing has.
+/// A write of a status. Awaiting it sends the differences; no request is sent if there are none.
 ///
 /// Works with any status type that has a list of [`Condition`](crate::Condition)s called `conditions`, and an
 /// `observedGeneration` if that is asked for; there is nothing to implement.
@@ -39,7 +39,7 @@ pub struct StatusWriter<'a, K: Kind> {
 type Change<'a, K> = Box<dyn FnMut(&mut K) + Send + 'a>;
 
 impl Client {
-    /// Writes the status of an object, as far as it has moved.
+    /// Writes the differences in the status of an object.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::apps::v1::Deployment;

@@ -50,17 +50,17 @@ impl<K: Kind> Subresource<'_, K> {
         decode(&answer.body, &self.what(&kind))
     }
 
-    /// Changes it as a patch says.
+    /// Patches the subresource.
     pub async fn patch(&self, patch: Patch) -> Result<Value, Error> {
         self.write(Method::PATCH, patch.content_type(), patch.body()).await
     }
 
-    /// Replaces it.
+    /// Replaces the subresource.
     pub async fn update(&self, value: &Value) -> Result<Value, Error> {
         self.write(Method::PUT, "application/json", value.to_string().into_bytes()).await
     }
 
-    /// Creates it: evicts a pod, issues a token.
+    /// Creates the subresource: evicts a pod, issues a token.
     pub async fn create(&self, value: &Value) -> Result<Value, Error> {
         self.write(Method::POST, "application/json", value.to_string().into_bytes()).await
     }

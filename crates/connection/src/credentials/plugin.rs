@@ -15,11 +15,11 @@ use super::exec_credential::{self, Answer};
 use super::{Proof, exec_credential::question};
 
 /// How long before they expire credentials are replaced.
-const SPARE: Duration = Duration::from_secs(10);
+const RENEWAL_LEEWAY: Duration = Duration::from_secs(10);
 
 /// How long a plugin may take that asks nobody anything. Less than the time that callers give an answer, so that they are told
 /// whose fault it is.
-const RUN_WITHIN: Duration = Duration::from_secs(45);
+const PLUGIN_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// How much a plugin may print.
 const MAX_OUTPUT: u64 = 1024 * 1024;
@@ -91,7 +91,7 @@ impl Plugin {
 impl Shared {
     fn is_fresh(&self, current: &Current) -> bool {
         current.proof.run > *self.refused.lock()
-            && current.expires.is_none_or(|expires| SystemTime::now() + SPARE < expires)
+            && current.expires.is_none_or(|expires| SystemTime::now() + RENEWAL_LEEWAY < expires)
     }
 
     async fn renewed(&self) -> Result<Proof, String> {
@@ -125,9 +125,9 @@ impl PluginSettings {
         let output = match interactive {
             // A person may take any time.
             true => self.output(interactive).await?,
-            false => timeout(RUN_WITHIN, self.output(interactive))
+            false => timeout(PLUGIN_TIMEOUT, self.output(interactive))
                 .await
-                .map_err(|_| format!("it did not end within {} s", RUN_WITHIN.as_secs()))??,
+                .map_err(|_| format!("it did not end within {} s", PLUGIN_TIMEOUT.as_secs()))??,
         };
         exec_credential::read(&output, &self.api_version)
     }
@@ -286,7 +286,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         tokio::time::pause();
-        tokio::time::advance(RUN_WITHIN).await;
+        tokio::time::advance(PLUGIN_TIMEOUT).await;
         tokio::time::resume();
         let error = waiting.await.unwrap();
         assert!(error.contains("did not end within 45 s"), "{error}");

@@ -11,7 +11,7 @@ use crate::{
     Source, Start, Version,
 };
 
-/// A source in memory that holds the contract, and can be told to misbehave: for tests of whatever reads sources.
+/// A source in memory that keeps the contract, and misbehaves on request: for tests of readers of sources.
 ///
 /// Its objects are `{"metadata": {...}, "spec": {"value": n}}`, or whatever [`put_json`](Self::put_json) is given.
 #[derive(Clone)]
@@ -111,7 +111,7 @@ impl Memory {
         }
     }
 
-    /// Makes an object one that is rejected, until it is put again.
+    /// Corrupts an object: it is rejected until it is put again.
     pub fn corrupt(&self, key: &Key) {
         let mut state = self.lock();
         state.revision += 1;
@@ -165,12 +165,12 @@ impl Memory {
         }
     }
 
-    /// How every feed so far was opened.
+    /// The starts of all feeds so far.
     pub fn opened(&self) -> Vec<Start> {
         self.lock().opened.clone()
     }
 
-    /// How many feeds are open.
+    /// The number of open feeds.
     pub fn open_feeds(&self) -> usize {
         let mut state = self.lock();
         state.feeds.retain(|feed| !lock(feed).dropped);

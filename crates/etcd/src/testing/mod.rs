@@ -19,7 +19,7 @@ use crate::settings::ClientBuilder;
 /// Names another etcd than the one that `scripts/setup` builds.
 const VARIABLE: &str = "WATCHKEEPER_ETCD";
 /// How long a server may take to answer, also where the machine is busy.
-const START: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A member of etcd, alone or in a cluster, on the loopback address. Ends, with its data, when it is dropped.
 #[derive(Debug)]
@@ -186,7 +186,7 @@ impl Server {
     ///
     /// If it does not, for a long time.
     pub async fn ready(&self, client: &Client) -> Result<(), String> {
-        let deadline = Instant::now() + START;
+        let deadline = Instant::now() + START_TIMEOUT;
         let look = Range::of(Keys::one("?")).count_only();
         loop {
             match client.range(&look).await {

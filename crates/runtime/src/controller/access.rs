@@ -5,12 +5,11 @@ use futures_util::future::{BoxFuture, ready};
 use parking_lot::RwLock;
 use watchkeeper_client::{Client, Kind};
 use watchkeeper_core::{Key, Source};
-use watchkeeper_events::{Event, Recorder};
 use watchkeeper_informer::{AnyValue, Store};
 
 use crate::context::Origin;
 use crate::error::{Error, Result};
-use crate::reference::reference;
+use crate::events::{Recorder, record_hot_loop};
 
 /// An object as it was read.
 pub(crate) struct Read {
@@ -39,7 +38,8 @@ pub(crate) trait Access: Send + Sync {
         object: &'a AnyValue,
         name: &'a str,
     ) -> BoxFuture<'a, Result<()>>;
-    fn record(&self, recorder: &Recorder, object: &AnyValue, event: Event);
+    /// Records that an object keeps its own controller busy.
+    fn record_hot_loop(&self, recorder: &Recorder, object: &AnyValue, note: String);
 }
 
 /// Objects of a cluster: read from the cache, own writes included.
@@ -93,9 +93,9 @@ impl<K: Kind> Access for OfKind<K> {
         })
     }
 
-    fn record(&self, recorder: &Recorder, object: &AnyValue, event: Event) {
+    fn record_hot_loop(&self, recorder: &Recorder, object: &AnyValue, note: String) {
         if let Some(object) = object.downcast_ref::<K>() {
-            recorder.event(&reference(object), event);
+            record_hot_loop(recorder, object, note);
         }
     }
 }
@@ -151,5 +151,5 @@ impl Access for OfSource {
         Box::pin(ready(Ok(())))
     }
 
-    fn record(&self, _recorder: &Recorder, _object: &AnyValue, _event: Event) {}
+    fn record_hot_loop(&self, _recorder: &Recorder, _object: &AnyValue, _note: String) {}
 }

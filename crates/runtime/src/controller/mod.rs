@@ -36,7 +36,7 @@ use settings::Settings;
 use watchkeeper_client::{DynamicKind, DynamicObject, Kind};
 use worker::{Run, Workers};
 
-/// A controller: what wakes it, and how it reconciles.
+/// A controller: its watches and its reconciler.
 ///
 /// Described by a [`ControllerBuilder`], run by a [`Manager`](crate::Manager).
 ///
@@ -73,12 +73,12 @@ impl Controller {
         builder
     }
 
-    /// A controller for what any source has: files, rows, documents behind an HTTP API.
+    /// A controller of the objects of a source: files, rows, documents behind an HTTP API.
     pub fn over<T: Readable>(name: impl Into<String>, source: impl Source) -> ControllerBuilder<Primary<T>> {
         ControllerBuilder::new(name.into(), Primary::source(source))
     }
 
-    /// A controller whose work is not one object: keys of its own kind, made by its watches.
+    /// A controller of keys that are not objects, which its watches make.
     pub fn keyed<R: WorkKey>(name: impl Into<String>) -> ControllerBuilder<Keyed, R> {
         ControllerBuilder::new(name.into(), Keyed)
     }
@@ -109,7 +109,7 @@ pub(crate) struct Running {
 }
 
 /// How long a worker that was told to drop what it does may take to do so.
-const LEFT_BEHIND: Duration = Duration::from_secs(1);
+const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How much a controller left undone when it was stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -207,7 +207,7 @@ impl<R: WorkKey> Settings<R> {
                 stopping.cancel();
                 run_time.disconnect();
                 drop((watch_tasks, kept));
-                let deadline = Instant::now().checked_add(grace.saturating_add(LEFT_BEHIND));
+                let deadline = Instant::now().checked_add(grace.saturating_add(ABORT_TIMEOUT));
                 let left = drain(&queue, grace, &abort).await;
                 // It ends with its workers, which end with the queue, and with the timers and tasks of objects; unless one
                 // of them does not await, and cannot be dropped. Then it is left behind.

@@ -6,7 +6,6 @@ use parking_lot::RwLock;
 use watchkeeper_client::{DynamicKind, DynamicObject, Kind};
 use watchkeeper_core::{ChangeKind, Source};
 use watchkeeper_description::{Resource, Right, Verbs};
-use watchkeeper_events::Event;
 use watchkeeper_informer::{AnyValue, Readable, Store};
 
 use crate::action::Action;
@@ -83,7 +82,7 @@ impl Primary<DynamicObject> {
 }
 
 impl<K: Kind> ControllerBuilder<Primary<K>> {
-    /// Also wakes for an object when something of kind `C` that it controls changes. Declares that `C` may be applied, changed and
+    /// Reconciles an object when an object of kind `C` that it controls changes. Declares that `C` may be applied, changed and
     /// deleted, as [`Context::children`] does.
     #[must_use]
     pub fn owns<C: Kind>(mut self) -> Self {
@@ -125,7 +124,7 @@ impl<K: Kind> ControllerBuilder<Primary<K>> {
         self
     }
 
-    /// The same, with a function that cleans up.
+    /// Sets a finalizer, and a function that cleans up before the finalizer is removed.
     #[must_use]
     pub fn cleanup(mut self, finalizer: impl Into<String>, cleanup: impl Reconciler<K>) -> Self {
         self.primary.inner.finalizer = Some(finalizer.into());
@@ -143,7 +142,7 @@ impl<K: Kind> ControllerBuilder<Primary<K>> {
 }
 
 impl<T: Readable> ControllerBuilder<Primary<T>> {
-    /// Only wakes for changes of its own objects that pass. Several predicates have to agree. Default: all.
+    /// Ignores changes of its own objects that do not pass. Of several predicates, all have to pass. Default: none.
     #[must_use]
     pub fn filter(mut self, predicate: Predicate<T>) -> Self {
         self.primary.inner.rules = self.primary.inner.rules.filter(predicate.test);
@@ -157,7 +156,7 @@ impl<T: Readable> ControllerBuilder<Primary<T>> {
         self
     }
 
-    /// Calls this for every object again and again, as long as it is there. Apart from reconciles: it may run at the same
+    /// Calls a function for every object periodically, as long as the object exists. Apart from reconciles: it may run at the same
     /// time as one.
     #[must_use]
     pub fn every(mut self, every: Every, call: impl Reconciler<T>) -> Self {
@@ -165,7 +164,7 @@ impl<T: Readable> ControllerBuilder<Primary<T>> {
         self
     }
 
-    /// Runs this for every object, from when it is there until it goes or its deletion is asked for. Then
+    /// Runs a task for every object, from when the object appears until it is gone or being deleted. Then
     /// [`Context::cancelled`] resolves, and the task is awaited, for as long as `grace`, before it is dropped. A task that
     /// returns is not started again; one that fails or panics is, after the controller's back-off.
     #[must_use]
@@ -275,7 +274,7 @@ fn alarm(
                 let note = format!(
                     "Reconciled {times} times within a minute because of own writes to {source}: {field}"
                 );
-                access.record(&recorder, &object, Event::warning("HotLoop", "Reconcile", note));
+                access.record_hot_loop(&recorder, &object, note);
             }
         };
         tokio::spawn(async move { supervisor.caught_async("hot-loop", &name, told).await });

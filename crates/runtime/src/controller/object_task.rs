@@ -12,7 +12,6 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use watchkeeper_core::{Change, Key};
-use watchkeeper_events::Recorder;
 use watchkeeper_informer::{Informer, Object};
 use watchkeeper_queue::{Backoff, Priority};
 use watchkeeper_supervision::Supervisor;
@@ -21,11 +20,12 @@ use crate::clusters::Clusters;
 use crate::context::{Context, Inner};
 use crate::controller::access::{Access, Read};
 use crate::controller::object::AnyReconciler;
+use crate::events::Recorder;
 use crate::leadership::LeadershipWatch;
 use crate::metrics::ControllerMetrics;
 use crate::watch_task::Opened;
 
-/// How often something is done for an object.
+/// The interval of a periodic call for an object.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -41,12 +41,12 @@ pub struct Every {
 }
 
 impl Every {
-    /// Once in each interval, counted from the end of one call to the beginning of the next.
+    /// A call in each interval, counted from the end of one call to the beginning of the next.
     pub const fn new(interval: Duration) -> Self {
         Self { interval, jitter: 0.1, idle: Duration::ZERO }
     }
 
-    /// The share of the interval that is left to chance, so that a thousand objects are not due at the same moment.
+    /// Sets the share of the interval that is random, so that a thousand objects are not due at the same moment.
     /// Default: 0.1, which makes of a minute something between 54 and 66 seconds.
     #[must_use]
     pub const fn jitter(mut self, share: f64) -> Self {

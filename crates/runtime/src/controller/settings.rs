@@ -106,7 +106,7 @@ impl<R: WorkKey> Settings<R> {
     }
 }
 
-/// A controller that is being described; see [`Controller`](crate::Controller). `P` is what it works on.
+/// The options of a [`Controller`](crate::Controller). `P` is the type of its objects or keys.
 pub struct ControllerBuilder<P, R = Request> {
     pub(crate) settings: Settings<R>,
     pub(crate) primary: P,
@@ -117,7 +117,7 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
         Self { settings: Settings::new(name), primary }
     }
 
-    /// What it is called in logs, metrics and probes. Default: the kind in lower case. Within a manager, names are
+    /// Sets the name in logs, metrics and probes. Default: the kind in lower case. Within a manager, names are
     /// unique.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -125,21 +125,21 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
         self
     }
 
-    /// How many keys are worked on at the same time, each by one worker only. Default: 8.
+    /// Sets the number of workers: keys that are reconciled at the same time, each by one worker only. Default: 8.
     #[must_use]
     pub fn concurrency(mut self, workers: usize) -> Self {
         self.settings.concurrency = workers.max(1);
         self
     }
 
-    /// How long a reconcile may take before it is dropped and counts as failed. Default: 5 minutes. `None`: for ever.
+    /// Sets the timeout after which a reconcile is dropped and counts as failed. Default: 5 minutes. `None`: no timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.settings.timeout = timeout.into();
         self
     }
 
-    /// How long what failed waits before it is tried again. Default: 5 ms, doubled each time, up to 1000 s, half of it
+    /// Sets the back-off of failed reconciles. Default: 5 ms, doubled each time, up to 1000 s, half of it
     /// left to chance.
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
@@ -147,7 +147,7 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
         self
     }
 
-    /// What the priorities of this controller's work are relative to. Default: 0. Workers are not shared between controllers,
+    /// Sets the base of the priorities of this controller's work. Default: 0. Workers are not shared between controllers,
     /// so it orders the work of this one only, where watches have priorities of their own.
     #[must_use]
     pub fn priority(mut self, priority: impl Into<Priority>) -> Self {
@@ -172,7 +172,7 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
         self
     }
 
-    /// Works also while another replica leads. For controllers that change nothing that is shared, such as those that fill
+    /// Runs the controller also while another replica leads. For controllers that change nothing that is shared, such as those that fill
     /// a cache of this process. Default: only the leader works.
     #[must_use]
     pub fn without_election(mut self) -> Self {
@@ -180,7 +180,7 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
         self
     }
 
-    /// How many times a minute a key may be woken by this program's own writes before that is reported as a loop, with
+    /// Sets how many times a minute a key may be woken by this program's own writes before that is reported as a loop, with
     /// the field that keeps moving. Default: 30.
     #[must_use]
     pub fn hot_loop_limit(mut self, times_a_minute: u32) -> Self {
@@ -188,7 +188,7 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
         self
     }
 
-    /// Also wakes when this changes.
+    /// Adds a watch.
     #[must_use]
     pub fn watch<C: Readable>(mut self, watch: Watch<C, R>) -> Self {
         if let Some(resource) = watch.watch.origin.resource() {
@@ -198,7 +198,7 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
         self
     }
 
-    /// Also wakes when an object of kind `C` changes, for the keys that the function gives. Short for
+    /// Adds a watch of kind `C`, whose changes are work for the keys that the function returns. Short for
     /// [`watch`](Self::watch) with [`Watch::of`].
     #[must_use]
     pub fn watches<C, I>(self, work: impl Fn(&C) -> I + Send + Sync + 'static) -> Self
@@ -227,7 +227,7 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
         self
     }
 
-    /// The same for a kind that is known at run time only.
+    /// As [`writes`](Self::writes), for a kind that is known at run time only.
     #[must_use]
     pub fn writes_dynamic(mut self, kind: &DynamicKind, verbs: Verbs) -> Self {
         self.settings.rights.push(Right::of(dynamic_resource(kind), verbs | Verbs::GET, "writes them"));

@@ -15,6 +15,7 @@ use crate::action::Action;
 use crate::clusters::Clusters;
 use crate::context::{Context, Inner};
 use crate::error::{Error, Result, Retry};
+use crate::events::Recorder;
 use crate::leadership::LeadershipWatch;
 use crate::metrics::ControllerMetrics;
 use crate::request::WorkKey;
@@ -30,7 +31,7 @@ pub(crate) struct Workers<R> {
     /// The cluster that a key is in.
     pub(crate) cluster: fn(&R) -> Option<&str>,
     pub(crate) clusters: Clusters,
-    pub(crate) recorder: watchkeeper_events::Recorder,
+    pub(crate) recorder: Recorder,
     pub(crate) timeout: Option<Duration>,
     pub(crate) metrics: ControllerMetrics,
     /// Whether work may be done; a worker whose lead ends drops what it runs.

@@ -27,12 +27,15 @@ struct Flags {
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
     /// Work only while holding a Lease, so that one of several replicas works
+    #[cfg(feature = "election")]
     #[arg(long)]
     leader_elect: bool,
     /// The name of the Lease [default: the name of the program]
+    #[cfg(feature = "election")]
     #[arg(long, value_name = "NAME", requires = "leader_elect")]
     lease_name: Option<String>,
     /// The namespace of the Lease [default: that of the pod, or of the context]
+    #[cfg(feature = "election")]
     #[arg(long, value_name = "NAMESPACE", requires = "leader_elect")]
     lease_namespace: Option<String>,
     /// Serve /healthz, /readyz and /metrics here, for instance 0.0.0.0:8080
@@ -177,6 +180,24 @@ impl Manager {
     }
 
     /// A manager of this name, with options that were read already.
+    ///
+    /// ```no_run
+    /// use clap::Parser;
+    /// use watchkeeper_runtime::{Args, Manager};
+    ///
+    /// /// Greets everybody.
+    /// #[derive(Parser)]
+    /// struct Greeter {
+    ///     /// What to say
+    ///     #[arg(long, default_value = "Hello")]
+    ///     greeting: String,
+    ///     #[command(flatten)]
+    ///     args: Args,
+    /// }
+    ///
+    /// let greeter = Greeter::parse();
+    /// let manager = Manager::with_args("greeter", greeter.args);
+    /// ```
     pub fn with_args(name: impl Into<String>, Args(flags): Args) -> Self {
         let Flags { kubeconfig, context, .. } = flags;
         let mut manager = Self::with(name.into(), Target::Infer { kubeconfig, context });
@@ -202,6 +223,7 @@ impl Manager {
                 options.certificates = watchkeeper_webhook::Certificates::Files(folder);
             }
         }
+        #[cfg(feature = "election")]
         if flags.leader_elect {
             manager = manager.leader_election(watchkeeper_election::ElectionOptions::default());
             if let Some(lease) = &mut manager.election {

@@ -7,7 +7,7 @@ use watchkeeper_description::{
 
 use crate::declared::{dynamic_resource, resource, status_of};
 use crate::error::{Error, Result};
-use crate::manager::{Lease, Manager};
+use crate::manager::Manager;
 use crate::metric_names::METRICS;
 
 /// Where programs serve probes and metrics unless told otherwise.
@@ -22,7 +22,7 @@ impl Manager {
         self
     }
 
-    /// What the program is for, in a sentence, for its [description](Self::description).
+    /// Sets the purpose of the program, in a sentence, for its [description](Self::description).
     #[must_use]
     pub fn about(mut self, text: impl Into<String>) -> Self {
         self.about.text = Some(text.into());
@@ -36,7 +36,7 @@ impl Manager {
         self
     }
 
-    /// The same for a kind that is known at run time only.
+    /// As [`writes`](Self::writes), for a kind that is known at run time only.
     #[must_use]
     pub fn writes_dynamic(mut self, kind: &DynamicKind, verbs: Verbs) -> Self {
         self.about.rights.push(Right::of(dynamic_resource(kind), verbs | Verbs::GET, "a task writes them"));
@@ -81,7 +81,7 @@ impl Manager {
         self
     }
 
-    /// What the program is and what it asks of a cluster, as far as it has been put together. Needs no cluster.
+    /// The description of the program: its parts, and its requests to a cluster. Needs no cluster.
     pub fn description(&self) -> Description {
         let option = |name: &str| self.about.has_options.then(|| name.to_owned());
         let installs = !self.about.definitions.is_empty() || self.has_webhooks();
@@ -136,8 +136,10 @@ impl Manager {
         for cache in self.about.caches.iter().filter(|cache| !cache.namespaces.is_empty()) {
             rights.limit(&cache.resource.group, &cache.resource.plural, &cache.namespaces);
         }
-        let events = named("events.k8s.io", "Event", "events", true);
-        rights.add(Right::of(events, Verbs::CREATE | Verbs::PATCH, "events"));
+        if cfg!(feature = "events") {
+            let events = named("events.k8s.io", "Event", "events", true);
+            rights.add(Right::of(events, Verbs::CREATE | Verbs::PATCH, "events"));
+        }
         if let Some(right) = self.definition_rights() {
             rights.add(right);
         }
@@ -197,15 +199,6 @@ impl Manager {
         right.names = names;
         right.when = When::InstallingDefinitions;
         Some(right)
-    }
-
-    fn election_described(&self) -> Option<Election> {
-        let described = |lease: Option<&Lease>| Election {
-            lease: lease.and_then(|lease| lease.name.clone()).unwrap_or_else(|| self.name.clone()),
-            namespace: lease.and_then(|lease| lease.namespace.clone()),
-            option: self.about.has_options.then(|| "--leader-elect".to_owned()),
-        };
-        (self.election.is_some() || self.about.has_options).then(|| described(self.election.as_ref()))
     }
 
     #[cfg(all(feature = "server", unix))]

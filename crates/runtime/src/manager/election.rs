@@ -57,7 +57,7 @@ impl Follower {
 
     async fn run(&mut self, stop: &CancellationToken) {
         let lease = Lease { name: Arc::clone(&self.name) };
-        let slow_renewals = self.metrics.slow_renewals.get_or_create_owned(&lease);
+        let slow_renewals = self.metrics.election.slow_renewals.get_or_create_owned(&lease);
         let mut look = tokio::time::interval(POLL_INTERVAL);
         self.catch_up();
         self.show(self.leadership.borrow().is_some());
@@ -101,7 +101,7 @@ impl Follower {
         match event {
             ElectionEvent::Leading(leadership) => self.win(leadership),
             ElectionEvent::Standby { leader } => {
-                tracing::info!(lease = %self.name, leader = leader.as_deref().unwrap_or("nobody"), "standing by");
+                tracing::info!(lease = %self.name, leader = leader.as_deref().unwrap_or("none"), "standing by");
                 self.state.send_replace(ElectionState::Standby { leader });
             }
             ElectionEvent::Lost(loss) => {
@@ -128,7 +128,8 @@ impl Follower {
     }
 
     fn show(&self, is_leading: bool) {
-        let gauge = self.metrics.leading.get_or_create_owned(&Lease { name: Arc::clone(&self.name) });
+        let gauge =
+            self.metrics.election.leading.get_or_create_owned(&Lease { name: Arc::clone(&self.name) });
         gauge.set(i64::from(is_leading));
     }
 }

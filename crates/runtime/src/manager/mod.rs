@@ -4,8 +4,14 @@ mod access;
 #[cfg(feature = "args")]
 mod args;
 mod describe;
+#[cfg(feature = "election")]
 mod election;
 mod install;
+#[cfg(feature = "election")]
+mod lease;
+#[cfg(not(feature = "election"))]
+#[path = "no_lease.rs"]
+mod lease;
 mod running;
 mod start;
 mod target;
@@ -26,8 +32,6 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::{Cache, Client, Kind};
 use watchkeeper_description::Right;
-use watchkeeper_election::LeaseName;
-use watchkeeper_events::Recorder;
 use watchkeeper_informer::InformerSet;
 use watchkeeper_sources::kubernetes::Connection;
 
@@ -41,13 +45,29 @@ use crate::controller::Controller;
 use crate::declared::resource;
 use crate::degradation::Kept;
 use crate::error::Result;
+use crate::events::Recorder;
 use crate::health::Check;
 use crate::leadership::LeadershipWatch;
 use crate::metrics::Metrics;
+use lease::Lease;
 use target::Target;
 use tasks::Task;
 
 /// Runs controllers as a program: connects, fills caches, elects a leader, serves probes and metrics, stops in order.
+///
+/// ```no_run
+/// # use std::sync::Arc;
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use watchkeeper_runtime::{Action, Context, Controller, Manager, Result};
+/// # async fn reconcile(_: Arc<ConfigMap>, _: Context<ConfigMap>) -> Result<Action> { Ok(Action::done()) }
+/// # async fn example() -> Result<()> {
+/// Manager::from_environment("maps")
+///     .namespaces(["shop"])
+///     .controller(Controller::of::<ConfigMap>().reconcile(reconcile))
+///     .run()
+///     .await
+/// # }
+/// ```
 ///
 /// # Start
 ///
@@ -138,17 +158,10 @@ struct About {
 
 /// What a program does instead of running its controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "args"), allow(dead_code, reason = "no command line asks for them"))]
 enum Instead {
     Describe,
     CheckAccess,
-}
-
-/// A lease to lead by, and how.
-struct Lease {
-    /// Without a namespace: that of the pod, or the client's default.
-    namespace: Option<String>,
-    name: Option<String>,
-    options: watchkeeper_election::ElectionOptions,
 }
 
 type Declare = Box<dyn FnOnce(&Clusters) -> Result<Kept, watchkeeper_client::Error> + Send>;
@@ -160,7 +173,7 @@ impl Manager {
         Self::with(name.into(), Target::Connected(connection.into()))
     }
 
-    /// A manager for the cluster that the environment names: `$KUBECONFIG`, `~/.kube/config`, or that of the pod it runs in.
+    /// A manager for the cluster of the environment: `$KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
     /// The connection is made when it is started.
     pub fn from_environment(name: impl Into<String>) -> Self {
         Self::with(name.into(), Target::Infer { kubeconfig: None, context: None })
@@ -191,7 +204,7 @@ impl Manager {
         }
     }
 
-    /// Runs this controller.
+    /// Adds a controller.
     #[must_use]
     pub fn controller(mut self, controller: Controller) -> Self {
         self.controllers.push(controller);
@@ -218,8 +231,18 @@ impl Manager {
         self
     }
 
-    /// Runs something of the user's own beside the controllers, from after the caches are started until the stop, on every
-    /// replica. It is given a client and should end when the token is cancelled; a task that fails ends the manager with its error.
+    /// Runs a task of the user's own beside the controllers, from after the caches are started until the stop, on every
+    /// replica. The task is given a client and should end when the token is cancelled; a task that fails ends the manager with its error.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use watchkeeper_runtime::Manager;
+    /// let manager = Manager::from_environment("counter").reads_live::<Pod>().task("count", async |client, stop| {
+    ///     println!("{} pods", client.live().list::<Pod>().await?.len());
+    ///     stop.cancelled().await;
+    ///     Ok(())
+    /// });
+    /// ```
     #[must_use]
     pub fn task<F, R>(mut self, name: impl Into<String>, task: F) -> Self
     where
@@ -230,8 +253,8 @@ impl Manager {
         self
     }
 
-    /// The same, but only while this process leads: it is started when the lead is won, and its token is cancelled when it
-    /// is lost. Each term runs the task anew.
+    /// As [`task`](Self::task), but only while this process leads: the task is started when the lead is won, and its token is cancelled when
+    /// the lead is lost. Each term runs the task anew.
     #[must_use]
     pub fn leader_task<F, R>(mut self, name: impl Into<String>, task: F) -> Self
     where
@@ -242,7 +265,7 @@ impl Manager {
         self
     }
 
-    /// Runs something that has to serve before anything is listed, such as a conversion webhook of an own kind.
+    /// Runs a task that has to serve before anything is listed, such as a conversion webhook of an own kind.
     #[must_use]
     pub fn before_caches<F, R>(mut self, name: impl Into<String>, task: F) -> Self
     where
@@ -253,7 +276,7 @@ impl Manager {
         self
     }
 
-    /// Another check of `/readyz`: `Err` says why the program is not ready.
+    /// Adds a check to `/readyz`. `Err` is the reason why the program is not ready.
     #[must_use]
     pub fn ready_check(
         mut self,
@@ -261,26 +284,6 @@ impl Manager {
         check: impl Fn() -> std::result::Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         self.checks.push((name.into(), Arc::new(check)));
-        self
-    }
-
-    /// Only one of several replicas works, the one that holds a Lease. Default: no election.
-    ///
-    /// The lease is called as the manager and is in the pod's own namespace, unless
-    /// [`lease`](Self::lease) says otherwise.
-    #[must_use]
-    pub fn leader_election(mut self, options: watchkeeper_election::ElectionOptions) -> Self {
-        let before = self.election.take();
-        let (namespace, name) = before.map_or((None, None), |lease| (lease.namespace, lease.name));
-        self.election = Some(Lease { namespace, name, options });
-        self
-    }
-
-    /// Which Lease is held; turns the election on.
-    #[must_use]
-    pub fn lease(mut self, namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        let options = self.election.take().map(|lease| lease.options).unwrap_or_default();
-        self.election = Some(Lease { namespace: Some(namespace.into()), name: Some(name.into()), options });
         self
     }
 
@@ -293,7 +296,7 @@ impl Manager {
         self
     }
 
-    /// How long running reconciles may take to end when the program stops. Default: 30 s, as pods have.
+    /// Sets the time that running reconciles may take to end when the program stops. Default: 30 s, as pods have.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -309,7 +312,7 @@ impl Manager {
         self
     }
 
-    /// A registry with metrics of the user's own, to be served with ours.
+    /// Sets a registry with metrics of the user's own, which are served with those of the manager.
     #[must_use]
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
@@ -332,15 +335,15 @@ impl Manager {
     }
 
     /// Starts, and runs until the future resolves or a task fails. Signals are not listened to.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_runtime::{Manager, Result};
+    /// # async fn example(manager: Manager, finished: tokio::sync::oneshot::Receiver<()>) -> Result<()> {
+    /// manager.run_until(async { drop(finished.await) }).await
+    /// # }
+    /// ```
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         self.start().await?.run_until(shutdown).await
-    }
-}
-
-impl Lease {
-    fn place(&self, manager: &str, default_namespace: &str) -> LeaseName {
-        let namespace = self.namespace.as_deref().unwrap_or(default_namespace);
-        LeaseName::new(namespace, self.name.as_deref().unwrap_or(manager))
     }
 }
 

@@ -2,28 +2,26 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::Client;
-use watchkeeper_election::Election;
-use watchkeeper_events::Events;
 use watchkeeper_supervision::Supervisor;
 
 use crate::clusters::Clusters;
 use crate::controller;
 use crate::degradation::{Kept, Watched};
 use crate::error::{Error, Result};
+use crate::events::Events;
 use crate::health::Checks;
 use crate::leadership::{LeadershipSender, LeadershipWatch};
-use crate::manager::election::ElectionState;
+use crate::manager::lease::RunningElection;
 use crate::metrics::Metrics;
 #[cfg(all(feature = "server", unix))]
 use crate::server::Server;
 use crate::signals::Signals;
 
-/// A manager that runs. Dropping it ends everything without waiting; [`stop`](Self::stop) does it in order.
+/// A running manager. Dropping it ends everything without waiting; [`stop`](Self::stop) stops it in order.
 pub struct Running {
     pub(super) name: String,
     pub(super) clusters: Clusters,
@@ -48,14 +46,7 @@ pub struct Running {
     pub(super) _always: (LeadershipSender, Option<LeadershipSender>),
 }
 
-/// The election of a manager.
-pub(super) struct RunningElection {
-    pub(super) task: JoinHandle<Election>,
-    pub(super) stop: CancellationToken,
-    pub(super) state: watch::Receiver<ElectionState>,
-}
-
-/// What was left undone when a manager was stopped.
+/// The work that was left undone when a manager was stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stopped {
@@ -70,7 +61,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often readiness is looked at while somebody waits for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What can be seen of a [manager that runs](Running).
+/// The metrics and readiness of a [running manager](Running).
 #[derive(Clone)]
 pub struct Observer {
     metrics: Metrics,
@@ -83,7 +74,7 @@ impl Observer {
         self.metrics.text()
     }
 
-    /// What is missing for readiness, by the name of the check, and why.
+    /// The checks that fail, by name, with the reason.
     pub fn not_ready(&self) -> Vec<(String, String)> {
         self.ready.failing()
     }
@@ -96,19 +87,19 @@ impl std::fmt::Debug for Observer {
 }
 
 impl Running {
-    /// Resolves when everything that `/readyz` asks for is there: caches are listed, and it is known who leads.
+    /// Resolves when all checks of `/readyz` pass: caches are listed, and the leader is known.
     pub async fn ready(&self) {
         while !self.not_ready().is_empty() {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// What is missing for readiness, by the name of the check, and why.
+    /// The checks that fail, by name, with the reason.
     pub fn not_ready(&self) -> Vec<(String, String)> {
         self.ready.failing()
     }
 
-    /// Whether this process leads; without election it does.
+    /// Whether this process leads. Without election, it always does.
     pub fn is_leading(&self) -> bool {
         self.leadership.is_leading()
     }
@@ -121,12 +112,9 @@ impl Running {
         }
     }
 
-    /// Who leads, if it is known and somebody else.
+    /// The leader, if it is known and another process.
     pub fn leader(&self) -> Option<String> {
-        match &*self.election.as_ref()?.state.borrow() {
-            ElectionState::Standby { leader } => leader.clone(),
-            ElectionState::Unknown | ElectionState::Leading => None,
-        }
+        self.election.as_ref()?.leader()
     }
 
     /// A client of the manager's own cluster, with its caches. What it sends need not be declared: it is for whoever runs the manager,
@@ -135,24 +123,24 @@ impl Running {
         self.clusters.own()
     }
 
-    /// Where probes and metrics are served.
+    /// The address on which probes and metrics are served.
     #[cfg(all(feature = "server", unix))]
     pub fn address(&self) -> Option<SocketAddr> {
         self.server.as_ref().map(|server| server.address)
     }
 
-    /// Where webhooks are served, if there are some.
+    /// The address on which webhooks are served, if there are some.
     #[cfg(all(feature = "webhooks", unix))]
     pub fn webhook_address(&self) -> Option<SocketAddr> {
         self.webhook_address
     }
 
-    /// What watches over the tasks of this manager.
+    /// The supervisor of the tasks of this manager.
     pub fn supervisor(&self) -> &Supervisor {
         &self.metrics.supervisor
     }
 
-    /// What can be seen of the manager from elsewhere, for as long as it runs and after.
+    /// A handle to the metrics and readiness of the manager, also after its end.
     pub fn observer(&self) -> Observer {
         Observer { metrics: self.metrics.clone(), ready: self.ready.clone() }
     }
@@ -228,12 +216,7 @@ impl Running {
             events.shutdown(SHUTDOWN_TIMEOUT).await;
         }
         if let Some(running) = self.election.take() {
-            running.stop.cancel();
-            if let Ok(election) = running.task.await
-                && timeout(SHUTDOWN_TIMEOUT, election.release()).await.is_err()
-            {
-                tracing::warn!("lease could not be released; other replicas wait until it expires");
-            }
+            running.release(SHUTDOWN_TIMEOUT).await;
         }
         left.iter().fold(Stopped::default(), |sum, left| Stopped {
             waiting: sum.waiting + left.waiting,
@@ -247,7 +230,7 @@ impl Drop for Running {
         self.stopping.cancel();
         self.stop_tasks.cancel();
         if let Some(running) = &self.election {
-            running.task.abort();
+            running.abort();
         }
     }
 }

@@ -5,13 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryFutureExt;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::Client;
-use watchkeeper_election::{Election, InvalidOptions};
-use watchkeeper_events::Events;
 use watchkeeper_informer::InformerSet;
 use watchkeeper_sources::kubernetes::{ConnectError, Connection};
 use watchkeeper_supervision::Supervisor;
@@ -20,11 +17,11 @@ use crate::closed_world::declared_only;
 use crate::clusters::Clusters;
 use crate::controller;
 use crate::degradation::Watched;
+use crate::events::Events;
 use crate::health::{Check, Checks};
-use crate::leadership::{LeadershipSender, LeadershipWatch};
+use crate::leadership::LeadershipWatch;
 use crate::manager::access::Access;
-use crate::manager::election::{ElectionState, Follower, Term};
-use crate::manager::running::{Running, RunningElection};
+use crate::manager::running::Running;
 use crate::manager::target::Target;
 use crate::manager::tasks::Task;
 use crate::manager::{Environment, Manager};
@@ -36,21 +33,21 @@ use crate::server::{Pages, Server};
 /// How long to wait for definitions to be in force before what they define is watched.
 const DEFINITIONS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a manager does not start. All of these are permanent; what may pass, such as a server that does not
+/// The error of a manager that cannot start. All of these are permanent; what may pass, such as a server that does not
 /// answer yet, is waited for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// There is no kubeconfig, or it says nothing that helps.
+    /// There is no usable kubeconfig.
     #[error("{0}")]
     NoCluster(String),
-    /// The address for probes and metrics cannot be had.
+    /// The address for probes and metrics cannot be bound.
     #[cfg(all(feature = "server", unix))]
     #[error("cannot serve probes and metrics on {address}: {error}")]
     Address {
-        /// Which address.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The error.
         error: std::io::Error,
     },
     /// Two controllers have the same name.
@@ -63,20 +60,20 @@ pub enum StartError {
         "controller {controller:?} is for cluster {cluster:?}, which is unknown: add it with Manager::cluster"
     )]
     UnknownCluster {
-        /// Which controller.
+        /// The controller.
         controller: String,
-        /// Which cluster.
+        /// The cluster.
         cluster: String,
     },
-    /// What a controller wants to watch cannot be watched as it was asked for.
+    /// A controller cannot have one of its watches.
     #[error("controller {controller:?}: {error}")]
     Watch {
-        /// Which controller.
+        /// The controller.
         controller: String,
-        /// Why not.
+        /// The error.
         error: watchkeeper_client::Error,
     },
-    /// A cache cannot be had as it was asked for.
+    /// A cache cannot be declared.
     #[error("{0}")]
     Cache(watchkeeper_client::Error),
     /// The command line asks for something else than to run.
@@ -88,8 +85,9 @@ pub enum StartError {
     #[error("{0}")]
     Webhooks(String),
     /// The times of the election do not fit together.
+    #[cfg(feature = "election")]
     #[error("leader election: {0}")]
-    Election(#[from] InvalidOptions),
+    Election(#[from] watchkeeper_election::InvalidOptions),
 }
 
 impl From<ConnectError> for StartError {
@@ -124,12 +122,8 @@ impl Manager {
         #[cfg(all(feature = "server", unix))]
         let server = serve(self.address, &live, &ready, &metrics)?;
 
-        let term = Term::default();
-        let guarded = match self.election {
-            Some(_) => declared.map(|client| {
-                let term = term.clone();
-                client.guarded_by(Arc::new(move || term.is_held()))
-            }),
+        let guarded = match &self.election {
+            Some(lease) => declared.map(|client| client.guarded_by(lease.guard())),
             None => declared.clone(),
         };
         let (leadership_sender, leadership) = LeadershipWatch::channel(self.election.is_none().then_some(0));
@@ -166,9 +160,7 @@ impl Manager {
             watched.add(&cache.name, &cache.status);
             kept.push(cache);
         }
-        let mut options = watchkeeper_events::EventOptions::new(&self.name);
-        options.supervisor = metrics.supervisor.clone();
-        let events = Events::start(connection.clone(), options);
+        let events = Events::start(connection.clone(), &self.name, &metrics.supervisor);
         let environment = Environment {
             clusters: declared.clone(),
             guarded: guarded.clone(),
@@ -190,12 +182,9 @@ impl Manager {
 
         // Without an election, whoever waits for the lead has it for as long as this is kept.
         let (election, unelected) = match self.election {
-            Some(mut lease) => {
-                lease.options.supervisor = metrics.supervisor.clone();
-                let place = lease.place(&self.name, connection.default_namespace());
-                let name: Arc<str> = place.to_string().into();
-                let election = Election::start(connection, place, lease.options)?;
-                (Some(elect(election, name, term, leadership_sender, &ready, &metrics)), None)
+            Some(lease) => {
+                let election = lease.start(&self.name, connection, leadership_sender, &ready, &metrics)?;
+                (Some(election), None)
             }
             None => (None, Some(leadership_sender)),
         };
@@ -297,25 +286,4 @@ fn watch_over(controller: &controller::Running, live: &Checks) {
         _ => Ok(()),
     };
     live.set(format!("controller {}", controller.name), Arc::new(stuck));
-}
-
-/// Follows an election; readiness waits until it is known who leads.
-fn elect(
-    election: Election,
-    name: Arc<str>,
-    term: Term,
-    leadership: LeadershipSender,
-    ready: &Checks,
-    metrics: &Metrics,
-) -> RunningElection {
-    let (state, known) = watch::channel(ElectionState::Unknown);
-    let look = known.clone();
-    let check = move || match &*look.borrow() {
-        ElectionState::Unknown => Err("it is not known yet who leads".to_owned()),
-        ElectionState::Standby { .. } | ElectionState::Leading => Ok(()),
-    };
-    ready.set("election", Arc::new(check));
-    let stop = CancellationToken::new();
-    let follower = Follower { election, name, term, leadership, state, metrics: metrics.clone() };
-    RunningElection { task: tokio::spawn(follower.supervised(stop.clone())), stop, state: known }
 }

@@ -37,7 +37,7 @@ impl Manager {
         self
     }
 
-    /// How webhooks are served, and whose certificates they show, if not as usual.
+    /// Sets how webhooks are served, and with which certificates.
     #[must_use]
     pub fn webhook_options(mut self, options: WebhookOptions) -> Self {
         self.webhooks.options = options;

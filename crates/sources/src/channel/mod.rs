@@ -13,7 +13,7 @@ use watchkeeper_core::{
 
 use state::{Entry, State};
 
-/// Makes a source and what fills it.
+/// Makes a source and the sender that fills it.
 ///
 /// ```
 /// use watchkeeper_core::Key;
@@ -39,7 +39,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Creates an object or changes it. An object that is what it was is no change.
+    /// Creates or changes an object. An equal object is no change.
     ///
     /// # Errors
     ///
@@ -49,12 +49,12 @@ impl Sender {
         Ok(())
     }
 
-    /// Removes an object; says whether it was there.
+    /// Removes an object. Returns whether it was there.
     pub fn remove(&self, key: &Key) -> bool {
         self.state.remove(key)
     }
 
-    /// Makes these all the objects there are: others are removed.
+    /// Replaces all objects by these: others are removed.
     ///
     /// # Errors
     ///

@@ -66,19 +66,19 @@ impl Etcd {
         Self { settings: Arc::new(Settings::new(endpoints.into_iter().map(Into::into).collect(), prefix)) }
     }
 
-    /// The name in logs, metrics and errors. Default: `etcd:` and the prefix.
+    /// Sets the name in logs, metrics and errors. Default: `etcd:` and the prefix.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         self.with(|settings| settings.name = name.into())
     }
 
-    /// Takes what comes before the first slash of a name as the namespace.
+    /// Takes the part of a name before the first slash as the namespace.
     #[must_use]
     pub fn namespaced(self) -> Self {
         self.with(|settings| settings.namespaced = true)
     }
 
-    /// Writes the status of `PREFIX/a` to `status_prefix/a`. What is there is no object, even if it is under the prefix.
+    /// Writes the status of `PREFIX/a` to `status_prefix/a`. Keys under the status prefix are no objects.
     #[must_use]
     pub fn status_prefix(self, prefix: &str) -> Self {
         self.with(|settings| settings.status = Some(StatusKey::Prefix(prefix.into())))
@@ -96,13 +96,13 @@ impl Etcd {
         self.with(|settings| settings.client = settings.client.clone().ca_file(path))
     }
 
-    /// Shows this certificate, whose key is in the other file; both are PEM.
+    /// Sets the client certificate and its key, both PEM files.
     #[must_use]
     pub fn identity_files(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.with(|settings| settings.client = settings.client.clone().identity_files(certificate, key))
     }
 
-    /// The name that the certificates of the members are for. Default: the host of the endpoint.
+    /// Sets the name in the certificates of the members. Default: the host of the endpoint.
     #[must_use]
     pub fn server_name(self, name: &str) -> Self {
         self.with(|settings| settings.client = settings.client.clone().server_name(name))
@@ -114,7 +114,7 @@ impl Etcd {
         self.with(|settings| settings.client = settings.client.clone().password_file(name, path))
     }
 
-    /// How long a request may take. Default: 5 seconds.
+    /// Sets the timeout of a request. Default: 5 seconds.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|settings| {
@@ -123,25 +123,25 @@ impl Etcd {
         })
     }
 
-    /// How long a connection may be silent before it is pinged. Default: 30 seconds. etcd does not allow less than 5 unless it is told to.
+    /// Sets the time after which a silent connection is pinged. Default: 30 seconds. etcd does not allow less than 5 unless it is told to.
     #[must_use]
     pub fn keep_alive(self, interval: Duration) -> Self {
         self.with(|settings| settings.client = settings.client.clone().keep_alive(interval))
     }
 
-    /// How often to ask how far etcd has come while nothing changes. Default: a minute.
+    /// Sets how often etcd is asked for its revision while nothing changes. Default: a minute.
     #[must_use]
     pub fn progress_interval(self, interval: Duration) -> Self {
         self.with(|settings| settings.progress = interval)
     }
 
-    /// How many keys are read at once. Default: 500. Fewer, if they are large.
+    /// Sets how many keys are read at once. Default: 500. Fewer, if they are large.
     #[must_use]
     pub fn page_size(self, keys: u32) -> Self {
         self.with(|settings| settings.page = keys.max(1))
     }
 
-    /// How large an answer may be, and so a value. Default: 16 MiB.
+    /// Sets the maximum size of an answer, and so of a value. Default: 16 MiB.
     #[must_use]
     pub fn max_message_bytes(self, bytes: usize) -> Self {
         self.with(|settings| settings.client = settings.client.clone().max_message_bytes(bytes))

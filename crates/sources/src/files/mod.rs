@@ -98,17 +98,17 @@ pub struct Files {
 }
 
 impl Files {
-    /// All documents in a directory and the directories below it.
+    /// A source of all documents in a directory and the directories below it.
     pub fn directory(path: impl Into<PathBuf>) -> Self {
         Self::new(path.into(), Form::Directory)
     }
 
-    /// All documents in one file, whatever its name. The file may be JSON if its name ends so.
+    /// A source of all documents in one file, whatever its name. The file may be JSON if its name ends so.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::new(path.into(), Form::File)
     }
 
-    /// Each directory that has files, at `path` or below it, as one object: `{"data": {"tls.crt": "..."}, "binaryData": {}}`, as in a
+    /// A source of directories with files, at `path` or below it, each as one object: `{"data": {"tls.crt": "..."}, "binaryData": {}}`, as in a
     /// ConfigMap. Its name is the path of the directory below `path`, or `.`.
     ///
     /// A bundle is read when none of its files has changed for a quarter of a second, and read again if one changed meanwhile.
@@ -116,13 +116,13 @@ impl Files {
         Self::new(path.into(), Form::Bundles).by_path()
     }
 
-    /// Only the objects of a kind.
+    /// Limits the source to objects of a kind.
     #[must_use]
     pub fn kind(self, api_version: &str, kind: &str) -> Self {
         self.with(|settings| settings.identity = Identity::Kind(api_version.into(), kind.into()))
     }
 
-    /// Only the objects of a kind that is known at compile time.
+    /// Limits the source to objects of a kind that is known at compile time.
     #[cfg(feature = "kubernetes")]
     #[must_use]
     pub fn of<K: kube_core::Resource<DynamicType = ()>>(self) -> Self {
@@ -135,33 +135,33 @@ impl Files {
         self.with(|settings| settings.identity = Identity::Path)
     }
 
-    /// Looks for changes at this interval instead of waiting for the operating system to tell of them.
+    /// Polls for changes at this interval instead of waiting for events of the operating system.
     #[must_use]
     pub fn poll(self, interval: Duration) -> Self {
         self.with(|settings| settings.poll = Some(interval))
     }
 
-    /// How often everything is looked at, in case that a change was not told. Default: a minute. What is found only by this is
+    /// Sets how often all files are checked, in case that an event was lost. Default: a minute. What is found only by this is
     /// counted in [`Status::drift`].
     #[must_use]
     pub fn rescan(self, interval: Duration) -> Self {
         self.with(|settings| settings.rescan = interval)
     }
 
-    /// How large a file may be. Default: 16 MiB. Larger ones are rejected.
+    /// Sets the maximum size of a file. Default: 16 MiB. Larger ones are rejected.
     #[must_use]
     pub fn max_file_bytes(self, bytes: u64) -> Self {
         self.with(|settings| settings.max_file_bytes = bytes)
     }
 
-    /// The directory that the statuses of objects are written to, as `NAMESPACE/NAME.json`. It is outside of what is watched, or its name
+    /// Sets the directory that the statuses of objects are written to, as `NAMESPACE/NAME.json`. It is outside of what is watched, or its name
     /// begins with a dot. The status of an object that is deleted stays there.
     #[must_use]
     pub fn status_directory(self, path: impl Into<PathBuf>) -> Self {
         self.with(|settings| settings.status_directory = Some(path.into()))
     }
 
-    /// How it learns of changes, and what is odd about it. Of the feed that was opened last.
+    /// The status of the source: how changes are noticed, and what is wrong. Of the feed that was opened last.
     pub fn status(&self) -> Status {
         self.settings.shared.status()
     }

@@ -20,7 +20,7 @@ use crate::print::Print;
 const BATCH: usize = 256;
 
 /// How often everything is looked at where nobody tells of changes.
-const POLL: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 impl Tracker {
     /// Watches everything, and notes what is to be read.
@@ -149,7 +149,7 @@ impl Tracker {
             notes.push(note.to_owned());
             reason = reason.or(Some("the file is a mount of its own".to_owned()));
         }
-        let interval = self.settings.poll.unwrap_or(POLL);
+        let interval = self.settings.poll.unwrap_or(POLL_INTERVAL);
         self.polling = reason.is_some().then_some(interval);
         let watching = match reason {
             None => Watching::Events,

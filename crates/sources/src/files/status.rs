@@ -1,25 +1,25 @@
-/// How a [`Files`](super::Files) source is doing.
+/// The status of a [`Files`](super::Files) source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// How it learns of changes.
+    /// How changes are noticed.
     pub watching: Watching,
-    /// How many changes it found that nobody had told it of. Stays 0 unless events get lost or the links lead elsewhere.
+    /// Changes that were found without an event. Stays 0 unless events get lost or the links lead elsewhere.
     pub drift: u64,
     /// Notes for operators: a file that is a mount of its own and does not follow its origin.
     pub notes: Vec<String>,
 }
 
-/// How a source learns of changes.
+/// How a source notices changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Watching {
     /// No feed was opened yet.
     #[default]
     NotYet,
-    /// The operating system tells.
+    /// By events of the operating system.
     Events,
-    /// It looks from time to time.
+    /// By polling.
     Polling {
         /// Why.
         reason: String,

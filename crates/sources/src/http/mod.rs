@@ -78,43 +78,43 @@ impl Http {
         Self { settings: Arc::new(Settings::new(url)) }
     }
 
-    /// Where the items are in the body, as a JSON pointer. Default: the body itself.
+    /// Sets where the items are in the body, as a JSON pointer. Default: the body itself.
     #[must_use]
     pub fn items(self, pointer: &str) -> Self {
         self.with(|settings| settings.items = pointer.into())
     }
 
-    /// Where an item has its name, as a JSON pointer into the item. What is there has to be a text or a number.
+    /// Sets where an item has its name, as a JSON pointer into the item. The value has to be a text or a number.
     #[must_use]
     pub fn key(self, pointer: &str) -> Self {
         self.with(|settings| settings.key = Some(pointer.into()))
     }
 
-    /// Where an item has its namespace, as a JSON pointer into the item, if it has a [`key`](Self::key) too.
+    /// Sets where an item has its namespace, as a JSON pointer into the item, if it has a [`key`](Self::key) too.
     #[must_use]
     pub fn namespace(self, pointer: &str) -> Self {
         self.with(|settings| settings.namespace = Some(pointer.into()))
     }
 
-    /// How often to ask. Default: 30 seconds.
+    /// Sets the interval of requests. Default: 30 seconds.
     #[must_use]
     pub fn interval(self, interval: Duration) -> Self {
         self.with(|settings| settings.interval = interval)
     }
 
-    /// How the list is divided. Default: not at all.
+    /// Sets how the list is divided into pages. Default: not at all.
     #[must_use]
     pub fn pages(self, pages: Pages) -> Self {
         self.with(|settings| settings.pages = pages)
     }
 
-    /// How the service can be asked to answer only when something has changed. Default: not at all.
+    /// Sets how the service is asked to answer only when something has changed. Default: not at all.
     #[must_use]
     pub fn waiting(self, waiting: Waiting) -> Self {
         self.with(|settings| settings.waiting = Some(waiting))
     }
 
-    /// A stream of server-sent events at this URL, each of which is a reason to ask. Whatever it says, the list says what there is.
+    /// Sets the URL of a stream of server-sent events. Each event causes a request of the list; its content does not matter.
     #[must_use]
     pub fn events(self, url: &str) -> Self {
         self.with(|settings| settings.events = Some(url.into()))
@@ -146,13 +146,13 @@ impl Http {
         self.with(|settings| settings.ca_file = Some(path.into()))
     }
 
-    /// How long a request may take, waiting of [`waiting`](Self::waiting) not counted. Default: 30 seconds.
+    /// Sets the timeout of a request, waiting of [`waiting`](Self::waiting) not counted. Default: 30 seconds.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|settings| settings.timeout = timeout)
     }
 
-    /// How large a body may be. Default: 64 MiB.
+    /// Sets the maximum size of a body. Default: 64 MiB.
     #[must_use]
     pub fn max_body_bytes(self, bytes: usize) -> Self {
         self.with(|settings| settings.max_body_bytes = bytes)

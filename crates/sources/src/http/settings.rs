@@ -100,7 +100,7 @@ impl Settings {
     }
 }
 
-/// A URL without what may be secret in it: user, password, query and fragment.
+/// A URL without the parts that may be secret: user, password, query and fragment.
 pub fn shown(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match url.split_once("://") {

@@ -18,8 +18,8 @@ use super::transport::{Transport, unavailable};
 use super::{answer, credentials};
 
 /// How long to wait before the first new connection, unless the service says something else; twice as long after each failure.
-const RETRY: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(60);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 pub(super) struct Subscription {
     settings: Arc<Settings>,
@@ -93,8 +93,8 @@ impl Subscription {
     }
 
     fn wait(&mut self) {
-        let first = self.reader.retry.unwrap_or(RETRY).min(LONGEST);
-        let wait = first.saturating_mul(1 << self.failures.min(6)).min(LONGEST);
+        let first = self.reader.retry.unwrap_or(RETRY_DELAY).min(MAX_RETRY_DELAY);
+        let wait = first.saturating_mul(1 << self.failures.min(6)).min(MAX_RETRY_DELAY);
         self.failures += 1;
         self.state = State::Waiting(Instant::now() + jittered(wait));
     }

@@ -15,10 +15,10 @@ use watchkeeper_wire::Status;
 use super::status;
 
 /// How long the headers of an answer may take.
-const HEADERS_WITHIN: Duration = Duration::from_secs(60);
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long the body of a refusal may take, and how long it may be.
-const REFUSAL_WITHIN: Duration = Duration::from_secs(10);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REFUSAL: usize = 64 * 1024;
 
 /// An answer that says yes, with its body still to come. Dropping it closes the connection.
@@ -45,9 +45,9 @@ impl Answer {
         request: Request<Bytes>,
     ) -> Result<Self, Error> {
         let text = format!("{verb} {}", request.uri().path());
-        let response = match timeout(HEADERS_WITHIN, connection.send(request)).await {
+        let response = match timeout(HEADERS_TIMEOUT, connection.send(request)).await {
             Err(_) => {
-                let reason = format!("{text}: no answer within {} s", HEADERS_WITHIN.as_secs());
+                let reason = format!("{text}: no answer within {} s", HEADERS_TIMEOUT.as_secs());
                 return Err(Error::Unavailable { answered: false, reason });
             }
             Ok(Err(error)) => {
@@ -103,7 +103,7 @@ async fn refusal(response: Response<Body>, request: &str) -> Error {
     let code = response.status().as_u16();
     let retry_after =
         response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let body = timeout(REFUSAL_WITHIN, beginning(response.into_body())).await.unwrap_or_default();
+    let body = timeout(REFUSAL_TIMEOUT, beginning(response.into_body())).await.unwrap_or_default();
     status::error(&Status::read(&body).with_code(code).with_retry_after(retry_after), request)
 }
 

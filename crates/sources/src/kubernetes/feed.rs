@@ -14,7 +14,7 @@ use super::page::{Page, Pages, Then};
 use super::watch::{self, Filled, Watch};
 
 /// How long a server may take to say that it cannot resume, after it has said yes.
-const SECOND_THOUGHTS: Duration = Duration::from_millis(250);
+const RESUME_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Everything a feed does happens while it is polled; dropping it drops the connection it holds.
 pub(super) fn open(settings: Arc<Settings>, start: Start) -> Feed {
@@ -177,7 +177,7 @@ async fn take_page(settings: &Settings, mut page: Box<Page>) -> Result<Step, Err
 /// does not have the version any more may only say so after it has accepted the request, so there is a moment to wait.
 async fn resume(settings: &Settings, version: Version) -> Result<Step, Error> {
     let mut watch = open_watch(settings, &version).await?;
-    let event = match watch.fill(SECOND_THOUGHTS).await? {
+    let event = match watch.fill(RESUME_TIMEOUT).await? {
         Filled::Silence => Some(Event::Position(version)),
         Filled::More | Filled::End => None,
     };

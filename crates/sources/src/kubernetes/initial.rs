@@ -10,7 +10,7 @@ use super::watch::{Filled, Watch};
 
 /// How long we wait for the end of the initial entries when no more of them come. A server that knows what it was asked
 /// for sends the end as soon as it has sent the last entry.
-const END_WITHIN: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A watch whose initial entries have not ended yet.
 pub(super) struct Initial {
@@ -53,7 +53,7 @@ impl Initial {
             if let Some(entry) = self.watch.ready() {
                 return Ok(self.take(entry));
             }
-            let patience = END_WITHIN.saturating_sub(self.waited);
+            let patience = END_TIMEOUT.saturating_sub(self.waited);
             if patience.is_zero() {
                 return Ok(Told::Useless("the end of the initial entries does not come"));
             }

@@ -30,7 +30,7 @@ pub use watchkeeper_connection::{ConnectError, Connection};
 /// The largest object that is read unless told otherwise. etcd takes no object beyond 1.5 MiB.
 const MAX_OBJECT_BYTES: usize = 8 * 1024 * 1024;
 
-/// All objects of one kind, in one namespace or in all, over the Kubernetes API.
+/// A source of the objects of one kind, in one namespace or in all, over the Kubernetes API.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -77,12 +77,12 @@ pub struct Kubernetes {
 }
 
 impl Kubernetes {
-    /// All objects of a kind that is known at compile time.
+    /// A source of all objects of a kind that is known at compile time.
     pub fn of<K: Resource<DynamicType = ()>>(connection: impl Into<Connection>) -> Self {
         Self::resource(connection, &ApiResource::erase::<K>(&()))
     }
 
-    /// All objects of a kind that is known at run time only.
+    /// A source of all objects of a kind that is known at run time only.
     pub fn resource(connection: impl Into<Connection>, resource: &ApiResource) -> Self {
         let ApiResource { group, version, api_version, kind, plural } = resource;
         let name = if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") };
@@ -109,7 +109,7 @@ impl Kubernetes {
         Self { settings: Arc::new(settings) }
     }
 
-    /// Only the objects in this namespace.
+    /// Limits the source to a namespace.
     #[must_use]
     pub fn namespace(self, namespace: &str) -> Self {
         self.with(|settings| {
@@ -118,19 +118,19 @@ impl Kubernetes {
         })
     }
 
-    /// Only the objects with these labels, in the syntax of a label selector: `app=web,tier!=cache`.
+    /// Limits the source to objects with these labels, in the syntax of a label selector: `app=web,tier!=cache`.
     #[must_use]
     pub fn labels(self, selector: &str) -> Self {
         self.with(|settings| settings.target.labels = Some(selector.into()))
     }
 
-    /// Only the objects with these fields, in the syntax of a field selector: `metadata.name=a`.
+    /// Limits the source to objects with these fields, in the syntax of a field selector: `metadata.name=a`.
     #[must_use]
     pub fn fields(self, selector: &str) -> Self {
         self.with(|settings| settings.target.fields = Some(selector.into()))
     }
 
-    /// Only the metadata of the objects. The server is asked to send nothing else; if it does, it is dropped here.
+    /// Watches only the metadata of the objects. The server is asked to send nothing else; the rest is dropped if it does.
     #[must_use]
     pub fn metadata_only(self) -> Self {
         self.with(|settings| settings.target.metadata_only = true)
@@ -162,7 +162,7 @@ impl Kubernetes {
         self.with(|settings| settings.streaming = streaming)
     }
 
-    /// How large an object may be as it comes from the server; 8 MiB unless told otherwise.
+    /// Sets the maximum size of an object as the server sends it. Default: 8 MiB.
     #[must_use]
     pub fn max_object_bytes(self, bytes: usize) -> Self {
         self.with(|settings| settings.max_object_bytes = bytes.max(1))

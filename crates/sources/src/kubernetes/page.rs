@@ -11,7 +11,7 @@ use super::list::{Found, ListMeta, ListReader};
 use super::request::{PageStart, Target};
 
 /// How long the body of a list may make no progress.
-const PROGRESS_WITHIN: Duration = Duration::from_secs(60);
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A list that is being taken.
 #[derive(Clone, Debug)]
@@ -75,11 +75,11 @@ impl Page {
                 Ok(None) if self.reader.has_ended() => return Ok(None),
                 Ok(None) => {}
             }
-            match self.answer.piece(PROGRESS_WITHIN).await? {
+            match self.answer.piece(PROGRESS_TIMEOUT).await? {
                 Piece::Data(data) => self.reader.push(&data),
                 Piece::End => self.reader.end(),
                 Piece::Silence => {
-                    let seconds = PROGRESS_WITHIN.as_secs();
+                    let seconds = PROGRESS_TIMEOUT.as_secs();
                     return Err(self.answer.failed(format!("the list makes no progress for {seconds} s")));
                 }
             }

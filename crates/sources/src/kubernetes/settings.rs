@@ -16,7 +16,7 @@ use super::request::Target;
 const PAGE_SIZE: u32 = 500;
 
 /// After this time a server that refused to stream a list is asked again: servers get upgraded.
-const ASK_AGAIN_AFTER: Duration = Duration::from_secs(600);
+const STREAMING_RETRY_DELAY: Duration = Duration::from_secs(600);
 
 #[derive(Clone)]
 pub(super) struct Settings {
@@ -57,7 +57,7 @@ impl Settings {
     /// Whether to ask for the next list as a stream.
     pub(super) fn streams_lists(&self) -> bool {
         let refused = self.learned.refused_to_stream.lock().unwrap_or_else(PoisonError::into_inner);
-        self.streaming && refused.is_none_or(|at| at.elapsed() >= ASK_AGAIN_AFTER)
+        self.streaming && refused.is_none_or(|at| at.elapsed() >= STREAMING_RETRY_DELAY)
     }
 
     /// A streamed list was refused. If it was because of what we asked for, we do not ask for it again soon.

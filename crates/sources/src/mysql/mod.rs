@@ -152,7 +152,7 @@ impl Mysql {
         self.with(|settings| settings.password_file = Some(path.into()))
     }
 
-    /// The columns that tell rows apart. Default: the primary key.
+    /// Sets the columns that tell rows apart. Default: the primary key.
     #[must_use]
     pub fn key<'a>(self, columns: impl IntoIterator<Item = &'a str>) -> Self {
         self.with(|settings| settings.key = columns.into_iter().map(str::to_owned).collect())
@@ -170,31 +170,31 @@ impl Mysql {
         self.with(|settings| settings.without = columns.into_iter().map(str::to_owned).collect())
     }
 
-    /// How often the table is read. Default: five seconds, give or take a tenth.
+    /// Sets how often the table is read. Default: five seconds, give or take a tenth.
     #[must_use]
     pub fn interval(self, interval: Duration) -> Self {
         self.with(|settings| settings.interval = interval)
     }
 
-    /// How long the server may be silent. Default: 30 seconds.
+    /// Sets the time for which the server may be silent. Default: 30 seconds.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|settings| settings.timeout = timeout)
     }
 
-    /// How large a row may be. Default: 16 MiB, and never more than half of the server's `max_allowed_packet`. Larger ones are rejected.
+    /// Sets the maximum size of a row. Default: 16 MiB, and never more than half of the server's `max_allowed_packet`. Larger ones are rejected.
     #[must_use]
     pub fn max_row_bytes(self, bytes: usize) -> Self {
         self.with(|settings| settings.max_row_bytes = bytes)
     }
 
-    /// The column that the status of an object is written to, of type `JSON` or a text. It is not part of the object.
+    /// Sets the column that the status of an object is written to, of type `JSON` or a text. It is not part of the object.
     #[must_use]
     pub fn status_column(self, column: &str) -> Self {
         self.with(|settings| settings.status = Some(StatusPlace::Column(column.into())))
     }
 
-    /// The table that the status of objects is written to: it has the columns of the key, with a unique index, and `status`, of type `JSON` or a
+    /// Sets the table that the status of objects is written to: it has the columns of the key, with a unique index, and `status`, of type `JSON` or a
     /// text.
     #[must_use]
     pub fn status_table(self, table: &str) -> Self {

@@ -1,17 +1,17 @@
 use watchkeeper_core::SourceGauge;
 
-/// How a [`Postgres`](super::Postgres) source is doing: of the feed that was opened last.
+/// Figures of a [`Postgres`](super::Postgres) source: of the feed that was opened last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Figures {
-    /// How many changes it found that nobody had told it of. Stays 0 unless notifications get lost, as with a trigger that is disabled, or
+    /// Changes that were found without a notification. Stays 0 unless notifications get lost, as with a trigger that is disabled, or
     /// changes are not published.
     pub drift: u64,
-    /// How many snapshots were begun.
+    /// Snapshots that were begun.
     pub snapshots: u64,
-    /// How many row changes the log has had for us.
+    /// Row changes in the log.
     pub changes: u64,
-    /// How far, in bytes of the log, what was confirmed to the server is behind what it has written: the server keeps at least this
+    /// The lag, in bytes of the log, of the confirmed position behind the end of the log: the server keeps at least this
     /// much of its log for us. A [gauge](watchkeeper_core::Source::gauges), as the figures of the slot are.
     pub lag_bytes: u64,
     /// The slot as the server reports it, read every [`rescan`](super::Postgres::rescan).
@@ -24,9 +24,9 @@ pub struct Figures {
 pub struct Slot {
     /// Its name.
     pub name: String,
-    /// How many bytes of the log it keeps from being removed.
+    /// Bytes of the log that the slot retains.
     pub retained_bytes: u64,
-    /// How many bytes may still be written before it is invalidated; `None` if there is no limit, which is how disks get full.
+    /// Bytes that may still be written before the slot is invalidated; `None` if there is no limit, so that the disk may fill up.
     pub safe_bytes: Option<u64>,
     /// `reserved`, `extended`, `unreserved` or `lost`.
     pub wal_status: String,

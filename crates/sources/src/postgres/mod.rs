@@ -109,7 +109,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// The rows of a table, given as SQL would have it: `routes`, `shop.routes`, `"Routes"`. A URL that cannot be used is an error of the feed.
+    /// A source of the rows of a table, named as in SQL: `routes`, `shop.routes`, `"Routes"`. A URL that cannot be used is an error of the feed.
     pub fn table(url: &str, table: &str) -> Self {
         Self { settings: Arc::new(Settings::new(url, Some(table))) }
     }
@@ -130,7 +130,7 @@ impl Postgres {
         self.with(|settings| settings.password_file = Some(path.into()))
     }
 
-    /// The columns that tell rows apart. Default: the primary key.
+    /// Sets the columns that tell rows apart. Default: the primary key.
     #[must_use]
     pub fn key<'a>(self, columns: impl IntoIterator<Item = &'a str>) -> Self {
         self.with(|settings| settings.key = columns.into_iter().map(str::to_owned).collect())
@@ -148,13 +148,13 @@ impl Postgres {
         self.with(|settings| settings.without = columns.into_iter().map(str::to_owned).collect())
     }
 
-    /// How often a table is polled. Default: five seconds, give or take a tenth.
+    /// Sets how often the table is polled. Default: five seconds, give or take a tenth.
     #[must_use]
     pub fn interval(self, interval: Duration) -> Self {
         self.with(|settings| settings.interval = interval)
     }
 
-    /// Looks when a trigger says that something has changed.
+    /// Reads the table when a trigger notifies of a change.
     #[must_use]
     pub fn notify(self) -> Self {
         self.with(|settings| settings.mode = Mode::Notify)
@@ -186,14 +186,14 @@ impl Postgres {
         self.with(|settings| settings.install = true)
     }
 
-    /// How long after it was delivered a position of the log is confirmed to the server, which then forgets what was before it. Default: ten
+    /// Sets the delay after which a delivered position of the log is confirmed to the server, which then forgets what was before it. Default: ten
     /// seconds. Whoever keeps positions to resume from has to keep them more often than this.
     #[must_use]
     pub fn acknowledge_after(self, delay: Duration) -> Self {
         self.with(|settings| settings.acknowledge_after = delay)
     }
 
-    /// How often it is looked for what nobody has told: changes without a notification, a table with other columns, the state of the slot.
+    /// Sets how often the source looks for changes that were not notified: rows, a table with other columns, the state of the slot.
     /// Default: a minute.
     #[must_use]
     pub fn rescan(self, interval: Duration) -> Self {
@@ -221,19 +221,19 @@ impl Postgres {
         self.with(|settings| settings.status = Some(StatusPlace::Table(table.into())))
     }
 
-    /// How long the server may be silent. Default: 30 seconds.
+    /// Sets the time for which the server may be silent. Default: 30 seconds.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|settings| settings.timeout = timeout)
     }
 
-    /// How large a row may be. Default: 16 MiB. Larger ones are rejected.
+    /// Sets the maximum size of a row. Default: 16 MiB. Larger ones are rejected.
     #[must_use]
     pub fn max_row_bytes(self, bytes: usize) -> Self {
         self.with(|settings| settings.max_row_bytes = bytes)
     }
 
-    /// How it is doing: drift, lag, the slot. Of the feed that was opened last.
+    /// The figures of the source: drift, lag, the slot. Of the feed that was opened last.
     pub fn figures(&self) -> Figures {
         self.settings.shared.lock().clone()
     }

@@ -11,8 +11,8 @@ use super::settings::Settings;
 use super::table::Table;
 
 /// A slot that somebody else holds is waited for as long as this: a connection that was just closed is not noticed at once.
-const HANDOVER: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const HANDOVER_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What the server says of itself: its identity, and where its log is.
 pub(super) async fn identify(connection: &mut Connection, signature: &str) -> Result<Origin, Failure> {
@@ -106,7 +106,7 @@ pub(super) struct Known {
 
 /// Looks a slot up, and waits a while for it to be free.
 pub(super) async fn find(connection: &mut Connection, name: &str) -> Result<Option<Known>, Failure> {
-    let due = tokio::time::Instant::now() + HANDOVER;
+    let due = tokio::time::Instant::now() + HANDOVER_TIMEOUT;
     loop {
         let rows = connection
             .query(&format!(
@@ -131,7 +131,7 @@ pub(super) async fn find(connection: &mut Connection, name: &str) -> Result<Opti
                 "the replication slot {name} is used by another connection (process {pid}): two sources cannot share one"
             )));
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

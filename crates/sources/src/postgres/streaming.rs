@@ -24,13 +24,13 @@ use super::table::{self, Table};
 use super::{reading, slot};
 
 /// How often the server is told how far we are, and asked whether it is there.
-const STATUS: Duration = Duration::from_secs(10);
+const STATUS_INTERVAL: Duration = Duration::from_secs(10);
 /// A log in which nothing concerns us moves the position this often at most.
-const IDLE_POSITION: Duration = Duration::from_secs(1);
+const IDLE_POSITION_INTERVAL: Duration = Duration::from_secs(1);
 /// The first look from aside comes when a feed has lasted this long.
-const FIRST_LOOK: Duration = Duration::from_secs(1);
+const FIRST_RESCAN_DELAY: Duration = Duration::from_secs(1);
 /// How often the server is asked how far its log is while somebody waits for it to come further.
-const ASK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Seconds between the beginnings of time of UNIX and of PostgreSQL.
 const EPOCH: u64 = 946_684_800;
 
@@ -94,7 +94,7 @@ impl Streaming {
             status_at: now,
             heard_at: now,
             position_at: now,
-            look_at: now + settings.rescan.min(FIRST_LOOK),
+            look_at: now + settings.rescan.min(FIRST_RESCAN_DELAY),
             ask_at: now,
             reader: None,
             audit: None,
@@ -168,7 +168,7 @@ impl Streaming {
         }
         self.queue.extend(audit.reached(&self.settings, self.log.reached()));
         if audit.is_waiting_for_log() && now >= self.ask_at {
-            self.ask_at = now + ASK;
+            self.ask_at = now + POLL_INTERVAL;
             // Its answer says how far it is.
             self.confirm(true).await?;
         }
@@ -198,7 +198,7 @@ impl Streaming {
                 let moved = self.log.idle(end);
                 let now = Instant::now();
                 if moved && self.durable && now >= self.position_at {
-                    self.position_at = now + IDLE_POSITION;
+                    self.position_at = now + IDLE_POSITION_INTERVAL;
                     self.queue.push_back(Event::Position(self.log.version()));
                 } else if moved && !self.durable {
                     self.confirmed = end;
@@ -230,7 +230,7 @@ impl Streaming {
     /// Tells the server how far we are.
     async fn confirm(&mut self, reply: bool) -> Result<(), Failure> {
         let now = Instant::now();
-        self.status_at = now + STATUS.min(self.settings.timeout / 3);
+        self.status_at = now + STATUS_INTERVAL.min(self.settings.timeout / 3);
         while let Some((when, lsn)) = self.handed.front()
             && now.duration_since(*when) >= self.settings.acknowledge_after
         {

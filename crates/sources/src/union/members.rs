@@ -9,8 +9,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use watchkeeper_core::{Error, Event, Feed, Follow, Freshness, Source, Start, Version};
 
 /// After a failure, a member is opened again after this time; after twice as long each time, up to the longest.
-const RETRY: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(30);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// A snapshot that has to be confirmed is followed by the next after this time.
 const CONFIRM: Duration = Duration::from_secs(1);
 
@@ -94,7 +94,7 @@ impl Member {
     }
 
     fn back_off(&mut self) -> Duration {
-        let wait = RETRY.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
+        let wait = RETRY_DELAY.saturating_mul(1 << self.failures.min(16)).min(MAX_RETRY_DELAY);
         self.failures = self.failures.saturating_add(1);
         wait
     }

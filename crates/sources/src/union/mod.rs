@@ -75,7 +75,7 @@ struct Named {
     source: Arc<dyn Source>,
 }
 
-/// How a member of a [`Union`] is doing.
+/// The status of a member of a [`Union`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemberStatus {
@@ -113,7 +113,7 @@ impl Union {
         self.with(|shared| shared.overriding = true)
     }
 
-    /// How the members are doing. Of the feed that was opened last.
+    /// The status of each member, of the feed that was opened last.
     pub fn status(&self) -> Vec<MemberStatus> {
         self.shared.status().clone()
     }

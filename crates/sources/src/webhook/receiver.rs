@@ -83,14 +83,14 @@ impl Receiver {
         Self { inner: Arc::new(inner), max_body_bytes: 1 << 20, tolerance: Duration::from_secs(300) }
     }
 
-    /// How large a delivery may be. Default: 1 MiB.
+    /// Sets the maximum size of a delivery. Default: 1 MiB.
     #[must_use]
     pub fn max_body_bytes(mut self, bytes: usize) -> Self {
         self.max_body_bytes = bytes;
         self
     }
 
-    /// How far the time of a delivery may be from ours, to both sides. Default: five minutes.
+    /// Sets how far the time of a delivery may be from the local time, to both sides. Default: five minutes.
     #[must_use]
     pub fn tolerance(mut self, tolerance: Duration) -> Self {
         self.tolerance = tolerance;
@@ -107,7 +107,7 @@ impl Receiver {
         Hooked::new(source, self.clone(), Some(payload))
     }
 
-    /// How many deliveries were not believed.
+    /// Deliveries that were refused.
     pub fn refused(&self) -> u64 {
         self.inner.refused.load(Ordering::Relaxed)
     }

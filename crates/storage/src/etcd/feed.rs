@@ -21,8 +21,8 @@ const PAGE: i64 = 1000;
 const ATTEMPTS: usize = 3;
 
 /// How long to wait before etcd is asked again.
-const SOON: Duration = Duration::from_millis(50);
-const AT_MOST: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Who was followed for so long is lost for once, and not again and again.
 const STEADY: Duration = Duration::from_secs(5);
@@ -98,7 +98,7 @@ fn too_often() -> Error {
 /// Follows etcd for as long as the storage is open. After a panic, it is not known how far the mirror is: everything is read again.
 pub(super) async fn run(place: Arc<Place>, mirror: Arc<Mirror>) {
     let _unless_it_panics = mirror.fed();
-    let mut delay = SOON;
+    let mut delay = RETRY_DELAY;
     loop {
         let (before, begun, mut began) = (mirror.revision(), Instant::now(), false);
         let ended = follow(&place, &mirror, &mut began).await;
@@ -106,7 +106,7 @@ pub(super) async fn run(place: Arc<Place>, mirror: Arc<Mirror>) {
             // A member that is lost is no trouble as long as another one answers at once.
             Ended::Lost(reason) if began && begun.elapsed() > STEADY => {
                 tracing::info!(%reason, "another member of etcd is followed");
-                delay = SOON;
+                delay = RETRY_DELAY;
                 continue;
             }
             Ended::Lost(reason) => reason,
@@ -123,10 +123,10 @@ pub(super) async fn run(place: Arc<Place>, mirror: Arc<Mirror>) {
         }
         mirror.in_trouble(Some(reason));
         if mirror.revision() > before {
-            delay = SOON;
+            delay = RETRY_DELAY;
         }
         tokio::time::sleep(delay.mul_f64(0.5 + fastrand::f64())).await;
-        delay = (delay * 2).min(AT_MOST);
+        delay = (delay * 2).min(MAX_RETRY_DELAY);
     }
 }
 

@@ -8,7 +8,7 @@ use watchkeeper_etcd::KeyValue;
 use super::revision;
 use crate::{Entry, Foreign};
 
-/// How keys and values are written to etcd.
+/// The layout of keys and values in etcd.
 #[derive(Clone, Default)]
 pub enum Layout {
     /// As this storage writes them: the key after the prefix, the value as it is.

@@ -41,7 +41,7 @@ use lifetimes::Leases;
 use mirror::Mirror;
 use transaction::Transaction;
 
-/// How an [`Etcd`] uses its cluster.
+/// Options of an [`Etcd`] storage.
 #[derive(Clone, Debug)]
 pub struct EtcdOptions {
     /// The prefix of all keys in etcd. Servers that share it share everything.
@@ -52,7 +52,7 @@ pub struct EtcdOptions {
     /// So many revisions before the newest one can be asked for right after the start, as far as etcd still has them: clients that come
     /// from another server go on watching here.
     pub lookback: Revision,
-    /// How long a read waits for the mirror.
+    /// The time for which a read waits for the mirror.
     pub timeout: Duration,
     /// Whether this process may become the one that does what only one should do.
     pub may_lead: bool,
@@ -178,7 +178,7 @@ impl Etcd {
         })
     }
 
-    /// Why the mirror is not fed at the moment, if so.
+    /// The reason why the mirror is not fed at the moment, if so.
     pub fn trouble(&self) -> Option<String> {
         self.mirror.trouble()
     }

@@ -41,7 +41,7 @@ impl Snapshot {
         self.tree.revision()
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.tree.len()
     }
@@ -56,12 +56,12 @@ impl Snapshot {
         self.tree.iter()
     }
 
-    /// What keys and values amount to.
+    /// The bytes of all keys and values.
     pub fn bytes(&self) -> u64 {
         self.entries().map(|entry| (entry.key.len() + entry.value.len()) as u64).sum()
     }
 
-    /// The same without the keys that this function says no to.
+    /// Keeps only the keys for which the function is true.
     #[must_use]
     pub fn retain(&self, keep: impl Fn(&str) -> bool) -> Self {
         let entries = self.entries().filter(|entry| keep(&entry.key)).cloned();

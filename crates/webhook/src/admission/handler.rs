@@ -11,12 +11,12 @@ use super::patch::patch;
 use super::request::AdmissionRequest;
 use super::verdict::Verdict;
 
-/// What a webhook answers: a verdict, and what it changes.
+/// The answer of a webhook: a verdict, and a patch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Whether the write may go on.
     pub verdict: Verdict,
-    /// What is to be changed of the object: the operations of a JSON patch (RFC 6902). Only of a webhook that may.
+    /// The changes to the object: the operations of a JSON patch (RFC 6902). Only of a mutating webhook.
     pub patch: Vec<Value>,
 }
 

@@ -5,22 +5,22 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What is done with an object.
+/// The operation that is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
-    /// It is created.
+    /// The object is created.
     Create,
-    /// It is changed.
+    /// The object is changed.
     Update,
-    /// It is deleted.
+    /// The object is deleted.
     Delete,
-    /// Somebody connects to a part of it, such as `exec`.
+    /// A client connects to a subresource of the object, such as `exec`.
     Connect,
 }
 
 impl Operation {
-    /// As rules of configurations have it: `CREATE`.
+    /// The name in the rules of configurations: `CREATE`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -40,6 +40,7 @@ impl fmt::Display for Operation {
 /// A kind with its group and version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct GroupVersionKind {
     /// The group; empty for the core kinds.
     pub group: String,
@@ -52,6 +53,7 @@ pub struct GroupVersionKind {
 /// A resource with its group and version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct GroupVersionResource {
     /// The group; empty for the core kinds.
     pub group: String,
@@ -61,35 +63,37 @@ pub struct GroupVersionResource {
     pub resource: String,
 }
 
-/// Who asks.
+/// The user of a request.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct UserInfo {
-    /// Their name.
+    /// The name of the user.
     pub username: String,
-    /// What tells them from others of the same name over time.
+    /// The uid of the user, which tells users of the same name apart over time.
     pub uid: String,
-    /// Their groups.
+    /// The groups of the user.
     pub groups: Vec<String>,
-    /// What else is known of them.
+    /// Further attributes of the user.
     pub extra: Value,
 }
 
-/// What an API server asks a webhook: somebody wants to do something with an object.
+/// The request of an API server to a webhook: an operation of a user on an object.
 ///
 /// The objects are at hand as [types](Self::object) or [as they were sent](Self::object_json).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AdmissionRequest {
-    /// Tells this question from all others.
+    /// The uid of this request for admission.
     pub uid: String,
-    /// The kind of the object, as the webhook wants to see it.
+    /// The kind of the object, in the version that the webhook asked for.
     #[serde(default)]
     pub kind: GroupVersionKind,
     /// The resource, likewise.
     #[serde(default)]
     pub resource: GroupVersionResource,
-    /// The part of the object that is written: `status`, `scale`; empty for the object.
+    /// The subresource: `status`, `scale`; empty for the object itself.
     #[serde(default, rename = "subResource", alias = "subresource")]
     pub subresource: String,
     /// The kind that was asked for, which differs if the object was converted for the webhook.
@@ -101,12 +105,12 @@ pub struct AdmissionRequest {
     /// The name; empty if the server is to make one.
     #[serde(default)]
     pub name: String,
-    /// The namespace; empty for what is in none.
+    /// The namespace; empty for cluster-scoped objects.
     #[serde(default)]
     pub namespace: String,
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// Who does it.
+    /// The user.
     #[serde(default, rename = "userInfo")]
     pub user: UserInfo,
     /// Whether nothing is going to be stored. A webhook that has side effects must not have them then.
@@ -127,22 +131,22 @@ fn or_false<'de, D: serde::Deserializer<'de>>(from: D) -> Result<bool, D::Error>
 }
 
 impl AdmissionRequest {
-    /// The object as it is going to be; none if it is deleted. The error names the field that the type does not understand.
+    /// The new state of the object; none for a deletion. The error names the field that does not match the type.
     pub fn object<T: DeserializeOwned>(&self) -> Result<Option<T>, String> {
         read(self.object_json())
     }
 
-    /// The object as it is; none if it is created.
+    /// The present state of the object; none for a creation.
     pub fn old_object<T: DeserializeOwned>(&self) -> Result<Option<T>, String> {
         read(self.old_object_json())
     }
 
-    /// The object as it is going to be, in JSON.
+    /// The new state of the object, in JSON.
     pub fn object_json(&self) -> Option<&str> {
         self.object.as_deref().map(RawValue::get).filter(|text| *text != "null")
     }
 
-    /// The object as it is, in JSON.
+    /// The present state of the object, in JSON.
     pub fn old_object_json(&self) -> Option<&str> {
         self.old_object.as_deref().map(RawValue::get).filter(|text| *text != "null")
     }

@@ -6,7 +6,7 @@ use watchkeeper_wire::{Status, StatusCause, StatusDetails, reason};
 
 use super::request::AdmissionRequest;
 
-/// What a webhook says to a write: yes, or what is wrong with which field; with warnings in either case.
+/// The verdict of a webhook on a write: allowed, or the errors by field; with warnings in either case.
 ///
 /// Fields are named as Kubernetes names them, `spec.ports[0].name`, and everything that is wrong is said at once.
 ///
@@ -27,12 +27,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Yes.
+    /// Allows the write.
     pub fn allow() -> Self {
         Self::default()
     }
 
-    /// No, for this reason (403). Where a field is at fault, [`invalid`](Self::invalid) says more.
+    /// Denies the write for this reason (403). Where a field is at fault, prefer [`invalid`](Self::invalid).
     pub fn deny(message: impl Into<String>) -> Self {
         Self { denial: Some((403, reason::FORBIDDEN, message.into())), ..Self::default() }
     }
@@ -43,29 +43,29 @@ impl Verdict {
         Self { denial: Some((code, reason, message.into())), ..Self::default() }
     }
 
-    /// The value of a field breaks a rule.
+    /// Adds an error: the value of a field breaks a rule.
     pub fn invalid(&mut self, field: &str, value: impl Into<Value>, rule: impl Into<String>) -> &mut Self {
         self.error(Reason::Invalid, field, Some(value.into()), rule.into())
     }
 
-    /// A field has to be there.
+    /// Adds an error: a required field is missing.
     pub fn required(&mut self, field: &str, why: impl Into<String>) -> &mut Self {
         self.error(Reason::Required, field, None, why.into())
     }
 
-    /// A field may not be set, or not be changed.
+    /// Adds an error: a field may not be set, or not be changed.
     pub fn forbidden(&mut self, field: &str, why: impl Into<String>) -> &mut Self {
         self.error(Reason::Forbidden, field, None, why.into())
     }
 
-    /// The value of a field is none of those that are allowed.
+    /// Adds an error: the value of a field is not one of those that are supported.
     pub fn not_supported(&mut self, field: &str, value: impl Into<Value>, supported: &[&str]) -> &mut Self {
         let quoted: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
         let rule = format!("supported values: {}", quoted.join(", "));
         self.error(Reason::NotSupported, field, Some(value.into()), rule)
     }
 
-    /// The value of a field is there already.
+    /// Adds an error: the value of a field is a duplicate.
     pub fn duplicate(&mut self, field: &str, value: impl Into<Value>) -> &mut Self {
         self.error(Reason::Duplicate, field, Some(value.into()), String::new())
     }
@@ -75,7 +75,7 @@ impl Verdict {
         self
     }
 
-    /// Tells whoever writes, whether they may or not. `kubectl` prints it as `Warning: ...`.
+    /// Adds a warning, which the client is shown whether the write is allowed or not. `kubectl` prints it as `Warning: ...`.
     pub fn warn(&mut self, warning: impl Into<String>) -> &mut Self {
         self.warnings.push(warning.into());
         self
@@ -87,22 +87,22 @@ impl Verdict {
         self
     }
 
-    /// Whether it is a yes.
+    /// Whether the write is allowed.
     pub fn is_allowed(&self) -> bool {
         self.errors.is_empty() && self.denial.is_none()
     }
 
-    /// What is wrong, field by field.
+    /// The errors, by field.
     pub fn errors(&self) -> &[FieldError] {
         &self.errors
     }
 
-    /// What it warns of.
+    /// The warnings.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What somebody else says too: all errors and warnings of both.
+    /// Joins two verdicts: all errors and warnings of both.
     pub fn and(mut self, other: Self) -> Self {
         self.errors.extend(other.errors);
         self.warnings.extend(other.warnings);

@@ -24,7 +24,7 @@ use crate::configuration::{Configuration, bundles, is_injected};
 /// How often files and configurations are read again.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// How soon to look again at what should be and is not.
-const SOON: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// How long configurations have to show a new authority before its certificate is shown: as long as API servers may take to hear of it.
 const SETTLE: Duration = Duration::from_secs(10);
 
@@ -96,7 +96,7 @@ impl FilesKeeper {
             if !matches!(turn, Err(ApiError::Conflict(_))) {
                 drop(self.published.take());
             }
-            let pause = turn.as_ref().copied().unwrap_or(SOON);
+            let pause = turn.as_ref().copied().unwrap_or(RETRY_INTERVAL);
             if let Err(error) = turn {
                 self.status.set(Err(error.to_string()));
             }
@@ -131,7 +131,7 @@ impl FilesKeeper {
         let is_believed = believed.is_ok();
         self.status.set(believed);
         let left = left.filter(|left| !left.is_zero());
-        Ok(if is_believed { left.unwrap_or(INTERVAL).min(INTERVAL) } else { SOON })
+        Ok(if is_believed { left.unwrap_or(INTERVAL).min(INTERVAL) } else { RETRY_INTERVAL })
     }
 
     /// Takes note of whether every configuration believes the certificate of the files. Returns how long that has to go on before it

@@ -26,11 +26,11 @@ use crate::metrics::WebhookMetrics;
 /// Put on the Secret by whoever wants a rotation now.
 pub(crate) const ROTATE: &str = "webhook.watchkeeper.dev/rotate";
 /// How long to wait after somebody else was faster.
-const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
+const CONFLICT_DELAY: Duration = Duration::from_millis(20);
 /// How long to wait after a failure at first, and at most.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 /// How soon to look again at what should be in force and is not.
-const SOON: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// More steps than these without a pause are somebody else who writes the same objects all the time.
 const STEPS: u32 = 50;
 
@@ -98,7 +98,7 @@ impl Keeper {
                 Ok(None) => BACKOFF.1,
                 Err(ApiError::Conflict(_)) if steps < STEPS => {
                     steps += 1;
-                    CONFLICT_PAUSE
+                    CONFLICT_DELAY
                 }
                 Err(error) => {
                     self.status.set(Err(error.to_string()));
@@ -178,14 +178,14 @@ impl Keeper {
                 self.store(&read, next).await?;
                 self.metrics.step(name);
             }
-            Step::ReadAgain => return Ok(Some(CONFLICT_PAUSE)),
+            Step::ReadAgain => return Ok(Some(CONFLICT_DELAY)),
             Step::Wait(time) => {
                 self.memory.has_published = true;
                 let believed = self.believed(&shown, now);
                 let is_believed = believed.is_ok();
                 self.status.set(believed);
                 if !is_believed {
-                    return Ok(Some(time.min(SOON)));
+                    return Ok(Some(time.min(POLL_INTERVAL)));
                 }
                 drop(self.published.take());
                 return Ok(Some(time));

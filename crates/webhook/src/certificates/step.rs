@@ -20,14 +20,14 @@ use crate::configuration::Shown;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rotation {
-    /// How long an authority counts. It is replaced after two thirds of that. Default: a year.
+    /// The lifetime of an authority, which is replaced after two thirds of it. Default: a year.
     pub authority_life: Duration,
-    /// How long the certificate of a server counts. It is replaced after two thirds of that. Default: 30 days.
+    /// The lifetime of the certificate of a server, which is replaced after two thirds of it. Default: 30 days.
     pub certificate_life: Duration,
-    /// How long every configuration has to show a new authority before it signs: as long as API servers may take to hear of it.
+    /// The time for which every configuration has to show a new authority before the authority signs: as long as API servers may take to hear of it.
     /// Default: 10 s.
     pub settle: Duration,
-    /// How long configurations show an old authority after the new one has begun to sign: as long as a replica may take to hear of
+    /// The time for which configurations show an old authority after the new one has begun to sign: as long as a replica may take to hear of
     /// that. Default: an hour.
     pub overlap: Duration,
 }

@@ -172,7 +172,7 @@ impl Policy {
     }
 }
 
-/// What holds in namespaces without labels, and for whom nothing holds.
+/// The defaults for namespaces without labels, and the exemptions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodSecurityConfiguration {
     pub(super) defaults: Policy,
