@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -131,6 +131,33 @@ fn the_example_serves_at_once_and_an_edit_changes_the_next_answer() {
     assert_eq!(running.stop(), Some(0));
 }
 
+/// Asks again and again over one connection, and over another one only when it is told to: over how many.
+fn ask_on(address: &str, stop: &AtomicBool, asked: &AtomicUsize) -> usize {
+    let mut connections = 0;
+    while !stop.load(Relaxed) {
+        let mut stream = BufReader::new(TcpStream::connect(address).expect("refused"));
+        stream.get_ref().set_read_timeout(Some(TIMEOUT)).unwrap();
+        connections += 1;
+        loop {
+            write!(stream.get_mut(), "GET /hello HTTP/1.1\r\nhost: a\r\n\r\n")
+                .expect("closed before it was used");
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                assert!(stream.read_line(&mut head).expect("reset") > 0, "an answer was lost: {head:?}");
+            }
+            let length = head.split("content-length: ").nth(1).unwrap().split("\r\n").next().unwrap();
+            let mut body = vec![0; length.parse().unwrap()];
+            stream.read_exact(&mut body).expect("an answer was cut");
+            assert!(head.starts_with("HTTP/1.1 200 ") && body == b"Hello from the gateway.\n", "{head}");
+            asked.fetch_add(1, Relaxed);
+            if head.contains("connection: close\r\n") || stop.load(Relaxed) {
+                break;
+            }
+        }
+    }
+    connections
+}
+
 #[test]
 fn another_process_takes_over_and_nobody_is_refused() {
     let directory = copied();
@@ -155,6 +182,14 @@ fn another_process_takes_over_and_nobody_is_refused() {
             count
         }
     });
+    let asked = Arc::<AtomicUsize>::default();
+    let staying = std::thread::spawn({
+        let (stop, asked, web) = (Arc::clone(&stop), Arc::clone(&asked), running.web.clone());
+        move || ask_on(&web, &stop, &asked)
+    });
+    while asked.load(Relaxed) == 0 {
+        wait("the first answer");
+    }
     let signal = |signal: &str, process: &str| {
         assert!(Command::new("kill").args(["-s", signal, process]).status().unwrap().success());
     };
@@ -168,6 +203,7 @@ fn another_process_takes_over_and_nobody_is_refused() {
     assert_eq!(code, Some(0), "{}", running.log.lock().unwrap());
     stop.store(true, Relaxed);
     assert!(asking.join().unwrap() > 0);
+    assert_eq!(staying.join().unwrap(), 2, "it was told once to connect anew, of {asked:?} answers");
     assert!(get(&running.web, "/hello").ends_with("\r\n\r\nHello from the gateway.\n"));
     assert!(get(&running.admin, "/readyz").ends_with("\r\n\r\nok\n"));
     let log = running.log.lock().unwrap().clone();

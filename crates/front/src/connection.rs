@@ -27,6 +27,7 @@ use crate::connection_state::{Idle, Over};
 use crate::connections::Connection;
 use crate::exchange::{Client, Shared, exchange};
 use crate::fair_socket::FairSocket;
+use crate::framing::Framed;
 use crate::front::Protocol;
 #[cfg(feature = "http2")]
 use crate::gate::Payer;
@@ -214,7 +215,14 @@ fn client(shared: Arc<Shared>, connection: Connection, peer: Peer) -> Arc<Client
     let mut extensions = Extensions::new();
     shared.service.connected(&peer, &mut extensions);
     peer.extend(extensions);
-    Arc::new(Client { shared, peer, connection, unread: Arc::default(), upgrade: Mutex::default() })
+    Arc::new(Client {
+        shared,
+        peer,
+        connection,
+        framing: Arc::default(),
+        unread: Arc::default(),
+        upgrade: Mutex::default(),
+    })
 }
 
 /// How long a connection may be idle, if that of somebody who was authenticated may be so for this long.
@@ -241,6 +249,7 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, cl
         let client = Arc::clone(&client);
         move |request| Box::pin(exchange(Arc::clone(&client), request))
     });
+    let stream = Framed::new(stream, Arc::clone(&client.framing));
     let stream = HeadTimeout::new(stream, Arc::clone(client.connection.place()), deadlines.first_request);
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -273,7 +282,8 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, cl
         tracing::debug!(%error, "a connection failed");
     }
     let parts = connection.into_parts();
-    let (mut stream, is_late) = parts.io.into_inner().into_inner();
+    let (stream, is_late) = parts.io.into_inner().into_inner();
+    let mut stream = stream.into_inner();
     if let Some(upgrade) = upgrade {
         return upgraded(&client, upgrade.take_over(parts.read_buf, stream)).await;
     }

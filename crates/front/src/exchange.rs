@@ -20,6 +20,7 @@ use crate::body::Accompanied;
 use crate::builder::Proxies;
 use crate::connection_state::Run;
 use crate::connections::{Connection, Connections};
+use crate::framing::Framing;
 use crate::service::plain;
 use crate::unread::Unread;
 use crate::{Body, BodyError, Deadlines, Peer, Response, Service, Shutdown, Upgrade};
@@ -53,6 +54,8 @@ pub(crate) struct Client {
     pub(crate) shared: Arc<Shared>,
     pub(crate) peer: Peer,
     pub(crate) connection: Connection,
+    /// Where its requests begin and end; of HTTP/1.
+    pub(crate) framing: Arc<Framing>,
     /// What is not read of requests, where that matters to the next one.
     pub(crate) unread: Arc<Unread>,
     /// What takes over the connection when the answer was sent.
@@ -71,10 +74,15 @@ pub(crate) async fn exchange(
     let logged = tracing::enabled!(target: ACCESS_LOG, tracing::Level::DEBUG)
         .then(|| (request.method().clone(), request.uri().path().to_owned()));
 
+    let mut ambiguous = None;
     if version < Version::HTTP_2 {
         client.unread.begin();
+        ambiguous = client.framing.next();
     }
-    let mut response = call(&client, request).await;
+    let mut response = match ambiguous {
+        Some(why) => refused(&client, request, why),
+        None => call(&client, request).await,
+    };
     let code = response.status().as_u16();
     client.shared.connections.metrics.answered(code);
     let is_switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
@@ -102,6 +110,13 @@ fn headers_only(response: Response) -> Response {
         head.headers.entry(CONTENT_LENGTH).or_insert(length.into());
     }
     Response::from_parts(head, Body::empty())
+}
+
+/// The answer to a request that others could cut off elsewhere. What is behind it on its connection is not read.
+fn refused(client: &Client, request: http::Request<Incoming>, why: &'static str) -> Response {
+    client.shared.connections.metrics.malformed();
+    client.unread.leave(request.into_body(), false);
+    plain(StatusCode::BAD_REQUEST, why)
 }
 
 async fn call(client: &Client, mut request: http::Request<Incoming>) -> Response {

@@ -52,6 +52,7 @@ mod deadlines;
 mod error;
 mod exchange;
 mod fair_socket;
+mod framing;
 mod front;
 mod gate;
 mod head_timeout;

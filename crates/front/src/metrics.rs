@@ -80,7 +80,7 @@ impl AccessMetrics {
         );
     }
 
-    /// HTTP/1 requests that could not be read, so far: they are answered before the service sees them, and are not among the metrics of the
+    /// HTTP/1 requests that could not be read, or not in one way only, so far: they are answered before the service sees them, and are not among the metrics of the
     /// registry.
     pub fn malformed_so_far(&self) -> u64 {
         self.malformed.get()

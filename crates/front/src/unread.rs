@@ -17,8 +17,17 @@ const DRAIN: (Duration, u64) = (Duration::from_millis(500), 256 << 10);
 /// whether it was carried out.
 #[derive(Default)]
 pub(crate) struct Unread {
-    rest: Mutex<Option<Rest>>,
+    request: Mutex<Answering>,
     is_left: AtomicBool,
+}
+
+/// How far the request is that the connection is busy with.
+#[derive(Default)]
+struct Answering {
+    /// What nobody reads any more of its body.
+    rest: Option<Rest>,
+    /// Whether nobody asks any more what was left.
+    is_answered: bool,
 }
 
 struct Rest {
@@ -30,17 +39,28 @@ struct Rest {
 impl Unread {
     /// A request begins.
     pub(crate) fn begin(&self) {
-        drop(self.rest.lock().take());
+        let before = std::mem::take(&mut *self.request.lock());
+        drop(before);
     }
 
     /// Nobody reads this body any more, which the client sends without waiting to be asked for it, or not.
+    ///
+    /// That may be after its request was answered: somebody else had it, and gave it up. As long as it is held, the connection waits for the rest of it.
     pub(crate) fn leave(&self, incoming: Incoming, is_coming: bool) {
-        *self.rest.lock() = Some(Rest { incoming, is_coming });
+        let mut request = self.request.lock();
+        match request.is_answered {
+            true => self.is_left.store(true, Ordering::Relaxed),
+            false => request.rest = Some(Rest { incoming, is_coming }),
+        }
     }
 
     /// Reads what was left if that is soon done, and says whether nothing is left now.
     pub(crate) async fn drained(&self) -> bool {
-        let rest = self.rest.lock().take();
+        let rest = {
+            let mut request = self.request.lock();
+            request.is_answered = true;
+            request.rest.take()
+        };
         match rest {
             None => true,
             // Rare, and not small.
@@ -59,7 +79,7 @@ impl Unread {
 
     /// Whether the client may still be sending what nobody reads.
     pub(crate) fn is_left(&self) -> bool {
-        self.rest.lock().is_some() || self.is_left.load(Ordering::Relaxed)
+        self.request.lock().rest.is_some() || self.is_left.load(Ordering::Relaxed)
     }
 }
 

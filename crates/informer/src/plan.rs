@@ -140,12 +140,24 @@ impl Plan {
 
     /// Whether a snapshot that drops `gone` of `held` objects may delete them now. If not, the next one will.
     pub(crate) fn accept_shrink(&mut self, gone: usize, held: usize) -> bool {
-        let Some(share) = self.confirm_shrink else {
-            return true;
-        };
-        let suspicious = gone > 0 && (gone == held || gone as f32 > share * held as f32);
-        self.unconfirmed = suspicious && !self.unconfirmed;
+        self.unconfirmed = self.is_suspicious(gone, held) && !self.unconfirmed;
         !self.unconfirmed
+    }
+
+    fn is_suspicious(&self, gone: usize, held: usize) -> bool {
+        let is_much = |share: f32| gone == held || gone as f32 > share * held as f32;
+        gone > 0 && self.confirm_shrink.is_some_and(is_much)
+    }
+
+    /// Whether a snapshot lacked most objects, and none has confirmed it.
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        self.unconfirmed
+    }
+
+    /// What was told since a snapshot that lacked most objects leaves `gone` of `held` of which nothing was heard. If those are not many, it was
+    /// a false alarm, and confirms no other.
+    pub(crate) fn reconsider(&mut self, gone: usize, held: usize) {
+        self.unconfirmed &= self.is_suspicious(gone, held);
     }
 
     /// A feed has ended: what now?
@@ -390,5 +402,9 @@ mod tests {
         assert!(!plan.accept_shrink(1, 1), "the last object");
         assert!(plan.accept_shrink(0, 1), "a false alarm");
         assert!(!plan.accept_shrink(1, 1), "and the next alarm is a first one again");
+        plan.reconsider(6, 10);
+        assert!(plan.is_unconfirmed(), "most are as silent as before");
+        plan.reconsider(5, 10);
+        assert!(!plan.is_unconfirmed() && !plan.accept_shrink(6, 10), "they were told of again");
     }
 }

@@ -187,6 +187,10 @@ impl Reflector {
             }
         }
         self.flush(progress);
+        if self.plan.is_unconfirmed() && !progress.in_snapshot {
+            let (gone, held) = self.shared.shrinkage(self.partition);
+            self.plan.reconsider(gone, held);
+        }
         if progress.following_since.is_some() && !std::mem::replace(&mut progress.alive, true) {
             (self.report)(Report::Alive);
         }
@@ -209,6 +213,10 @@ impl Reflector {
             Event::Complete(version) => return self.complete(progress, version),
             Event::Put { document, position } => {
                 self.mend(&document.header.key);
+                if self.plan.is_unconfirmed() && !progress.in_snapshot {
+                    // Of those that the snapshot lacked, this one is there.
+                    progress.writes.push(Write::Keep(document.header.key.clone()));
+                }
                 if self.advance(progress, position) {
                     progress.writes.push(Write::Put(document));
                 }

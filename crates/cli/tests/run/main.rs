@@ -16,6 +16,7 @@ mod postgres;
 mod recipes;
 mod requests;
 mod restarts;
+mod secrets;
 #[path = "../watch/server.rs"]
 #[allow(dead_code, reason = "the tests of watch use more of it")]
 mod server;

@@ -71,6 +71,101 @@ async fn too_many_and_too_large_headers_are_refused() {
 }
 
 #[tokio::test]
+async fn requests_that_others_could_cut_off_elsewhere_are_refused_and_their_connection_is_closed() {
+    let server = Server::start().await;
+    let next = "GET /whoami HTTP/1.1\r\nhost: a\r\n\r\n";
+    for (number, head) in [
+        "POST /read HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST /read HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n",
+        "POST /read HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ncontent-length: 5\r\n\r\nhello",
+        "GET /whoami HTTP/1.1\nhost: a\n\n",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let mut stream = TcpStream::connect(server.http).await.unwrap();
+        // Behind one that is as it should be, so that the second of the connection is meant.
+        stream.write_all(format!("{next}{head}{next}").as_bytes()).await.unwrap();
+        let mut read = Vec::new();
+        tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut read)).await.unwrap().unwrap();
+        let read = String::from_utf8(read).unwrap();
+        let codes: Vec<&str> = read.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
+        assert_eq!(codes, ["200", "400"], "{head:?}: {read}");
+        assert_eq!(server.front.metrics().malformed_so_far(), number as u64 + 1);
+    }
+    assert_eq!(server.example.open.load(Ordering::SeqCst), 0);
+}
+
+/// A request as it may be written, and the length of its body.
+fn written(random: &mut fastrand::Rng) -> (String, usize) {
+    let body: String =
+        (0..random.usize(..40)).map(|_| *random.choice(b"a\r\n0: ").unwrap() as char).collect();
+    let name = |random: &mut fastrand::Rng, name: &str| match random.u8(..3) {
+        0 => name.to_owned(),
+        1 => name.to_uppercase(),
+        _ => name[..1].to_uppercase() + &name[1..],
+    };
+    let space = |random: &mut fastrand::Rng| ["", " ", "\t", "  "][random.usize(..4)];
+    let mut text =
+        "\r\n".repeat(random.usize(..3)) + "POST /read HTTP/1.1\r\n" + &name(random, "host") + ": a\r\n";
+    if random.bool() {
+        text += &format!("x-content-length: {}\r\n", "5".repeat(random.usize(..200)));
+    }
+    if random.bool() {
+        text += &(name(random, "content-length")
+            + ":"
+            + space(random)
+            + &body.len().to_string()
+            + space(random)
+            + "\r\n\r\n");
+        text += &body;
+        return (text, body.len());
+    }
+    text +=
+        &(name(random, "transfer-encoding") + ":" + space(random) + "chunked" + space(random) + "\r\n\r\n");
+    let mut rest = body.as_str();
+    while !rest.is_empty() {
+        let (chunk, after) = rest.split_at(random.usize(1..=rest.len()));
+        let extension = ["", ";", ";x=y", " ;x=\"y\""][random.usize(..4)];
+        text += &format!("{}{:X}{extension}\r\n{chunk}\r\n", "0".repeat(random.usize(..5)), chunk.len());
+        rest = after;
+    }
+    text += ["0\r\n\r\n", "00;x\r\nx: y\r\ncontent-length: 7\r\n\r\n"][random.usize(..2)];
+    (text, body.len())
+}
+
+#[tokio::test]
+async fn requests_that_follow_each_other_at_once_are_answered_one_by_one_however_they_are_written() {
+    let server = Server::start().await;
+    let mut random = fastrand::Rng::with_seed(3);
+    for _ in 0..100 {
+        let (requests, lengths): (Vec<String>, Vec<usize>) = (0..15).map(|_| written(&mut random)).unzip();
+        let last = "GET /whoami HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        let all = requests.concat() + last;
+        let (mut answers, mut sending) = TcpStream::connect(server.http).await.unwrap().into_split();
+        let mut pieces = fastrand::Rng::with_seed(random.u64(..));
+        let bytes = all.clone();
+        let sender = tokio::spawn(async move {
+            let mut rest = bytes.as_bytes();
+            while !rest.is_empty() {
+                let (piece, after) = rest.split_at(pieces.usize(1..=rest.len().min(300)));
+                sending.write_all(piece).await.unwrap();
+                tokio::task::yield_now().await;
+                rest = after;
+            }
+            sending
+        });
+        let mut read = String::new();
+        tokio::time::timeout(TIMEOUT, answers.read_to_string(&mut read)).await.unwrap().unwrap();
+        drop(sender.await.unwrap());
+        let bodies: Vec<&str> = read.split("\r\n\r\n").skip(1).collect();
+        let told: Vec<usize> =
+            bodies.iter().filter_map(|body| body.split("HTTP/").next()?.parse().ok()).collect();
+        assert_eq!(told, lengths, "{all:?}: {read}");
+    }
+}
+
+#[tokio::test]
 async fn clients_and_servers_of_different_authorities_do_not_talk() {
     let server = Server::start().await;
     let stranger = Site::new();

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use watchkeeper_front::{Body, BodyError, Response};
 
 use super::answer::{CrossOrigin, plain};
-use super::relay::{Bounded, Exchange, Relay, Sent};
+use super::relay::{Bounded, Exchange, Relay, Sent, Trailed};
 use super::{compress, ended, hop, tunnel};
 use crate::table::{Action, Listener, Rule};
 use crate::upstream::{Backend, Counted, EndpointState, Hashed, Lease, NoEndpoint, Reason};
@@ -42,6 +42,8 @@ pub(super) struct Order {
     /// The protocol that the client asks to switch to.
     pub(super) upgrade: Option<HeaderValue>,
     pub(super) accepts_gzip: bool,
+    /// When the whole of it has to be answered.
+    pub(super) deadline: Option<Instant>,
 }
 
 /// The copies of requests that are under way.
@@ -87,6 +89,7 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
         response.headers_mut().insert(RETRY_AFTER, 1.into());
         return ended(exchange, response);
     };
+    let version = parts.version;
     action.request_headers.apply(&mut parts.headers);
     // With the path and the host of the client: the backend that gets the copy may want others.
     let copied = mirrored(&exchange, action).map(|backend| (backend, parts.clone()));
@@ -94,7 +97,8 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
         return ended(exchange, plain(StatusCode::BAD_REQUEST, "the path cannot be sent to the backend"));
     }
     let exceeded = Arc::new(AtomicBool::new(false));
-    let payload = match payload(action, &order.listener, &parts.method, body, &exceeded).await {
+    let http2 = backend.transport.http2;
+    let payload = match payload(&order, &parts.method, body, &exceeded, http2).await {
         Ok(payload) => payload,
         Err(response) => return ended(exchange, response),
     };
@@ -105,11 +109,19 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
         parts.headers.insert(UPGRADE, protocol.clone());
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
-    let (response, lease, counted) =
-        match attempt_all(action, backend, parts, payload, order.client, &exceeded).await {
-            Ok(answered) => answered,
-            Err(response) => return ended(exchange, response),
-        };
+    let is_whole = matches!(payload, Payload::Whole(_));
+    let (response, lease, counted) = match attempt_all(&order, backend, parts, payload, &exceeded).await {
+        Ok(answered) => answered,
+        Err(mut response) => {
+            // Who was not done sending, and is not waited for, has to connect anew.
+            let is_given_up =
+                [StatusCode::GATEWAY_TIMEOUT, StatusCode::PAYLOAD_TOO_LARGE].contains(&response.status());
+            if is_given_up && !is_whole && version < Version::HTTP_2 {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            return ended(exchange, response);
+        }
+    };
     if let Some(line) = &mut exchange.line {
         line.endpoint = Some(Arc::clone(&counted.endpoint().address));
     }
@@ -150,15 +162,16 @@ fn address(parts: &mut Parts, order: &Order, action: &Action, backend: &Backend)
 
 /// What a request carries, within the limits of its route.
 async fn payload(
-    action: &Action,
-    listener: &Listener,
+    order: &Order,
     method: &Method,
     body: Body,
     exceeded: &Arc<AtomicBool>,
+    http2: bool,
 ) -> Result<Payload, Response> {
     if body.is_end_stream() {
         return Ok(Payload::Whole(Bytes::new()));
     }
+    let (action, listener) = (&*order.rule.action, &order.listener);
     let too_large = || plain(StatusCode::PAYLOAD_TOO_LARGE, "the body of the request is too large");
     let hint = body.size_hint();
     let limit = action.max_body.or(listener.max_body);
@@ -167,35 +180,50 @@ async fn payload(
         Some(limit) => Body::wrap(Bounded { body, left: limit, exceeded: Arc::clone(exceeded) }),
         None => body,
     };
+    // HTTP/1 sends trailers on only if they were announced, and that they were is not.
+    let body = match http2 {
+        true => Body::wrap(Trailed { body }),
+        false => body,
+    };
     let is_kept = action.retry.allows(method) || action.mirror.is_some();
     if !is_kept || hint.exact().is_none_or(|length| length > KEPT) {
         return Ok(Payload::Stream(Some(body)));
     }
-    match body.read(KEPT as usize).await {
+    match in_time(order.deadline, body.read(KEPT as usize)).await.unwrap_or(Err(BodyError::Stalled)) {
         Ok(bytes) => Ok(Payload::Whole(bytes)),
         Err(BodyError::TooLarge { .. }) => Err(too_large()),
-        Err(BodyError::Stalled) => {
-            Err(plain(StatusCode::REQUEST_TIMEOUT, "the rest of the request did not come in time"))
-        }
+        Err(BodyError::Stalled) => Err(unsent()),
         Err(BodyError::Interrupted(_)) => Err(plain(StatusCode::BAD_REQUEST, "the request broke off")),
     }
+}
+
+/// What comes of something until a deadline, if there is one.
+pub(super) async fn in_time<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(end) => timeout_at(end, future).await.ok(),
+        None => Some(future.await),
+    }
+}
+
+/// The answer to a client that does not get done with its request.
+pub(super) fn unsent() -> Response {
+    plain(StatusCode::REQUEST_TIMEOUT, "the rest of the request did not come in time")
 }
 
 type Answered = (http::Response<Incoming>, Lease, Counted);
 
 /// Tries until there is a response, as often and as long as the route allows. Otherwise, what the client is told instead.
 async fn attempt_all(
-    action: &Action,
+    order: &Order,
     backend: &Backend,
     parts: Parts,
     mut payload: Payload,
-    client: IpAddr,
     exceeded: &AtomicBool,
 ) -> Result<Answered, Response> {
+    let (action, client, deadline) = (&*order.rule.action, order.client, order.deadline);
     let retry = &action.retry;
     let is_whole = matches!(payload, Payload::Whole(_));
     let may_repeat = retry.allows(&parts.method) && is_whole;
-    let deadline = action.timeouts.request.map(|limit| Instant::now() + limit);
     let mut tried: Vec<Arc<EndpointState>> = Vec::new();
     let mut parts = Some(parts);
     loop {
@@ -216,12 +244,9 @@ async fn attempt_all(
         let counted = Counted::begin(&endpoint);
         let sending = endpoint.send(&backend.transport, Request::from_parts(head, body));
         let attempt = action.timeouts.attempt.map(|limit| Instant::now() + limit);
-        let sent = match [attempt, deadline].into_iter().flatten().min() {
-            Some(end) => timeout_at(end, sending).await,
-            None => Ok(sending.await),
-        };
+        let sent = in_time([attempt, deadline].into_iter().flatten().min(), sending).await;
         let (failure, unsent) = match sent {
-            Ok(Ok((response, lease))) => {
+            Some(Ok((response, lease))) => {
                 let code = response.status().as_u16();
                 backend.note(&endpoint, code < 500);
                 if !(again.is_some() && retry.statuses.contains(&code) && backend.state.may_retry()) {
@@ -229,7 +254,7 @@ async fn attempt_all(
                 }
                 (None, None)
             }
-            Ok(Err(failed)) => {
+            Some(Err(failed)) => {
                 if exceeded.load(Relaxed) {
                     return Err(plain(StatusCode::PAYLOAD_TOO_LARGE, "the body of the request is too large"));
                 }
@@ -242,7 +267,7 @@ async fn attempt_all(
                     }
                 }
             }
-            Err(_) => {
+            None => {
                 // Of a body that was still coming, the client may have been slow.
                 if is_whole {
                     backend.note(&endpoint, false);

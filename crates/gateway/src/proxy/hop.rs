@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use http::header::{
-    CONNECTION, EXPECT, FORWARDED, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, FORWARDED,
+    HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
 };
 use http::{HeaderMap, Version};
 
 use crate::kinds::ForwardedHeaders;
+use crate::policy::CONSUMER;
 use crate::table::Listener;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
@@ -19,6 +21,22 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
+
+/// What a backend believes because the gateway says it, or reads a request by. Clients do not get to say it in other words.
+const TRUSTED: [HeaderName; 9] = [
+    CONTENT_LENGTH,
+    TRANSFER_ENCODING,
+    X_FORWARDED_FOR,
+    X_FORWARDED_PROTO,
+    X_FORWARDED_HOST,
+    X_FORWARDED_PORT,
+    X_REAL_IP,
+    FORWARDED,
+    CONSUMER,
+];
+/// Versions of HTTP, and what is around it: whoever switches to one of them sends requests that no route is looked up for.
+const UNTUNNELLED: [&str; 4] = ["h2c", "h2", "http", "tls"];
 
 /// The address of a client as a header tells it, made once for a connection.
 #[derive(Clone)]
@@ -31,9 +49,44 @@ impl ClientAddress {
     }
 }
 
-/// The protocol that a request asks to switch to.
+/// Whether a header would be taken for one that is trusted by those who do not tell underscores from dashes, such as CGI and WSGI.
+pub(crate) fn is_lookalike(name: &HeaderName) -> bool {
+    let name = name.as_str().as_bytes();
+    let is_like = |trusted: &HeaderName| {
+        let trusted = trusted.as_str().as_bytes();
+        trusted.len() == name.len()
+            && trusted.iter().zip(name).all(|(one, other)| one == other || (*one, *other) == (b'-', b'_'))
+    };
+    name.contains(&b'_') && TRUSTED.iter().any(is_like)
+}
+
+/// Removes from the trailers of a request what only its head may say, before a backend makes one of both.
+pub(crate) fn remove_from_trailers(trailers: &mut HeaderMap) {
+    remove(trailers);
+    let of_heads = [HOST, TE, AUTHORIZATION, COOKIE, CONTENT_TYPE, CONTENT_ENCODING];
+    for name in TRUSTED.iter().chain(&of_heads) {
+        trailers.remove(name);
+    }
+    let lookalikes: Vec<HeaderName> = trailers.keys().filter(|name| is_lookalike(name)).cloned().collect();
+    for name in lookalikes {
+        trailers.remove(name);
+    }
+}
+
+/// The protocol that a request asks to switch to. That it asks for another version of HTTP is not listened to, as RFC 9110 allows.
 pub(crate) fn upgrade(headers: &HeaderMap, version: Version) -> Option<HeaderValue> {
     if version != Version::HTTP_11 || !headers.contains_key(UPGRADE) {
+        return None;
+    }
+    let is_tunnelled = |value: &HeaderValue| {
+        value.to_str().is_ok_and(|protocols| {
+            protocols.split(',').all(|protocol| {
+                let name = protocol.split('/').next().unwrap_or_default().trim();
+                !UNTUNNELLED.iter().any(|untunnelled| name.eq_ignore_ascii_case(untunnelled))
+            })
+        })
+    };
+    if !headers.get_all(UPGRADE).iter().all(is_tunnelled) {
         return None;
     }
     listed(headers).any(|name| name.eq_ignore_ascii_case("upgrade")).then(|| headers.get(UPGRADE).cloned())?
@@ -62,6 +115,7 @@ pub(crate) fn remove(headers: &mut HeaderMap) {
         PROXY_AUTHORIZATION,
         TRAILER,
         EXPECT,
+        HTTP2_SETTINGS,
     ] {
         headers.remove(name);
     }
@@ -137,5 +191,50 @@ pub(crate) fn tell_origin(
         if let Ok(value) = HeaderValue::from_str(&format!("for={node};host=\"{host}\";proto={scheme}")) {
             headers.append(FORWARDED, value);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(all: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        all.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn to_another_version_of_http_nobody_switches() {
+        let asked = |protocol| {
+            upgrade(&headers(&[("connection", "upgrade"), ("upgrade", protocol)]), Version::HTTP_11)
+        };
+        for protocol in ["websocket", "SPDY/3.1", "spdy/3.1, websocket"] {
+            assert_eq!(asked(protocol), Some(HeaderValue::from_static(protocol)));
+        }
+        for protocol in ["h2c", "H2C", "HTTP/2.0", "TLS/1.2", "websocket, h2c", "websocket,h2c"] {
+            assert_eq!(asked(protocol), None, "{protocol}");
+        }
+        let mut two = headers(&[("connection", "upgrade"), ("upgrade", "websocket")]);
+        two.append("upgrade", HeaderValue::from_static("h2c"));
+        assert_eq!(upgrade(&two, Version::HTTP_11), None);
+    }
+
+    #[test]
+    fn trailers_say_nothing_that_heads_are_believed_for() {
+        let mut trailers = headers(&[
+            ("x-checksum", "1"),
+            ("content-length", "5"),
+            ("transfer-encoding", "chunked"),
+            ("host", "a"),
+            ("authorization", "a"),
+            ("x-consumer", "admin"),
+            ("x_consumer", "admin"),
+            ("x-forwarded-for", "10.0.0.1"),
+            ("x_other", "1"),
+        ]);
+        remove_from_trailers(&mut trailers);
+        assert_eq!(trailers, headers(&[("x-checksum", "1"), ("x_other", "1")]));
     }
 }

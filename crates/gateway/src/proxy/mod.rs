@@ -123,7 +123,8 @@ async fn serve(shared: Arc<Shared>, address: SocketAddr, request: Request) -> Re
     let response = match route(&mut exchange, address, &mut parts, ip).await {
         Ok(way) => {
             let Way { rule, listener, target, path, cross, client, upgrade, accepts_gzip, payloads } = way;
-            let body = match checked(&exchange, &payloads, &parts, body).await {
+            let deadline = rule.action.timeouts.request.map(|limit| tokio::time::Instant::now() + limit);
+            let body = match checked(&exchange, &payloads, &parts, body, deadline).await {
                 Ok(body) => body,
                 Err(response) => return ended(exchange, response),
             };
@@ -135,8 +136,17 @@ async fn serve(shared: Arc<Shared>, address: SocketAddr, request: Request) -> Re
             }
             let is_tls = listener.protocol == ListenerProtocol::HTTPS;
             hop::tell_origin(&mut parts.headers, ip, told, &target, &listener, is_tls);
-            let order =
-                forward::Order { rule, listener, host: target, path, client, cross, upgrade, accepts_gzip };
+            let order = forward::Order {
+                rule,
+                listener,
+                host: target,
+                path,
+                client,
+                cross,
+                upgrade,
+                accepts_gzip,
+                deadline,
+            };
             let api = exchange.table.api(&order.rule.route.key).cloned();
             let mut response = forward::forward(exchange, order, parts, body).await;
             tell_life(api.as_ref(), &mut response);
@@ -361,17 +371,20 @@ async fn checked(
     payloads: &[(Arc<Payload>, usize)],
     parts: &Parts,
     body: Body,
+    deadline: Option<tokio::time::Instant>,
 ) -> Result<Body, Response> {
     let Some(most) = payloads.iter().map(|(_, most)| *most).min() else { return Ok(body) };
     let refused = |response: Response| {
         exchange.shared.counters.refused.fetch_add(1, Relaxed);
         response
     };
-    let bytes = body.read(most).await.map_err(|error| {
+    let read = forward::in_time(deadline, body.read(most)).await.unwrap_or(Err(BodyError::Stalled));
+    let bytes = read.map_err(|error| {
         refused(match error {
             BodyError::TooLarge { .. } => {
                 plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large to be checked")
             }
+            BodyError::Stalled => forward::unsent(),
             _ => plain(StatusCode::BAD_REQUEST, "the body ended before it was complete"),
         })
     })?;

@@ -12,8 +12,8 @@ use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 use watchkeeper_front::{Body, BodyError};
 
-use super::Shared;
 use super::access_log::Line;
+use super::{Shared, hop};
 use crate::spans::{Ended, Span};
 use crate::table::{RouteHead, Table};
 use crate::upstream::{Active, Counted, Lease};
@@ -128,6 +128,38 @@ impl http_body::Body for Relay {
 
     fn size_hint(&self) -> SizeHint {
         self.incoming.size_hint()
+    }
+}
+
+/// The body of a request whose trailers say nothing that only a head may say.
+pub(crate) struct Trailed {
+    pub(crate) body: Body,
+}
+
+impl http_body::Body for Trailed {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(frame.map(|frame| {
+            let mut frame = frame?;
+            if let Some(trailers) = frame.trailers_mut() {
+                hop::remove_from_trailers(trailers);
+            }
+            Ok(frame)
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -18,6 +18,7 @@ mod policies;
 mod protocols;
 mod routes;
 mod safety;
+mod smuggling;
 mod sources;
 mod standard;
 mod supervision;

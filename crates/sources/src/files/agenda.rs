@@ -16,6 +16,10 @@ const AT_LAST: Duration = Duration::from_secs(10);
 const AT_ONCE: usize = 257;
 /// Editors move a file away before they write the new one.
 pub(super) const GRACE: Duration = Duration::from_millis(100);
+/// Who deletes a file, and makes it anew, does so at once: git, `cp --remove-destination`.
+const DELETED: Duration = Duration::from_millis(20);
+/// When this is asked so much too late, others did not get their turn in time either: whoever deleted a file may be about to make it anew.
+const LATE: Duration = Duration::from_millis(10);
 
 /// What is said of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,8 +32,17 @@ pub(super) enum Hint {
     Created,
     /// Being written.
     Writing,
-    /// Removed or moved away.
+    /// Moved away, or not found.
+    Away,
+    /// Deleted.
     Gone,
+}
+
+impl Hint {
+    /// Whether it says that nothing is there.
+    pub(super) fn is_absence(self) -> bool {
+        matches!(self, Self::Away | Self::Gone)
+    }
 }
 
 /// The paths to be looked at, and when.
@@ -51,7 +64,8 @@ impl Agenda {
             Hint::Ready | Hint::Touched => TOGETHER,
             Hint::Created => SETTLE,
             Hint::Writing => QUIET,
-            Hint::Gone => GRACE,
+            Hint::Away => GRACE,
+            Hint::Gone => DELETED,
         };
         let due = now + wait;
         let Some(entry) = self.entries.get_mut(&path) else {
@@ -62,7 +76,8 @@ impl Agenda {
             // It is due soon as it is.
             (Hint::Ready, Hint::Ready | Hint::Touched | Hint::Created) => {}
             (Hint::Writing | Hint::Created, Hint::Touched | Hint::Created) => {}
-            (Hint::Touched, Hint::Touched) | (Hint::Gone, Hint::Gone) => {}
+            (Hint::Touched, Hint::Touched) | (Hint::Away | Hint::Gone, Hint::Away) => {}
+            (Hint::Gone, Hint::Gone) => {}
             (Hint::Writing, Hint::Writing) => entry.due = due.min(entry.since + AT_LAST),
             _ => *entry = Entry { hint, since: now, due },
         }
@@ -81,10 +96,11 @@ impl Agenda {
 
     /// Takes the paths that are due, in order: all that may be gone, so that it shows how many they are, and some of the others.
     pub(super) fn take(&mut self, now: Instant) -> Vec<(PathBuf, Hint)> {
+        self.be_patient(now);
         let mut room = AT_ONCE;
         let due = self.entries.extract_if(|_, entry| {
             entry.due <= now
-                && (entry.hint == Hint::Gone || {
+                && (entry.hint.is_absence() || {
                     room = room.saturating_sub(1);
                     room > 0
                 })
@@ -92,6 +108,16 @@ impl Agenda {
         let mut due: Vec<_> = due.map(|(path, entry)| (path, entry.hint)).collect();
         due.sort();
         due
+    }
+
+    /// Waits for longer before files are gone that were deleted, if the machine is so busy that this is asked late; not for longer than for others.
+    fn be_patient(&mut self, now: Instant) {
+        for entry in self.entries.values_mut().filter(|entry| entry.hint == Hint::Gone) {
+            let end = entry.since + GRACE;
+            if entry.due + LATE <= now && now < end {
+                entry.due = (now + DELETED).min(end);
+            }
+        }
     }
 
     pub(super) fn contains(&self, path: &Path) -> bool {
@@ -124,10 +150,14 @@ mod tests {
         assert_eq!(due(&[(0, Writing), (10, Touched)]), Some(quiet));
         assert_eq!(due(&[(0, Ready), (1, Writing)]), Some(1 + quiet), "the next writer has begun");
         assert_eq!(due(&[(0, Writing), (1000, Writing)]), Some(1000 + quiet));
-        assert_eq!(due(&[(0, Gone), (1, Ready)]), Some(6), "it was replaced");
-        assert_eq!(due(&[(0, Ready), (1, Gone)]), Some(101));
-        assert_eq!(due(&[(0, Writing), (1, Gone)]), Some(101));
-        assert_eq!(due(&[(0, Gone), (90, Gone)]), Some(100), "whoever looks often does not wait for ever");
+        assert_eq!(due(&[(0, Away), (1, Ready)]), Some(6), "it was replaced");
+        assert_eq!(due(&[(0, Gone), (1, Ready)]), Some(6), "it was made anew");
+        assert_eq!(due(&[(0, Ready), (1, Away)]), Some(101));
+        assert_eq!(due(&[(0, Writing), (1, Gone)]), Some(21));
+        assert_eq!(due(&[(0, Away), (90, Away)]), Some(100), "whoever looks often does not wait for ever");
+        assert_eq!(due(&[(0, Gone), (10, Gone)]), Some(20));
+        assert_eq!(due(&[(0, Gone), (10, Away)]), Some(20), "that it is not found is nothing new");
+        assert_eq!(due(&[(0, Away), (10, Gone)]), Some(30), "it was there again");
     }
 
     #[test]
@@ -142,9 +172,27 @@ mod tests {
         let mut agenda = Agenda::default();
         agenda.hint("b".into(), Hint::Ready, now);
         agenda.hint("a".into(), Hint::Ready, now);
-        agenda.hint("c".into(), Hint::Gone, now);
+        agenda.hint("c".into(), Hint::Away, now);
         assert!(agenda.take(now).is_empty());
         assert_eq!(agenda.take(now + TOGETHER), [("a".into(), Hint::Ready), ("b".into(), Hint::Ready)]);
         assert_eq!(agenda.next(), Some(now + GRACE));
+    }
+
+    #[test]
+    fn what_was_deleted_is_gone_at_once_but_on_a_machine_that_is_too_busy_to_make_it_anew() {
+        let now = Instant::now();
+        let after = |millis| now + Duration::from_millis(millis);
+        let deleted = || {
+            let mut agenda = Agenda::default();
+            agenda.hint("a".into(), Hint::Gone, now);
+            agenda
+        };
+        assert_eq!(deleted().take(after(25)), [("a".into(), Hint::Gone)]);
+        let mut agenda = deleted();
+        for (late, next) in [(35, 55), (70, 90)] {
+            assert!(agenda.take(after(late)).is_empty(), "{late}");
+            assert_eq!(agenda.next(), Some(after(next)), "{late}");
+        }
+        assert_eq!(agenda.take(after(100)), [("a".into(), Hint::Gone)], "not for longer than for others");
     }
 }

@@ -100,7 +100,7 @@ fn hint(kind: &EventKind) -> Option<Hint> {
         EventKind::Create(CreateKind::Folder) => Hint::Ready,
         EventKind::Create(_) => Hint::Created,
         EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Hint::Ready,
-        EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Hint::Gone,
+        EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Hint::Away,
         // Told before, as two.
         EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => return None,
         EventKind::Modify(ModifyKind::Name(_)) => Hint::Created,

@@ -5,7 +5,7 @@
 //!
 //! | trap | what is done about it |
 //! |---|---|
-//! | 1. editors replace a file by renaming | directories are watched, not files; a file has to be missing for 100 ms to be gone |
+//! | 1. editors replace a file by renaming | directories are watched, not files; a file has to be missing for 20 ms to be gone if it was deleted, for 100 ms if it was moved away |
 //! | 2. a file is read while it is written | it is read after it was closed, or has been left alone for two seconds |
 //! | 3. `..data` of a mounted ConfigMap | a link that is exchanged makes its directory be read again |
 //! | 4. a file that is a mount never changes | it is polled, and [`Status::notes`] says so |

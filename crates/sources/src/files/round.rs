@@ -83,7 +83,7 @@ impl Tracker {
                 self.suspects.remove(&unit);
                 self.agenda.postpone(unit, LEFT_ALONE, now);
             } else if self.settings.wants(&path) {
-                self.catalog.doubt(&path, hint == Hint::Gone);
+                self.catalog.doubt(&path, hint.is_absence());
                 self.agenda.hint(path, hint, now);
                 continue;
             }
@@ -152,11 +152,11 @@ impl Tracker {
 
     /// A file that was there is not: the second time, it is gone.
     fn vanished(&mut self, path: &Path, hint: Hint) {
-        if hint == Hint::Gone {
+        if hint.is_absence() {
             self.forget(path);
         } else if self.catalog.file(path).is_some() {
             self.catalog.doubt(path, true);
-            self.agenda.hint(path.into(), Hint::Gone, Instant::now());
+            self.agenda.hint(path.into(), Hint::Away, Instant::now());
         }
     }
 

@@ -19,6 +19,7 @@ mod contract;
 mod drift;
 mod status;
 mod tap;
+mod tls;
 mod traps;
 
 /// A server, or the end of the test where there is none.

@@ -15,11 +15,11 @@ fn routes(place: &Place) -> Files {
     Files::directory(place.root()).kind("example.com/v1", "Route")
 }
 
-/// Waits for longer than anything that happened before could take to be told: for a file that goes away.
+/// Waits for longer than anything that happened before could take to be told: for a file that is moved away.
 async fn pass(place: &Place, tap: &mut Tap) {
     place.write("passing.yaml", &route("passing", 1));
     tap.until_value("passing", 1).await;
-    place.remove("passing.yaml");
+    fs::rename(place.path("passing.yaml"), place.aside("passed.yaml")).unwrap();
     tap.until_gone("passing").await;
 }
 
@@ -40,6 +40,36 @@ async fn an_editor_that_replaces_a_file_changes_its_objects_and_deletes_none() {
         assert!(
             Command::new("sed").arg("-i").arg(script).arg(place.path("a.yaml")).status().unwrap().success()
         );
+        tap.until_value("a", value + 2).await;
+    }
+    pass(&place, &mut tap).await;
+    assert!(!tap.says("gone a"), "{:#?}", tap.log);
+    assert_eq!(files.status().drift, 0);
+}
+
+#[tokio::test]
+async fn who_deletes_a_file_and_makes_it_anew_deletes_no_object() {
+    let place = Place::new();
+    place.write("a.yaml", &route("a", 1));
+    place.write("b.yaml", &route("b", 1));
+    let files = routes(&place);
+    let mut tap = Tap::on(&files).await;
+    assert_eq!(files.status().watching, Watching::Events);
+    for value in (2..40).step_by(3) {
+        // As git does.
+        place.remove("a.yaml");
+        place.write("a.yaml", &route("a", value));
+        tap.until_value("a", value).await;
+        // As programs do that know of no way to replace a file.
+        place.write(".a.yaml.new", &route("a", value + 1));
+        place.remove("a.yaml");
+        fs::rename(place.path(".a.yaml.new"), place.path("a.yaml")).unwrap();
+        tap.until_value("a", value + 1).await;
+        let new = place.aside("new.yaml");
+        fs::write(&new, route("a", value + 2)).unwrap();
+        let copied =
+            Command::new("cp").arg("--remove-destination").arg(new).arg(place.path("a.yaml")).status();
+        assert!(copied.unwrap().success());
         tap.until_value("a", value + 2).await;
     }
     pass(&place, &mut tap).await;

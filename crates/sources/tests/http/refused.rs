@@ -59,7 +59,7 @@ async fn a_service_that_is_not_there_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_not_trusted_is_said() {
+async fn a_certificate_that_is_not_trusted_or_for_another_name_is_said() {
     let now = SystemTime::now();
     let authority = |name| Authority::with_key(name, Key::generate().unwrap(), now).unwrap();
     let (ours, theirs) = (authority("ours"), authority("theirs"));
@@ -84,6 +84,15 @@ async fn a_certificate_that_is_not_trusted_is_said() {
     let error = Tap::closed(&trusting(&theirs, "theirs")).failure().await;
     assert!(matches!(error, Error::Unavailable { answered: false, .. }), "{error}");
     assert!(error.to_string().contains("certificate"), "{error}");
+
+    // Of the right authority, and for another name.
+    let elsewhere =
+        format!("https://localhost:{}/items?key=hunter2", front.addresses().next().unwrap().port());
+    let file = directory.path().join("ours");
+    let error = Tap::closed(&Http::get(&elsewhere).ca_file(file)).failure().await;
+    assert!(matches!(error, Error::Unavailable { answered: false, .. }), "{error}");
+    let said = error.to_string();
+    assert!(said.contains("certificate") && !said.contains("hunter2"), "{said}");
     front.shutdown(Duration::ZERO).await;
 
     let missing = Http::get("https://127.0.0.1:1/").ca_file("/does/not/exist.pem");
@@ -118,4 +127,26 @@ async fn an_empty_list_is_believed_the_second_time() {
     while !informer.store().is_empty() {
         tokio::time::timeout(LONG, changes.next()).await.unwrap().unwrap();
     }
+}
+
+#[tokio::test]
+async fn two_false_alarms_with_the_truth_between_them_delete_nothing() {
+    let service = Service::start().await;
+    service.change(|items| items.extend((0..10).map(|number| (format!("n{number}"), 1))));
+    let informer = Informer::<Value>::builder().start(http(&service));
+    informer.synced().await.unwrap();
+    let mut changes = informer.subscribe("test");
+    while changes.try_next().is_some() {}
+    for fault in
+        [Fault::Empty, Fault::AnotherTag, Fault::Third, Fault::AnotherTag, Fault::Empty, Fault::AnotherTag]
+    {
+        service.fail(fault);
+    }
+    while !service.lock().faults.is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    service.put("n0", 2);
+    let change = tokio::time::timeout(LONG, changes.next()).await.unwrap().unwrap();
+    assert_eq!((change.key.to_string(), change.kind()), ("n0".into(), ChangeKind::Modified));
+    assert_eq!(informer.store().len(), 10);
 }

@@ -26,6 +26,10 @@ pub(crate) enum Fault {
     Stale,
     /// An empty list, with status 200.
     Empty,
+    /// A third of the list, with status 200.
+    Third,
+    /// The list, much later.
+    Slow,
     /// The same list under another tag.
     AnotherTag,
 }
@@ -71,7 +75,7 @@ pub(crate) struct State {
     /// The second of the last change, and how many of them there were in it.
     changed: u64,
     /// By how many seconds its clock is off.
-    pub(crate) skew: u64,
+    pub(crate) skew: i64,
     /// What is added to the revision that is shown as index.
     pub(crate) index_offset: i64,
     /// Whether it waits when it is asked to.
@@ -145,6 +149,12 @@ impl Service {
         self.change(|_| {});
     }
 
+    /// Gives their names back to all that have lost them.
+    pub(crate) fn heal(&self) {
+        self.lock().corrupt.clear();
+        self.change(|_| {});
+    }
+
     pub(crate) fn put(&self, name: &str, value: u64) {
         self.lock().corrupt.remove(name);
         self.change(|items| {
@@ -199,6 +209,9 @@ impl Connection {
             let fault = self.state.lock().unwrap().faults.pop_front();
             if fault.is_none() {
                 self.wait(&head, &target).await;
+            }
+            if let Some(Fault::Slow) = fault {
+                tokio::time::sleep(Duration::from_millis(200)).await;
             }
             let Some(answer) = self.answer(&head, &target, fault) else { return Ok(()) };
             let truncated = answer.ends_with(b"TRUNCATED");
@@ -262,6 +275,7 @@ impl Connection {
         };
         let index = i64::try_from(revision).unwrap() + state.index_offset;
         let mut headers = format!("x-index: {index}\r\n");
+        let third: BTreeMap<String, u64>;
         let mut items = &state.items;
         let mut tag = revision;
         match fault {
@@ -276,7 +290,12 @@ impl Connection {
                 tag = revision - 1;
             }
             Some(Fault::AnotherTag) => tag = revision + 1_000_000,
-            Some(Fault::Truncated) | None => {}
+            Some(Fault::Third) => {
+                third = state.items.clone().into_iter().take(state.items.len() / 3).collect();
+                items = &third;
+                tag = revision + 2_000_000;
+            }
+            Some(Fault::Truncated | Fault::Slow) | None => {}
         }
         match state.validator {
             Validator::Strong => headers += &format!("etag: \"{tag}\"\r\n"),
@@ -286,7 +305,7 @@ impl Connection {
                 headers += &format!(
                     "last-modified: {}\r\ndate: {}\r\n",
                     date(changed),
-                    date(state.changed + state.skew)
+                    date(state.changed.saturating_add_signed(state.skew))
                 );
             }
             Validator::None => {}

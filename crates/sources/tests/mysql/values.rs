@@ -1,6 +1,10 @@
 //! Rows as objects.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use watchkeeper_core::Key;
+use watchkeeper_informer::{Entry, Informer};
 
 use crate::server::Server;
 use crate::tap::Tap;
@@ -90,4 +94,42 @@ async fn a_row_that_is_larger_than_a_packet_is_named_and_the_others_come() {
     database.sql("UPDATE items SET a = '' WHERE name = 'large'; UPDATE items SET b = REPEAT('b', 400000) WHERE name = 'large'");
     tap.until_value("large", 1).await;
     assert_eq!(tap.values["large"]["b"].as_str().map(str::len), Some(400_000));
+}
+
+#[derive(Debug, Deserialize)]
+struct Counted {
+    value: i64,
+}
+
+#[tokio::test]
+async fn a_column_of_another_type_is_named_its_rows_stay_as_they_were_and_the_others_come() {
+    let database = Server::shared().database();
+    let source = database.items();
+    database.put("a", 1);
+    let (journal, mut entries) = mpsc::channel(1_000);
+    let informer = Informer::<Counted>::builder().check(true).journal(journal).start(source);
+    informer.synced().await.unwrap();
+    let value =
+        |name: &str| informer.store().get(&Key::new(None, name)).map(|object| object.get().unwrap().value);
+    assert_eq!(value("a"), Some(1));
+    // A migration that the program does not know of.
+    database.sql("ALTER TABLE items MODIFY value varchar(20)");
+    database.sql("UPDATE items SET value = 'hunter2'");
+    let said = loop {
+        let entry = tokio::time::timeout(crate::server::LONG, entries.recv()).await.unwrap().unwrap();
+        if let Entry::Rejected(rejection) = entry {
+            break rejection.to_string();
+        }
+    };
+    assert!(said.contains("a: ") && said.contains("value: expected i64"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+    assert_eq!(value("a"), Some(1), "it stays as it was");
+    database.sql("UPDATE items SET value = '7'");
+    database.sql("ALTER TABLE items MODIFY value bigint NOT NULL");
+    database.put("b", 2);
+    let begun = std::time::Instant::now();
+    while (value("a"), value("b")) != (Some(7), Some(2)) {
+        assert!(begun.elapsed() < crate::server::LONG, "{:?} {:?}", value("a"), value("b"));
+        let _ = tokio::time::timeout(std::time::Duration::from_millis(20), entries.recv()).await;
+    }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use watchkeeper_informer::Informer;
+use tokio::sync::mpsc;
+use watchkeeper_informer::{Entry, Informer};
 
 use crate::server::Server;
 use crate::tap::Tap;
@@ -138,4 +139,53 @@ async fn a_row_without_a_key_is_named_and_puts_no_other_in_doubt() {
     );
     database.sql("DELETE FROM items WHERE name = 'a'").await;
     tap.until_gone("a").await;
+}
+
+#[derive(Debug, Deserialize)]
+struct Counted {
+    value: i64,
+}
+
+/// The rejection of an object, as it is told.
+async fn rejection(entries: &mut mpsc::Receiver<Entry<Counted>>, key: &str) -> String {
+    loop {
+        let entry = tokio::time::timeout(crate::server::LONG, entries.recv()).await.unwrap().unwrap();
+        if let Entry::Rejected(rejection) = entry
+            && rejection.key.as_ref().is_some_and(|rejected| rejected.name() == key)
+        {
+            return rejection.to_string();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_column_of_another_type_is_named_its_rows_stay_as_they_were_and_the_others_come() {
+    let database = Server::shared().database().await;
+    let source = database.items().await;
+    source.clone().replicate().install().await.unwrap();
+    for source in [source.clone(), source.replicate()] {
+        database.sql("DELETE FROM items; INSERT INTO items VALUES ('a', 1)").await;
+        let (journal, mut entries) = mpsc::channel(1_000);
+        let informer = Informer::<Counted>::builder().check(true).journal(journal).start(source);
+        informer.synced().await.unwrap();
+        let store = informer.store();
+        let value = |name: &str| {
+            let object = store.get(&watchkeeper_core::Key::new(None, name));
+            object.map(|object| object.get().unwrap().value)
+        };
+        assert_eq!(value("a"), Some(1));
+        // A migration that the program does not know of.
+        database
+            .sql("ALTER TABLE items ALTER COLUMN value TYPE text; UPDATE items SET value = 'hunter2'")
+            .await;
+        let said = rejection(&mut entries, "a").await;
+        assert!(said.contains("value: expected i64") && !said.contains("hunter2"), "{said}");
+        assert_eq!(value("a"), Some(1), "it stays as it was");
+        database.sql("UPDATE items SET value = '7'; ALTER TABLE items ALTER COLUMN value TYPE bigint USING value::bigint; INSERT INTO items VALUES ('b', 2)").await;
+        let begun = std::time::Instant::now();
+        while (value("a"), value("b")) != (Some(7), Some(2)) {
+            assert!(begun.elapsed() < crate::server::LONG, "{:?} {:?}", value("a"), value("b"));
+            let _ = tokio::time::timeout(std::time::Duration::from_millis(20), entries.recv()).await;
+        }
+    }
 }

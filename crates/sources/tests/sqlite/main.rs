@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use rusqlite::Connection;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_core::contract::{World, check};
 use watchkeeper_core::{Change, ChangeKind, Error, Event, Feed, Freshness, Source, Start};
-use watchkeeper_informer::{Informer, Object, SourceBackoff};
+use watchkeeper_informer::{Entry, Informer, Object, SourceBackoff};
 use watchkeeper_sources::sqlite::Sqlite;
 
 const LONG: Duration = Duration::from_secs(30);
@@ -147,6 +148,41 @@ async fn a_file_that_is_exchanged_is_read_anew_and_one_that_is_gone_is_missing()
     assert_eq!(Tap::on(&source).failure().await.class(), "missing");
     std::fs::write(path(&place), "this is not a database, though it is long enough to be looked at").unwrap();
     assert_eq!(Tap::on(&source).failure().await.class(), "fatal");
+}
+
+#[derive(Debug, Deserialize)]
+struct Counted {
+    value: i64,
+}
+
+#[tokio::test]
+async fn a_value_of_another_type_is_named_its_row_stays_as_it_was_and_the_others_come() {
+    let place = Place::new(TABLE);
+    place.sql("INSERT INTO items VALUES ('a', 1), ('b', 1)");
+    let (journal, mut entries) = tokio::sync::mpsc::channel(1_000);
+    let informer = Informer::<Counted>::builder().check(true).journal(journal).start(place.source("items"));
+    informer.synced().await.unwrap();
+    let value = |name: &str| {
+        let object = informer.store().get(&watchkeeper_core::Key::new(None, name));
+        object.map(|object| object.get().unwrap().value)
+    };
+    // SQLite minds types less than whoever reads them.
+    place.sql(
+        "UPDATE items SET value = 'hunter2' WHERE name = 'a'; UPDATE items SET value = 2 WHERE name = 'b'",
+    );
+    let said = loop {
+        let entry = tokio::time::timeout(LONG, entries.recv()).await.unwrap().unwrap();
+        if let Entry::Rejected(rejection) = entry {
+            break rejection.to_string();
+        }
+    };
+    assert!(said.contains("a: ") && said.contains("value: expected i64"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+    let begun = std::time::Instant::now();
+    while (value("a"), value("b")) != (Some(1), Some(2)) {
+        assert!(begun.elapsed() < LONG, "{:?} {:?}", value("a"), value("b"));
+        let _ = tokio::time::timeout(Duration::from_millis(20), entries.recv()).await;
+    }
 }
 
 #[tokio::test]

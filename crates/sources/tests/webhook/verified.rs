@@ -45,6 +45,9 @@ async fn secrets_are_rotated_without_a_restart() {
     assert_eq!(shop.send("POST", &with(SECRET, "2"), "{}").await, 202);
     std::fs::write(&file, "the next one\n").unwrap();
     assert_eq!(shop.send("POST", &with(SECRET, "3"), "{}").await, 401);
+    // Nor are they told of.
+    let shown = format!("{:?}", shop.receiver);
+    assert!(!shown.contains(SECRET) && !shown.contains("the next one"), "{shown}");
     std::fs::remove_file(&file).unwrap();
     assert_eq!(shop.send("POST", &with("the next one", "3"), "{}").await, 503);
 }
