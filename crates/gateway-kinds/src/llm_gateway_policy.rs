@@ -1,4 +1,6 @@
-use super::GatewayStatus;
+use std::collections::BTreeMap;
+
+use super::{AiProviderKey, GatewayStatus};
 
 /// Who may call which models, and how much.
 #[watchkeeper::kind(
@@ -38,6 +40,9 @@ pub struct LLMGatewayPolicySpec {
     /// Whether the answer to a request is kept for those who ask the same, byte by byte. Default: no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<LlmCache>,
+    /// What of requests and answers is kept in the records of calls. Default: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_log: Option<LlmContentLog>,
     /// Whether streams that run are cut when their key is revoked. New requests are refused at once in any case.
     #[serde(default)]
     pub cut_streams: bool,
@@ -124,7 +129,50 @@ pub enum LlmLimitBy {
     Policy,
 }
 
-/// Something that is looked for.
+/// What of requests and answers is kept in the records of calls, for all keys of the policy: nothing of it is anywhere else. Addresses of e-mail, numbers of
+/// cards, accounts and telephones, keys and tokens are replaced by `[email]`, `[number]`, `[phone]`, `[account]` and `[key]`, unless `redaction` is `Off`.
+#[watchkeeper::schema]
+#[derive(Default, PartialEq)]
+pub struct LlmContentLog {
+    /// Which of both. Default: both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2))]
+    pub of: Vec<LlmContent>,
+    /// Whether what looks private is replaced. Default: `On`.
+    #[serde(default)]
+    pub redaction: LlmRedaction,
+    /// Regular expressions whose matches are replaced by `[redacted]` besides, also where `redaction` is `Off`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub redact: Vec<String>,
+    /// How many bytes of a request, and of an answer, are kept. Default: 16 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 16, max = 1048576))]
+    pub max_bytes: Option<i64>,
+}
+
+/// What may be kept of a call.
+#[watchkeeper::schema]
+#[derive(Copy, PartialEq, Eq)]
+pub enum LlmContent {
+    /// What the client sent.
+    Request,
+    /// What the model said.
+    Response,
+}
+
+/// Whether what looks private is replaced.
+#[watchkeeper::schema]
+#[derive(Copy, Default, PartialEq, Eq)]
+pub enum LlmRedaction {
+    /// It is.
+    #[default]
+    On,
+    /// It is not.
+    Off,
+}
+
+/// Something that is looked for: by a `pattern`, or by a `webhook` that is asked.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct Guardrail {
@@ -135,7 +183,51 @@ pub struct Guardrail {
     #[serde(default)]
     pub on: GuardrailOn,
     /// A regular expression that is found anywhere in a text.
-    pub pattern: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// A service that is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<GuardrailWebhook>,
+}
+
+/// A service that is asked whether a text may pass. It gets a POST with JSON:
+/// `{"guardrail": NAME, "on": "Request", "id": ID, "namespace": NAMESPACE, "key": KEY, "model": MODEL, "text": TEXT}`, and has to answer with code 200 and `{"allowed": true}` or
+/// `{"allowed": false}`. Of a stream, it is asked again and again for what came meanwhile, with up to 4 KiB of what came before; nothing leaves before it has said yes.
+#[watchkeeper::schema]
+#[derive(PartialEq)]
+pub struct GuardrailWebhook {
+    /// Where it is. Redirections are not followed.
+    pub url: String,
+    /// The key that it gets, as `Authorization: Bearer KEY`. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<AiProviderKey>,
+    /// Headers that it gets besides.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// A file with the authorities that are believed, in PEM. Default: those of the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<String>,
+    /// How long it may take, with the connection. Default: `2s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+    /// How many bytes of text it is asked about at once. What is longer is a failure. Default: 1 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1024, max = 67108864))]
+    pub max_bytes: Option<i64>,
+    /// What becomes of a text if there is no answer in time, another code than 200, or an answer that is something else. Default: `Fail`.
+    #[serde(default)]
+    pub failure_policy: GuardrailFailure,
+}
+
+/// What becomes of a text that a webhook does not judge.
+#[watchkeeper::schema]
+#[derive(Copy, Default, PartialEq, Eq)]
+pub enum GuardrailFailure {
+    /// It does not pass: 503, or the end of the stream.
+    #[default]
+    Fail,
+    /// It passes.
+    Ignore,
 }
 
 /// Where something is looked for.

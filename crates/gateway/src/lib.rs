@@ -36,7 +36,9 @@ pub mod upstream;
 pub use admin::Admin;
 pub use check::{Checked, Finding, check};
 pub use compile::{Compiler, Condition, Place, Report, Settings};
-pub use control::{Error, Explained, From, Gateway, Handle, Options, Question, Served, StateError, explain};
+pub use control::{
+    BudgetStore, Error, Explained, From, Gateway, Handle, Options, Question, Served, StateError, explain,
+};
 pub use describe::description;
 pub use dump::dump;
 pub use spans::Otlp;

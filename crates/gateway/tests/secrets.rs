@@ -21,6 +21,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
 use watchkeeper_core::Key;
 use watchkeeper_front::Body;
+use watchkeeper_gateway::ai::records::Destinations;
 use watchkeeper_gateway::mock::Mock;
 use watchkeeper_gateway::{From, Gateway, Options, dump};
 use watchkeeper_sources::channel::channel;
@@ -98,6 +99,11 @@ async fn no_key_prompt_or_answer_is_in_any_output() {
             {"name": "keyless", "dialect": "OpenAI", "url": url, "key": {"secretName": "missing"}},
         ]}),
     );
+    // One that judges nothing.
+    let hook = |on: &str| {
+        let webhook = json!({"url": url, "key": {"secretName": "wrong"}, "headers": {"x-token": "canary-header"}, "failurePolicy": "Ignore"});
+        json!({"name": format!("hook-{on}"), "on": on, "webhook": webhook})
+    };
     let digest: String =
         digest(&SHA256, KEY.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     put(
@@ -106,7 +112,7 @@ async fn no_key_prompt_or_answer_is_in_any_output() {
         json!({
             "keys": [{"name": "jane", "sha256": digest}],
             "limits": [{"per": "Month", "tokens": 100_000}],
-            "guardrails": [{"name": "none", "pattern": "forbidden"}], "cache": {"ttl": "1h"},
+            "guardrails": [{"name": "none", "pattern": "forbidden"}, hook("Request"), hook("Response")], "cache": {"ttl": "1h"},
         }),
     );
     let scripts = [
@@ -129,7 +135,7 @@ async fn no_key_prompt_or_answer_is_in_any_output() {
     let options = Options {
         from: vec![From::Source(Arc::new(source))],
         access_log: Some((Box::new(kept.clone()), 1)),
-        records: Some(records.path().to_owned()),
+        records: Destinations { directory: Some(records.path().to_owned()), table: None },
         ..Options::default()
     };
     let gateway = Gateway::start(options).unwrap();
@@ -190,6 +196,7 @@ async fn no_key_prompt_or_answer_is_in_any_output() {
     })
     .await;
     assert!(lines.contains("\"key\":\"jane\"") && written.contains("gen_ai_client_token_usage"));
+    assert!(kept.0.lock().contains("it answered with code 404"), "a webhook that fails is logged");
     for (what, text) in
         [("records", &lines), ("logs", &*kept.0.lock()), ("metrics, table, reports", &written)]
     {

@@ -61,9 +61,13 @@ pub(crate) struct Gateway {
     /// Record calls of models in this directory, a line of JSON each
     #[arg(long, value_name = "DIR")]
     records: Option<PathBuf>,
-    /// Share budgets of models with the other replicas of this gateway, by LLMBudget objects in the cluster; without it each replica has budgets of its own
-    #[arg(long)]
-    share_budgets: bool,
+    /// Record calls of models in a table of a PostgreSQL database: postgres://USER@HOST/DATABASE?table=NAME&passwordFile=FILE. The table is made if it is not there
+    #[arg(long, value_name = "URL")]
+    records_database: Option<String>,
+    /// Share budgets of models with the other replicas of this gateway, by LLMBudget objects in the cluster, or by a table of a PostgreSQL database if its URL is
+    /// given; without it each replica has budgets of its own
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "kubernetes")]
+    share_budgets: Option<String>,
     /// Export a span for each request to this collector, by OTLP over HTTP: http://127.0.0.1:4318. Backends get its traceparent
     #[arg(long, value_name = "URL")]
     otlp: Option<Uri>,
@@ -92,6 +96,7 @@ Examples:
   watchkeeper gateway explain GET http://127.0.0.1:8080/hello  which route serves it, and why?
   watchkeeper gateway --from file:examples/ai-gateway          models of many providers behind one API
   watchkeeper gateway usage --records DIR --by key,model       who used how much?
+  watchkeeper gateway --from file:./objects --share-budgets=postgres://me@host/db --records-database postgres://me@host/db
   watchkeeper gateway crds | kubectl apply -f -                the kinds, for a cluster
 
 Signals:

@@ -7,9 +7,11 @@ use std::process;
 
 use watchkeeper_apiserver::front::{Drained, Listener, raise_open_files};
 use watchkeeper_core::Key;
+use watchkeeper_gateway::ai::RecordTable;
+use watchkeeper_gateway::ai::records::Destinations;
 use watchkeeper_gateway::net::AddressPool;
 use watchkeeper_gateway::object::DEFAULT_NAMESPACE;
-use watchkeeper_gateway::{Admin, From, Gateway, Handle, Options, Otlp, Settings};
+use watchkeeper_gateway::{Admin, BudgetStore, From, Gateway, Handle, Options, Otlp, Settings};
 use watchkeeper_reactor::source;
 
 use super::Gateway as Arguments;
@@ -31,12 +33,14 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Failure> {
     let settings = Settings { addresses: addresses(&arguments.listen)?, gateways, ..Settings::default() };
     // What can be known to be wrong is said before anything is opened.
     let sources = arguments.from.iter().map(|from| parse(from)).collect::<Result<Vec<_>, _>>()?;
+    let records = arguments.records_database.as_deref().map(record_table).transpose()?;
+    let budgets = arguments.share_budgets.as_deref().map(budgets).transpose()?;
     logging::begin_plain(&arguments.log)?;
     caution::disable_core_dumps();
     raise_open_files();
     watchkeeper_memory::start_trimming().map_err(Failure::running)?;
     let runtime = host::runtime()?;
-    let done = runtime.block_on(serve(arguments, admin, settings, sources, inherited));
+    let done = runtime.block_on(serve(arguments, admin, settings, (sources, records, budgets), inherited));
     runtime.shutdown_background();
     done
 }
@@ -58,6 +62,26 @@ fn parse(from: &str) -> Result<Parsed, Failure> {
     }
 }
 
+/// Where budgets are shared.
+enum Budgets {
+    Cluster,
+    Database(BudgetStore),
+}
+
+fn budgets(url: &str) -> Result<Budgets, Failure> {
+    match url {
+        "kubernetes" => Ok(Budgets::Cluster),
+        url => BudgetStore::from_url(url)
+            .map(Budgets::Database)
+            .map_err(|error| Failure::input(format!("--share-budgets: {error}"))),
+    }
+}
+
+/// The table of a URL.
+pub(super) fn record_table(url: &str) -> Result<RecordTable, Failure> {
+    RecordTable::from_url(url).map_err(|error| Failure::input(format!("--records-database: {error}")))
+}
+
 /// `NAME=ADDRESS`, or `NAMESPACE/NAME=ADDRESS`.
 fn addresses(listen: &[String]) -> Result<HashMap<Key, SocketAddr>, Failure> {
     let read = |text: &String| {
@@ -73,7 +97,7 @@ async fn serve(
     arguments: Arguments,
     admin: Option<SocketAddr>,
     settings: Settings,
-    sources: Vec<Parsed>,
+    (sources, records, budgets): (Vec<Parsed>, Option<RecordTable>, Option<Budgets>),
     mut inherited: Vec<Listener>,
 ) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
@@ -105,10 +129,11 @@ async fn serve(
             service: SERVICE.to_owned(),
         }),
         sockets: inherited,
-        records: arguments.records.clone(),
-        share_budgets: match arguments.share_budgets {
-            true => Some(arguments.cluster.connection().await?),
-            false => None,
+        records: Destinations { directory: arguments.records.clone(), table: records },
+        share_budgets: match budgets {
+            Some(Budgets::Cluster) => Some(BudgetStore::Kubernetes(arguments.cluster.connection().await?)),
+            Some(Budgets::Database(store)) => Some(store),
+            None => None,
         },
         ..Options::default()
     };

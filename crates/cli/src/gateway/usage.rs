@@ -8,8 +8,9 @@ use serde_json::Value;
 use watchkeeper_gateway::ai::records;
 use watchkeeper_go::Time;
 
-use crate::duration;
+use super::serve::record_table;
 use crate::failure::Failure;
+use crate::{duration, host};
 
 /// Say who used how much of which models, as the records of a gateway tell it
 #[derive(Args)]
@@ -17,11 +18,15 @@ use crate::failure::Failure;
 Examples:
   watchkeeper gateway --from file:./objects --records ./records
   watchkeeper gateway usage --records ./records --by key,model --since 24h
-  watchkeeper gateway usage --records ./records --by provider -o json")]
+  watchkeeper gateway usage --records ./records --by provider -o json
+  watchkeeper gateway usage --records-database postgres://me@host/db --by key --since 7d")]
 pub(super) struct Usage {
     /// The directory that the gateway was given as --records
-    #[arg(long, value_name = "DIR")]
-    records: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "records_database")]
+    records: Option<PathBuf>,
+    /// The table that the gateway was given as --records-database
+    #[arg(long, value_name = "URL", conflicts_with = "records")]
+    records_database: Option<String>,
     /// What to add up by
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FIELD", default_values = ["key", "model"])]
     by: Vec<By>,
@@ -77,6 +82,24 @@ struct Sum {
     unknown: u64,
 }
 
+impl Sum {
+    /// Adds what a record says.
+    fn add(&mut self, record: &Value) {
+        // What a database counts need not be whole in JSON.
+        let count = |name: &str| record[name].as_f64().map_or(0, |count| count as u64);
+        let money = |name: &str| record[name].as_str()?.parse::<f64>().ok();
+        let (told, charged) = (money("cost").unwrap_or(0.0), money("chargedCost").unwrap_or(0.0));
+        self.calls += 1;
+        self.failed += u64::from(!record["error"].is_null());
+        self.input += count("inputTokens");
+        self.output += count("outputTokens");
+        self.cost += charged;
+        self.unconfirmed += (charged - told).max(0.0);
+        self.milliseconds += record["milliseconds"].as_f64().unwrap_or(0.0);
+        self.unknown += u64::from(record["inputTokens"].is_null() && count("chargedTokens") != 0);
+    }
+}
+
 impl By {
     fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
@@ -104,26 +127,25 @@ impl By {
 impl Usage {
     pub(super) fn run(self) -> Result<(), Failure> {
         let from = self.since.and_then(|since| SystemTime::now().checked_sub(since));
-        // Times in this form sort as text.
-        let from = from.map(|from| Time::from(from).rfc3339_micro()).unwrap_or_default();
+        let from = from.map(|from| Time::from(from).rfc3339_micro());
         let mut sums: BTreeMap<Vec<String>, Sum> = BTreeMap::new();
-        let read = records::read(&self.records, |record| {
-            if record["time"].as_str().is_none_or(|time| time < from.as_str()) {
-                return;
-            }
-            let sum = sums.entry(self.by.iter().map(|by| by.of(record)).collect()).or_default();
-            sum.calls += 1;
-            sum.failed += u64::from(!record["error"].is_null());
-            sum.input += record["inputTokens"].as_u64().unwrap_or(0);
-            sum.output += record["outputTokens"].as_u64().unwrap_or(0);
-            let money = |name: &str| record[name].as_str()?.parse::<f64>().ok();
-            let (told, charged) = (money("cost").unwrap_or(0.0), money("chargedCost").unwrap_or(0.0));
-            sum.cost += charged;
-            sum.unconfirmed += (charged - told).max(0.0);
-            sum.milliseconds += record["milliseconds"].as_f64().unwrap_or(0.0);
-            sum.unknown += u64::from(record["inputTokens"].is_null() && record["chargedTokens"] != 0);
-        });
-        read.map_err(|error| Failure::input(format!("--records {}: {error}", self.records.display())))?;
+        let mut add = |record: &Value| {
+            sums.entry(self.by.iter().map(|by| by.of(record)).collect()).or_default().add(record);
+        };
+        if let Some(url) = &self.records_database {
+            let table = record_table(url)?;
+            let read = host::runtime()?.block_on(table.read(from.as_deref(), add));
+            read.map_err(|error| Failure::running(format!("--records-database: {error}")))?;
+        } else if let Some(directory) = &self.records {
+            // Times in this form sort as text.
+            let from = from.unwrap_or_default();
+            let read = records::read(directory, |record| {
+                if record["time"].as_str().is_some_and(|time| time >= from.as_str()) {
+                    add(record);
+                }
+            });
+            read.map_err(|error| Failure::input(format!("--records {}: {error}", directory.display())))?;
+        }
         let mut output = io::stdout().lock();
         let written = match self.output {
             Output::Json => self.json(&sums, &mut output),

@@ -19,9 +19,11 @@ use watchkeeper_ai::{
 use watchkeeper_front::Body;
 
 use super::call::Call;
-use super::guard::{guard, texts_of};
+use super::content::said_by;
+use super::guard::{Judge, guard, is_guarded, texts_of};
+use super::provider_key::ProviderKey;
 use super::relay::{Held, Relay, Route};
-use super::table::{AiGateway, Model, Provider, ProviderKey};
+use super::table::{AiGateway, Model, Provider};
 use crate::upstream::{EndpointState, Lease};
 
 /// The largest answer that is no stream, in bytes.
@@ -51,6 +53,8 @@ pub(super) struct Work {
     pub(super) estimate: Usage,
     /// Whether tokens or money are limited: then no answer may be longer than what is reserved for it.
     pub(super) is_budgeted: bool,
+    /// All texts of the request, if webhooks are to be asked about them.
+    pub(super) texts: Option<String>,
     pub(super) stamp: Stamp,
 }
 
@@ -75,8 +79,15 @@ impl From<ApiError> for Failed {
     }
 }
 
-/// Asks providers until one begins to answer.
+/// Asks providers until one begins to answer. Those are asked before that have to judge the request.
 pub(super) async fn all(call: &mut Call, work: &Work) -> Result<Answered, Failed> {
+    if let Some((judge, texts)) = Judge::of(call, false).zip(work.texts.clone())
+        && let Err(error) = judge.ask(texts).await
+    {
+        // It costs a request, as it has cost the webhook one.
+        call.refused();
+        return Err(error.into());
+    }
     let retry = work.gateway.retry;
     let available: Vec<&(Arc<Provider>, Arc<str>)> = work
         .order
@@ -278,20 +289,24 @@ async fn one(
     };
     let answer = whole(call, work, dialect, translation.embeddings.as_ref(), bytes);
     provider.note(answer.as_ref().map_or_else(|error| !error.is_worth_another_try(), |_| true));
-    answer.map(Answered::Whole).map_err(|error| {
+    let (bytes, texts) = answer.map_err(|error| {
         let message = format!("provider {name}: {}", error.message);
-        ApiError { message, ..error }.into()
-    })
+        ApiError { message, ..error }
+    })?;
+    if let Some((judge, texts)) = Judge::of(call, true).zip(texts) {
+        judge.ask(texts).await?;
+    }
+    Ok(Answered::Whole(bytes))
 }
 
-/// Makes of an answer that is no stream that for the client.
+/// Makes of an answer that is no stream that for the client. Says all its texts, if somebody looks for something in them.
 fn whole(
     call: &mut Call,
     work: &Work,
     dialect: Dialect,
     embeddings: Option<&EmbeddingRequest>,
     bytes: Bytes,
-) -> Result<Bytes, ApiError> {
+) -> Result<(Bytes, Option<String>), ApiError> {
     let Ok(body) = serde_json::from_slice::<Value>(&bytes) else {
         return Err(ApiError::new(
             ErrorKind::Provider,
@@ -304,20 +319,34 @@ fn whole(
     call.used(dialect.usage(&body));
     if let Some(request) = embeddings {
         let response = EmbeddingResponse::read(dialect, &body)?;
-        return Ok(response.write(work.dialect, request, &work.stamp).to_string().into());
+        return Ok((response.write(work.dialect, request, &work.stamp).to_string().into(), None));
     }
-    let has_guards =
-        call.key.as_ref().is_some_and(|key| key.policy.guards.iter().any(|guard| guard.on_response));
-    if dialect == work.dialect && !has_guards {
-        return Ok(bytes);
+    let translated = match dialect == work.dialect {
+        true => None,
+        false => Some(dialect.read_response(&body)?),
+    };
+    if call.wants_response() {
+        let said = match &translated {
+            Some(response) => said_by(response),
+            None => {
+                dialect.read_response(&body).map_or_else(|_| texts_of(&body), |response| said_by(&response))
+            }
+        };
+        call.said(&said);
     }
-    if dialect == work.dialect {
-        guard(call.key.as_deref(), true, &texts_of(&body))?;
-        return Ok(bytes);
+    let (answer, bytes) = match translated {
+        None => (body, bytes),
+        Some(response) => {
+            let answer = work.dialect.write_response(&response, &work.stamp)?;
+            let bytes = answer.to_string().into();
+            (answer, bytes)
+        }
+    };
+    let texts = is_guarded(call.key.as_deref(), true).then(|| texts_of(&answer));
+    if let Some(texts) = &texts {
+        guard(call.key.as_deref(), true, texts)?;
     }
-    let response = dialect.read_response(&body)?;
-    guard(call.key.as_deref(), true, &response.text())?;
-    Ok(work.dialect.write_response(&response, &work.stamp)?.to_string().into())
+    Ok((bytes, texts))
 }
 
 /// A provider that refuses.
@@ -396,11 +425,7 @@ fn request(
             Dialect::Gemini | Dialect::GeminiEmbeddings => {
                 (HeaderName::from_static("x-goog-api-key"), key.clone())
             }
-            _ => {
-                let mut bearer = HeaderValue::from_bytes(&[b"Bearer ", key.as_bytes()].concat()).ok()?;
-                bearer.set_sensitive(true);
-                (AUTHORIZATION, bearer)
-            }
+            _ => (AUTHORIZATION, provider.key.bearer()?),
         };
         headers.insert(name, value);
     }

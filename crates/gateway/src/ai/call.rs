@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use bytes::Bytes;
 use futures_util::future::select_all;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -14,9 +15,11 @@ use watchkeeper_core::Key;
 
 use super::cache::Slot;
 use super::clock::now;
+use super::content::Content;
+use super::guard::UNAVAILABLE;
 use super::records::{Record, Records};
 use super::share::{Budget, Owner, Refused, Share};
-use super::stats::Stats;
+use super::stats::{Lost, Stats};
 use super::table::{AiKey, Tenant};
 
 /// What all calls share.
@@ -32,7 +35,11 @@ impl Shared {
     /// Adds what is counted to the page of metrics.
     pub(crate) fn write_metrics(&self, text: &mut String) {
         let leases = self.share.as_ref().map_or((0, 0), Share::counted);
-        self.stats.write(text, self.records.as_ref().map_or(0, Records::lost), leases);
+        let records = Lost {
+            records: self.records.as_ref().map_or(0, Records::lost),
+            database: self.records.as_ref().and_then(Records::in_database),
+        };
+        self.stats.write(text, &records, leases);
     }
 }
 
@@ -51,6 +58,8 @@ pub(super) struct Call {
     pub(super) slot: Option<Slot>,
     /// Whether the answer is one that was given before.
     pub(super) is_cached: bool,
+    /// What of it is kept in its record.
+    pub(super) content: Option<Content>,
     pub(super) dialect: Dialect,
     pub(super) model: Arc<str>,
     pub(super) provider: Option<Arc<str>>,
@@ -105,6 +114,7 @@ impl Call {
             revocation: None,
             slot: None,
             is_cached: false,
+            content: None,
             dialect,
             model: "".into(),
             provider: None,
@@ -121,6 +131,30 @@ impl Call {
             lost: Amounts::default(),
             outcome: Outcome::Unsent,
         }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Keeps the request for the record, if the policy of the key says so and there are records.
+    pub(super) fn keep_content(&mut self, request: &Bytes) {
+        if self.shared.records.is_some() {
+            let log = self.key.as_ref().and_then(|key| key.policy.content.as_ref());
+            self.content = log.map(|log| Content::of(log, request));
+        }
+    }
+
+    /// Takes note of what the model says, if that is kept.
+    pub(super) fn said(&mut self, text: &str) {
+        if let Some(content) = &mut self.content {
+            content.said(text);
+        }
+    }
+
+    /// Whether it is to be told what the model says.
+    pub(super) fn wants_response(&self) -> bool {
+        self.content.as_ref().is_some_and(Content::wants_response)
     }
 
     /// Reserves of all budgets of the key what the call may use.
@@ -237,7 +271,7 @@ impl Call {
     }
 
     pub(super) fn failed(&mut self, error: &ApiError) {
-        self.error = Some(word(error.kind));
+        self.error = Some(if error.code == Some(UNAVAILABLE) { "guardrail" } else { word(error.kind) });
         if self.status == 0 {
             self.status = error.status();
         }
@@ -286,10 +320,11 @@ impl Drop for Call {
             first_token: self.first,
             attempts: self.attempts,
             is_cached: self.is_cached,
+            content: self.content.take(),
         };
         self.shared.stats.ended(&record);
         if let Some(records) = &self.shared.records {
-            records.write(&record);
+            records.write(record);
         }
     }
 }

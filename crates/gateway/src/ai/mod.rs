@@ -16,29 +16,39 @@ mod cache;
 mod call;
 mod clock;
 mod cluster_store;
+mod content;
+mod database_store;
+mod database_writer;
 mod endpoint;
 mod guard;
 mod key;
 mod models;
 mod prompt;
+mod provider_key;
+mod record_table;
 pub mod records;
 mod relay;
 mod serve;
 mod share;
 mod stats;
 mod table;
+mod webhook;
 
 pub use cache::Cache;
 pub(crate) use call::{Revocation, Shared};
 pub(crate) use cluster_store::ClusterStore;
+pub use content::ContentLog;
+pub(crate) use database_store::DatabaseStore;
 pub(crate) use key::given_key;
 pub use key::new_key;
 pub(crate) use prompt::TEXT;
 pub use prompt::{Input, Prompt};
+pub use provider_key::ProviderKey;
+pub use record_table::RecordTable;
 pub(crate) use serve::{Asked, refused, serve};
 pub(crate) use share::Share;
 pub(crate) use stats::METRICS;
 pub use table::{
-    AiGateway, AiKey, AiPolicy, AiTable, Guard, Model, Provider, ProviderKey, Retry, Split, Target, Tenant,
-    Timeouts,
+    AiGateway, AiKey, AiPolicy, AiTable, Guard, Look, Model, Provider, Retry, Split, Target, Tenant, Timeouts,
 };
+pub use webhook::Webhook;

@@ -1,7 +1,8 @@
-//! Records of calls: a line of JSON each, in files that are rotated.
+//! Records of calls: a line of JSON each, in files that are rotated; or a row each, in a database.
 //!
 //! Records are written as soon as the disk takes them: several at once if there are several. What was handed to the system survives the end of the process by
-//! whatever signal; it is not synced, so that a crash of the machine may take the last seconds with it.
+//! whatever signal; it is not synced, so that a crash of the machine may take the last seconds with it. No call waits for a disk or a database: records
+//! wait, within bounds, and beyond them are lost and counted.
 //!
 //! The oldest files are removed when all of them together are too large. What budgets were charged with in the month that runs is added up before, and
 //! kept in a file of its own.
@@ -11,19 +12,29 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use watchkeeper_ai::{Amounts, Money, Period, Usage};
 use watchkeeper_core::Key;
 use watchkeeper_go::Time;
+use watchkeeper_supervision::Supervisor;
 
 use super::clock::now;
+use super::content::Content;
+use super::database_writer::DatabaseWriter;
+use super::record_table::RecordTable;
 
 /// How many records may wait to be written. More are lost, and counted.
 const WAITING: usize = 16_384;
+/// How many bytes of content those may have that wait.
+const CONTENT_BYTES: usize = 64 << 20;
+/// How long a gateway that stops waits for its records to be written.
+const FLUSH: Duration = Duration::from_secs(5);
 /// A file of this size, in bytes, is followed by another.
 const FILE_BYTES: u64 = 64 << 20;
 /// How large all files together may be, in bytes.
@@ -35,7 +46,7 @@ const SUMS: &str = "sums.jsonl";
 const PREFIX: &str = "calls-";
 const SUFFIX: &str = ".jsonl";
 
-/// What became of a call. It has nothing of prompts, answers and keys.
+/// What became of a call. It has nothing of keys; and of prompts and answers what the policy of the key says.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// When it began.
@@ -74,13 +85,15 @@ pub struct Record {
     pub attempts: u32,
     /// Whether the answer is one that was given before: no provider was asked.
     pub is_cached: bool,
+    /// What is kept of the request and the answer.
+    pub(super) content: Option<Content>,
 }
 
 impl Record {
     /// The line.
     pub fn to_json(&self) -> Value {
         let millis = |duration: Duration| duration.as_micros() as f64 / 1e3;
-        json!({
+        let mut record = json!({
             "time": Time::from(self.time).rfc3339_micro(),
             "id": self.id,
             "namespace": self.gateway.namespace(),
@@ -104,42 +117,131 @@ impl Record {
             "firstTokenMilliseconds": self.first_token.map(millis),
             "attempts": self.attempts,
             "cached": self.is_cached,
-        })
+        });
+        if let Some(content) = &self.content {
+            let (request, response) = content.to_texts();
+            (record["request"], record["response"]) = (request.into(), response.into());
+        }
+        record
     }
+}
+
+/// Where records go.
+#[derive(Clone, Debug, Default)]
+pub struct Destinations {
+    /// A directory for files.
+    pub directory: Option<PathBuf>,
+    /// A table.
+    pub table: Option<RecordTable>,
+}
+
+impl Destinations {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.directory.is_none() && self.table.is_none()
+    }
+}
+
+enum Message {
+    Record(Box<Record>),
+    /// Answered when all that came before is written, or handed to who writes to the database.
+    Flush(oneshot::Sender<()>),
 }
 
 /// Writes records, from a thread of its own, so that no call waits for a disk.
-pub struct Records {
-    sender: Option<SyncSender<Vec<u8>>>,
-    lost: AtomicU64,
+pub(crate) struct Records {
+    sender: Option<SyncSender<Message>>,
+    counted: Arc<Counted>,
+    database: Option<Arc<DatabaseWriter>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
+#[derive(Default)]
+struct Counted {
+    lost: AtomicU64,
+    /// Bytes of content that wait.
+    content: AtomicUsize,
+}
+
 impl Records {
-    /// Writes to files in a directory, which is made if it is not there.
+    /// Writes to files in a directory, which is made if it is not there, and to a table, on the current runtime.
     ///
     /// # Errors
     ///
-    /// If it cannot be made or written.
-    pub fn start(directory: &Path) -> io::Result<Self> {
-        fs::create_dir_all(directory)?;
-        let output = Output::open(directory, Sizes { file: FILE_BYTES, all: ALL_BYTES })?;
-        let (sender, lines) = sync_channel(WAITING);
+    /// If the directory cannot be made or written.
+    pub(crate) fn start(destinations: Destinations, supervisor: &Supervisor) -> io::Result<Self> {
+        let output = match &destinations.directory {
+            Some(directory) => {
+                fs::create_dir_all(directory)?;
+                Some(Output::open(directory, Sizes { file: FILE_BYTES, all: ALL_BYTES })?)
+            }
+            None => None,
+        };
+        let database = destinations.table.map(|table| Arc::new(DatabaseWriter::start(table, supervisor)));
+        let (sender, messages) = sync_channel(WAITING);
+        let counted = Arc::<Counted>::default();
+        let writer = Writer { output, database: database.clone(), counted: Arc::clone(&counted) };
         let thread =
-            std::thread::Builder::new().name("ai-records".into()).spawn(move || write_all(output, &lines))?;
-        Ok(Self { sender: Some(sender), lost: AtomicU64::new(0), thread: Some(thread) })
+            std::thread::Builder::new().name("ai-records".into()).spawn(move || writer.run(&messages))?;
+        Ok(Self { sender: Some(sender), counted, database, thread: Some(thread) })
     }
 
-    pub(super) fn write(&self, record: &Record) {
-        let line = format!("{}\n", record.to_json()).into_bytes();
-        if self.sender.as_ref().is_none_or(|sender| sender.try_send(line).is_err()) {
-            self.lost.fetch_add(1, Relaxed);
+    /// Takes a record. Without room for its content, it is taken without it.
+    pub(super) fn write(&self, mut record: Record) {
+        if let Some(content) = &record.content {
+            let bytes = content.size();
+            if self.counted.content.fetch_add(bytes, Relaxed).saturating_add(bytes) > CONTENT_BYTES {
+                self.counted.content.fetch_sub(bytes, Relaxed);
+                record.content = None;
+                self.counted.lost.fetch_add(1, Relaxed);
+            }
+        }
+        let Some(sender) = &self.sender else { return };
+        if let Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) =
+            sender.try_send(Message::Record(Box::new(record)))
+        {
+            self.counted.taken(&message);
+            self.counted.lost.fetch_add(1, Relaxed);
         }
     }
 
-    /// How many records were lost because the disk was too slow.
+    /// How many records were lost, or lost their content, because the disk was too slow.
     pub(crate) fn lost(&self) -> u64 {
-        self.lost.load(Relaxed)
+        self.counted.lost.load(Relaxed)
+    }
+
+    /// How many records were written to the database, and how many were lost because it was too slow or refused them.
+    pub(crate) fn in_database(&self) -> Option<(u64, u64)> {
+        let counted = self.database.as_ref()?.counted();
+        Some((counted.written.load(Relaxed), counted.lost.load(Relaxed)))
+    }
+
+    /// Waits until all that was taken is written, but not for ever.
+    pub(crate) async fn flush(&self) {
+        let (done, flushed) = oneshot::channel();
+        let sent = self.sender.as_ref().is_some_and(|sender| sender.try_send(Message::Flush(done)).is_ok());
+        let flushing = async {
+            if sent {
+                let _ = flushed.await; // the thread has ended
+            }
+            if let Some(database) = &self.database {
+                database.flush().await;
+            }
+        };
+        if timeout(FLUSH, flushing).await.is_err() {
+            tracing::error!("records of calls are lost: they were not written within {FLUSH:?}");
+        }
+    }
+}
+
+impl Counted {
+    /// Takes note of a message that waits no longer.
+    fn taken(&self, message: &Message) {
+        if let Message::Record(record) = message
+            && let Some(content) = &record.content
+        {
+            self.content.fetch_sub(content.size(), Relaxed);
+        }
     }
 }
 
@@ -153,15 +255,44 @@ impl Drop for Records {
     }
 }
 
-fn write_all(mut output: Output, lines: &Receiver<Vec<u8>>) {
-    while let Ok(mut batch) = lines.recv() {
-        while batch.len() < BATCH
-            && let Ok(line) = lines.try_recv()
-        {
+/// The thread that writes.
+struct Writer {
+    output: Option<Output>,
+    database: Option<Arc<DatabaseWriter>>,
+    counted: Arc<Counted>,
+}
+
+impl Writer {
+    fn run(mut self, messages: &Receiver<Message>) {
+        while let Ok(first) = messages.recv() {
+            let (mut batch, mut next, mut flushed) = (Vec::new(), Some(first), None);
+            while let Some(message) = next {
+                self.counted.taken(&message);
+                match message {
+                    Message::Record(record) => self.line(&record, &mut batch),
+                    Message::Flush(done) => flushed = Some(done),
+                }
+                let goes_on = batch.len() < BATCH && flushed.is_none();
+                next = if goes_on { messages.try_recv().ok() } else { None };
+            }
+            if let Some(output) = self.output.as_mut().filter(|_| !batch.is_empty())
+                && let Err(error) = output.write(&batch)
+            {
+                tracing::error!("{}: records of calls are lost: {error}", output.directory.display());
+            }
+            if let Some(done) = flushed {
+                let _ = done.send(()); // nobody waits any more
+            }
+        }
+    }
+
+    fn line(&self, record: &Record, batch: &mut Vec<u8>) {
+        let line = format!("{}\n", record.to_json()).into_bytes();
+        if self.output.is_some() {
             batch.extend_from_slice(&line);
         }
-        if let Err(error) = output.write(&batch) {
-            tracing::error!("{}: records of calls are lost: {error}", output.directory.display());
+        if let Some(database) = &self.database {
+            database.offer(line);
         }
     }
 }

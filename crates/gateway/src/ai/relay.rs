@@ -12,7 +12,7 @@ use watchkeeper_ai::sse::{MOST, Splitter, SseEvent, TooLarge};
 use watchkeeper_ai::{ApiError, Decoder, Dialect, Encoder, ErrorKind, Event, Observer, Stamp, Usage};
 
 use super::call::{Call, Cut};
-use super::guard::guard;
+use super::guard::{Judge, Judged, UNAVAILABLE, guard, is_guarded};
 use super::table::{AiKey, Provider};
 use crate::upstream::{Active, Lease};
 
@@ -45,7 +45,8 @@ pub(super) struct Route {
 }
 
 /// A stream. Events leave as they come: those of the client's own dialect as the bytes they are, others translated. A part of an event waits for the rest of
-/// it, so that nothing leaves that nobody has looked at, and an error is an event of its own.
+/// it, so that nothing leaves that nobody has looked at, and an error is an event of its own. Where webhooks judge answers, pieces wait for what these say of all that was
+/// said up to their end.
 pub(super) struct Relay {
     incoming: Incoming,
     held: Held,
@@ -55,6 +56,7 @@ pub(super) struct Relay {
     key: Option<Arc<AiKey>>,
     cut: Option<Cut>,
     watch: Option<Watch>,
+    judging: Option<Judging>,
     ready: VecDeque<Bytes>,
     has_content: bool,
     error: Option<ApiError>,
@@ -80,13 +82,31 @@ struct Watch {
     said: String,
 }
 
+/// What webhooks are asked while a stream runs: about all that came while they were asked before.
+struct Judging {
+    judge: Judge,
+    /// What is to be asked about, after the end of what was.
+    said: String,
+    has_news: bool,
+    /// What is asked now, and how many pieces wait for it, from the first that is ready.
+    asked: Option<(Judged, usize)>,
+    /// How many pieces may leave.
+    cleared: usize,
+}
+
 impl Relay {
     pub(super) fn new(route: Route, incoming: Incoming, held: Held, call: &Call) -> Self {
         let key = call.key.clone();
         let Route { provider, client, strip_usage, stamp, between } = route;
-        let has_guards =
-            key.as_ref().is_some_and(|key| key.policy.guards.iter().any(|guard| guard.on_response));
-        let watch = has_guards.then(|| Watch { decoder: Decoder::new(provider), said: String::new() });
+        let is_watched = is_guarded(key.as_deref(), true) || call.wants_response();
+        let watch = is_watched.then(|| Watch { decoder: Decoder::new(provider), said: String::new() });
+        let judging = Judge::of(call, true).map(|judge| Judging {
+            judge,
+            said: String::new(),
+            has_news: false,
+            asked: None,
+            cleared: 0,
+        });
         let way = match Decoder::new(provider).filter(|_| provider != client) {
             Some(decoder) => Way::Across {
                 splitter: Splitter::default(),
@@ -111,6 +131,7 @@ impl Relay {
             key,
             cut: Some(call.cut()),
             watch,
+            judging,
             ready: VecDeque::new(),
             has_content: false,
             error: None,
@@ -121,9 +142,9 @@ impl Relay {
     /// Waits until the model has written something; an error before that is one that another provider can make up for.
     pub(super) async fn peek(&mut self, call: &mut Call) -> Result<(), ApiError> {
         while !self.has_content && !self.is_over && self.held_back() < HELD_BACK {
-            self.step(call).await;
+            self.step(call, None).await;
             if let Some(error) = self.error.take() {
-                self.held.note(!error.is_worth_another_try());
+                self.held.note(!is_of_provider(&error));
                 return Err(error);
             }
         }
@@ -137,20 +158,23 @@ impl Relay {
     /// The next piece for the client; `None` at the end.
     pub(super) async fn next(&mut self, call: &mut Call) -> Option<Bytes> {
         loop {
-            if let Some(bytes) = self.ready.pop_front() {
+            if self.judging.as_ref().is_none_or(|judging| judging.cleared > 0)
+                && let Some(bytes) = self.ready.pop_front()
+            {
+                if let Some(judging) = &mut self.judging {
+                    judging.left();
+                }
                 return Some(bytes);
             }
-            if self.is_over {
+            if self.is_over && self.ready.is_empty() {
                 return None;
             }
-            let between = self.between.unwrap_or(Duration::MAX);
+            let between = self.between;
             let mut cut = self.cut.take()?;
             let error = tokio::select! {
                 biased;
                 error = &mut cut => Some(error),
-                stepped = timeout(between, self.step(call)) => {
-                    stepped.err().map(|_| ApiError::new(ErrorKind::Timeout, "the provider was silent for too long"))
-                }
+                () = self.step(call, between) => None,
             };
             self.cut = Some(cut);
             if let Some(error) = error.or(self.error.take()) {
@@ -163,10 +187,14 @@ impl Relay {
     fn fail(&mut self, call: &mut Call, error: &ApiError) {
         call.failed(error);
         // What the gateway itself does not want is no failure of the provider.
-        if error.is_worth_another_try() {
+        if is_of_provider(error) {
             self.held.note(false);
         }
         self.is_over = true;
+        // Nobody has said that the rest may leave.
+        if let Some(judging) = self.judging.take() {
+            self.ready.truncate(judging.cleared);
+        }
         self.held.lease = None;
         let event = match &mut self.way {
             Way::Across { encoder, .. } => {
@@ -179,18 +207,50 @@ impl Relay {
         self.ready.push_back(event.into());
     }
 
-    /// Takes the next piece of the provider.
-    async fn step(&mut self, call: &mut Call) {
-        match self.incoming.frame().await {
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data()
-                    && let Err(error) = self.take(data, call)
-                {
-                    self.error = Some(error);
+    /// Takes the next piece of the provider, which may be silent for so long, or hears what webhooks say.
+    async fn step(&mut self, call: &mut Call, between: Option<Duration>) {
+        if self.judging.as_mut().is_some_and(|judging| judging.ask(self.ready.len())) {
+            return;
+        }
+        let may_read = !self.is_over && self.held_back() < HELD_BACK;
+        let asked = self.judging.as_mut().and_then(|judging| judging.asked.as_mut());
+        let is_asked = asked.is_some();
+        let judged = async move {
+            match asked {
+                Some((judged, _)) => judged.await,
+                None => std::future::pending().await,
+            }
+        };
+        let incoming = &mut self.incoming;
+        let frame = async move {
+            match between {
+                Some(between) => timeout(between, incoming.frame()).await,
+                None => Ok(incoming.frame().await),
+            }
+        };
+        tokio::select! {
+            biased;
+            judged = judged, if is_asked => {
+                let asked = self.judging.as_mut().and_then(|judging| Some((judging.asked.take()?.1, judging)));
+                match (judged, asked) {
+                    (Ok(()), Some((pieces, judging))) => judging.cleared = pieces,
+                    (Ok(()), None) => {}
+                    (Err(error), _) => self.error = Some(error),
                 }
             }
-            Some(Err(_)) => self.error = Some(ApiError::new(ErrorKind::Provider, "the provider broke off")),
-            None => self.end(call),
+            frame = frame, if may_read => match frame {
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data()
+                        && let Err(error) = self.take(data, call)
+                    {
+                        self.error = Some(error);
+                    }
+                }
+                Ok(Some(Err(_))) => self.error = Some(ApiError::new(ErrorKind::Provider, "the provider broke off")),
+                Ok(None) => self.end(call),
+                Err(_) => self.error = Some(ApiError::new(ErrorKind::Timeout, "the provider was silent for too long")),
+            },
+            else => {}
         }
     }
 
@@ -201,7 +261,7 @@ impl Relay {
             Way::Same { splitter, .. } | Way::Across { splitter, .. } => splitter,
         };
         let complete = splitter.push(&data, |event| events.push(event)).map_err(too_large)?;
-        self.look(&events)?;
+        self.look(&events, call)?;
         match &mut self.way {
             Way::Same { observer, partial, strip_usage, .. } => {
                 let mut whole = match partial.is_empty() {
@@ -286,26 +346,31 @@ impl Relay {
     }
 
     /// Looks for what the policy of the key does not want to be said.
-    fn look(&mut self, events: &[SseEvent]) -> Result<(), ApiError> {
+    fn look(&mut self, events: &[SseEvent], call: &mut Call) -> Result<(), ApiError> {
         let Some(watch) = &mut self.watch else { return Ok(()) };
-        let mut decoded = Vec::new();
+        let (mut decoded, mut said) = (Vec::new(), String::new());
         for event in events {
             match &mut watch.decoder {
                 Some(decoder) => decoder.take(event, &mut decoded),
-                None => watch.said.push_str(&event.data),
+                None => said.push_str(&event.data),
             }
         }
         for event in decoded {
             if let Event::Text(text) | Event::ToolArguments(text) | Event::Thinking(text) = event {
-                watch.said.push_str(&text);
+                said.push_str(&text);
             }
         }
-        guard(self.key.as_deref(), true, &watch.said)?;
-        let mut cut = watch.said.len().saturating_sub(LOOKED_BACK);
-        while !watch.said.is_char_boundary(cut) {
-            cut += 1;
+        if said.is_empty() {
+            return Ok(());
         }
-        watch.said.drain(..cut);
+        call.said(&said);
+        watch.said.push_str(&said);
+        guard(self.key.as_deref(), true, &watch.said)?;
+        forget(&mut watch.said);
+        if let Some(judging) = &mut self.judging {
+            judging.said.push_str(&said);
+            judging.has_news = true;
+        }
         Ok(())
     }
 
@@ -317,7 +382,7 @@ impl Relay {
         };
         // Some servers do not end their last event.
         let last: Vec<SseEvent> = splitter.finish().into_iter().collect();
-        if let Err(error) = self.look(&last) {
+        if let Err(error) = self.look(&last, call) {
             self.error = Some(error);
             return;
         }
@@ -362,6 +427,44 @@ impl Relay {
             self.held.note(true);
         }
     }
+}
+
+impl Judging {
+    /// Begins to ask about what was said since, if nobody is asked now. Says whether pieces may leave that say nothing.
+    fn ask(&mut self, ready: usize) -> bool {
+        if self.asked.is_some() || ready == self.cleared {
+            return false;
+        }
+        if !std::mem::take(&mut self.has_news) {
+            self.cleared = ready;
+            return true;
+        }
+        self.asked = Some((self.judge.ask(self.said.clone()), ready));
+        forget(&mut self.said);
+        false
+    }
+
+    /// A piece has left.
+    fn left(&mut self) {
+        self.cleared -= 1;
+        if let Some((_, pieces)) = &mut self.asked {
+            *pieces -= 1;
+        }
+    }
+}
+
+/// Forgets all but the end of what was said.
+fn forget(said: &mut String) {
+    let mut cut = said.len().saturating_sub(LOOKED_BACK);
+    while !said.is_char_boundary(cut) {
+        cut += 1;
+    }
+    said.drain(..cut);
+}
+
+/// Whether it is the provider that failed: not a policy, and not who judges for it.
+fn is_of_provider(error: &ApiError) -> bool {
+    error.is_worth_another_try() && error.code != Some(UNAVAILABLE)
 }
 
 /// The same bytes without some of their events, by number.

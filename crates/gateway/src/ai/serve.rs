@@ -21,7 +21,7 @@ use super::cache::Slot;
 use super::call::{Call, Revocation, Shared};
 use super::clock::now;
 use super::endpoint::{self, Endpoint, parameter};
-use super::guard::{guard, texts_of};
+use super::guard::{guard, is_guarded, texts_of};
 use super::key::given_key;
 use super::models;
 use super::prompt::Prompt;
@@ -152,6 +152,8 @@ fn prepared(
     stream: Option<bool>,
 ) -> Result<Work, ApiError> {
     let dialect = call.dialect;
+    // Also what is refused.
+    call.keep_content(&body);
     let mut envelope = envelope::read(dialect, &body)?;
     let name = model.unwrap_or_else(|| envelope.model.clone());
     if dialect == Dialect::Gemini && stream == Some(true) {
@@ -174,10 +176,13 @@ fn prepared(
     call.model = Arc::clone(&model.name);
     call.prices = model.prices;
     call.stream = stream.unwrap_or(envelope.stream) && !dialect.is_embeddings();
-    if call.key.as_ref().is_some_and(|key| key.policy.guards.iter().any(|guard| !guard.on_response)) {
+    let mut texts = None;
+    if is_guarded(call.key.as_deref(), false) {
         let value: Value =
             serde_json::from_slice(&body).map_err(|_| ApiError::invalid("the body is not valid JSON"))?;
-        guard(call.key.as_deref(), false, &texts_of(&value))?;
+        let said = texts_of(&value);
+        guard(call.key.as_deref(), false, &said)?;
+        texts = Some(said);
     }
     let order = order(&gateway, &model, call, &parts.headers);
     if order.is_empty() {
@@ -208,6 +213,7 @@ fn prepared(
         stream: call.stream,
         estimate,
         is_budgeted: call.is_budgeted(),
+        texts,
         stamp,
     })
 }

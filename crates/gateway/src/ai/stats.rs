@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use watchkeeper_ai::Money;
+use watchkeeper_core::Key;
 
 use super::records::Record;
 
@@ -13,6 +14,8 @@ use super::records::Record;
 const LABELLED: usize = 500;
 /// How many sets of namespace, key and model have a cost of their own. The rest of a namespace are one.
 const COSTS: usize = 5_000;
+/// How many guardrails have labels of their own. The rest are one.
+const GUARDRAILS: usize = 1_000;
 /// Upper bounds of durations, in seconds, as the conventions advise.
 const SECONDS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
@@ -40,9 +43,12 @@ pub(crate) const METRICS: &[(&str, &str, &str)] = &[
     ("gen_ai_client_token_usage", "histogram", "Tokens of calls of models, by provider, model and whether they are of prompts or answers"),
     ("gen_ai_client_operation_duration_seconds", "histogram", "How long calls of models took, by provider, model and error"),
     ("gen_ai_client_operation_time_to_first_chunk_seconds", "histogram", "How long streams took to their first token, by provider and model"),
-    ("gateway_ai_records_lost_total", "counter", "Records of calls that were lost because the disk was too slow"),
+    ("gateway_ai_records_lost_total", "counter", "Records of calls that were lost, or lost their content, because the disk was too slow"),
+    ("gateway_ai_records_database_written_total", "counter", "Records of calls that were written to the database, with --records-database"),
+    ("gateway_ai_records_database_lost_total", "counter", "Records of calls that were not written to the database, because it was too slow or refused them"),
     ("gateway_ai_budget_leases_total", "counter", "Slices of budgets that were leased, with --share-budgets"),
-    ("gateway_ai_budget_lease_failures_total", "counter", "How often slices of budgets could not be leased because the cluster did not answer"),
+    ("gateway_ai_budget_lease_failures_total", "counter", "How often slices of budgets could not be leased because the cluster or the database did not answer"),
+    ("gateway_ai_guardrail_webhook_total", "counter", "Texts that webhooks of guardrails were asked about, by namespace, policy, guardrail, and whether they were allowed, refused, or not judged"),
     ("gateway_ai_cache_hits_total", "counter", "Calls of models that were answered from the cache of their policy"),
     ("gateway_ai_cost_total", "counter", "What calls of models are charged with, in the currency of prices, by namespace, key and model: what the provider said was used, or all that was reserved where it did not say"),
     ("gateway_ai_cost_unconfirmed_total", "counter", "The part of gateway_ai_cost_total that no provider confirmed, by namespace, key and model"),
@@ -100,7 +106,18 @@ struct Cost {
 struct Tables {
     models: BTreeMap<(Arc<str>, Arc<str>, &'static str), Counted>,
     costs: BTreeMap<(String, Arc<str>, Arc<str>), Cost>,
+    /// By policy and guardrail: allowed, refused, not judged.
+    judged: BTreeMap<(String, String, String), [u64; 3]>,
     cached: u64,
+}
+
+/// What is counted of records.
+#[derive(Default)]
+pub(super) struct Lost {
+    /// Lost by the disk.
+    pub(super) records: u64,
+    /// Written to the database, and not.
+    pub(super) database: Option<(u64, u64)>,
 }
 
 impl Stats {
@@ -147,14 +164,30 @@ impl Stats {
         }
     }
 
+    /// Counts what a webhook said; `None` if it did not judge.
+    pub(super) fn judged(&self, policy: &Key, guardrail: &str, allowed: Option<bool>) {
+        let namespace = policy.namespace().unwrap_or_default().to_owned();
+        let mut place = (namespace, policy.name().to_owned(), guardrail.to_owned());
+        let mut tables = self.0.lock();
+        if !tables.judged.contains_key(&place) && tables.judged.len() >= GUARDRAILS {
+            (place.1, place.2) = ("_other".to_owned(), "_other".to_owned());
+        }
+        let at = match allowed {
+            Some(true) => 0,
+            Some(false) => 1,
+            None => 2,
+        };
+        tables.judged.entry(place).or_default()[at] += 1;
+    }
+
     /// Adds to the page of metrics, if there is something to tell.
-    pub(super) fn write(&self, text: &mut String, lost: u64, leases: (u64, u64)) {
+    pub(super) fn write(&self, text: &mut String, lost: &Lost, leases: (u64, u64)) {
         let _ = self.write_all(text, lost, leases); // writing to a text does not fail
     }
 
-    fn write_all(&self, text: &mut String, lost: u64, leases: (u64, u64)) -> fmt::Result {
+    fn write_all(&self, text: &mut String, lost: &Lost, leases: (u64, u64)) -> fmt::Result {
         let tables = self.0.lock();
-        if tables.models.is_empty() {
+        if tables.models.is_empty() && tables.judged.is_empty() {
             return Ok(());
         }
         let labels = |(provider, model, operation): &(Arc<str>, Arc<str>, &str)| {
@@ -184,7 +217,26 @@ impl Stats {
                         }
                     }
                 }
-                "gateway_ai_records_lost_total" => writeln!(text, "{name} {lost}")?,
+                "gateway_ai_records_lost_total" => writeln!(text, "{name} {}", lost.records)?,
+                "gateway_ai_records_database_written_total" => {
+                    writeln!(text, "{name} {}", lost.database.map_or(0, |(written, _)| written))?;
+                }
+                "gateway_ai_records_database_lost_total" => {
+                    writeln!(text, "{name} {}", lost.database.map_or(0, |(_, lost)| lost))?;
+                }
+                "gateway_ai_guardrail_webhook_total" => {
+                    for ((namespace, policy, guardrail), counts) in &tables.judged {
+                        for (verdict, count) in ["allowed", "refused", "failed"].iter().zip(counts) {
+                            writeln!(
+                                text,
+                                "{name}{{namespace=\"{}\",policy=\"{}\",guardrail=\"{}\",verdict=\"{verdict}\"}} {count}",
+                                escaped(namespace),
+                                escaped(policy),
+                                escaped(guardrail)
+                            )?;
+                        }
+                    }
+                }
                 "gateway_ai_cache_hits_total" => writeln!(text, "{name} {}", tables.cached)?,
                 "gateway_ai_budget_leases_total" => writeln!(text, "{name} {}", leases.0)?,
                 "gateway_ai_budget_lease_failures_total" => writeln!(text, "{name} {}", leases.1)?,
@@ -221,7 +273,6 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use watchkeeper_ai::Amounts;
-    use watchkeeper_core::Key;
 
     use super::*;
 
@@ -248,10 +299,11 @@ mod tests {
                 first_token: None,
                 attempts: 1,
                 is_cached: false,
+                content: None,
             });
         }
         let mut text = String::new();
-        stats.write(&mut text, 0, (0, 0));
+        stats.write(&mut text, &Lost::default(), (0, 0));
         let lines = text.lines().filter(|line| line.starts_with("gateway_ai_cost_total{"));
         let costs: Vec<f64> = lines.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
         assert_eq!((costs.len(), costs.iter().sum::<f64>()), (COSTS + 1, (COSTS + 100) as f64));

@@ -1,9 +1,8 @@
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName};
 use parking_lot::Mutex;
 use regex::Regex;
 use serde_json::{Value, json};
@@ -12,7 +11,10 @@ use watchkeeper_ai::{Dialect, Expression, Ledger, Limit, Prices};
 use watchkeeper_core::Key;
 
 use super::cache::Cache;
+use super::content::ContentLog;
 use super::prompt::Prompt;
+use super::provider_key::ProviderKey;
+use super::webhook::Webhook;
 use crate::kinds::AiDialect;
 use crate::upstream::Backend;
 
@@ -28,6 +30,7 @@ pub struct AiTable {
     prompts: imbl::HashMap<(Key, String), Arc<[Arc<Prompt>]>>,
     /// By namespace.
     tenants: imbl::HashMap<Arc<str>, Arc<Tenant>>,
+    policies: imbl::HashMap<Key, Arc<AiPolicy>>,
 }
 
 /// What all keys of a namespace share.
@@ -81,28 +84,6 @@ pub struct Provider {
     pub has_responses: bool,
     /// Whether it is asked for usage in streams.
     pub stream_usage: bool,
-}
-
-/// The key that a provider is shown.
-#[derive(Clone)]
-pub enum ProviderKey {
-    /// None is needed.
-    None,
-    /// This one.
-    Given(HeaderValue),
-    /// It is not where it should be.
-    Missing,
-}
-
-/// Shows no key.
-impl fmt::Debug for ProviderKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "None",
-            Self::Given(_) => "Given",
-            Self::Missing => "Missing",
-        })
-    }
 }
 
 impl Provider {
@@ -253,6 +234,8 @@ pub struct AiPolicy {
     pub guards: Box<[Guard]>,
     /// Answers to requests that were answered before.
     pub cache: Option<Arc<Cache>>,
+    /// What of requests and answers is kept in records.
+    pub content: Option<Arc<ContentLog>>,
 }
 
 /// Something that is looked for.
@@ -262,8 +245,17 @@ pub struct Guard {
     pub name: String,
     /// Whether it is looked for in answers, not in requests.
     pub on_response: bool,
-    /// What is looked for.
-    pub pattern: Regex,
+    /// How.
+    pub look: Look,
+}
+
+/// How something is looked for.
+#[derive(Debug)]
+pub enum Look {
+    /// It is found anywhere in a text.
+    Pattern(Regex),
+    /// A service is asked.
+    Webhook(Box<Webhook>),
 }
 
 /// A key of a client.
@@ -315,6 +307,23 @@ impl AiTable {
     /// All providers of all gateways, in no order.
     pub fn providers(&self) -> impl Iterator<Item = &Arc<Provider>> {
         self.gateways.values().flat_map(|gateway| gateway.providers.values())
+    }
+
+    /// All webhooks of all policies, in no order.
+    pub fn webhooks(&self) -> impl Iterator<Item = &Webhook> {
+        let guards = self.policies.values().flat_map(|policy| policy.guards.iter());
+        guards.filter_map(|guard| match &guard.look {
+            Look::Webhook(webhook) => Some(&**webhook),
+            Look::Pattern(_) => None,
+        })
+    }
+
+    pub(crate) fn put_policy(&mut self, policy: Arc<AiPolicy>) {
+        self.policies.insert(policy.key.clone(), policy);
+    }
+
+    pub(crate) fn remove_policy(&mut self, key: &Key) {
+        self.policies.remove(key);
     }
 
     /// The gateways of a namespace, in no order.

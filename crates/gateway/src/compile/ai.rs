@@ -1,13 +1,14 @@
 //! AIGatewayConfigs, ModelContextMappings and LLMGatewayPolicies.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
-use regex::RegexBuilder;
+use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use watchkeeper_ai::{Expression, Ledger, Limit, Money, Period, Prices, Unit};
@@ -19,16 +20,18 @@ use super::policy::digest;
 use super::route::reference;
 use super::{Compiler, Put, Users, backend};
 use crate::ai::{
-    AiGateway, AiKey, AiPolicy, Cache, Guard, Model, Prompt, Provider, ProviderKey, Retry, Split, Target,
-    Timeouts,
+    AiGateway, AiKey, AiPolicy, Cache, ContentLog, Guard, Look, Model, Prompt, Provider, ProviderKey, Retry,
+    Split, Target, Timeouts, Webhook,
 };
 use crate::kinds::{
-    AIGatewayConfigSpec, AiAccess, AiDialect, AiProvider, GuardrailOn, LLMGatewayPolicySpec, LlmLimit,
-    LlmLimitBy, LlmPeriod, ModelContextMappingSpec, ModelSplitBy,
+    AIGatewayConfigSpec, AiAccess, AiDialect, AiProvider, AiProviderKey, Guardrail, GuardrailFailure,
+    GuardrailOn, GuardrailWebhook, LLMGatewayPolicySpec, LlmContent, LlmContentLog, LlmLimit, LlmLimitBy,
+    LlmPeriod, LlmRedaction, ModelContextMappingSpec, ModelSplitBy,
 };
 use crate::net::HostPattern;
 use crate::object::{Input, InputKind, ObjectId, Problem};
 use crate::table::{Action, NewPath, PathPattern, Route, RouteHead, Rule};
+use crate::upstream::Backend;
 
 /// The type of Secrets with keys of providers.
 pub(crate) const PROVIDER_KEY: &str = "gateway.watchkeeper.dev/provider-key";
@@ -36,6 +39,10 @@ pub(crate) const PROVIDER_KEY: &str = "gateway.watchkeeper.dev/provider-key";
 const BODY: usize = 8 << 20;
 /// Bytes of all answers that are kept if nobody said.
 const CACHE: usize = 16 << 20;
+/// Bytes of a text that webhooks are asked about if nobody said.
+const WEBHOOK: usize = 1 << 20;
+/// Bytes of a request, and of an answer, that are kept in records if nobody said.
+const CONTENT: usize = 16 << 10;
 /// How much a model writes if nobody said, in tokens.
 const OUTPUT: u64 = 4_096;
 
@@ -45,8 +52,12 @@ pub(super) struct AiObjects {
     /// Entries of Secrets that are no certificates.
     secrets: HashMap<Key, BTreeMap<String, Vec<u8>>>,
     secret_users: Users,
+    /// Policies whose webhooks get an entry of a Secret.
+    policy_secret_users: Users,
     /// What is learned of providers, by gateway and name.
     learned: HashMap<(Key, String), backend::Learned>,
+    /// What is learned of webhooks, by policy and name of the guardrail.
+    learned_webhooks: HashMap<(Key, String), backend::Learned>,
     models: BTreeMap<Key, Arc<Model>>,
     pub(super) prompts: BTreeMap<Key, Arc<Prompt>>,
     policies: BTreeMap<Key, Compiled>,
@@ -191,7 +202,6 @@ impl Compiler {
             AiDialect::Anthropic => "https://api.anthropic.com",
             AiDialect::Gemini => "https://generativelanguage.googleapis.com",
         };
-        // A provider is reached as a backend is, and what is wrong with it is what would be wrong with one.
         let mut as_backend = json!({
             "url": wanted.url.as_deref().unwrap_or(usual),
             "health": {"passive": {"failures": spec.health.failures, "maxEjectedPercent": 100}},
@@ -208,39 +218,14 @@ impl Compiler {
         if let Some(file) = &wanted.ca_file {
             as_backend["tls"] = json!({"caFile": file});
         }
-        let id = ObjectId { kind: InputKind::Backend, key: input.id.key.clone() };
-        let json = json!({"metadata": {"name": input.id.key.name()}, "spec": as_backend});
-        let as_input = Input { id, json: Arc::new(json), created: None, generation: 0 };
-        let around = backend::Around { base: &self.settings.base, service: &|_, _| Vec::new() };
         let learned = self.ai.learned.entry((input.id.key.clone(), wanted.name.clone())).or_default();
-        let compiled = match backend::compile(&as_input, learned, &around) {
-            Ok(compiled) => compiled,
-            Err(wrong) => {
-                for problem in wrong {
-                    let place = match problem.field.as_str() {
-                        "spec.health.passive.ejectFor" => "spec.health.ejectFor".to_owned(),
-                        "spec.connectTimeout" => "spec.timeouts.connect".to_owned(),
-                        "spec.tls.caFile" => format!("{field}.caFile"),
-                        other => other.replacen("spec", field, 1),
-                    };
-                    problems.add(place, problem.message);
-                }
-                return None;
-            }
-        };
-        let mut headers = HeaderMap::new();
-        for (name, value) in &wanted.headers {
-            let field = format!("{field}.headers[{name}]");
-            let pair = (problems.header_name(&field, name), problems.header_value(&field, value));
-            if let (Some(name), Some(value)) = pair {
-                headers.insert(name, value);
-            }
-        }
-        let key = self.provider_key(problems, field, input, wanted, put, secrets);
+        let backend = reached(problems, field, &input.id.key, as_backend, learned, &self.settings.base)?;
+        let headers = headers(problems, field, &wanted.headers);
+        let key = self.provider_key(problems, field, input, wanted.key.as_ref(), put, secrets);
         Some(Provider {
             name: wanted.name.as_str().into(),
             dialect: wanted.dialect,
-            backend: compiled.backend,
+            backend,
             key,
             headers,
             has_responses: wanted.responses,
@@ -253,11 +238,11 @@ impl Compiler {
         problems: &mut Problems,
         field: &str,
         input: &Input,
-        wanted: &AiProvider,
+        named: Option<&AiProviderKey>,
         put: &mut Put,
         secrets: &mut Vec<Key>,
     ) -> ProviderKey {
-        let Some(named) = &wanted.key else { return ProviderKey::None };
+        let Some(named) = named else { return ProviderKey::None };
         let (place, found) = match (&named.secret_name, &named.file) {
             (Some(name), None) => {
                 let secret = Key::new(input.id.key.namespace(), name);
@@ -327,11 +312,13 @@ impl Compiler {
         }
         self.ai.secrets.insert(key.clone(), entries);
         self.settle_all(InputKind::AiGateway, &self.ai.secret_users.of(key));
+        self.settle_all(InputKind::LlmPolicy, &self.ai.policy_secret_users.of(key));
     }
 
     pub(super) fn remove_ai_secret(&mut self, key: &Key) {
         self.ai.secrets.remove(key);
         self.settle_all(InputKind::AiGateway, &self.ai.secret_users.of(key));
+        self.settle_all(InputKind::LlmPolicy, &self.ai.policy_secret_users.of(key));
     }
 
     pub(super) fn put_model(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
@@ -404,20 +391,13 @@ impl Compiler {
         let spec: LLMGatewayPolicySpec = input.checked()?;
         let mut problems = Problems::default();
         let (key_limits, limits) = llm_limits(&mut problems, &spec.limits);
-        let guards = spec.guardrails.iter().enumerate().filter_map(|(at, guard)| {
-            let field = format!("spec.guardrails[{at}].pattern");
-            if guard.pattern.len() > REGEX_LENGTH {
-                problems.add(field, format!("is longer than {REGEX_LENGTH} characters"));
-                return None;
-            }
-            let pattern =
-                RegexBuilder::new(&guard.pattern).size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES).build();
-            let pattern =
-                pattern.map_err(|_| "is not a regular expression, or takes too much memory".to_owned());
-            let on_response = guard.on == GuardrailOn::Response;
-            Some(Guard { name: guard.name.clone(), on_response, pattern: problems.note(field, pattern)? })
-        });
-        let guards = guards.collect();
+        let (mut put, mut secrets) = (Put::default(), Vec::new());
+        let mut guards = Vec::new();
+        for (at, wanted) in spec.guardrails.iter().enumerate() {
+            let field = format!("spec.guardrails[{at}]");
+            guards.extend(self.guard(&mut problems, &field, input, wanted, (&mut put, &mut secrets)));
+        }
+        let content = spec.content_log.as_ref().map(|wanted| Arc::new(content_log(&mut problems, wanted)));
         let cache = spec.cache.as_ref().map(|cache| {
             let ttl = problems.positive("spec.cache.ttl", Some(&cache.ttl), Duration::from_secs(600));
             let most = cache.max_bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(CACHE);
@@ -447,6 +427,9 @@ impl Compiler {
             }
         }
         problems.finish(())?;
+        let is_named = |name: &String| spec.guardrails.iter().any(|guard| guard.name == *name);
+        self.ai.learned_webhooks.retain(|(owner, name), _| owner != key || is_named(name));
+        self.ai.policy_secret_users.set(key, secrets);
         let policy = Arc::new(AiPolicy {
             key: key.clone(),
             gateways: spec.gateways.clone().into(),
@@ -454,9 +437,11 @@ impl Compiler {
             key_limits,
             limits,
             ledger: self.ledger(key, ""),
-            guards,
+            guards: guards.into(),
             cache,
+            content,
         });
+        Arc::make_mut(&mut self.table.ai).put_policy(Arc::clone(&policy));
         let before = self.ai.policies.remove(key);
         let tokens: HashMap<[u8; 32], CancellationToken> = before
             .iter()
@@ -477,11 +462,71 @@ impl Compiler {
         let keys: Vec<([u8; 32], Arc<AiKey>)> = keys.collect();
         self.ai.policies.insert(key.clone(), Compiled { keys, cut_streams: spec.cut_streams });
         self.name_keys(key, before);
-        Ok(Put::default())
+        Ok(put)
+    }
+
+    /// What a guardrail looks for.
+    fn guard(
+        &mut self,
+        problems: &mut Problems,
+        field: &str,
+        input: &Input,
+        wanted: &Guardrail,
+        (put, secrets): (&mut Put, &mut Vec<Key>),
+    ) -> Option<Guard> {
+        let look = match (&wanted.pattern, &wanted.webhook) {
+            (Some(pattern), None) => {
+                Look::Pattern(found_anywhere(problems, &format!("{field}.pattern"), pattern)?)
+            }
+            (None, Some(webhook)) => {
+                let place = (input.id.key.clone(), wanted.name.clone());
+                let mut learned = self.ai.learned_webhooks.remove(&place).unwrap_or_default();
+                let field = format!("{field}.webhook");
+                let reached = self.webhook(problems, &field, input, webhook, (&mut learned, put, secrets));
+                self.ai.learned_webhooks.insert(place, learned);
+                Look::Webhook(Box::new(reached?))
+            }
+            _ => {
+                problems.add(field, "needs one of pattern and webhook");
+                return None;
+            }
+        };
+        Some(Guard { name: wanted.name.clone(), on_response: wanted.on == GuardrailOn::Response, look })
+    }
+
+    fn webhook(
+        &self,
+        problems: &mut Problems,
+        field: &str,
+        input: &Input,
+        wanted: &GuardrailWebhook,
+        (learned, put, secrets): (&mut backend::Learned, &mut Put, &mut Vec<Key>),
+    ) -> Option<Webhook> {
+        let mut as_backend = json!({"url": wanted.url});
+        if let Some(file) = &wanted.ca_file {
+            as_backend["tls"] = json!({"caFile": file});
+        }
+        let timeout =
+            problems.positive(&format!("{field}.timeout"), wanted.timeout.as_ref(), Duration::from_secs(2));
+        let headers = headers(problems, field, &wanted.headers);
+        let key = self.provider_key(problems, field, input, wanted.key.as_ref(), put, secrets);
+        let backend = reached(problems, field, &input.id.key, as_backend, learned, &self.settings.base)?;
+        Some(Webhook {
+            backend,
+            key,
+            headers,
+            timeout,
+            max_bytes: wanted.max_bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(WEBHOOK),
+            fails_closed: wanted.failure_policy == GuardrailFailure::Fail,
+            logged: AtomicU64::default(),
+        })
     }
 
     pub(super) fn remove_llm_policy(&mut self, key: &Key) {
         let before = self.ai.policies.remove(key);
+        self.ai.policy_secret_users.set(key, Vec::new());
+        self.ai.learned_webhooks.retain(|(owner, _), _| owner != key);
+        Arc::make_mut(&mut self.table.ai).remove_policy(key);
         // What was used stays known: an object that comes back begins where it ended.
         self.name_keys(key, before);
     }
@@ -525,6 +570,76 @@ impl Compiler {
             }
             Arc::make_mut(&mut self.table.ai).put_key(&namespace, digest, holder);
         }
+    }
+}
+
+/// A server that is reached as a backend is, and what is wrong with it is what would be wrong with one.
+fn reached(
+    problems: &mut Problems,
+    field: &str,
+    key: &Key,
+    as_backend: Value,
+    learned: &mut backend::Learned,
+    base: &Path,
+) -> Option<Backend> {
+    let id = ObjectId { kind: InputKind::Backend, key: key.clone() };
+    let json = json!({"metadata": {"name": key.name()}, "spec": as_backend});
+    let as_input = Input { id, json: Arc::new(json), created: None, generation: 0 };
+    let around = backend::Around { base, service: &|_, _| Vec::new() };
+    match backend::compile(&as_input, learned, &around) {
+        Ok(compiled) => Some(compiled.backend),
+        Err(wrong) => {
+            for problem in wrong {
+                let place = match problem.field.as_str() {
+                    "spec.health.passive.ejectFor" => "spec.health.ejectFor".to_owned(),
+                    "spec.connectTimeout" => "spec.timeouts.connect".to_owned(),
+                    "spec.tls.caFile" => format!("{field}.caFile"),
+                    other => other.replacen("spec", field, 1),
+                };
+                problems.add(place, problem.message);
+            }
+            None
+        }
+    }
+}
+
+/// Headers that a server gets besides. Some servers are shown their keys there.
+fn headers(problems: &mut Problems, field: &str, wanted: &BTreeMap<String, String>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in wanted {
+        let field = format!("{field}.headers[{name}]");
+        let pair = (problems.header_name(&field, name), problems.header_value(&field, value));
+        if let (Some(name), Some(mut value)) = pair {
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+    }
+    headers
+}
+
+/// An expression that is found anywhere in a text.
+fn found_anywhere(problems: &mut Problems, field: &str, text: &str) -> Option<Regex> {
+    if text.len() > REGEX_LENGTH {
+        problems.add(field, format!("is longer than {REGEX_LENGTH} characters"));
+        return None;
+    }
+    let pattern = RegexBuilder::new(text).size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES).build();
+    let wrong = |_| "is not a regular expression, or takes too much memory".to_owned();
+    problems.note(field, pattern.map_err(wrong))
+}
+
+fn content_log(problems: &mut Problems, wanted: &LlmContentLog) -> ContentLog {
+    let patterns = wanted.redact.iter().enumerate();
+    let patterns = patterns
+        .filter_map(|(at, text)| found_anywhere(problems, &format!("spec.contentLog.redact[{at}]"), text))
+        .collect();
+    let has = |content| wanted.of.is_empty() || wanted.of.contains(&content);
+    ContentLog {
+        requests: has(LlmContent::Request),
+        responses: has(LlmContent::Response),
+        redacts: wanted.redaction == LlmRedaction::On,
+        patterns,
+        max_bytes: wanted.max_bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(CONTENT),
     }
 }
 

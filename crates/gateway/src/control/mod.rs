@@ -23,13 +23,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use watchkeeper_connection::Connection;
 use watchkeeper_core::{Key, Source};
 use watchkeeper_front::{Drained, Listener as Socket};
+use watchkeeper_sources::postgres::Database;
 use watchkeeper_supervision::Supervisor;
 
 pub use explain::{Explained, Question, Served, explain};
 pub use state::StateError;
 
 use crate::ai;
-use crate::ai::records::Records;
+use crate::ai::records::{Destinations, Records};
 use crate::compile::{Compiler, Report, Settings};
 use crate::object::ObjectId;
 use crate::proxy::Shared;
@@ -60,6 +61,25 @@ pub enum From {
     Kubernetes(Connection),
 }
 
+/// Where budgets of models are kept that replicas share.
+pub enum BudgetStore {
+    /// LLMBudget objects of a cluster.
+    Kubernetes(Connection),
+    /// A table of a PostgreSQL database.
+    Postgres(Database),
+}
+
+impl BudgetStore {
+    /// Reads `postgres://user@host/database?table=NAME&passwordFile=FILE`. Nothing is asked yet.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the URL.
+    pub fn from_url(url: &str) -> Result<Self, String> {
+        ai::DatabaseStore::database(url).map(Self::Postgres)
+    }
+}
+
 /// What a gateway is made of.
 #[derive(Default)]
 pub struct Options {
@@ -75,10 +95,10 @@ pub struct Options {
     pub otlp: Option<Otlp>,
     /// Sockets that were opened by somebody else, such as the process before this one: a listener that wants the address of one gets it.
     pub sockets: Vec<Socket>,
-    /// The directory in which calls of models are recorded.
-    pub records: Option<PathBuf>,
-    /// The cluster in which budgets of models are kept that replicas share. Then what records say of them does not count.
-    pub share_budgets: Option<Connection>,
+    /// Where calls of models are recorded.
+    pub records: Destinations,
+    /// Where budgets of models are kept that replicas share. Then what records say of them does not count.
+    pub share_budgets: Option<BudgetStore>,
     /// What watches over tasks.
     pub supervisor: Supervisor,
 }
@@ -170,7 +190,7 @@ impl Gateway {
             share_budgets,
             supervisor,
         } = options;
-        if let Some(directory) = records.as_ref().filter(|_| share_budgets.is_none()) {
+        if let Some(directory) = records.directory.as_ref().filter(|_| share_budgets.is_none()) {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
             (settings.spent, settings.spent_at) =
                 (ai::records::spent(directory, now).map_err(Error::Records)?, now);
@@ -180,10 +200,17 @@ impl Gateway {
             None => AccessLog::default(),
         };
         let state = state.map(StateFile::open).transpose()?;
-        let records =
-            records.map(|directory| Records::start(&directory)).transpose().map_err(Error::Records)?;
+        let records = match records.is_empty() {
+            true => None,
+            false => Some(Records::start(records, &supervisor).map_err(Error::Records)?),
+        };
         let tracer = otlp.map(|otlp| Tracer::start(otlp, &supervisor)).transpose().map_err(Error::Otlp)?;
-        let share = share_budgets.map(|cluster| ai::Share::start(ai::ClusterStore(cluster), &supervisor));
+        let share = share_budgets.map(|store| match store {
+            BudgetStore::Kubernetes(cluster) => ai::Share::start(ai::ClusterStore(cluster), &supervisor),
+            BudgetStore::Postgres(database) => {
+                ai::Share::start(ai::DatabaseStore::new(database), &supervisor)
+            }
+        });
         let shared =
             Arc::new(Shared::new(log, tracer, ai::Shared { records, share, ..ai::Shared::default() }));
         let view = Arc::<Mutex<View>>::default();
@@ -540,6 +567,7 @@ impl Keeper {
         let table = self.shared.table();
         table.backends().for_each(|backend| backend.sweep());
         table.ai.providers().for_each(|provider| provider.backend.sweep());
+        table.ai.webhooks().for_each(|webhook| webhook.backend.sweep());
         // Before all sources have spoken, what is known is less than what was written.
         if let Some(state) = &mut self.state
             && self.sources.is_synced()
@@ -580,6 +608,9 @@ impl Keeper {
         let drained = self.ports.stop(ending).await;
         if let Some(share) = &self.shared.ai.share {
             share.close().await;
+        }
+        if let Some(records) = &self.shared.ai.records {
+            records.flush().await;
         }
         if let Some(state) = &mut self.state
             && self.sources.is_synced()

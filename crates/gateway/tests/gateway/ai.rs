@@ -9,6 +9,7 @@ use hyper::body::Incoming;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use watchkeeper_front::Body;
+use watchkeeper_gateway::ai::records::Destinations;
 use watchkeeper_gateway::mock::Mock;
 
 use crate::support::{Answer, Bench, open, send, within};
@@ -606,7 +607,7 @@ async fn a_gateway_that_starts_again_knows_what_was_used() {
         );
         let options = watchkeeper_gateway::Options {
             from: vec![watchkeeper_gateway::From::Source(std::sync::Arc::new(source))],
-            records: Some(records.path().to_owned()),
+            records: Destinations { directory: Some(records.path().to_owned()), table: None },
             ..Default::default()
         };
         let gateway = watchkeeper_gateway::Gateway::start(options).unwrap();

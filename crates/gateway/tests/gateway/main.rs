@@ -5,9 +5,12 @@
 mod ai;
 mod ai_budgets;
 mod ai_dialects;
+mod ai_promises;
+mod ai_records;
 mod ai_replicas;
 mod ai_routing;
 mod ai_streams;
+mod ai_webhooks;
 mod apis;
 mod backends;
 mod hostile;
@@ -15,6 +18,9 @@ mod live;
 mod observed;
 mod oracle;
 mod policies;
+#[allow(dead_code, reason = "other tests need more of it")]
+#[path = "../../../sources/tests/postgres/server.rs"]
+mod postgres;
 mod protocols;
 mod routes;
 mod safety;

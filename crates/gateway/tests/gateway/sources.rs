@@ -187,3 +187,37 @@ async fn the_admin_endpoint_tells_what_is_served_and_why() {
     assert!(page("/metrics").await.text().contains("gateway_routes 2\n"));
     assert_eq!(page("/nothing").await.status, 404);
 }
+
+#[tokio::test]
+async fn rows_of_a_database_are_objects_whose_statuses_are_written_back() {
+    let database = crate::postgres::Server::shared().database().await;
+    database
+        .sql(
+            "CREATE TABLE objects (kind text, namespace text DEFAULT 'default', name text, spec jsonb, status jsonb, PRIMARY KEY (kind, namespace, name)); \
+             INSERT INTO objects VALUES ('GatewayListener', 'default', 'web', '{\"port\": 0}'), \
+             ('GatewayRoute', 'default', 'hello', '{\"rules\": [{\"filters\": {\"respond\": {\"body\": \"one\"}}}]}')",
+        )
+        .await;
+    let table = database.source("objects").status_column("status");
+    let options = Options { from: vec![From::Source(Arc::new(table))], ..Options::default() };
+    let gateway = Gateway::start(options).unwrap();
+    let mut handle = gateway.handle().clone();
+    within("starting", handle.ready()).await;
+    assert_eq!(text(&handle).await, "one");
+    let condition = |kind: &str, status: &str| {
+        format!(
+            "EXISTS (SELECT FROM objects, jsonb_array_elements(status->'conditions') AS c WHERE name = 'hello' AND c->>'type' = '{kind}' AND c->>'status' = '{status}')"
+        )
+    };
+    database.until(&condition("Programmed", "True")).await;
+    database.sql("UPDATE objects SET spec = '{\"rules\": [{\"filters\": {\"respond\": {\"body\": \"two\"}}}]}' WHERE name = 'hello'").await;
+    within("the edit", async {
+        while text(&handle).await != "two" {
+            handle.changed().await;
+        }
+    })
+    .await;
+    database.sql("UPDATE objects SET spec = '{\"rules\": 7}' WHERE name = 'hello'").await;
+    database.until(&condition("Accepted", "False")).await;
+    assert_eq!(text(&handle).await, "two", "a mistake changes nothing that is served, and its row says so");
+}

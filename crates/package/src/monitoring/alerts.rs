@@ -248,11 +248,20 @@ pub(crate) const ALERTS: &[Alert] = &[
     Alert {
         of: "gateway",
         name: "GatewayRecordsLost",
-        expression: "sum by (namespace) (increase(gateway_ai_records_lost_total{job=\"JOB\"}[15m])) > 0",
+        expression: "sum by (namespace) (increase(gateway_ai_records_lost_total{job=\"JOB\"}[15m])) + sum by (namespace) (increase(gateway_ai_records_database_lost_total{job=\"JOB\"}[15m])) > 0",
         lasting: "0m",
         severity: "warning",
         summary: "JOB loses records of calls of models",
-        description: "The disk of --records is too slow, or full. Budgets that are restored from records will be too large after a restart.",
+        description: "The disk of --records is too slow or full, or the database of --records-database does not answer or refuses them: the log has the reason. Budgets that are restored from records will be too large after a restart.",
+    },
+    Alert {
+        of: "gateway",
+        name: "GatewayGuardrailFails",
+        expression: "sum by (policy, guardrail) (rate(gateway_ai_guardrail_webhook_total{job=\"JOB\", verdict=\"failed\"}[5m])) > 0",
+        lasting: "5m",
+        severity: "warning",
+        summary: "The webhook of guardrail {{ $labels.guardrail }} of LLMGatewayPolicy {{ $labels.policy }} does not judge",
+        description: "Calls are answered with 503, or pass unseen if its failurePolicy is Ignore. The log has the reason.",
     },
 ];
 

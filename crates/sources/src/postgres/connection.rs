@@ -185,12 +185,12 @@ pub(super) fn unexpected(message: &Message) -> Failure {
 }
 
 /// A name as it stands in a statement.
-pub(super) fn identifier(name: &str) -> String {
+pub fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A text as it stands in a statement.
-pub(super) fn literal(text: &str) -> String {
+/// A text as it stands in a statement of a connection of ours.
+pub fn literal(text: &str) -> String {
     // Backslashes mean nothing: every connection has standard_conforming_strings on.
     format!("'{}'", text.replace('\'', "''"))
 }

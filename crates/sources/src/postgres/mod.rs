@@ -27,6 +27,7 @@ mod address;
 mod auditing;
 mod bytes;
 mod connection;
+mod database;
 mod failure;
 mod figures;
 mod hints;
@@ -55,6 +56,8 @@ use watchkeeper_core::{
     Capabilities, Error, Feed, Follow, ObjectStatus, Order, Source, SourceGauge, Start, StatusWritten,
 };
 
+pub use connection::{identifier, literal};
+pub use database::{Database, Session, StatementError};
 pub use figures::{Figures, Slot};
 use settings::{Mode, Settings, StatusPlace};
 
