@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::try_join;
 use tokio::time::{Instant, sleep_until};
-use watchkeeper_etcd::{Change, ChangeKind, Client, Error as EtcdError, Header, Keys, Notice, Range, Watch};
+use watchkeeper_etcd::{
+    Change, ChangeKind, Client, Error as EtcdError, Found, Header, Keys, Notice, Range, Watch,
+};
 
 use super::layout::Layout;
 use super::mirror::Mirror;
@@ -14,8 +17,9 @@ use crate::engine::Engine;
 use crate::tree::Tree;
 use crate::{Error, Options, Progress, Revision};
 
-/// So many keys are asked for at a time; fewer, if they turn out to be too large for one answer.
-const PAGE: i64 = 1000;
+/// So many keys are asked for at a time; fewer, if they turn out to be too large for one answer. For each answer etcd counts all keys that are left, so
+/// that small pages of many keys cost more than what is in them.
+const PAGE: i64 = 10_000;
 
 /// How often everything is read again that was compacted while it was read.
 const ATTEMPTS: usize = 3;
@@ -356,31 +360,46 @@ async fn snapshot_at(
     progress: Progress<'_>,
 ) -> Result<Tree, Unread> {
     let all = Keys::prefix(format!("{prefix}/"));
-    let (mut keys, mut limit, mut entries, mut read) = (all.clone(), PAGE, Vec::new(), 0);
+    let (mut entries, mut read) = (Vec::new(), 0);
+    let mut page = page(client, all.clone(), PAGE, at).await?;
     loop {
-        let found = match client.range(&Range::of(keys.clone()).at(number(at)).limit(limit)).await {
-            Ok(found) => found,
-            Err(EtcdError::TooLarge { .. }) if limit > 1 => {
-                limit = (limit / 4).max(1);
-                continue;
-            }
-            Err(error) => return Err(Unread::Etcd(error)),
-        };
-        for pair in &found.kvs {
-            match layout.entry(prefix, pair) {
-                Some(entry) => entries.push(Arc::new(entry)),
-                None if matches!(layout, Layout::Own) => {
-                    return Err(Unread::Key(pair.key.escape_ascii().to_string()));
-                }
-                None => {}
-            }
-        }
-        read += found.kvs.len();
-        progress(read);
-        match found.kvs.last() {
-            Some(last) if found.more => keys = all.after(&last.key),
+        let (found, limit) = page;
+        // The next page comes while this one is read.
+        let next = match found.kvs.last() {
+            Some(last) if found.more => Some(self::page(client, all.after(&last.key), limit, at)),
             // Another layout may order its keys in another way.
-            _ => return Ok(Tree::gather(at, entries)),
+            _ => None,
+        };
+        read += found.kvs.len();
+        let found = async {
+            for pair in &found.kvs {
+                match layout.entry(prefix, pair) {
+                    Some(entry) => entries.push(Arc::new(entry)),
+                    None if matches!(layout, Layout::Own) => {
+                        return Err(Unread::Key(pair.key.escape_ascii().to_string()));
+                    }
+                    None => {}
+                }
+            }
+            progress(read);
+            Ok(())
+        };
+        let Some(next) = next else {
+            found.await?;
+            return Ok(Tree::gather(at, entries));
+        };
+        let (next, ()) = try_join(next, found).await?;
+        page = next;
+    }
+}
+
+/// So many keys at a revision, or fewer if they are too large; and how many were asked for in the end.
+async fn page(client: &Client, keys: Keys, mut limit: i64, at: Revision) -> Result<(Found, i64), Unread> {
+    loop {
+        match client.range(&Range::of(keys.clone()).at(number(at)).limit(limit)).await {
+            Ok(found) => return Ok((found, limit)),
+            Err(EtcdError::TooLarge { .. }) if limit > 1 => limit = (limit / 4).max(1),
+            Err(error) => return Err(Unread::Etcd(error)),
         }
     }
 }
