@@ -32,6 +32,8 @@ pub enum InputKind {
     LlmPolicy,
     /// `PromptTemplate`.
     Prompt,
+    /// `McpRoute`.
+    Mcp,
     /// `ApiDefinition`.
     Api,
     /// `ApiSubscription`.
@@ -58,7 +60,7 @@ pub enum InputKind {
 
 impl InputKind {
     /// All kinds.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Listener,
         Self::Route,
         Self::Backend,
@@ -67,6 +69,7 @@ impl InputKind {
         Self::Model,
         Self::LlmPolicy,
         Self::Prompt,
+        Self::Mcp,
         Self::Api,
         Self::Subscription,
         Self::Tenant,
@@ -91,6 +94,7 @@ impl InputKind {
             Self::Model => (API_VERSION, "ModelContextMapping", "modelcontextmappings"),
             Self::LlmPolicy => (API_VERSION, "LLMGatewayPolicy", "llmgatewaypolicies"),
             Self::Prompt => (API_VERSION, "PromptTemplate", "prompttemplates"),
+            Self::Mcp => (API_VERSION, "McpRoute", "mcproutes"),
             Self::Api => (API_VERSION, "ApiDefinition", "apidefinitions"),
             Self::Subscription => (API_VERSION, "ApiSubscription", "apisubscriptions"),
             Self::Tenant => (API_VERSION, "Tenant", "tenants"),
@@ -133,6 +137,7 @@ impl InputKind {
                     | Self::Model
                     | Self::LlmPolicy
                     | Self::Prompt
+                    | Self::Mcp
                     | Self::Api
                     | Self::Subscription
                     | Self::Tenant
