@@ -24,6 +24,7 @@ pub mod expression;
 mod gemini;
 mod json;
 pub mod lease;
+pub mod mcp;
 mod money;
 mod observer;
 mod openai;

@@ -9,6 +9,7 @@ mod backend;
 mod listener;
 mod llm_budget;
 mod llm_gateway_policy;
+mod mcp_route;
 mod model_context_mapping;
 mod policy;
 mod prompt_template;
@@ -25,6 +26,7 @@ pub use backend::*;
 pub use listener::*;
 pub use llm_budget::*;
 pub use llm_gateway_policy::*;
+pub use mcp_route::*;
 pub use model_context_mapping::*;
 pub use policy::*;
 pub use prompt_template::*;
@@ -52,6 +54,7 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
         AIGatewayConfig::crd(),
         ModelContextMapping::crd(),
         LLMGatewayPolicy::crd(),
+        McpRoute::crd(),
         PromptTemplate::crd(),
         ApiDefinition::crd(),
         ApiSubscription::crd(),

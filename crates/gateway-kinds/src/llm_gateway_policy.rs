@@ -29,6 +29,10 @@ pub struct LLMGatewayPolicySpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub models: Vec<String>,
+    /// The tools of McpRoutes that its keys may see and call, by the names that clients see; `weather__*` are all of a server. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000))]
+    pub tools: Vec<String>,
     /// How much.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
@@ -74,6 +78,10 @@ pub struct VirtualKey {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub models: Vec<String>,
+    /// The tools that it may see and call, of those that the policy allows. Default: all of those.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000))]
+    pub tools: Vec<String>,
     /// Until when it can be used: `2027-01-01T00:00:00Z`. Default: for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,

@@ -35,6 +35,7 @@ specs![
     HTTPRouteSpec,
     LLMBudgetSpec,
     LLMGatewayPolicySpec,
+    McpRouteSpec,
     ModelContextMappingSpec,
     PromptTemplateSpec,
     ReferenceGrantSpec,

@@ -31,6 +31,8 @@ pub enum InputKind {
     LlmPolicy,
     /// `PromptTemplate`.
     Prompt,
+    /// `McpRoute`.
+    Mcp,
     /// `ApiDefinition`.
     Api,
     /// `ApiSubscription`.
@@ -57,7 +59,7 @@ pub enum InputKind {
 
 impl InputKind {
     /// All kinds.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Listener,
         Self::Route,
         Self::Backend,
@@ -66,6 +68,7 @@ impl InputKind {
         Self::Model,
         Self::LlmPolicy,
         Self::Prompt,
+        Self::Mcp,
         Self::Api,
         Self::Subscription,
         Self::Tenant,
@@ -90,6 +93,7 @@ impl InputKind {
             Self::Model => (API_VERSION, "ModelContextMapping", "modelcontextmappings"),
             Self::LlmPolicy => (API_VERSION, "LLMGatewayPolicy", "llmgatewaypolicies"),
             Self::Prompt => (API_VERSION, "PromptTemplate", "prompttemplates"),
+            Self::Mcp => (API_VERSION, "McpRoute", "mcproutes"),
             Self::Api => (API_VERSION, "ApiDefinition", "apidefinitions"),
             Self::Subscription => (API_VERSION, "ApiSubscription", "apisubscriptions"),
             Self::Tenant => (API_VERSION, "Tenant", "tenants"),
@@ -132,6 +136,7 @@ impl InputKind {
                     | Self::Model
                     | Self::LlmPolicy
                     | Self::Prompt
+                    | Self::Mcp
                     | Self::Api
                     | Self::Subscription
                     | Self::Tenant

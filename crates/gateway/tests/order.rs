@@ -170,7 +170,14 @@ fn ai_object() -> impl Strategy<Value = Value> {
             json!({"gateway": gateway, "prompt": "p", "version": version, "model": "a", "template": "t"});
         object("PromptTemplate", &name, 0, spec)
     });
-    prop_oneof![2 => gateway, 1 => secret, 2 => model, 2 => policy, 1 => prompt]
+    let tools = ("r[12]", "[xy]", prop::option::of("k[12]")).prop_map(|(name, server, secret)| {
+        let mut server = json!({"name": server, "url": "http://10.0.0.1/mcp"});
+        if let Some(secret) = secret {
+            server["key"] = json!({"secretName": secret});
+        }
+        object("McpRoute", &name, 0, json!({"servers": [server]}))
+    });
+    prop_oneof![2 => gateway, 1 => secret, 2 => model, 2 => policy, 1 => prompt, 1 => tools]
 }
 
 fn told() -> impl Strategy<Value = Told> {

@@ -10,8 +10,8 @@ use watchkeeper_core::Key;
 use watchkeeper_gateway::kinds::standard::{self, GatewayClass, GatewayClassSpec};
 use watchkeeper_gateway::kinds::{
     AIGatewayConfig, ApiDefinition, ApiSubscription, GatewayBackend, GatewayListener, GatewayListenerSpec,
-    GatewayPolicy, GatewayRoute, GatewayRouteSpec, LLMGatewayPolicy, ModelContextMapping, PromptTemplate,
-    Tenant,
+    GatewayPolicy, GatewayRoute, GatewayRouteSpec, LLMGatewayPolicy, McpRoute, ModelContextMapping,
+    PromptTemplate, Tenant,
 };
 use watchkeeper_gateway::mock::Mock;
 use watchkeeper_gateway::{Admin, From, Gateway, Options};
@@ -42,6 +42,7 @@ fn kinds(manager: Manager) -> Manager {
         .install::<ModelContextMapping>()
         .install::<LLMGatewayPolicy>()
         .install::<PromptTemplate>()
+        .install::<McpRoute>()
         .install::<ApiDefinition>()
         .install::<ApiSubscription>()
         .install::<Tenant>()

@@ -61,6 +61,8 @@ pub(super) struct Call {
     /// What of it is kept in its record.
     pub(super) content: Option<Content>,
     pub(super) dialect: Dialect,
+    /// What the client speaks, as records name it.
+    pub(super) protocol: &'static str,
     pub(super) model: Arc<str>,
     pub(super) provider: Option<Arc<str>>,
     pub(super) prices: Option<Prices>,
@@ -116,6 +118,7 @@ impl Call {
             is_cached: false,
             content: None,
             dialect,
+            protocol: dialect.name(),
             model: "".into(),
             provider: None,
             prices: None,
@@ -309,7 +312,7 @@ impl Drop for Call {
             key: self.key.as_ref().map(|key| Arc::clone(&key.name)),
             model: Arc::clone(&self.model),
             provider: self.provider.clone(),
-            dialect: self.dialect.name(),
+            dialect: self.protocol,
             stream: self.stream,
             status: self.status,
             error: self.error.or((!self.is_complete).then_some("client_gone")),

@@ -103,7 +103,7 @@ impl Judge {
             Ok(true) => Ok(()),
             Ok(false) => Err(refused(guard)),
             Err(reason) => {
-                if webhook.may_log() {
+                if webhook.failed.is_due() {
                     tracing::warn!("LLMGatewayPolicy {policy}: guardrail {:?}: {reason}", guard.name);
                 }
                 match webhook.fails_closed {

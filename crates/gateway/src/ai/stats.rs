@@ -123,7 +123,11 @@ pub(super) struct Lost {
 impl Stats {
     /// Counts a call that has ended.
     pub(super) fn ended(&self, record: &Record) {
-        let operation = if record.dialect.ends_with("embeddings") { "embeddings" } else { "chat" };
+        let operation = match record.dialect {
+            "mcp" => "execute_tool",
+            dialect if dialect.ends_with("embeddings") => "embeddings",
+            _ => "chat",
+        };
         let nobody: Arc<str> = "".into();
         let place = (
             record.provider.clone().unwrap_or_else(|| Arc::clone(&nobody)),

@@ -7,11 +7,13 @@ use parking_lot::Mutex;
 use regex::Regex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use watchkeeper_ai::mcp::joined;
 use watchkeeper_ai::{Dialect, Expression, Ledger, Limit, Prices};
 use watchkeeper_core::Key;
 
 use super::cache::Cache;
 use super::content::ContentLog;
+use super::mcp::{McpGateway, McpServer};
 use super::prompt::Prompt;
 use super::provider_key::ProviderKey;
 use super::webhook::Webhook;
@@ -31,6 +33,7 @@ pub struct AiTable {
     /// By namespace.
     tenants: imbl::HashMap<Arc<str>, Arc<Tenant>>,
     policies: imbl::HashMap<Key, Arc<AiPolicy>>,
+    mcp: imbl::HashMap<Key, Arc<McpGateway>>,
 }
 
 /// What all keys of a namespace share.
@@ -224,6 +227,8 @@ pub struct AiPolicy {
     pub gateways: Box<[String]>,
     /// The models that may be called; none for all.
     pub models: Box<[String]>,
+    /// The tools that may be used; none for none.
+    pub tools: Box<[String]>,
     /// The limits of each key.
     pub key_limits: Box<[Limit]>,
     /// The limits of all keys together.
@@ -267,6 +272,8 @@ pub struct AiKey {
     pub policy: Arc<AiPolicy>,
     /// The models that it may call; none for all that the policy allows.
     pub models: Box<[String]>,
+    /// The tools that it may use; none for all that the policy allows.
+    pub tools: Box<[String]>,
     /// Until when it can be used, in seconds since 1970.
     pub expires: Option<u64>,
     /// What it has used.
@@ -283,6 +290,24 @@ impl AiKey {
         allows(&self.policy.models) && allows(&self.models)
     }
 
+    /// Whether it may use a tool.
+    pub fn may_use(&self, tool: &str) -> bool {
+        let allows = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, tool));
+        allows(&self.policy.tools) && (self.tools.is_empty() || allows(&self.tools))
+    }
+
+    /// Whether there may be a tool of a server that it may use.
+    pub fn may_use_some(&self, server: &str) -> bool {
+        let prefix = joined(server, "");
+        let allows = |patterns: &[String]| {
+            patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+                Some(begin) => begin.starts_with(&*prefix) || prefix.starts_with(begin),
+                None => pattern.starts_with(&*prefix),
+            })
+        };
+        allows(&self.policy.tools) && (self.tools.is_empty() || allows(&self.tools))
+    }
+
     /// Whether it is for a gateway.
     pub fn is_for(&self, gateway: &Key) -> bool {
         let gateways = &self.policy.gateways;
@@ -291,7 +316,7 @@ impl AiKey {
 }
 
 /// Whether a name is that of a pattern, which may end in an asterisk.
-fn fits(pattern: &str, name: &str) -> bool {
+pub(super) fn fits(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),
         None => pattern == name,
@@ -316,6 +341,24 @@ impl AiTable {
             Look::Webhook(webhook) => Some(&**webhook),
             Look::Pattern(_) => None,
         })
+    }
+
+    /// The tools of an McpRoute.
+    pub fn mcp(&self, key: &Key) -> Option<&Arc<McpGateway>> {
+        self.mcp.get(key)
+    }
+
+    /// All servers of all McpRoutes, in no order.
+    pub fn servers(&self) -> impl Iterator<Item = &McpServer> {
+        self.mcp.values().flat_map(|gateway| gateway.servers.iter())
+    }
+
+    pub(crate) fn put_mcp(&mut self, gateway: Arc<McpGateway>) {
+        self.mcp.insert(gateway.key.clone(), gateway);
+    }
+
+    pub(crate) fn remove_mcp(&mut self, key: &Key) {
+        self.mcp.remove(key);
     }
 
     pub(crate) fn put_policy(&mut self, policy: Arc<AiPolicy>) {
@@ -411,7 +454,13 @@ impl AiTable {
         keys.sort();
         prompts.sort();
         let models: Vec<Value> = self.models.iter().map(model).collect();
-        json!({"gateways": gateways, "models": models, "keys": keys, "prompts": prompts})
+        let mut tools: Vec<String> = self
+            .mcp
+            .values()
+            .flat_map(|route| route.servers.iter().map(|server| format!("{} {}", route.key, server.name)))
+            .collect();
+        tools.sort();
+        json!({"gateways": gateways, "models": models, "keys": keys, "prompts": prompts, "tools": tools})
     }
 
     pub(crate) fn put_gateway(&mut self, gateway: Arc<AiGateway>) {

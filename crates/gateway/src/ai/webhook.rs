@@ -3,7 +3,6 @@
 //! What is not a clear answer is none: another code than 200 (redirections are not followed), an answer that is too large, too late, no JSON, or without
 //! `allowed` as true or false. What becomes of the text then is for [`Webhook::fails_closed`] to say.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,14 +12,12 @@ use serde::Deserialize;
 use tokio::time::timeout;
 use watchkeeper_front::Body;
 
-use super::clock::now;
 use super::provider_key::ProviderKey;
+use super::seldom::Seldom;
 use crate::upstream::Backend;
 
 /// The largest answer, in bytes.
 const ANSWER: usize = 16 << 10;
-/// How often it is logged that a service does not answer, in seconds.
-const LOGGED: u64 = 10;
 
 /// A service that is asked.
 #[derive(Debug)]
@@ -37,8 +34,8 @@ pub struct Webhook {
     pub max_bytes: usize,
     /// Whether what it does not judge does not pass.
     pub fails_closed: bool,
-    /// When it was last logged that it does not answer, in seconds since 1970.
-    pub logged: AtomicU64,
+    /// That it does not answer.
+    pub failed: Seldom,
 }
 
 /// An answer.
@@ -96,12 +93,5 @@ impl Webhook {
             headers.insert(AUTHORIZATION, bearer);
         }
         Some(request)
-    }
-
-    /// Whether it is time to log that it does not answer.
-    pub(super) fn may_log(&self) -> bool {
-        let (now, before) = (now(), self.logged.load(Relaxed));
-        now >= before.saturating_add(LOGGED)
-            && self.logged.compare_exchange(before, now, Relaxed, Relaxed).is_ok()
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
@@ -21,7 +20,7 @@ use super::route::reference;
 use super::{Compiler, Put, Users, backend};
 use crate::ai::{
     AiGateway, AiKey, AiPolicy, Cache, ContentLog, Guard, Look, Model, Prompt, Provider, ProviderKey, Retry,
-    Split, Target, Timeouts, Webhook,
+    Seldom, Split, Target, Timeouts, Webhook,
 };
 use crate::kinds::{
     AIGatewayConfigSpec, AiAccess, AiDialect, AiProvider, AiProviderKey, Guardrail, GuardrailFailure,
@@ -54,10 +53,14 @@ pub(super) struct AiObjects {
     secret_users: Users,
     /// Policies whose webhooks get an entry of a Secret.
     policy_secret_users: Users,
+    /// McpRoutes whose servers get an entry of a Secret.
+    pub(super) mcp_secret_users: Users,
     /// What is learned of providers, by gateway and name.
     learned: HashMap<(Key, String), backend::Learned>,
     /// What is learned of webhooks, by policy and name of the guardrail.
     learned_webhooks: HashMap<(Key, String), backend::Learned>,
+    /// What is learned of servers of tools, by McpRoute and name.
+    pub(super) learned_servers: HashMap<(Key, String), backend::Learned>,
     models: BTreeMap<Key, Arc<Model>>,
     pub(super) prompts: BTreeMap<Key, Arc<Prompt>>,
     policies: BTreeMap<Key, Compiled>,
@@ -146,25 +149,7 @@ impl Compiler {
     /// The rules that lead to a gateway.
     fn ai_route(&mut self, problems: &mut Problems, input: &Input, spec: &AIGatewayConfigSpec) -> Route {
         let key = &input.id.key;
-        let namespace = key.namespace().unwrap_or_default();
-        let hosts = spec.hosts.iter().enumerate();
-        let hosts = hosts
-            .filter_map(|(at, host)| problems.note(format!("spec.hosts[{at}]"), HostPattern::parse(host)));
-        let mut hosts: Vec<HostPattern> = hosts.collect();
-        hosts.sort();
-        hosts.dedup();
-        if spec.hosts.is_empty() {
-            hosts.push(HostPattern::Any);
-        }
-        let listeners: Vec<Key> = spec.listeners.iter().map(|name| reference(namespace, name)).collect();
-        let named = route_key(key);
-        let head = Arc::new(RouteHead {
-            key: named.clone(),
-            created: input.created.clone(),
-            listeners: if listeners.is_empty() { None } else { Some(listeners.into()) },
-            standard: false,
-            stats: Arc::clone(self.stats.entry(named).or_default()),
-        });
+        let (head, hosts) = ai_head(self, problems, input, route_key(key), (&spec.listeners, &spec.hosts));
         let prefix = spec
             .prefix
             .as_ref()
@@ -221,7 +206,7 @@ impl Compiler {
         let learned = self.ai.learned.entry((input.id.key.clone(), wanted.name.clone())).or_default();
         let backend = reached(problems, field, &input.id.key, as_backend, learned, &self.settings.base)?;
         let headers = headers(problems, field, &wanted.headers);
-        let key = self.provider_key(problems, field, input, wanted.key.as_ref(), put, secrets);
+        let key = self.provider_key(problems, field, input, wanted.key.as_ref(), (put, secrets));
         Some(Provider {
             name: wanted.name.as_str().into(),
             dialect: wanted.dialect,
@@ -233,14 +218,13 @@ impl Compiler {
         })
     }
 
-    fn provider_key(
+    pub(super) fn provider_key(
         &self,
         problems: &mut Problems,
         field: &str,
         input: &Input,
         named: Option<&AiProviderKey>,
-        put: &mut Put,
-        secrets: &mut Vec<Key>,
+        (put, secrets): (&mut Put, &mut Vec<Key>),
     ) -> ProviderKey {
         let Some(named) = named else { return ProviderKey::None };
         let (place, found) = match (&named.secret_name, &named.file) {
@@ -313,12 +297,14 @@ impl Compiler {
         self.ai.secrets.insert(key.clone(), entries);
         self.settle_all(InputKind::AiGateway, &self.ai.secret_users.of(key));
         self.settle_all(InputKind::LlmPolicy, &self.ai.policy_secret_users.of(key));
+        self.settle_all(InputKind::Mcp, &self.ai.mcp_secret_users.of(key));
     }
 
     pub(super) fn remove_ai_secret(&mut self, key: &Key) {
         self.ai.secrets.remove(key);
         self.settle_all(InputKind::AiGateway, &self.ai.secret_users.of(key));
         self.settle_all(InputKind::LlmPolicy, &self.ai.policy_secret_users.of(key));
+        self.settle_all(InputKind::Mcp, &self.ai.mcp_secret_users.of(key));
     }
 
     pub(super) fn put_model(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
@@ -434,6 +420,7 @@ impl Compiler {
             key: key.clone(),
             gateways: spec.gateways.clone().into(),
             models: spec.models.clone().into(),
+            tools: spec.tools.clone().into(),
             key_limits,
             limits,
             ledger: self.ledger(key, ""),
@@ -452,6 +439,7 @@ impl Compiler {
                 name: virtual_key.name.as_str().into(),
                 policy: Arc::clone(&policy),
                 models: virtual_key.models.clone().into(),
+                tools: virtual_key.tools.clone().into(),
                 expires,
                 ledger: self.ledger(key, &virtual_key.name),
                 // Streams that run under the form before are cut by the same token.
@@ -509,7 +497,7 @@ impl Compiler {
         let timeout =
             problems.positive(&format!("{field}.timeout"), wanted.timeout.as_ref(), Duration::from_secs(2));
         let headers = headers(problems, field, &wanted.headers);
-        let key = self.provider_key(problems, field, input, wanted.key.as_ref(), put, secrets);
+        let key = self.provider_key(problems, field, input, wanted.key.as_ref(), (put, secrets));
         let backend = reached(problems, field, &input.id.key, as_backend, learned, &self.settings.base)?;
         Some(Webhook {
             backend,
@@ -518,7 +506,7 @@ impl Compiler {
             timeout,
             max_bytes: wanted.max_bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(WEBHOOK),
             fails_closed: wanted.failure_policy == GuardrailFailure::Fail,
-            logged: AtomicU64::default(),
+            failed: Seldom::default(),
         })
     }
 
@@ -573,8 +561,37 @@ impl Compiler {
     }
 }
 
+/// The head of the rules of an object that is a route of its own, and the hosts that it is for.
+pub(super) fn ai_head(
+    compiler: &mut Compiler,
+    problems: &mut Problems,
+    input: &Input,
+    named: Key,
+    (listeners, hosts): (&[String], &[String]),
+) -> (Arc<RouteHead>, Vec<HostPattern>) {
+    let namespace = named.namespace().unwrap_or_default().to_owned();
+    let patterns = hosts.iter().enumerate();
+    let patterns = patterns
+        .filter_map(|(at, host)| problems.note(format!("spec.hosts[{at}]"), HostPattern::parse(host)));
+    let mut patterns: Vec<HostPattern> = patterns.collect();
+    patterns.sort();
+    patterns.dedup();
+    if hosts.is_empty() {
+        patterns.push(HostPattern::Any);
+    }
+    let listeners: Vec<Key> = listeners.iter().map(|name| reference(&namespace, name)).collect();
+    let head = Arc::new(RouteHead {
+        key: named.clone(),
+        created: input.created.clone(),
+        listeners: if listeners.is_empty() { None } else { Some(listeners.into()) },
+        standard: false,
+        stats: Arc::clone(compiler.stats.entry(named).or_default()),
+    });
+    (head, patterns)
+}
+
 /// A server that is reached as a backend is, and what is wrong with it is what would be wrong with one.
-fn reached(
+pub(super) fn reached(
     problems: &mut Problems,
     field: &str,
     key: &Key,
@@ -604,7 +621,7 @@ fn reached(
 }
 
 /// Headers that a server gets besides. Some servers are shown their keys there.
-fn headers(problems: &mut Problems, field: &str, wanted: &BTreeMap<String, String>) -> HeaderMap {
+pub(super) fn headers(problems: &mut Problems, field: &str, wanted: &BTreeMap<String, String>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in wanted {
         let field = format!("{field}.headers[{name}]");

@@ -17,6 +17,7 @@ mod api;
 mod backend;
 mod fields;
 mod listener;
+mod mcp;
 mod policy;
 mod report;
 mod route;
@@ -261,6 +262,7 @@ impl Compiler {
             InputKind::Model => self.put_model(&input),
             InputKind::LlmPolicy => self.put_llm_policy(&input),
             InputKind::Prompt => self.put_prompt(&input),
+            InputKind::Mcp => self.put_mcp_route(&input),
             InputKind::Api => self.put_api(&input),
             InputKind::Subscription => self.put_subscription(&input),
             InputKind::Tenant => self.put_tenant(&input),
@@ -330,6 +332,7 @@ impl Compiler {
             InputKind::Model => self.remove_model(key),
             InputKind::LlmPolicy => self.remove_llm_policy(key),
             InputKind::Prompt => self.remove_prompt(key),
+            InputKind::Mcp => self.remove_mcp_route(key),
             InputKind::Api => self.remove_api(key),
             InputKind::Subscription => self.remove_subscription(key),
             InputKind::Tenant => self.remove_tenant(key),

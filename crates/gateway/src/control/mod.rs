@@ -568,6 +568,7 @@ impl Keeper {
         table.backends().for_each(|backend| backend.sweep());
         table.ai.providers().for_each(|provider| provider.backend.sweep());
         table.ai.webhooks().for_each(|webhook| webhook.backend.sweep());
+        table.ai.servers().for_each(|server| server.backend.sweep());
         // Before all sources have spoken, what is known is less than what was written.
         if let Some(state) = &mut self.state
             && self.sources.is_synced()

@@ -134,6 +134,10 @@ async fn serve(shared: Arc<Shared>, address: SocketAddr, request: Request) -> Re
                 tell_life(exchange.table.api(&rule.route.key), &mut response);
                 return ended(exchange, response);
             }
+            if let Some(key) = &rule.action.mcp {
+                let response = use_tools(&exchange, key, parts, body).await;
+                return ended(exchange, response);
+            }
             let is_tls = listener.protocol == ListenerProtocol::HTTPS;
             hop::tell_origin(&mut parts.headers, ip, told, &target, &listener, is_tls);
             let order = forward::Order {
@@ -180,6 +184,16 @@ async fn call_model(
     let shared = Arc::clone(&exchange.shared.ai);
     // Its future is large; requests that need no model do not carry it.
     Box::pin(ai::serve(ai::Asked { table, gateway, shared, path, parts, body })).await
+}
+
+/// Uses tools.
+async fn use_tools(exchange: &Exchange, key: &watchkeeper_core::Key, parts: Parts, body: Body) -> Response {
+    let table = Arc::clone(&exchange.table.ai);
+    let Some(gateway) = table.mcp(key).cloned() else {
+        return plain(StatusCode::INTERNAL_SERVER_ERROR, "the servers of the tools do not exist");
+    };
+    let shared = Arc::clone(&exchange.shared.ai);
+    Box::pin(ai::serve_tools(ai::AskedTools { table, gateway, shared, parts, body })).await
 }
 
 /// Counts a response that is complete.

@@ -14,6 +14,8 @@ pub struct Action {
     pub cors: Option<CorsRules>,
     /// The AIGatewayConfig whose models are called.
     pub ai: Option<Key>,
+    /// The McpRoute whose tools are used.
+    pub mcp: Option<Key>,
     /// An answer without a backend.
     pub answer: Option<Answer>,
     /// Another host for the backend.

@@ -184,7 +184,7 @@ impl Control {
 pub(crate) async fn cluster() -> watchkeeper_testkit::TestEnv {
     use watchkeeper_gateway::kinds::{
         AIGatewayConfig, ApiDefinition, ApiSubscription, GatewayBackend, GatewayListener, GatewayPolicy,
-        GatewayRoute, LLMGatewayPolicy, ModelContextMapping, PromptTemplate, Tenant,
+        GatewayRoute, LLMGatewayPolicy, McpRoute, ModelContextMapping, PromptTemplate, Tenant,
     };
     let env = watchkeeper_testkit::TestEnv::start().await;
     env.install::<GatewayListener>().await;
@@ -195,6 +195,7 @@ pub(crate) async fn cluster() -> watchkeeper_testkit::TestEnv {
     env.install::<ModelContextMapping>().await;
     env.install::<LLMGatewayPolicy>().await;
     env.install::<PromptTemplate>().await;
+    env.install::<McpRoute>().await;
     env.install::<ApiDefinition>().await;
     env.install::<ApiSubscription>().await;
     env.install::<Tenant>().await;
