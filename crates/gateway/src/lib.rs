@@ -1,6 +1,6 @@
 //! An API gateway whose configuration is custom resources.
 //!
-//! A [`Gateway`] reads objects of four kinds ([`kinds`]) from any mix of sources, and serves requests by them. A change is served as soon as it is
+//! A [`Gateway`] reads objects of some kinds ([`kinds`]) from any mix of sources, and serves requests by them. A change is served as soon as it is
 //! known: it costs what it changes, and no connection is closed for it.
 //!
 //! The way of an object: `control` hears of it by an informer, `compile` makes of it a part of the [`table`], and publishes that. The way of
