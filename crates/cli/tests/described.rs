@@ -72,6 +72,7 @@ fn objects() -> Vec<(&'static str, Value)> {
         ("gatewaybackends", json!({"endpoints": [{"address": "127.0.0.1:9"}]})),
         ("gatewaypolicies", json!({"targets": [target], "addresses": {"allow": ["127.0.0.1"]}})),
         ("aigatewayconfigs", json!({"providers": [provider]})),
+        ("mcproutes", json!({"servers": [{"name": "one", "url": "http://127.0.0.1:9/mcp"}]})),
         ("modelcontextmappings", json!({"model": "one", "targets": [{"provider": "mock", "model": "echo"}]})),
         ("llmgatewaypolicies", json!({"models": ["*"]})),
         ("prompttemplates", json!({"gateway": "one", "model": "one", "prompt": "Hello.", "template": "one"})),

@@ -1,6 +1,10 @@
 //! `watchkeeper gateway`, as a stranger meets it: the commands of the chapter.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+#[allow(dead_code, reason = "other tests need more of it")]
+#[path = "../../sources/tests/postgres/server.rs"]
+mod postgres;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -244,6 +248,16 @@ fn what_makes_no_sense_is_said_in_a_line() {
         (&["--from", "ftp://x"], "is no URL that can be watched"),
         (&["--from", "file:x", "--admin", "0.0.0.0:1"], "is not a loopback address"),
         (&["--from", "file:x", "--listen", "web"], "--listen \"web\" is not of the form NAME=ADDRESS:PORT"),
+        (
+            &["--from", "file:x", "--share-budgets=mysql://x"],
+            "--share-budgets: expected postgres://user@host/database",
+        ),
+        (
+            &["--from", "file:x", "--records-database", "postgres://h/db"],
+            "--records-database: it names no user",
+        ),
+        (&["usage"], "--records"),
+        (&["usage", "--records-database", "x"], "--records-database: expected postgres://user@host/database"),
         (&["check", "does/not/exist"], "does/not/exist: "),
         (&["explain", "GET", "/path"], "\"/path\" is not a URL"),
     ] {
@@ -307,9 +321,8 @@ fn call(address: &str) -> String {
     answer.split(' ').nth(1).unwrap_or_default().to_owned()
 }
 
-#[test]
-fn a_gateway_that_is_killed_knows_afterwards_what_was_used() {
-    let (objects, records) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+/// A provider that has no models, and the objects of a gateway whose key may make so many requests a month.
+fn models(requests: u32) -> (Child, tempfile::TempDir) {
     let mut mock = gateway(&["mock", "--listen", "127.0.0.1:0"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -323,20 +336,73 @@ fn a_gateway_that_is_killed_knows_afterwards_what_was_used() {
         "apiVersion: gateway.watchkeeper.dev/v1alpha1\nkind: GatewayListener\nmetadata: {{name: web}}\nspec: {{port: 8080}}\n---\n\
          apiVersion: gateway.watchkeeper.dev/v1alpha1\nkind: AIGatewayConfig\nmetadata: {{name: models}}\nspec: {{providers: [{{name: one, dialect: OpenAI, url: '{}'}}]}}\n---\n\
          apiVersion: gateway.watchkeeper.dev/v1alpha1\nkind: ModelContextMapping\nmetadata: {{name: m}}\nspec: {{model: m, targets: [{{provider: one, model: echo}}]}}\n---\n\
-         apiVersion: gateway.watchkeeper.dev/v1alpha1\nkind: LLMGatewayPolicy\nmetadata: {{name: p}}\nspec: {{keys: [{{name: jane, sha256: '{digest}'}}], limits: [{{per: Month, requests: 3}}]}}\n",
+         apiVersion: gateway.watchkeeper.dev/v1alpha1\nkind: LLMGatewayPolicy\nmetadata: {{name: p}}\nspec: {{keys: [{{name: jane, sha256: '{digest}'}}], limits: [{{per: Month, requests: {requests}}}]}}\n",
         url.trim()
     );
+    let objects = tempfile::tempdir().unwrap();
     fs::write(objects.path().join("objects.yaml"), text).unwrap();
-    let directory = records.path().display().to_string();
-    let start = || {
-        let running = Running::start_with(objects.path(), &["--records", &directory]);
-        let begin = Instant::now();
-        while !get(&running.admin, "/readyz").ends_with("\r\n\r\nok\n") {
-            assert!(begin.elapsed() < TIMEOUT);
-            sleep(Duration::from_millis(5));
-        }
-        running
+    (mock, objects)
+}
+
+/// A gateway that serves.
+fn ready(objects: &Path, more: &[&str]) -> Running {
+    let running = Running::start_with(objects, more);
+    let begin = Instant::now();
+    while !get(&running.admin, "/readyz").ends_with("\r\n\r\nok\n") {
+        assert!(begin.elapsed() < TIMEOUT);
+        sleep(Duration::from_millis(5));
+    }
+    running
+}
+
+#[test]
+fn processes_share_a_budget_and_a_table_of_records_and_one_is_killed() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = runtime.block_on(postgres::Server::shared().database());
+    let (mut mock, objects) = models(40);
+    let shared = format!("--share-budgets={}", database.url);
+    let start = || ready(objects.path(), &[&shared, "--records-database", &database.url]);
+    let (mut one, other) = (start(), start());
+    for _ in 0..5 {
+        assert_eq!((call(&one.web), call(&other.web)), ("200".to_owned(), "200".to_owned()));
+    }
+    // Calls and costs by key, as the table tells.
+    let used = || {
+        let said = gateway(&["usage", "--records-database", &database.url, "--by", "key", "-o", "json"])
+            .output()
+            .unwrap();
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        let line = String::from_utf8(said.stdout).unwrap();
+        assert!(line.is_empty() || line.contains("\"key\":\"jane\""), "{line}");
+        line.split("\"calls\":")
+            .nth(1)
+            .map_or(0, |rest| rest.split(',').next().unwrap().parse::<u32>().unwrap())
     };
+    let until = |count: u32| {
+        let begin = Instant::now();
+        while used() != count {
+            assert!(begin.elapsed() < TIMEOUT, "{}", used());
+        }
+    };
+    runtime.block_on(database.until("to_regclass('watchkeeper_ai_calls') IS NOT NULL"));
+    until(10);
+    one.child.kill().unwrap();
+    one.child.wait().unwrap();
+    let served = (0..100).take_while(|_| call(&other.web) == "200").count() as u32;
+    // What the one that was killed had leased and not spent is at most a slice, of one request.
+    assert!((29..=30).contains(&served), "{served}");
+    until(10 + served + 1);
+    drop(other);
+    mock.kill().unwrap();
+    mock.wait().unwrap();
+}
+
+#[test]
+fn a_gateway_that_is_killed_knows_afterwards_what_was_used() {
+    let records = tempfile::tempdir().unwrap();
+    let (mut mock, objects) = models(3);
+    let directory = records.path().display().to_string();
+    let start = || ready(objects.path(), &["--records", &directory]);
     let mut running = start();
     assert_eq!((call(&running.web), call(&running.web)), ("200".to_owned(), "200".to_owned()));
     let begin = Instant::now();
