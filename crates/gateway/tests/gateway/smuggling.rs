@@ -109,7 +109,7 @@ async fn chunks(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<String> {
             stream.read_buf(read).await.ok().filter(|count| *count > 0)?;
         }
         body += &String::from_utf8_lossy(&read.drain(..size).collect::<Vec<_>>());
-        if line(stream, read).await? != "" {
+        if !line(stream, read).await?.is_empty() {
             return None;
         }
     }

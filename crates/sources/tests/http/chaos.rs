@@ -35,13 +35,14 @@ fn faults(dice: &mut Dice, paged: bool) -> Vec<Fault> {
         9 => Fault::Html,
         10 => Fault::Slow,
         11 => Fault::AnotherTag,
-        12 => Fault::Stale,
-        // Most is gone, and the next look finds it again: nothing is deleted. (Twice, since one answer may be lost to a time-out. Of pages, each of which
-        // may be another fault, nobody could tell.)
+        // Of pages, each of which may be of another time, nobody could tell what is gone.
+        12 if !paged => Fault::Stale,
+        // Most is gone, and the next look finds it again: nothing is deleted. (Twice, since one answer may be lost to a time-out.)
         13 if !paged => return vec![Fault::Empty, Fault::AnotherTag, Fault::AnotherTag],
         14 if !paged => return vec![Fault::Third, Fault::AnotherTag, Fault::AnotherTag],
         // One replica after the other.
-        _ => return vec![Fault::Stale, Fault::AnotherTag, Fault::Stale, Fault::AnotherTag],
+        _ if !paged => return vec![Fault::Stale, Fault::AnotherTag, Fault::Stale, Fault::AnotherTag],
+        _ => Fault::AnotherTag,
     }]
 }
 
