@@ -121,8 +121,8 @@ async fn calls_are_rows_of_a_database() {
         line.remove("response");
         for (name, value) in line {
             match value.as_f64() {
-                Some(number) => assert_eq!(row[&*name].as_f64(), Some(number), "{name}"),
-                None => assert_eq!(row[&*name], *value, "{name}"),
+                Some(number) => assert_eq!(row[name].as_f64(), Some(number), "{name}"),
+                None => assert_eq!(row[name], *value, "{name}"),
             }
         }
     }
