@@ -220,7 +220,8 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
 
     /// Declares that its runs write objects of kind `C`: `Verbs::CREATE | Verbs::DELETE`. See [declarations](crate::Manager#declarations).
     ///
-    /// What is [owned](Self::owns) need not be declared, nor the status and the finalizer of the controller's own kind.
+    /// What is [owned](Self::owns) need not be declared, nor the finalizer of the controller's own kind, nor its status if the manager
+    /// [installs](crate::Manager::install) the kind.
     #[must_use]
     pub fn writes<C: Kind>(mut self, verbs: Verbs) -> Self {
         self.settings.rights.push(Right::of(resource::<C>(), verbs | Verbs::GET, "writes them"));

@@ -164,21 +164,16 @@ impl Manager {
         rights
     }
 
-    /// A controller of a custom resource writes its status, if the kind has one. Of a kind that somebody else defines that is not known.
+    /// A controller of a kind that the program [installs](Self::install) writes its status, if the kind has one. Who writes the status of a
+    /// kind that somebody else defines is not known: a controller that does declares it.
     fn implied_status(&self, of: &Resource) -> Vec<Right> {
         let own = self.about.definitions.iter().find(|definition| {
             let spec = &definition["spec"];
             spec["group"] == *of.group && spec["names"]["plural"] == *of.plural
         });
-        let has_status = match own {
-            Some(definition) => {
-                let mut versions = definition["spec"]["versions"].as_array().into_iter().flatten();
-                versions.any(|version| {
-                    version["name"] == *of.version && version["subresources"]["status"].is_object()
-                })
-            }
-            None => of.group.contains('.') && !of.group.ends_with(".k8s.io"),
-        };
+        let mut versions = own.and_then(|own| own["spec"]["versions"].as_array()).into_iter().flatten();
+        let has_status = versions
+            .any(|version| version["name"] == *of.version && version["subresources"]["status"].is_object());
         if has_status { status_of(of.clone(), "its controller writes the status").into() } else { Vec::new() }
     }
 

@@ -98,7 +98,7 @@ use tasks::Task;
 ///
 /// | declared | implies |
 /// |---|---|
-/// | [`Controller::of`] of a custom resource | patch of its `status`, unless an [installed](Self::install) definition has none |
+/// | [`Controller::of`] of a custom resource that is [installed](Self::install) | patch of its `status`, if its definition has one |
 /// | [`Controller::of`], [`watches`](crate::ControllerBuilder::watches), [`reads`](crate::ControllerBuilder::reads), [`cache`](Self::cache) | get, list, watch; of a cache that is limited to namespaces, and everything else about its kind, in those only |
 /// | [`owns`](crate::ControllerBuilder::owns) | create, patch, delete of the children; update of `finalizers` of the owner |
 /// | [`finalizer`](crate::ControllerBuilder::finalizer), [`cleanup`](crate::ControllerBuilder::cleanup) | patch of the controller's kind |

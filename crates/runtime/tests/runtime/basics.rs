@@ -65,7 +65,11 @@ async fn write_map(widget: Arc<Widget>, cx: Context<Widget>) -> Result<Action> {
 #[tokio::test(start_paused = true)]
 async fn what_is_owned_is_put_back_when_somebody_changes_or_deletes_it() {
     let env = env().await;
-    let running = start(&env, Controller::of::<Widget>().owns::<ConfigMap>().reconcile(write_map)).await;
+    let running = start(
+        &env,
+        Controller::of::<Widget>().owns::<ConfigMap>().writes_status::<Widget>().reconcile(write_map),
+    )
+    .await;
     let live = running.client().live();
     let key = Key::new(Some("default"), "a");
     let size =

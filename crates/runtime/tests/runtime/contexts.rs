@@ -33,6 +33,7 @@ async fn a_run_acts_for_its_own_object_unless_another_one_is_named() {
     env.install::<Widget>().await;
     let controller = Controller::of::<Widget>()
         .owns::<ConfigMap>()
+        .writes_status::<Widget>()
         .reads::<Secret>()
         .writes::<Secret>(Verbs::APPLY | Verbs::DELETE)
         .reconcile(reconcile);

@@ -105,6 +105,20 @@ async fn an_operator_works_under_the_roles_that_follow_from_what_it_declares() {
     running.stop().await;
 }
 
+#[test]
+fn the_status_of_a_kind_that_somebody_else_defines_is_asked_for_only_if_that_is_declared() {
+    let rights = |declare: bool| {
+        let widgets = Controller::of::<Widget>();
+        let widgets = if declare { widgets.writes_status::<Widget>() } else { widgets };
+        let controller = widgets.reconcile(|_: Arc<Widget>, _: Context<Widget>| async { Ok(Action::done()) });
+        let description = Manager::from_environment("reader").controller(controller).description();
+        let of_widgets = description.rights.iter().filter(|right| right.resource.plural == "widgets");
+        of_widgets.map(|right| format!("{}: {}", right.target(), right.verbs)).collect::<Vec<_>>()
+    };
+    assert_eq!(rights(false), ["widgets: get, list, watch"]);
+    assert_eq!(rights(true), ["widgets: get, list, watch", "widgets/status: patch"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_was_not_declared_is_not_sent_and_the_line_to_add_is_told() {
     let env = TestEnv::start().await;

@@ -22,8 +22,11 @@ async fn a_kind_without_a_type_is_reconciled_cleaned_up_and_woken_by_what_it_own
     let env = TestEnv::start().await;
     env.install::<Widget>().await;
     let kind = DynamicKind::namespaced("test.watchkeeper.dev", "v1", "Widget", "widgets");
-    let controller =
-        Controller::dynamic(kind).owns::<ConfigMap>().finalizer("test.dev/dynamic").reconcile(reconcile);
+    let controller = Controller::dynamic(kind.clone())
+        .owns::<ConfigMap>()
+        .writes_status_dynamic(&kind)
+        .finalizer("test.dev/dynamic")
+        .reconcile(reconcile);
     let running = Manager::new("test", env.connection()).controller(controller).start().await.unwrap();
     running.ready().await;
     let client = Client::new(env.connection());

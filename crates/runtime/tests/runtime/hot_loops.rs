@@ -12,7 +12,7 @@ use watchkeeper_testkit::{TestEnv, eventually};
 async fn an_object_that_is_woken_again_and_again_by_own_writes_raises_an_alarm_that_names_the_field() {
     let env = TestEnv::start().await;
     env.install::<Widget>().await;
-    let controller = Controller::of::<Widget>().hot_loop_limit(10).reconcile(
+    let controller = Controller::of::<Widget>().writes_status::<Widget>().hot_loop_limit(10).reconcile(
         |widget: Arc<Widget>, cx: Context<Widget>| async move {
             // Never satisfied with what is there.
             let seen = widget.status.as_ref().map_or(0, |status| status.seen) + 1;
@@ -47,7 +47,7 @@ async fn an_object_that_is_woken_again_and_again_by_own_writes_raises_an_alarm_t
 async fn own_writes_that_come_to_rest_raise_none_and_send_nothing_more() {
     let env = TestEnv::start().await;
     env.install::<Widget>().await;
-    let controller = Controller::of::<Widget>().hot_loop_limit(2).reconcile(
+    let controller = Controller::of::<Widget>().writes_status::<Widget>().hot_loop_limit(2).reconcile(
         |widget: Arc<Widget>, cx: Context<Widget>| async move {
             let size = widget.spec.size;
             cx.status().set(|widget: &mut Widget| widget.status.get_or_insert_default().seen = size).await?;

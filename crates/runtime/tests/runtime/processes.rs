@@ -43,7 +43,11 @@ async fn operator() {
     let Ok(kubeconfig) = std::env::var(KUBECONFIG) else { return };
     let manager = Manager::try_from_args(["operator", "--kubeconfig", &kubeconfig]).unwrap();
     let mut manager = manager.controller(
-        Controller::of::<Widget>().owns::<ConfigMap>().finalizer("test.dev/operator").reconcile(reconcile),
+        Controller::of::<Widget>()
+            .owns::<ConfigMap>()
+            .writes_status::<Widget>()
+            .finalizer("test.dev/operator")
+            .reconcile(reconcile),
     );
     if let Ok(seconds) = std::env::var(LEASE_SECONDS) {
         let seconds: u64 = seconds.parse().unwrap();

@@ -77,7 +77,7 @@ async fn an_operator_works_with_the_rights_that_it_uses_and_no_others() {
         ],
     )
     .await;
-    let controller = Controller::of::<Widget>().owns::<ConfigMap>().reconcile(
+    let controller = Controller::of::<Widget>().owns::<ConfigMap>().writes_status::<Widget>().reconcile(
         |widget: Arc<Widget>, cx: Context<Widget>| async move {
             let name = widget.metadata.name.clone().unwrap();
             cx.children().apply([config_map(&name, &[])]).await?;
