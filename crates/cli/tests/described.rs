@@ -40,7 +40,11 @@ fn what_is_checked_in_for_the_api_server_and_the_gateway_is_what_the_code_says()
     for (part, folder) in [("serve", "../../deploy/apiserver"), ("gateway", "../../deploy/gateway")] {
         let file = place.path().join(part);
         std::fs::write(&file, serde_json::to_vec(&described(part)).unwrap()).unwrap();
-        let arguments = ["generate", "--check", "--output", folder, "--description", file.to_str().unwrap()];
+        let mut arguments =
+            vec!["generate", "--check", "--output", folder, "--description", file.to_str().unwrap()];
+        if part == "gateway" {
+            arguments.extend(["--samples", "../gateway/samples"]);
+        }
         let output = watchkeeper(&arguments).current_dir(here).output().unwrap();
         let hint = "run scripts/generate-deploy";
         assert!(output.status.success(), "{}\n{hint}", told(&output));

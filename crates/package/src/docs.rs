@@ -166,7 +166,7 @@ fn sample(operator: &Operator<'_>, definition: &Definition<'_>, api_version: &st
         sample.get("kind").and_then(Value::as_str) == Some(definition.kind)
             && sample.get("apiVersion").and_then(Value::as_str) == Some(api_version)
     };
-    if let Some(sample) = operator.settings.samples.iter().find(is_it) {
+    if let Some(sample) = operator.samples().into_iter().find(is_it) {
         let _ = write!(text, "\n### Example\n\n```yaml\n{}```\n", yaml::encode(sample));
     }
 }

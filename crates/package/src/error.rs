@@ -19,4 +19,14 @@ pub enum Error {
         /// The field.
         field: &'static str,
     },
+    /// A bundle for the Operator Lifecycle Manager cannot install the program. Everything else can be rendered.
+    #[error(
+        "{name} has no bundle for the Operator Lifecycle Manager: {why}; its chart and manifests install it"
+    )]
+    Bundle {
+        /// The name of the program.
+        name: String,
+        /// What a bundle cannot have.
+        why: String,
+    },
 }

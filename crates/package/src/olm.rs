@@ -2,8 +2,12 @@
 //!
 //! A bundle cannot have webhook configurations. It says what webhooks there are: the Operator Lifecycle Manager makes their Service, certificates and
 //! configurations, sets the conversion of definitions, and takes all of that away with the bundle. So the program is told to leave them alone, and has no rights for them.
+//!
+//! A bundle cannot have rights in certain namespaces either: its rights are those of the whole cluster, and those of the namespace that it is subscribed to in.
+//! A program with other rights has no bundle, and is never given more than it asks for. Nor has one that keeps something: a bundle installs Deployments.
 
 use serde_json::{Value, json};
+use watchkeeper_description::Roles;
 use watchkeeper_schema::yaml;
 
 use crate::Renderer;
@@ -27,15 +31,13 @@ const CERTIFICATES: &str = "/tmp/k8s-webhook-server/serving-certs";
 const CHANNEL: &str = "stable";
 
 fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
-    // A bundle installs Deployments, and nothing that keeps something.
-    if operator.volume().is_some() {
-        return Ok(Vec::new());
-    }
+    let roles = if delegates(operator) { operator.roles_without_webhooks() } else { operator.roles() };
+    possible(operator, &roles)?;
     let name = operator.name();
     let mut files = vec![
         File::yaml(
             format!("bundle/manifests/{name}.clusterserviceversion.yaml"),
-            &[service_version(operator)],
+            &[service_version(operator, &roles)],
         ),
         File::yaml("bundle/metadata/annotations.yaml", &[json!({"annotations": annotations(operator)})]),
         File::generated("bundle.Dockerfile", dockerfile(operator)),
@@ -57,6 +59,19 @@ fn render(operator: &Operator<'_>) -> Result<Vec<File>, Error> {
         }
     }
     Ok(files)
+}
+
+/// Refuses what a bundle cannot install.
+fn possible(operator: &Operator<'_>, roles: &Roles) -> Result<(), Error> {
+    let name = operator.name().to_owned();
+    if operator.volume().is_some() {
+        return Err(Error::Bundle { name, why: "it keeps something on a volume".to_owned() });
+    }
+    let Some((namespace, rules)) = roles.namespaces.iter().next() else { return Ok(()) };
+    let resources = rules.iter().filter_map(|rule| rule["resources"].as_array()).flatten();
+    let resources: Vec<&str> = resources.filter_map(Value::as_str).collect();
+    let why = format!("its rights to {} are limited to namespace {namespace:?}", resources.join(", "));
+    Err(Error::Bundle { name, why })
 }
 
 /// The labels of an image that is a bundle.
@@ -165,9 +180,8 @@ fn full_name(operator: &Operator<'_>) -> String {
     format!("{}.v{}", operator.name(), operator.version())
 }
 
-fn service_version(operator: &Operator<'_>) -> Value {
+fn service_version(operator: &Operator<'_>, roles: &Roles) -> Value {
     let settings = operator.settings;
-    let roles = if delegates(operator) { operator.roles_without_webhooks() } else { operator.roles() };
     let account = operator.name();
     let permission = |rules: &Vec<Value>| -> Vec<Value> {
         match rules.as_slice() {
@@ -175,11 +189,8 @@ fn service_version(operator: &Operator<'_>) -> Value {
             rules => vec![json!({"serviceAccountName": account, "rules": rules})],
         }
     };
-    // Where caches are limited to namespaces, the subscriber's OperatorGroup says which; a bundle cannot name them.
-    let mut cluster = roles.cluster.clone();
-    cluster.extend(roles.namespaces.values().flatten().cloned());
     let mut annotations = json!({
-        "alm-examples": format!("{:#}", json!(settings.samples)),
+        "alm-examples": format!("{:#}", json!(operator.samples())),
         "capabilities": "Basic Install",
         "categories": "Developer Tools",
         "containerImage": operator.image(),
@@ -205,7 +216,7 @@ fn service_version(operator: &Operator<'_>) -> Value {
         "install": {
             "strategy": "deployment",
             "spec": {
-                "clusterPermissions": permission(&cluster),
+                "clusterPermissions": permission(&roles.cluster),
                 "permissions": permission(&roles.own),
                 "deployments": [{
                     "name": account,

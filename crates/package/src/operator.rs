@@ -14,7 +14,7 @@ pub struct Settings {
     pub version: Option<String>,
     /// The namespace that manifests are made for. Default: the name of the operator and `-system`.
     pub namespace: Option<String>,
-    /// What it is for, in a sentence. Default: that of the description.
+    /// What it is for, in a sentence. Default: that of the description, which goes first if its program is one of several in an executable.
     pub about: Option<String>,
     /// Where people read about it.
     pub homepage: Option<String>,
@@ -83,9 +83,26 @@ impl<'a> Operator<'a> {
         self.settings.version.as_deref().or(self.description.version.as_deref()).unwrap_or("0.1.0")
     }
 
+    /// What it is for. A crate with several programs speaks of all of them, so that the program of such a crate is asked first.
     pub(crate) fn about(&self) -> String {
-        let about = self.settings.about.as_ref().or(self.description.about.as_ref());
+        let (crate_says, program_says) = (self.settings.about.as_ref(), self.description.about.as_ref());
+        let about = match self.description.run.program {
+            Some(_) => program_says.or(crate_says),
+            None => crate_says.or(program_says),
+        };
         about.cloned().unwrap_or_else(|| format!("The {} {}", self.component(), self.name()))
+    }
+
+    /// The objects to begin with that are of its own kinds, in versions that are served.
+    pub(crate) fn samples(&self) -> Vec<&'a Value> {
+        let is_own = |sample: &&Value| {
+            self.definitions.iter().any(|definition| {
+                let mut served = definition.versions().filter(|version| version.is("served"));
+                sample["kind"] == definition.kind
+                    && served.any(|one| sample["apiVersion"] == format!("{}/{}", definition.group, one.name))
+            })
+        };
+        self.settings.samples.iter().filter(is_own).collect()
     }
 
     /// The image without a tag.

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use watchkeeper_description::Description;
-use watchkeeper_package::{Definition, Keep, Operator, RENDERERS, Settings, breaking, lint, types};
+use watchkeeper_description::{Description, Namespaces};
+use watchkeeper_package::{
+    Definition, Error, File, Keep, Operator, RENDERERS, Settings, breaking, lint, types,
+};
 use watchkeeper_schema::{Schema, yaml};
 
 fn description() -> Description {
@@ -16,8 +18,27 @@ fn description() -> Description {
 fn render(description: &Description) -> BTreeMap<String, String> {
     let settings = Settings::default();
     let operator = Operator::new(description, &settings).unwrap();
-    let files = RENDERERS.iter().flat_map(|renderer| (renderer.render)(&operator).unwrap());
-    files.map(|file| (file.path, file.text)).collect()
+    rendered(&operator).map(|file| (file.path, file.text)).collect()
+}
+
+/// All files of an operator; those of a bundle if it can have one.
+fn rendered(operator: &Operator<'_>) -> impl Iterator<Item = File> {
+    RENDERERS.iter().flat_map(|renderer| match (renderer.render)(operator) {
+        Err(Error::Bundle { .. }) => Vec::new(),
+        files => files.unwrap(),
+    })
+}
+
+/// The same program, whose rights are limited to no namespace but its own.
+fn unlimited(mut description: Description) -> Description {
+    let rights = description.rights.iter().cloned().map(|mut right| {
+        if matches!(right.namespaces, Namespaces::These(_)) {
+            right.namespaces = Namespaces::All;
+        }
+        right
+    });
+    description.rights = rights.collect();
+    description
 }
 
 fn objects(text: &str) -> Vec<Value> {
@@ -59,7 +80,7 @@ fn the_same_description_gives_the_same_files_and_nothing_is_left_to_fill_in() {
 
 #[test]
 fn a_renderer_owns_what_it_generates_and_leaves_to_the_user_what_it_writes_once() {
-    let description = description();
+    let description = unlimited(description());
     let settings = Settings::default();
     let operator = Operator::new(&description, &settings).unwrap();
     for renderer in RENDERERS {
@@ -457,6 +478,46 @@ fn types_of_a_definition_keep_what_an_object_has() {
     );
 }
 
+#[test]
+fn types_that_would_lose_something_of_an_object_are_refused_with_its_name() {
+    let refused = |change: Change<'_>| {
+        let mut value = description().definitions[0].clone();
+        change(&mut value);
+        types(&Definition::read(0, &value).unwrap(), None).map_err(|error| {
+            error.strip_prefix("objects of shops.example.com v1 have ").unwrap_or(&error).to_owned()
+        })
+    };
+    let lost = ", which a type of spec and status would lose";
+    let cases: [(&str, Change<'_>); 5] = [
+        ("the field data", &|value| at(value, "/properties")["data"] = json!({"type": "string"})),
+        ("fields that the schema does not name", &|value| {
+            at(value, "")["x-kubernetes-preserve-unknown-fields"] = json!(true);
+        }),
+        ("a spec that is no object of named fields", &|value| {
+            at(value, "/properties")["spec"] =
+                json!({"type": "object", "additionalProperties": {"type": "string"}});
+        }),
+        ("a status that is no object of named fields", &|value| {
+            at(value, "/properties")["status"] = json!({"type": "string"});
+        }),
+        ("a status that is no object of named fields", &|value| {
+            at(value, "/properties")["status"] = json!({"x-kubernetes-preserve-unknown-fields": true});
+        }),
+    ];
+    for (expected, change) in cases {
+        assert_eq!(refused(change).unwrap_err(), format!("{expected}{lost}"));
+    }
+    // What has no named fields and keeps all is kept; what has none and keeps none is nothing.
+    let open: Change<'_> = &|value| {
+        at(value, "/properties")["status"] =
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    };
+    let text = refused(open).unwrap();
+    assert!(text.contains("status = \"ShopStatus\"") && text.contains("pub other: BTreeMap"), "{text}");
+    let nothing: Change<'_> = &|value| at(value, "/properties")["status"] = json!({"type": "object"});
+    assert!(!refused(nothing).unwrap().contains("ShopStatus"));
+}
+
 /// The same as a program that keeps something, serves clients, and asks nothing of the cluster.
 fn server() -> Description {
     let mut description = description();
@@ -520,7 +581,7 @@ fn an_operator_that_watches_some_namespaces_has_roles_in_these_and_no_cluster_ro
     let mut settings = Settings::default();
     settings.watch_namespaces = vec!["east".to_owned(), "west".to_owned()];
     let operator = Operator::new(&description, &settings).unwrap();
-    let files = RENDERERS.iter().flat_map(|renderer| (renderer.render)(&operator).unwrap());
+    let files = rendered(&operator);
     let files: BTreeMap<String, String> = files.map(|file| (file.path, file.text)).collect();
     let roles = objects(&files["kustomize/overlays/namespaced/roles.yaml"]);
     let places: Vec<&str> = roles
@@ -536,8 +597,8 @@ fn an_operator_that_watches_some_namespaces_has_roles_in_these_and_no_cluster_ro
     let mut hooked = description.clone();
     hooked.rights.add(cluster_scoped());
     let operator = Operator::new(&hooked, &settings).unwrap();
-    let mut rendered = RENDERERS.iter().flat_map(|renderer| (renderer.render)(&operator).unwrap());
-    let roles = rendered.find(|file| file.path == "kustomize/overlays/namespaced/roles.yaml").unwrap();
+    let roles =
+        rendered(&operator).find(|file| file.path == "kustomize/overlays/namespaced/roles.yaml").unwrap();
     let roles = objects(&roles.text);
     let rules: Vec<&Value> = roles
         .iter()
@@ -641,7 +702,7 @@ fn webhook_configurations_come_empty_and_go_with_what_they_came_with() {
 
 #[test]
 fn a_bundle_leaves_webhooks_to_the_operator_lifecycle_manager() {
-    let files = render(&hooked());
+    let files = render(&unlimited(hooked()));
     let version = objects(&files["bundle/manifests/shop.clusterserviceversion.yaml"]).remove(0);
     let spec = &version["spec"];
     let webhooks = spec["webhookdefinitions"].as_array().unwrap();
@@ -675,7 +736,7 @@ fn a_bundle_leaves_webhooks_to_the_operator_lifecycle_manager() {
 
 #[test]
 fn a_bundle_has_every_version_that_is_served_and_can_be_built() {
-    let mut description = description();
+    let mut description = unlimited(description());
     let mut other = description.definitions[0]["spec"]["versions"][0].clone();
     (other["name"], other["storage"]) = (json!("v1beta1"), json!(false));
     let mut old = other.clone();
@@ -705,6 +766,45 @@ fn a_bundle_has_every_version_that_is_served_and_can_be_built() {
     ] {
         assert!(file.contains(line), "{line:?} is not in {file}");
     }
+}
+
+#[test]
+fn a_program_that_a_bundle_would_give_more_rights_or_no_volume_has_none_and_the_reason_is_told() {
+    let told = |description: &Description| {
+        let settings = Settings::default();
+        let operator = Operator::new(description, &settings).unwrap();
+        let olm = RENDERERS.iter().find(|renderer| renderer.name == "olm").unwrap();
+        (olm.render)(&operator).map_err(|error| error.to_string()).map(|files| files.len())
+    };
+    let begins = "shop has no bundle for the Operator Lifecycle Manager: ";
+    let limited = told(&description()).unwrap_err();
+    assert_eq!(
+        limited,
+        format!(
+            "{begins}its rights to secrets are limited to namespace \"vault\"; its chart and manifests install it"
+        )
+    );
+    assert!(told(&server()).unwrap_err().starts_with(&format!("{begins}it keeps something on a volume")));
+    assert!(told(&unlimited(description())).is_ok());
+}
+
+#[test]
+fn a_program_of_a_crate_with_several_says_itself_what_it_is_for() {
+    let mut description = unlimited(description());
+    description.about = Some("Sells things".to_owned());
+    let mut settings = Settings::default();
+    settings.about = Some("All programs of the crate".to_owned());
+    let about = |description: &Description| {
+        let operator = Operator::new(description, &settings).unwrap();
+        let files = rendered(&operator).filter(|file| {
+            let ends = ["clusterserviceversion.yaml", "catalog.yaml", "Chart.yaml", "docs/api.md"];
+            ends.iter().any(|end| file.path.ends_with(end))
+        });
+        files.map(|file| file.text.contains("Sells things")).collect::<Vec<_>>()
+    };
+    assert_eq!(about(&description), [false; 4]);
+    description.run.program = Some("shops".to_owned());
+    assert_eq!(about(&description), [true; 4]);
 }
 
 #[test]

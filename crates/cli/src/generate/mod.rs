@@ -10,7 +10,9 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use watchkeeper_package::{self as package, Difference, Finding, Operator, RENDERERS, Renderer, Severity};
+use watchkeeper_package::{
+    self as package, Difference, Error, Finding, Operator, RENDERERS, Renderer, Severity,
+};
 
 use crate::cargo::Package;
 use crate::failure::Failure;
@@ -50,6 +52,9 @@ pub(crate) struct Generate {
     /// The namespace of manifests [default: `namespace` of [package.metadata.watchkeeper], or NAME-system]
     #[arg(long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+    /// Objects to begin with, for documentation and catalogs; may be repeated [default: the files of samples/ of the package]
+    #[arg(long, value_name = "FILE|DIR")]
+    samples: Vec<PathBuf>,
     /// The namespaces that the overlay `namespaced` watches; a list with commas [default: `watch-namespaces` of [package.metadata.watchkeeper], or that of manifests]
     #[arg(long, value_name = "NAMESPACES", value_delimiter = ',')]
     watch_namespaces: Vec<String>,
@@ -78,7 +83,7 @@ What can be written:
   install      everything in one file, for kubectl apply
   kustomize    a base, and overlays
   chart        a Helm chart
-  olm          a bundle and a catalog for the Operator Lifecycle Manager
+  olm          a bundle and a catalog for the Operator Lifecycle Manager, where that can install the program
   docs         the reference of the API, as Markdown
   schemas      JSON Schemas, for editors and kubeconform
   monitoring   alerts, monitors and dashboards of the metrics that the program has
@@ -137,6 +142,9 @@ impl Generate {
                 setting.clone_from(given);
             }
         }
+        if !self.samples.is_empty() {
+            settings.samples = project::given_samples(&self.samples)?;
+        }
         if !self.watch_namespaces.is_empty() {
             settings.watch_namespaces.clone_from(&self.watch_namespaces);
         }
@@ -145,7 +153,14 @@ impl Generate {
         let renderers = self.renderers();
         let mut files = Vec::new();
         for renderer in &renderers {
-            files.extend((renderer.render)(&operator).map_err(Failure::input)?);
+            match (renderer.render)(&operator) {
+                Ok(rendered) => files.extend(rendered),
+                // Whoever asks for everything gets everything else.
+                Err(none @ Error::Bundle { .. }) if !self.what.contains(&What::Olm) => {
+                    let _ = writeln!(io::stderr(), "note: {}", terminal::one_line(&none.to_string()));
+                }
+                Err(error) => return Err(Failure::input(error)),
+            }
         }
         let folder = Folder::new(&self.output);
         let there = folder.read()?;

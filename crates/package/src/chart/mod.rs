@@ -344,8 +344,9 @@ fn metadata(operator: &Operator<'_>) -> String {
     if !kinds.is_empty() {
         annotations["artifacthub.io/crds"] = json!(yaml::encode(&json!(kinds)));
     }
-    if !settings.samples.is_empty() {
-        annotations["artifacthub.io/crdsExamples"] = json!(yaml::encode(&json!(settings.samples)));
+    let samples = operator.samples();
+    if !samples.is_empty() {
+        annotations["artifacthub.io/crdsExamples"] = json!(yaml::encode(&json!(samples)));
     }
     if let Some(license) = &settings.license {
         annotations["artifacthub.io/license"] = json!(license);

@@ -18,7 +18,8 @@ use shape::Module;
 ///
 /// # Errors
 ///
-/// If there is no such version, it has no schema, or its objects have no `spec`. The text says which.
+/// If there is no such version, it has no schema, its objects have no `spec`, or they have something that these types could not keep: another
+/// field beside `spec` and `status`, or one of the two that is no object of named fields. The text says which.
 pub fn types(definition: &Definition<'_>, version: Option<&str>) -> Result<String, String> {
     let found = match version {
         Some(name) => definition.versions().find(|version| version.name == name),
@@ -36,14 +37,48 @@ pub fn types(definition: &Definition<'_>, version: Option<&str>) -> Result<Strin
     let schema = found.schema().ok_or_else(|| format!("{} {} has no schema", definition.name, found.name))?;
     let spec = schema.pointer("/properties/spec");
     let spec = spec.ok_or_else(|| format!("objects of {} {} have no spec", definition.name, found.name))?;
+    let loses = |what: &str| {
+        format!(
+            "objects of {} {} have {what}, which a type of spec and status would lose",
+            definition.name, found.name
+        )
+    };
+    if let Some(lost) = lost(schema) {
+        return Err(loses(&lost));
+    }
     let mut module = Module::new(definition.kind);
-    let status = schema.pointer("/properties/status").filter(|status| status.get("properties").is_some());
+    let status = schema.pointer("/properties/status").filter(|status| has_fields(status));
     let attribute = attribute(definition, found, status.is_some());
     module.root(&format!("{}Spec", definition.kind), spec, Some(&attribute));
     if let Some(status) = status {
         module.root(&format!("{}Status", definition.kind), status, None);
     }
     Ok(format!("{}{}", preamble(definition, found, &module), module.text()))
+}
+
+/// What objects have that is neither a named field of `spec` or `status` nor what all objects have.
+fn lost(schema: &Value) -> Option<String> {
+    const KEPT: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+    let fields = schema.get("properties").and_then(Value::as_object);
+    let other =
+        fields.into_iter().flatten().map(|(name, _)| name).find(|name| !KEPT.contains(&name.as_str()));
+    if let Some(other) = other {
+        return Some(format!("the field {other}"));
+    }
+    if shape::is_open(schema) {
+        return Some("fields that the schema does not name".to_owned());
+    }
+    let is_other = |name: &str| {
+        let part = schema.pointer(&format!("/properties/{name}"));
+        part.is_some_and(|part| part["type"] != "object" || part.get("additionalProperties").is_some())
+    };
+    let part = ["spec", "status"].into_iter().find(|name| is_other(name));
+    part.map(|name| format!("a {name} that is no object of named fields"))
+}
+
+/// Whether objects that follow a schema can have fields.
+fn has_fields(schema: &Value) -> bool {
+    schema.get("properties").is_some() || shape::is_open(schema)
 }
 
 fn preamble(definition: &Definition<'_>, version: Version<'_>, module: &Module) -> String {

@@ -124,7 +124,7 @@ impl Module {
             };
             has_default &= !is_required || of.has_default;
         }
-        if is_true(schema, "x-kubernetes-preserve-unknown-fields") {
+        if is_open(schema) {
             fields.push_str("    /// Whatever else there is.\n    #[serde(flatten)]\n    pub other: BTreeMap<String, serde_json::Value>,\n");
         }
         let derives = if has_default { "Default, PartialEq" } else { "PartialEq" };
@@ -205,6 +205,11 @@ impl Module {
         self.declarations.push(text);
         Type::new(name, false)
     }
+}
+
+/// Whether a schema keeps fields that it does not name.
+pub(crate) fn is_open(schema: &Value) -> bool {
+    is_true(schema, "x-kubernetes-preserve-unknown-fields")
 }
 
 fn is_true(schema: &Value, key: &str) -> bool {
