@@ -81,6 +81,7 @@ const RESERVED: &[&str] = &[
 /// Types that the code of the template uses by these names.
 const TAKEN: &[&str] = &[
     "Action",
+    "AdmissionRequest",
     "Arc",
     "Cache",
     "Client",
@@ -91,6 +92,7 @@ const TAKEN: &[&str] = &[
     "Controller",
     "CustomResourceExt",
     "Default",
+    "Description",
     "Duration",
     "DynamicKind",
     "DynamicObject",
@@ -121,7 +123,9 @@ const TAKEN: &[&str] = &[
     "TestEnv",
     "Vec",
     "Verbs",
+    "Verdict",
     "Watch",
+    "Webhook",
     "World",
 ];
 
@@ -339,7 +343,9 @@ mod tests {
             assert_eq!(Kind::new(kind, None).unwrap().plural(), plural);
         }
         assert_eq!(Kind::new("Dns", Some("dns")).unwrap().plural(), "dns");
-        for kind in ["", "shop", "Web-Shop", "1Shop", "Sh\u{f6}p", "Context", "ConfigMap", "Self", "Shop "] {
+        for kind in
+            ["", "shop", "Web-Shop", "1Shop", "Sh\u{f6}p", "Context", "ConfigMap", "Self", "Webhook", "Shop "]
+        {
             assert!(Kind::new(kind, None).is_err(), "{kind}");
         }
         assert!(Kind::new("Shop", Some("Shops")).is_err());
@@ -347,6 +353,25 @@ mod tests {
         assert_eq!(of("web-shop").unwrap(), "WebShop");
         assert_eq!(of("shop-operator").unwrap(), "Shop");
         assert!(of("context").is_err());
+    }
+
+    #[test]
+    fn no_kind_has_a_name_that_the_template_uses() {
+        let files = crate::template::FILES.iter().filter(|file| file.path.ends_with(".rs"));
+        for line in files.flat_map(|file| file.text.lines()) {
+            let line = line.trim().trim_start_matches("//=").trim();
+            if line.starts_with("//") {
+                continue;
+            }
+            // What is between quotes is text.
+            let code: String = line.split('"').step_by(2).collect::<Vec<_>>().join(" ");
+            let words = code.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
+            for word in words.filter(|word| !word.starts_with("Gadget")) {
+                let is_type = word.starts_with(|first: char| first.is_ascii_uppercase())
+                    && word.contains(|char: char| char.is_ascii_lowercase());
+                assert!(!is_type || TAKEN.contains(&word), "{word} is not taken: {line}");
+            }
+        }
     }
 
     #[test]

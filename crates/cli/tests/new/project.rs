@@ -65,10 +65,18 @@ impl Project {
         shell
     }
 
-    pub(crate) fn run(&self, line: &str) {
+    pub(crate) fn run(&self, line: &str) -> String {
         let output = self.shell(line).output().unwrap();
         let told = [&*output.stdout, &*output.stderr].map(String::from_utf8_lossy).concat();
         assert!(output.status.success(), "{line}:\n{told}");
+        told
+    }
+
+    /// What its CI has make do.
+    fn ci(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.folder.join(".github/workflows/ci.yaml")).unwrap();
+        let steps = text.lines().filter_map(|line| line.trim().strip_prefix("- run: "));
+        steps.filter(|step| step.starts_with("make ")).map(str::to_owned).collect()
     }
 
     /// Runs a command again and again, until it succeeds.
@@ -120,10 +128,17 @@ fn the_readme_of_a_new_project_works_as_written() {
     let shown = project.run_until_it_succeeds(commands[3]);
     assert!(shown.contains("example") && shown.contains("hello") && shown.contains("True"), "{shown}");
     project.run("cargo fmt --check");
+    // Its CI is green before there is anything to compare, and after that.
+    assert_eq!(project.ci(), ["make test lint", "make check"]);
+    let told = project.run("make check");
+    assert!(told.contains("NOT CHECKED: there is no deploy/ yet"), "{told}");
     // To production: everything is made of what the program says, without a warning about its definition.
     project.run(
         "watchkeeper generate --strict && watchkeeper generate --check && test -f deploy/chart/Chart.yaml",
     );
+    let told = project.run("make check");
+    assert!(told.contains("deploy is what the code says"), "{told}");
+    project.run("echo >> deploy/rbac.yaml && ! make check");
 }
 
 #[test]
@@ -131,5 +146,19 @@ fn the_readme_of_a_new_project_works_as_written() {
 fn a_project_with_all_parts_compiles_and_passes_its_tests() {
     let project =
         Project::new(&["--kind", "WebShop", "--cluster-scoped", "--with", "finalizer,source,webhook"]);
-    project.run("cargo fmt --check && cargo test");
+    project.run("cargo fmt --check");
+    for step in project.ci() {
+        project.run(&step);
+    }
+}
+
+#[test]
+#[ignore = "compiles an operator four times; `make soak` runs it"]
+fn a_project_with_any_one_part_compiles_and_passes_its_tests() {
+    for arguments in
+        [&["--cluster-scoped"][..], &["--with", "finalizer"], &["--with", "source"], &["--with", "webhook"]]
+    {
+        let project = Project::new(arguments);
+        project.run("cargo fmt --check && cargo test");
+    }
 }
