@@ -11,7 +11,7 @@ use watchkeeper_apiserver::ApiServer;
 use watchkeeper_apiserver::Authorization;
 use watchkeeper_apiserver::authentication::Identity;
 use watchkeeper_connection::Connection;
-use watchkeeper_description::{Description, Right, Verbs, roles};
+use watchkeeper_description::{Description, Right, Roles, Verbs, roles};
 use watchkeeper_storage::Storage;
 
 use crate::entrance::Entrance;
@@ -102,14 +102,24 @@ impl TestEnv {
     ///
     /// If the environment does not [look at roles](TestEnvBuilder::with_roles), or the roles cannot be made.
     pub async fn connection_for(&self, description: &Description) -> Connection {
+        self.connection_with(&description.name, &roles(&description.rights, |_| true)).await
+    }
+
+    /// As [`connection_for`](Self::connection_for), with rules that are given: the service account `name` in the namespace `default` may do what they
+    /// allow and nothing else. For tests of the rules themselves, such as those that leave one out.
+    ///
+    /// # Panics
+    ///
+    /// As [`connection_for`](Self::connection_for).
+    pub async fn connection_with(&self, name: &str, roles: &Roles) -> Connection {
         if let Behind::Embedded { options, .. } = &self.behind {
             let looks = options.authorization == Authorization::Rbac;
             assert!(looks, "everybody may do everything here: TestEnv::builder().with_roles().start()");
         }
-        let (name, server) = (description.name.as_str(), self.server());
+        let server = self.server();
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}});
-        let roles = roles(&description.rights, |_| true).objects(name, NAMESPACE, &json!({}));
-        for object in std::iter::once(account).chain(roles) {
+        let objects = roles.objects(name, NAMESPACE, &json!({}));
+        for object in std::iter::once(account).chain(objects) {
             let path = match (object["kind"].as_str(), object["metadata"]["namespace"].as_str()) {
                 (Some("ServiceAccount"), Some(namespace)) => {
                     format!("/api/v1/namespaces/{namespace}/serviceaccounts")

@@ -58,6 +58,22 @@ fn app(version: &str, name: &str, spec: Value) -> Value {
     })
 }
 
+/// A kubeconfig in a folder with which a program is this service account.
+pub(crate) fn kubeconfig_of(env: &TestEnv, namespace: &str, name: &str, folder: &Path) -> PathBuf {
+    let kubeconfig = folder.join("kubeconfig");
+    let admin = std::fs::read(env.kubeconfig()).unwrap();
+    let mut config = yaml::decode(&admin).unwrap().value;
+    config["users"][0]["user"]["as"] = json!(format!("system:serviceaccount:{namespace}:{name}"));
+    config["users"][0]["user"]["as-groups"] = json!([
+        "system:serviceaccounts",
+        format!("system:serviceaccounts:{namespace}"),
+        "system:authenticated"
+    ]);
+    config["contexts"][0]["context"]["namespace"] = json!(namespace);
+    std::fs::write(&kubeconfig, config.to_string()).unwrap();
+    kubeconfig
+}
+
 /// A cluster with the operator in it.
 struct Cluster {
     env: TestEnv,
@@ -84,17 +100,7 @@ impl Cluster {
             ask(&env, "POST", &collection(&object), &object).await.unwrap();
         }
         let folder = tempfile::tempdir().unwrap();
-        let kubeconfig = folder.path().join("kubeconfig");
-        let admin = std::fs::read(env.kubeconfig()).unwrap();
-        let mut config = yaml::decode(&admin).unwrap().value;
-        config["users"][0]["user"]["as"] = json!(format!("system:serviceaccount:{NAMESPACE}:{NAME}"));
-        config["users"][0]["user"]["as-groups"] = json!([
-            "system:serviceaccounts",
-            format!("system:serviceaccounts:{NAMESPACE}"),
-            "system:authenticated"
-        ]);
-        config["contexts"][0]["context"]["namespace"] = json!(NAMESPACE);
-        std::fs::write(&kubeconfig, config.to_string()).unwrap();
+        let kubeconfig = kubeconfig_of(&env, NAMESPACE, NAME, folder.path());
         Self { env, kubeconfig, _folder: folder, endpoint }
     }
 

@@ -9,6 +9,7 @@ mod program;
 mod quiet;
 mod restarts;
 mod rights;
+mod roles;
 mod trouble;
 mod webhooks;
 mod world;

@@ -1,4 +1,4 @@
-//! What the operator asks of a cluster is what it needs: without any one of its rights, something is refused.
+//! What the operator asks of a cluster is what it needs: without any one of its rules, something is refused.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use watchkeeper::Key;
 use watchkeeper::client::Client;
 use watchkeeper::election::ElectionOptions;
 use watchkeeper::prelude::Manager;
-use watchkeeper::runtime::{Description, Right};
-use watchkeeper_description::{When, roles};
+use watchkeeper_description::{Roles, When, roles};
 use watchkeeper_testkit::fixtures::key;
-use watchkeeper_testkit::{Call, Fate, TestEnv, eventually};
+use watchkeeper_testkit::{Call, TestEnv, eventually};
 use watchkeeper_webapp::WebApp;
 
-use crate::world::{NAME, OPERATOR, description, spec, webapp};
+use crate::roles::{refused, rules, shipped};
+use crate::world::{NAME, description, spec, webapp};
 
 /// How long the operator has to do its work, in the time of the test.
 const AT_WORK: Duration = Duration::from_secs(20);
 
-/// Has the operator do its work under the rights of a description. Gives what it was refused, and what it did not use.
-async fn work_under(description: &Description) -> (Vec<String>, Vec<Right>) {
+/// Has the operator do its work under these roles.
+async fn work_under(roles: &Roles) -> TestEnv {
     let env = TestEnv::builder().with_roles().start().await;
     env.install::<WebApp>().await;
-    let manager = Manager::new(NAME, env.connection_for(description).await);
+    let manager = Manager::new(NAME, env.connection_with(NAME, roles).await);
     let manager = watchkeeper_webapp::operator(manager.leader_election(ElectionOptions::default()));
     let running = manager.start().await.unwrap();
     let person = Client::new(env.connection());
@@ -31,19 +31,15 @@ async fn work_under(description: &Description) -> (Vec<String>, Vec<Right>) {
     person.delete_key::<WebApp>(&key("shop")).await.unwrap();
     tokio::time::sleep(AT_WORK).await;
     running.stop().await;
-    let refused = env.requests().into_iter().filter(|seen| seen.fate == Fate::Answered(403));
-    let refused =
-        refused.filter(|seen| seen.call.user == OPERATOR).map(|seen| match &*seen.call.subresource {
-            "" => seen.call.resource,
-            subresource => format!("{}/{subresource}", seen.call.resource),
-        });
-    (refused.collect(), env.unused_rights(description))
+    env
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_that_it_does_is_refused_and_little_that_it_may_do_is_not_used() {
-    let (refused, unused) = work_under(&description()).await;
-    assert!(refused.is_empty(), "{refused:?}");
+    let description = description();
+    let env = work_under(&roles(&description.rights, |_| true)).await;
+    assert_eq!(refused(&env), []);
+    let unused = env.unused_rights(&description);
     let unused: Vec<String> =
         unused.iter().map(|right| format!("{} {}", right.target(), right.verbs)).collect();
     assert_eq!(
@@ -63,22 +59,14 @@ async fn nothing_that_it_does_is_refused_and_little_that_it_may_do_is_not_used()
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_any_one_of_its_rights_something_is_refused() {
-    let whole = description();
-    let mut without = Vec::new();
-    for missing in whole.rights.iter() {
-        // Asked for by OwnerReferencesPermissionEnforcement, a plug-in of the server that few have.
-        if missing.subresource == "finalizers" {
-            continue;
-        }
-        let mut narrow = whole.clone();
-        narrow.rights = whole.rights.iter().filter(|right| *right != missing).cloned().collect();
-        let (refused, _) = work_under(&narrow).await;
-        let target = missing.target();
-        assert!(refused.contains(&target), "nobody needs {target} {}: {refused:?}", missing.verbs);
-        without.push(target);
+async fn without_any_one_of_its_rules_something_is_refused() {
+    assert_eq!(refused(&work_under(&shipped(NAME)).await), []);
+    let rules = rules(false);
+    assert!(rules.len() >= 9, "{}", rules.len());
+    for rule in rules {
+        let env = work_under(&rule.left_out()).await;
+        rule.judge(&refused(&env));
     }
-    assert!(without.len() >= 7, "{without:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,8 +108,7 @@ async fn with_namespaces_it_works_in_these_under_roles_in_these_and_nowhere_else
     tokio::time::sleep(AT_WORK).await;
     assert!(!has_child("bank").await);
     running.stop().await;
-    let refused = env.requests().into_iter().filter(|seen| seen.fate == Fate::Answered(403));
-    let refused: Vec<_> = refused.filter(|seen| seen.call.user == OPERATOR).map(|seen| seen.call).collect();
+    let refused = refused(&env);
     let definitions = |call: &Call| call.resource == "customresourcedefinitions";
     assert!(refused.iter().all(definitions), "{refused:?}");
 }
