@@ -101,6 +101,50 @@ fn check_names_what_was_edited_is_missing_or_is_left_from_earlier() {
 }
 
 #[test]
+fn what_a_bundle_would_give_too_many_rights_has_everything_but_a_bundle_and_is_told_why() {
+    let project = Project::new();
+    assert!(project.generate(&[]).status.success());
+    assert!(project.at("deploy/bundle").exists());
+    let limited = Manager::try_from_args(["watchkeeper-webapp", "--namespaces", "shop"]).unwrap();
+    let limited = watchkeeper_webapp::webhooks(watchkeeper_webapp::operator(limited));
+    project.describe(&serde_json::to_value(limited.description()).unwrap());
+    let output = project.generate(&[]);
+    let note = "note: watchkeeper-webapp has no bundle for the Operator Lifecycle Manager: its rights to ";
+    assert!(output.status.success() && told(&output).contains(note), "{}", told(&output));
+    // That of before had the rights of the whole cluster.
+    let csv = "deploy/bundle/manifests/watchkeeper-webapp.clusterserviceversion.yaml";
+    assert!(!project.at(csv).exists() && project.at("deploy/install.yaml").exists());
+    assert!(project.generate(&["--check"]).status.success());
+    let output = project.generate(&["olm"]);
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert!(told(&output).contains("has no bundle"), "{}", told(&output));
+}
+
+#[test]
+fn samples_that_are_given_are_examples_and_those_that_cannot_be_read_are_named() {
+    let project = Project::new();
+    let samples = operators().join("webapp/samples");
+    let given = samples.to_str().unwrap();
+    let output = project.generate(&["docs", "olm", "--samples", given]);
+    assert!(output.status.success(), "{}", told(&output));
+    let text = fs::read_to_string(project.at("deploy/docs/api.md")).unwrap();
+    assert_eq!(text.matches("### Example").count(), 2, "one of each version: {text}");
+    // What is of no kind of the program is an example of something else.
+    fs::write(project.at("other.yaml"), "apiVersion: v1\nkind: Secret\nmetadata: {name: theirs}\n").unwrap();
+    assert!(project.generate(&["olm", "--samples", given, "--samples", "other.yaml"]).status.success());
+    let csv = project.at("deploy/bundle/manifests/watchkeeper-webapp.clusterserviceversion.yaml");
+    let csv = fs::read_to_string(csv).unwrap();
+    assert!(csv.contains("shop-as-before") && !csv.contains("theirs"), "{csv}");
+    fs::write(project.at("list.yaml"), "- one\n").unwrap();
+    for (wrong, why) in [("none.yaml", "No such file"), ("list.yaml", "no object")] {
+        let output = project.generate(&["docs", "--samples", wrong]);
+        assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+        assert!(told(&output).contains(&format!("--samples {wrong}: ")), "{}", told(&output));
+        assert!(told(&output).contains(why), "{}", told(&output));
+    }
+}
+
+#[test]
 fn a_definition_that_breaks_an_earlier_one_is_refused_and_nothing_is_written() {
     let project = Project::new();
     assert!(project.generate(&["crds", "--output", "released"]).status.success());
