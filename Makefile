@@ -18,6 +18,7 @@ GENERATOR := --manifest-path crates/kinds/generator/Cargo.toml --target-dir "$(T
 test: setup ## every test that CI runs
 	PATH="$(TARGET)/conformance/bin:$$PATH" WATCHKEEPER_CONFORMANCE_SERVER="$(BINARY)" CARGO="$(CARGO)" scripts/test-workspace
 	$(CARGO) test --quiet $(GENERATOR)
+	PATH="$(TARGET)/conformance/bin:$$PATH" PACKAGING_BUILT=1 scripts/test-packaging kustomize manifests workflow
 
 test-real: ## the tests of the framework against the real kube-apiserver and etcd, after `make peers`
 	scripts/test-real
