@@ -3,8 +3,9 @@
 //! A bundle cannot have webhook configurations. It says what webhooks there are: the Operator Lifecycle Manager makes their Service, certificates and
 //! configurations, sets the conversion of definitions, and takes all of that away with the bundle. So the program is told to leave them alone, and has no rights for them.
 //!
-//! A bundle cannot have rights in certain namespaces either: its rights are those of the whole cluster, and those of the namespace that it is subscribed to in.
-//! A program with other rights has no bundle, and is never given more than it asks for. Nor has one that keeps something: a bundle installs Deployments.
+//! A bundle cannot have rights in namespaces that it names: it asks for those of the whole cluster, and for those of the namespace that it is installed in. A program
+//! with other rights has no bundle; they would be rights everywhere. Nor has one that keeps something: a bundle installs Deployments. For a subscription to all namespaces,
+//! the Operator Lifecycle Manager makes cluster roles of the second sort, too, as it does for every bundle.
 
 use serde_json::{Value, json};
 use watchkeeper_description::Roles;

@@ -74,7 +74,8 @@ impl Rule {
         format!("{place}: {} {}{named}", self.words("verbs").join(", "), self.words("resources").join(", "))
     }
 
-    /// Prints what was refused without it. Fails if that is nothing and it is no exception, or something and it is one.
+    /// Prints what was refused without it, for the table in `docs/packaging.md`. Fails if that is nothing and it is no exception, or something and it is one.
+    #[allow(clippy::print_stdout, reason = "a table that is read from the output of the test")]
     pub(crate) fn judge(&self, refused: &[Call]) {
         let own: BTreeSet<String> = refused
             .iter()
