@@ -44,8 +44,12 @@ type Parts = Arc<RwLock<Vec<Part>>>;
 impl Monitor {
     /// Listens. Parts are added later.
     pub(crate) fn start(listener: Listener) -> Result<Self, Failure> {
+        Self::with(listener, Vec::new())
+    }
+
+    fn with(listener: Listener, parts: Vec<Part>) -> Result<Self, Failure> {
         let address = listener.address();
-        let parts = Parts::default();
+        let parts = Arc::new(RwLock::new(parts));
         let served = Arc::clone(&parts);
         let answer = move |request: Request| std::future::ready(answer(&served, &request));
         let limits = Limits { body_bytes: 0, ..Limits::of_connections(CONNECTIONS) };
@@ -53,12 +57,11 @@ impl Monitor {
         Ok(Self { parts, front: front.start().map_err(Failure::running)?, address })
     }
 
-    /// The same on an address, with one part.
+    /// The same on an address, with one part, which is there for the first who asks: without it, everything would be ready.
     pub(crate) fn of(address: SocketAddr, part: Part) -> Result<Self, Failure> {
         let fails = |error| Failure::running(format!("--metrics-addr {address}: {error}"));
-        let monitor = Self::start(Listener::bind(address).map_err(fails)?)?;
+        let monitor = Self::with(Listener::bind(address).map_err(fails)?, vec![part])?;
         tracing::info!("metrics and probes on http://{}/", monitor.address);
-        monitor.add(part);
         Ok(monitor)
     }
 
