@@ -143,7 +143,7 @@ fn what_is_wrong_with_a_source_is_placed() {
         ),
         (
             "{name: routes, url: 'ftp://me:word@host/x'}",
-            "r.yaml:5:20: spec.sources[0].url: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, mysql:, mariadb:, etcd:",
+            "r.yaml:5:20: spec.sources[0].url: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, mysql:, mariadb:, sqlite:, etcd:",
         ),
         (
             "{name: routes, url: 'postgres://me:word@host/x'}",

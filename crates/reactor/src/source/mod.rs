@@ -6,6 +6,7 @@
 //! | `https://host/items.json#/items` | the items of a list, at a JSON pointer |
 //! | `postgres://host/database?table=routes` | the rows of a table |
 //! | `mysql://host/database?table=routes`, `mariadb://...` | the rows of a table, polled |
+//! | `sqlite:./app.db?table=routes` | the rows of a table in a file of SQLite |
 //! | `etcd://host:2379/prefix` | the keys below a prefix |
 //!
 //! Each scheme is a file beside this one with a `Scheme`, and one line in `SCHEMES`.
@@ -16,6 +17,7 @@ mod files;
 mod http;
 mod mysql;
 mod postgres;
+mod sqlite;
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -40,7 +42,8 @@ struct Scheme {
 }
 
 /// All kinds of URLs there are.
-const SCHEMES: &[Scheme] = &[files::SCHEME, http::SCHEME, postgres::SCHEME, mysql::SCHEME, etcd::SCHEME];
+const SCHEMES: &[Scheme] =
+    &[files::SCHEME, http::SCHEME, postgres::SCHEME, mysql::SCHEME, sqlite::SCHEME, etcd::SCHEME];
 
 /// What is asked for.
 struct Asked<'a> {
@@ -203,6 +206,8 @@ mod tests {
                 "host:3307/db/routes",
             ),
             ("mariadb://me@/db?table=routes&socket=/run/s.sock", "/run/s.sock/db/routes"),
+            ("sqlite:./app.db?table=routes&key=a,b&interval=1s", "/base/app.db/routes"),
+            ("sqlite:///var/lib/app.db?table=routes", "/var/lib/app.db/routes"),
             ("etcd://a:2379,[::1]/routes/", "etcd:/routes/"),
         ] {
             assert_eq!(opened(url).map(|(name, _)| name), Ok(name.to_owned()), "{url}");
@@ -218,7 +223,7 @@ mod tests {
         for (url, expected) in [
             (
                 "ftp://me:word@host/x?y",
-                "ftp://host/x: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, mysql:, mariadb:, etcd:",
+                "ftp://host/x: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, mysql:, mariadb:, sqlite:, etcd:",
             ),
             ("postgres://me:word@host/db", "postgres://host/db: it names no table: expected ...?table=NAME"),
             (
@@ -234,6 +239,12 @@ mod tests {
             (
                 "mysql://me:word@host/db?table=routes&mode=notify",
                 "mysql://host/db: the parameter mode is not known",
+            ),
+            ("sqlite:app.db", "sqlite:app.db: it names no table: expected ...?table=NAME"),
+            ("sqlite:?table=routes", "sqlite:: names no file or directory"),
+            (
+                "sqlite://host/app.db?table=routes",
+                "sqlite://host/app.db: names another machine: sqlite:///path is a path on this one",
             ),
             ("etcd:///prefix", "etcd:///prefix: names no host: expected etcd://host:2379/prefix"),
             (
