@@ -25,3 +25,4 @@ mod stores;
 #[path = "../watch/watcher.rs"]
 #[allow(dead_code, reason = "the tests of watch use more of it")]
 mod watcher;
+mod webhooks;

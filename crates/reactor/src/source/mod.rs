@@ -18,6 +18,7 @@ mod http;
 mod mysql;
 mod postgres;
 mod sqlite;
+mod webhook;
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -115,7 +116,9 @@ fn open_at(url: &Node<'_>, given: Option<Node<'_>>, base: &Path) -> Option<Arc<d
         url.wrong(format!("is no URL that can be watched: it has to begin with one of {}", known.join(", ")));
         return None;
     };
-    (scheme.open)(&Asked { url, text, given, settings: scheme.settings, base })
+    let asked = Asked { url, text, given, settings: scheme.settings, base };
+    let source = (scheme.open)(&asked)?;
+    webhook::with_webhooks(source, &asked)
 }
 
 fn scheme(url: &str) -> Option<&'static Scheme> {
@@ -137,10 +140,16 @@ struct Settings<'a> {
 impl<'a> Settings<'a> {
     /// Notes what is not known.
     fn read(asked: &Asked<'a>, parameters: &'a Value) -> Self {
-        let known = asked.settings;
-        let given = asked.given.as_ref().and_then(|given| given.members(known));
-        let parameters = asked.url.with(parameters).members(known);
+        let known = [asked.settings, webhook::SETTINGS].concat();
+        let given = asked.given.as_ref().and_then(|given| given.members(&known));
+        let parameters = asked.url.with(parameters).members(asked.settings);
         Self { given, parameters }
+    }
+
+    /// What is set beside the URL, which was read before.
+    fn given(asked: &Asked<'a>) -> Self {
+        let given = asked.given.as_ref().filter(|given| given.value.is_object());
+        Self { given: given.and_then(Node::any_members), parameters: None }
     }
 
     fn get(&self, name: &str) -> Option<Node<'a>> {
@@ -304,6 +313,9 @@ mod tests {
                 });
                 assert!(row.is_some(), "{heading:?}: {setting} is not explained");
             }
+        }
+        for setting in webhook::SETTINGS {
+            assert!(book.contains(&format!("\n| `{setting}` |")), "{setting} is not explained");
         }
     }
 
