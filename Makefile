@@ -76,6 +76,10 @@ soak: ## the random tests, a hundred times as many, and an hour of requests that
 	$(CARGO) test -p watchkeeper-cli --test new -- --ignored
 	$(CARGO) test -p watchkeeper-macros --test compile -- --ignored
 	$(CARGO) test -p watchkeeper --test features -- --ignored
+	@for source in channel etcd files http mysql postgres sqlite union webhook; do \
+		echo "sources with $$source alone"; \
+		$(CARGO) check --quiet -p watchkeeper-sources --no-default-features --features $$source || exit 1; \
+	done
 	CARGO="$(CARGO)" scripts/fuzz 3600
 
 # Which crate, and which part of all its mutants: make mutants CRATE=queue SHARD=3/8

@@ -1,6 +1,6 @@
 //! The state of each object that a reaction delivered last.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use watchkeeper_informer::Object;
 
 use crate::error::Error;
 use crate::print::Print;
-use crate::state::{self, Record, StateFile, Told};
+use crate::state::{self, Kinds, Record, StateFile, Told};
 
 /// The state that each reaction was told last of each object, in memory and, if there is a file, in the file.
 ///
@@ -27,6 +27,7 @@ pub(crate) struct Delivered {
 struct Inner {
     /// One map for each reaction.
     entries: Vec<HashMap<Key, Entry>>,
+    kinds: Kinds,
     file: Option<StateFile>,
 }
 
@@ -41,6 +42,8 @@ struct Entry {
 pub(crate) struct Last {
     /// `None` if it is not known whether it was delivered: the reaction had begun, or has left something behind.
     pub(crate) print: Option<Print>,
+    /// Random, so that an object that comes back to a state it had before is told from the same change sent twice.
+    pub(crate) nonce: u64,
     state: State,
 }
 
@@ -55,7 +58,11 @@ enum State {
 
 impl Last {
     pub(crate) fn of(object: Object<Value>, print: Print) -> Self {
-        Self { print: Some(print), state: State::Object(object) }
+        Self { print: Some(print), nonce: fastrand::u64(..), state: State::Object(object) }
+    }
+
+    fn unknown(state: State) -> Self {
+        Self { print: None, nonce: fastrand::u64(..), state }
     }
 
     /// The state, as far as it is known.
@@ -87,20 +94,23 @@ impl Delivered {
             Some(path) => Some(StateFile::open(path)?),
             None => None,
         };
+        let mut kinds = Kinds::new();
         if let Some(path) = file {
-            state::load(path, |record| {
+            kinds = state::load(path, |record| {
                 // What was delivered to a reaction that is no longer there is forgotten.
                 let Some(at) = names.iter().position(|name| **name == *record.reaction) else { return };
                 match record.state {
-                    Some(Told { print, json }) => {
+                    Some(Told { print, nonce, json }) => {
                         let state = json.map_or(State::Unknown, |json| State::Json(json.into()));
-                        entries[at].insert(record.key, Entry { last: Last { print, state }, length: 0 });
+                        entries[at]
+                            .insert(record.key, Entry { last: Last { print, nonce, state }, length: 0 });
                     }
                     None => drop(entries[at].remove(&record.key)),
                 }
             })?;
+            kinds.retain(|reaction, _| names.iter().any(|name| **name == *reaction));
         }
-        let mut inner = Inner { entries, file: lock };
+        let mut inner = Inner { entries, kinds, file: lock };
         inner
             .write_anew(&names)
             .map_err(|error| Error::Running(format!("the state file cannot be written: {error}")))?;
@@ -117,14 +127,36 @@ impl Delivered {
 
     /// Notes that there was an object of which nothing else is known.
     pub(crate) fn note(&self, reaction: usize, key: Key) {
-        let unknown = || Entry { last: Last { print: None, state: State::Unknown }, length: 0 };
+        let unknown = || Entry { last: Last::unknown(State::Unknown), length: 0 };
         self.inner.lock().entries[reaction].entry(key).or_insert_with(unknown);
     }
 
     /// Writes down that a reaction to an object of which nothing was delivered yet is about to begin: if the process is killed and the
     /// object goes away meanwhile, it is told so.
     pub(crate) fn begin(&self, reaction: usize, key: &Key, object: Object<Value>) -> io::Result<()> {
-        self.set(reaction, key, Some(Last { print: None, state: State::Object(object) }))
+        self.set(reaction, key, Some(Last::unknown(State::Object(object))))
+    }
+
+    /// What tells the next delivery of an object from all others, as long as it has not succeeded. 0 if nothing is known of the object.
+    pub(crate) fn nonce(&self, reaction: usize, key: &Key) -> u64 {
+        self.inner.lock().entries[reaction].get(key).map_or(0, |entry| entry.last.nonce)
+    }
+
+    /// The kinds of objects that a reaction may have applied.
+    pub(crate) fn kinds(&self, reaction: usize) -> BTreeSet<(String, String)> {
+        self.inner.lock().kinds.get(&*self.names[reaction]).cloned().unwrap_or_default()
+    }
+
+    /// Notes which kinds of objects a reaction may have applied. Those that are new are in the file when this returns.
+    pub(crate) fn set_kinds(&self, reaction: usize, kinds: BTreeSet<(String, String)>) -> io::Result<()> {
+        let mut inner = self.inner.lock();
+        let name = self.names[reaction].to_string();
+        let grows = match inner.kinds.get(&name) {
+            Some(known) => !kinds.is_subset(known),
+            None => !kinds.is_empty(),
+        };
+        inner.kinds.insert(name, kinds);
+        if grows { inner.write_anew(&self.names) } else { Ok(()) }
     }
 
     /// Notes that an object is in the store as it was delivered, so that its state is not kept twice.
@@ -138,7 +170,7 @@ impl Delivered {
     /// again after a restart.
     pub(crate) fn set(&self, reaction: usize, key: &Key, last: Option<Last>) -> io::Result<()> {
         let mut inner = self.inner.lock();
-        let Inner { entries, file } = &mut *inner;
+        let Inner { entries, file, .. } = &mut *inner;
         let before = entries[reaction].get(key);
         let replaced = before.map_or(0, |entry| entry.length);
         let mut written = Ok(0);
@@ -174,18 +206,19 @@ impl Delivered {
 
 impl Inner {
     fn write_anew(&mut self, names: &[Arc<str>]) -> io::Result<()> {
-        let Some(file) = &mut self.file else { return Ok(()) };
-        let all = self.entries.iter().zip(names);
+        let Inner { entries, kinds, file: Some(file) } = self else { return Ok(()) };
+        let all = entries.iter().zip(names);
         let all = all.flat_map(|(entries, name)| entries.iter().map(move |(key, entry)| (name, key, entry)));
-        let lengths = file.replace(all.map(|(name, key, entry)| record(name, key, Some(&entry.last))))?;
-        let all = self.entries.iter_mut().flat_map(HashMap::values_mut);
+        let lengths =
+            file.replace(kinds, all.map(|(name, key, entry)| record(name, key, Some(&entry.last))))?;
+        let all = entries.iter_mut().flat_map(HashMap::values_mut);
         all.zip(lengths).for_each(|(entry, length)| entry.length = length);
         Ok(())
     }
 }
 
 fn record(reaction: &str, key: &Key, last: Option<&Last>) -> Record {
-    let state = last.map(|last| Told { print: last.print, json: last.json() });
+    let state = last.map(|last| Told { print: last.print, nonce: last.nonce, json: last.json() });
     Record { reaction: reaction.to_owned(), key: key.clone(), state }
 }
 
@@ -197,7 +230,7 @@ mod tests {
     fn last(text: &str) -> Last {
         let value = serde_json::json!({ "text": text });
         let state = State::Json(value.to_string().into_bytes().into());
-        Last { print: Some(Print::of(&value)), state }
+        Last { print: Some(Print::of(&value)), nonce: fastrand::u64(..), state }
     }
 
     fn open(path: &Path) -> Delivered {

@@ -7,7 +7,7 @@ use watchkeeper_client::Client;
 use watchkeeper_core::{Change, Delivery, Error};
 use watchkeeper_informer::{Informer, Object};
 
-use crate::action::{Action, Apply, Stray};
+use crate::action::{Action, Apply, Stray, group_kind};
 use crate::reaction::Reaction;
 use crate::source::ClusterKind;
 
@@ -21,11 +21,11 @@ pub(crate) async fn watch(reaction: Arc<Reaction>, client: Client, api_version: 
     let informer =
         Informer::<Value>::builder().name(name).metrics(&reaction.shared.metrics.informers).start(source);
     let (mut changes, mut status) = (informer.subscribe("drift"), informer.watch_status());
-    let mut told = false;
+    let (group_kind, mut told) = (group_kind(&api_version, &kind), false);
     loop {
         tokio::select! {
             change = changes.next() => match change {
-                Some(change) => take(&reaction, apply, &kind, &change),
+                Some(change) => take(&reaction, apply, &group_kind, &change),
                 None => return,
             },
             Ok(()) = status.changed() => {
@@ -41,13 +41,13 @@ pub(crate) async fn watch(reaction: Arc<Reaction>, client: Client, api_version: 
     }
 }
 
-fn take(reaction: &Reaction, apply: &Apply, kind: &str, change: &Change<Object<Value>>) {
+fn take(reaction: &Reaction, apply: &Apply, group_kind: &str, change: &Change<Object<Value>>) {
     if change.delivery != Delivery::Live {
         return;
     }
     let Some(child) = change.newest() else { return };
     let version = change.new.as_ref().map(|child| child.version().to_string());
-    let stray = Stray { kind: kind.to_owned(), key: change.key.clone(), version };
+    let stray = Stray { kind: group_kind.to_owned(), key: change.key.clone(), version };
     if apply.wrote(&stray) {
         return;
     }

@@ -196,7 +196,10 @@ impl Engine {
         let complete = Arc::new(AtomicBool::new(false));
         let mut reactions = Vec::new();
         for (index, spec) in specs {
-            let action = Action::new(spec.action, &spec.name, means)?;
+            let delivered = &self.shared.delivered;
+            let action = Action::new(spec.action, &spec.name, delivered.kinds(index), means)?;
+            let noted = delivered.set_kinds(index, action.kinds());
+            noted.map_err(|error| Error::Running(format!("the state file cannot be written: {error}")))?;
             let reaction = Arc::new(Reaction {
                 queue: Queue::builder().metrics(&self.shared.metrics.queues, &*spec.name).build(),
                 name: spec.name,

@@ -149,6 +149,8 @@ impl Follower {
             // Before the children are listed, so that those are among them that are made meanwhile.
             let before = self.shared.delivered.keys(reaction.index);
             let origins = reaction.action.origins().await.map_err(|failure| failure.message)?;
+            // Those without objects may be fewer now, which is of no use to the file before it is written anew.
+            let _ = self.shared.delivered.set_kinds(reaction.index, reaction.action.kinds());
             if reaction.puts_right() {
                 let there: HashSet<&Key> = origins.iter().collect();
                 for key in before.into_iter().filter(|key| !there.contains(key)) {

@@ -19,7 +19,6 @@ use crate::condition::Filter;
 use crate::delivered::{Delivered, Last};
 use crate::file::Retry;
 use crate::metrics::{Metrics, Outcome};
-use crate::print::Print;
 
 /// What all reactions of a reactor have in common.
 pub(crate) struct Shared {
@@ -194,7 +193,7 @@ impl Reaction {
         let value =
             object.get().map_err(|error| Failure { message: error.to_string(), again: Again::Never })?;
         let value = self.with_kind(value);
-        let print = Print::of(&value);
+        let print = self.action.print(&value);
         let (event, old) = match &last {
             Some(last) if last.print == Some(print) => {
                 self.shared.delivered.same(self.index, key, object);
@@ -239,8 +238,14 @@ impl Reaction {
             tally.done.fetch_add(1, Ordering::Relaxed);
             return Ok(format!("would {would}"));
         }
-        let run =
-            Run { reaction: &self.name, change, attempt, timeout: self.timeout, abort: abort.subscribe() };
+        let run = Run {
+            reaction: &self.name,
+            change,
+            attempt,
+            nonce: self.shared.delivered.nonce(self.index, &change.key),
+            timeout: self.timeout,
+            abort: abort.subscribe(),
+        };
         let begun = Instant::now();
         let done = self.action.run(&run).await;
         metrics.took(&self.name, begun.elapsed());

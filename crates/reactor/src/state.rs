@@ -1,5 +1,6 @@
 //! The state file, which keeps deliveries over restarts.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -26,13 +27,19 @@ pub(crate) struct Record {
 pub(crate) struct Told {
     /// `None` if the reaction has begun, and it is not known what came of it.
     pub(crate) print: Option<Print>,
+    /// Random, and another one for each delivery of an object; 0 if it is not known.
+    pub(crate) nonce: u64,
     pub(crate) json: Option<Vec<u8>>,
 }
 
-/// A file of records, a line each, of which the last one for a reaction and a key counts.
+/// The kinds of objects that reactions have applied, by the names of the reactions: `apiVersion` and `kind`.
+pub(crate) type Kinds = BTreeMap<String, BTreeSet<(String, String)>>;
+
+/// A file of records, a line each, of which the last one for a reaction and a key counts. Its first line has the kinds that were applied.
 ///
 /// A record is written with one write at the end of the file, so that killing the process at any time leaves whole lines and at most
-/// one torn line at the end, which is ignored. When more than half of the file is out of date it is replaced: the new one is written
+/// one torn line at the end, which is ignored. A part of a record that is left by a write that failed is cut off before the next one is
+/// written. When more than half of the file is out of date it is replaced: the new one is written
 /// beside it, synced, and renamed.
 ///
 /// The file has the objects in it, and is readable by its owner only. A lock beside it keeps two processes from using one file.
@@ -43,6 +50,8 @@ pub(crate) struct StateFile {
     /// What the file would have if it were written anew.
     live: u64,
     dirty: bool,
+    /// After `bytes` there may be a part of a record.
+    torn: bool,
     /// Held as long as the file is in use.
     _lock: File,
 }
@@ -74,13 +83,28 @@ impl StateFile {
             )));
         }
         let file = private(OpenOptions::new().append(true).create(true), path).map_err(failed)?;
-        Ok(Self { path: path.to_owned(), file: Arc::new(file), bytes: 0, live: 0, dirty: false, _lock: lock })
+        Ok(Self {
+            path: path.to_owned(),
+            file: Arc::new(file),
+            bytes: 0,
+            live: 0,
+            dirty: false,
+            torn: false,
+            _lock: lock,
+        })
     }
 
     /// Adds a record. `replaced` is the length of the one that it makes obsolete. Returns its length.
     pub(crate) fn append(&mut self, record: &Record, replaced: u32) -> io::Result<u32> {
         let line = line(record);
-        (&*self.file).write_all(line.as_bytes())?;
+        self.mend()?;
+        self.torn = true;
+        if let Err(error) = (&*self.file).write_all(line.as_bytes()) {
+            // If this fails, too, it is tried again before the next record.
+            let _ = self.mend();
+            return Err(error);
+        }
+        self.torn = false;
         self.dirty = true;
         self.bytes += line.len() as u64;
         self.live = self.live.saturating_sub(replaced.into());
@@ -91,17 +115,30 @@ impl StateFile {
         Ok(length)
     }
 
+    /// Cuts off what a write that failed has left.
+    fn mend(&mut self) -> io::Result<()> {
+        if self.torn {
+            self.file.set_len(self.bytes)?;
+            self.torn = false;
+        }
+        Ok(())
+    }
+
     /// Whether most of the file is out of date.
     pub(crate) fn is_stale(&self) -> bool {
         self.bytes > 2 * self.live + SLACK
     }
 
-    /// Writes the file anew, with these records. Returns the length of each.
-    pub(crate) fn replace(&mut self, records: impl Iterator<Item = Record>) -> io::Result<Vec<u32>> {
+    /// Writes the file anew, with these kinds and records. Returns the length of each record.
+    pub(crate) fn replace(
+        &mut self,
+        kinds: &Kinds,
+        records: impl Iterator<Item = Record>,
+    ) -> io::Result<Vec<u32>> {
         let new = beside(&self.path, "new");
         let file = private(OpenOptions::new().write(true).create(true).truncate(true), &new)?;
         let mut writer = BufWriter::with_capacity(1 << 16, file);
-        let head = format!("{}\n", json!({"format": FORMAT, "version": VERSION}));
+        let head = format!("{}\n", json!({"format": FORMAT, "version": VERSION, "kinds": kinds}));
         writer.write_all(head.as_bytes())?;
         let (mut live, mut lengths) = (0, Vec::new());
         for record in records {
@@ -115,7 +152,7 @@ impl StateFile {
         fs::rename(&new, &self.path)?;
         sync_directory(&self.path)?;
         self.file = Arc::new(OpenOptions::new().append(true).open(&self.path)?);
-        (self.bytes, self.live, self.dirty) = (live + head.len() as u64, live, false);
+        (self.bytes, self.live, self.dirty, self.torn) = (live + head.len() as u64, live, false, false);
         Ok(lengths)
     }
 
@@ -125,17 +162,18 @@ impl StateFile {
     }
 }
 
-/// Reads all records of a file; none if there is no file.
-pub(crate) fn load(path: &Path, mut take: impl FnMut(Record)) -> Result<(), Error> {
+/// Reads all records of a file, and returns the kinds that were applied; none if there is no file.
+pub(crate) fn load(path: &Path, mut take: impl FnMut(Record)) -> Result<Kinds, Error> {
     let shown = path.display();
     let failed = |error: io::Error| Error::Running(format!("state file {shown}: {error}"));
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kinds::new()),
         Err(error) => return Err(failed(error)),
     };
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let (mut number, mut line, mut torn) = (0_u64, Vec::new(), None);
+    let mut kinds = Kinds::new();
     loop {
         line.clear();
         if reader.read_until(b'\n', &mut line).map_err(failed)? == 0 {
@@ -150,7 +188,7 @@ pub(crate) fn load(path: &Path, mut take: impl FnMut(Record)) -> Result<(), Erro
         let value = line.strip_suffix(b"\n").and_then(|line| serde_json::from_slice::<Value>(line).ok());
         match value {
             // The first line is never torn: it was there before the file had its name.
-            value if number == 1 => check_head(&value.unwrap_or_default(), &shown)?,
+            value if number == 1 => kinds = head(&value.unwrap_or_default(), &shown)?,
             Some(value) => match record(value) {
                 Some(record) => take(record),
                 None => torn = Some(number),
@@ -159,10 +197,11 @@ pub(crate) fn load(path: &Path, mut take: impl FnMut(Record)) -> Result<(), Erro
             None => torn = Some(number),
         }
     }
-    Ok(())
+    Ok(kinds)
 }
 
-fn check_head(value: &Value, shown: &dyn std::fmt::Display) -> Result<(), Error> {
+/// The kinds in the first line.
+fn head(value: &Value, shown: &dyn std::fmt::Display) -> Result<Kinds, Error> {
     if value["format"] != FORMAT {
         return Err(Error::Input(format!(
             "state file {shown}: is not one of watchkeeper run, and is left alone"
@@ -174,7 +213,15 @@ fn check_head(value: &Value, shown: &dyn std::fmt::Display) -> Result<(), Error>
             "state file {shown}: has version {version}, and this program reads {VERSION}"
         )));
     }
-    Ok(())
+    match value.get("kinds") {
+        // Written before there were any.
+        None => Ok(Kinds::new()),
+        Some(kinds) => serde_json::from_value(kinds.clone()).map_err(|_| {
+            Error::Input(format!(
+                "state file {shown}: line 1 cannot be read; without the file, everything is delivered again"
+            ))
+        }),
+    }
 }
 
 fn line(record: &Record) -> String {
@@ -189,6 +236,9 @@ fn line(record: &Record) -> String {
         Some(Told { print: Some(print), .. }) => drop(head.insert("p".into(), print.hex().into())),
         Some(Told { print: None, .. }) => drop(head.insert("begun".into(), true.into())),
         None => {}
+    }
+    if let Some(Told { nonce, .. }) = state {
+        head.insert("i".into(), (*nonce).into());
     }
     let mut line = Value::Object(head).to_string();
     line.pop();
@@ -205,9 +255,10 @@ fn record(value: Value) -> Option<Record> {
     let reaction = members.get("r")?.as_str()?.to_owned();
     let key = Key::new(members.get("ns").and_then(Value::as_str), members.get("n")?.as_str()?);
     let json = members.remove("o").map(|object| object.to_string().into_bytes());
+    let nonce = members.get("i").and_then(Value::as_u64).unwrap_or_default();
     let state = match members.get("p") {
-        Some(print) => Some(Told { print: Some(Print::from_hex(print.as_str()?)?), json }),
-        None => members.contains_key("begun").then_some(Told { print: None, json }),
+        Some(print) => Some(Told { print: Some(Print::from_hex(print.as_str()?)?), nonce, json }),
+        None => members.contains_key("begun").then_some(Told { print: None, nonce, json }),
     };
     Some(Record { reaction, key, state })
 }

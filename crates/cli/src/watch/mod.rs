@@ -51,7 +51,8 @@ use text::Style;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Watch {
     /// KIND, KIND,KIND, KIND NAME... or KIND/NAME...: any kind the server knows, by any of its names, or a category such as all;
-    /// or URL...: file:PATH, http://, https://, postgres://, mysql:// or etcd://
+    /// or URL...: file:PATH, http://, https://, postgres://, mysql://, sqlite:PATH
+    /// or etcd://
     #[arg(value_name = "KIND", required = true)]
     words: Vec<String>,
     /// Objects of this namespace [default: that of the context]

@@ -108,6 +108,91 @@ fn what_went_while_nobody_looked_is_pruned_after_a_restart() {
 }
 
 #[test]
+fn what_is_taken_out_of_the_templates_goes_after_a_restart_also_the_last_of_its_kind() {
+    const BEFORE: &str = r#"  - name: maps
+    on: routes
+    retry: {initial: 50ms, max: 100ms}
+    do:
+      apply:
+        objects:
+        - {apiVersion: v1, kind: ConfigMap, metadata: {name: "route-${name}"}}
+        - {apiVersion: v1, kind: ConfigMap, metadata: {name: "more-${name}"}}
+        - {apiVersion: v1, kind: ServiceAccount, metadata: {name: "route-${name}"}}
+"#;
+    let server = Server::start();
+    let writer = server.writer();
+    let place = Place::new(BEFORE);
+    place.route("a", 1);
+    place.route("b", 1);
+    let state = place.path("state");
+    let arguments = ["--state", state.to_str().unwrap()];
+    let accounts = || {
+        let path =
+            "/api/v1/namespaces/default/serviceaccounts?labelSelector=run.watchkeeper.dev/reactor%3Dtest";
+        writer.send("GET", path, "")["items"].as_array().unwrap().len()
+    };
+    let mut runner = run(&place, &server, &arguments);
+    has(writer, &["more-a", "more-b", "route-a", "route-b"]);
+    runner.says("done in");
+    runner.says("done in");
+    assert_eq!(accounts(), 2);
+    runner.kill();
+    // One goes while nobody looks: what is left of it goes, too.
+    place.remove("b");
+    let kept: Vec<&str> =
+        BEFORE.lines().filter(|line| !line.contains("more-") && !line.contains("Account")).collect();
+    place.reactions(&format!("{}\n", kept.join("\n")));
+    let mut runner = run(&place, &server, &[arguments[0], arguments[1], "--once"]);
+    let (code, said) = runner.end();
+    assert_eq!(code, Some(0), "{said:#?}");
+    assert_eq!((children(writer), accounts()), (vec!["route-a".to_owned()], 0), "{said:#?}");
+    // Nothing is left to do.
+    let mut runner = run(&place, &server, &[arguments[0], arguments[1], "--once"]);
+    let (code, said) = runner.end();
+    assert_eq!(code, Some(0));
+    assert!(said.iter().any(|line| line.contains("done: 0, filtered: 0, failed: 0")), "{said:#?}");
+}
+
+#[test]
+fn kinds_of_two_groups_may_have_one_name() {
+    let server = Server::start();
+    let writer = server.writer();
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "configmaps.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "configmaps", "singular": "configmap", "kind": "ConfigMap"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    });
+    writer.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition.to_string());
+    let place = Place::new(
+        r#"  - name: maps
+    on: routes
+    retry: {initial: 50ms, max: 100ms}
+    do:
+      apply:
+        objects:
+        - {apiVersion: v1, kind: ConfigMap, metadata: {name: "${name}"}}
+        - {apiVersion: example.com/v1, kind: ConfigMap, metadata: {name: "${name}"}}
+"#,
+    );
+    place.route("a", 1);
+    let runner = run(&place, &server, &[]);
+    runner.says("maps: added a: done in ");
+    has(writer, &["a"]);
+    let theirs = || writer.try_send("GET", "/apis/example.com/v1/namespaces/default/configmaps", "").unwrap();
+    assert_eq!(theirs()["items"].as_array().unwrap().len(), 1);
+    place.remove("a");
+    runner.says("maps: gone a: done in ");
+    has(writer, &[]);
+    assert_eq!(theirs()["items"], json!([]));
+}
+
+#[test]
 fn a_directory_that_is_not_there_prunes_nothing() {
     let server = Server::start();
     let writer = server.writer();

@@ -44,6 +44,8 @@ pub(crate) struct Hook {
     address: SocketAddr,
     received: Arc<Mutex<Vec<Received>>>,
     answers: Arc<Mutex<VecDeque<Answer>>>,
+    /// With what everything is answered while something is wrong.
+    failing: Arc<Mutex<Option<&'static str>>>,
 }
 
 impl Hook {
@@ -57,6 +59,7 @@ impl Hook {
             address: listener.local_addr().unwrap(),
             received: Arc::default(),
             answers: Arc::new(Mutex::new(answers.iter().cloned().collect())),
+            failing: Arc::default(),
         };
         let service = hook.clone();
         thread::spawn(move || {
@@ -70,6 +73,15 @@ impl Hook {
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// Answers everything with this head, until it is mended.
+    pub(crate) fn fail(&self, head: &'static str) {
+        *self.failing.lock().unwrap() = Some(head);
+    }
+
+    pub(crate) fn mend(&self) {
+        *self.failing.lock().unwrap() = None;
     }
 
     pub(crate) fn received(&self) -> Vec<Received> {
@@ -107,7 +119,8 @@ impl Hook {
             reader.read_exact(&mut body).ok()?;
             received.body = String::from_utf8(body).ok()?;
             self.received.lock().unwrap().push(received);
-            let answer = self.answers.lock().unwrap().pop_front();
+            let failing = self.failing.lock().unwrap().map(Answer::Head);
+            let answer = failing.or_else(|| self.answers.lock().unwrap().pop_front());
             match answer.unwrap_or(Answer::Head("204 No Content")) {
                 Answer::Head(head) => {
                     let length = if head.starts_with("204") { "" } else { "content-length: 0\r\n" };

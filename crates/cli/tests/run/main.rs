@@ -20,7 +20,9 @@ mod secrets;
 #[path = "../watch/server.rs"]
 #[allow(dead_code, reason = "the tests of watch use more of it")]
 mod server;
+mod sqlite_tables;
 mod stores;
 #[path = "../watch/watcher.rs"]
 #[allow(dead_code, reason = "the tests of watch use more of it")]
 mod watcher;
+mod webhooks;

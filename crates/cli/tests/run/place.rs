@@ -138,6 +138,10 @@ impl Runner {
         Self { child, lines, all }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for a line that has this in it.
     pub(crate) fn says(&self, part: &str) -> String {
         loop {

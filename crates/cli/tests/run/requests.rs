@@ -120,6 +120,38 @@ fn whatever_is_no_success_is_tried_again_with_the_same_key() {
 }
 
 #[test]
+fn a_change_there_and_back_and_there_again_has_another_key_and_keeps_it_over_a_restart() {
+    let hook = Hook::start(&[]);
+    let place = posting(&hook.url("/x"), "");
+    let state = place.path("state");
+    let arguments = ["--state", state.to_str().unwrap()];
+    let mut runner = place.run(&arguments);
+    for (count, size) in [(1, 1), (2, 2), (3, 1), (4, 2), (5, 1)] {
+        place.route("a", size);
+        hook.wait(count);
+        runner.says("done in");
+    }
+    place.remove("a");
+    runner.says("gone a: done in");
+    hook.fail("500 Internal Server Error");
+    place.route("a", 1);
+    runner.says("added a: failed: ");
+    runner.kill();
+    let before = hook.received().len();
+    hook.mend();
+    let runner = place.run(&arguments);
+    runner.says("added a: done in");
+    let received = hook.received();
+    let key = |at: usize| received[at].header("idempotency-key");
+    let mut keys: Vec<&str> = (0..7).map(key).collect();
+    assert_eq!((before >= 7, received.len()), (true, before + 1), "{received:?}");
+    assert!((6..=before).all(|at| key(at) == key(6)), "{received:?}");
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), 7, "each change has a key of its own: {received:?}");
+}
+
+#[test]
 fn a_url_that_is_a_secret_is_in_a_file_and_never_shown() {
     let hook = Hook::start(&[Answer::Head("500 No")]);
     let place = Place::new(

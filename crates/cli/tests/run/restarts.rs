@@ -1,6 +1,7 @@
 //! What was delivered, over restarts and kills.
 
 use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::place::{Place, Runner, eventually};
@@ -76,6 +77,46 @@ fn what_failed_is_delivered_after_a_restart() {
     runner.says("two: added a: done in ");
     place.has("log", &["one added", "two added", "two added"]);
     runner.kill();
+}
+
+/// As on a disk that is full for a while: the end of a record does not fit.
+#[test]
+fn a_state_file_that_had_no_room_for_a_record_is_read_after_a_restart() {
+    let place = Place::new(
+        "  - {name: log, on: routes, do: {shell: 'echo \"$WATCHKEEPER_NAME $WATCHKEEPER_EVENT\" >> log'}}\n",
+    );
+    place.route("a", 1);
+    place.route("b", 1);
+    let inner = place.command(&["--state", "state"]);
+    let mut command = Command::new("sh");
+    // A file that would become too large is an error then, rather than the end of the process.
+    command.args(["-c", r#"trap '' XFSZ; exec "$0" "$@""#]).arg(inner.get_program()).args(inner.get_args());
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).current_dir(place.path(""));
+    let mut runner = Runner::start(command);
+    runner.says("done in");
+    runner.says("done in");
+    let limit = |bytes: Option<u64>| {
+        let process = rustix::process::Pid::from_raw(runner.id().try_into().unwrap());
+        let limit = rustix::process::Rlimit { current: bytes, maximum: None };
+        rustix::process::prlimit(process, rustix::process::Resource::Fsize, limit).unwrap();
+    };
+    let whole = place.path("state").metadata().unwrap().len();
+    limit(Some(whole + 20));
+    place.route("a", 2);
+    runner.says("the state file cannot be written, after a restart this is delivered again");
+    limit(None);
+    place.route("b", 2);
+    runner.says("changed b: done in");
+    runner.kill();
+    let delivered = ["a added", "b added", "a changed", "b changed"];
+    place.has("log", &delivered);
+
+    let mut runner = run(&place);
+    runner.says("changed a: done in");
+    runner.signal("TERM");
+    assert_eq!(runner.end().0, Some(0));
+    place.has("log", &[&delivered[..], &["a changed"]].concat());
 }
 
 /// Three objects come, change and go all the time, while the reactor is killed again and again.

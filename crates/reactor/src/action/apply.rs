@@ -27,19 +27,26 @@ const ORIGIN_NAME: &str = "run.watchkeeper.dev/origin-name";
 /// Applies objects for each object of a source, and deletes them when it is gone, or when the templates say that others are wanted.
 ///
 /// Children are known by their labels. An object that is there already and has other labels is left alone, unless it is to be adopted.
+///
+/// Kinds that were in the templates of earlier runs are pruned, too, until none of their objects is left.
 pub(crate) struct Apply {
     spec: ApplySpec,
+    /// The `apiVersion` and `kind` of what earlier runs applied and the templates no longer have.
+    retired: Mutex<BTreeSet<(String, String)>>,
     client: Client,
     reactor: Arc<str>,
     reaction: Arc<str>,
     kinds: Mutex<HashMap<(String, String), DynamicKind>>,
-    /// The versions that the children have since they were applied last.
+    /// The versions that the children have since they were applied last, by [group and kind](group_kind).
     written: Mutex<HashMap<(String, Key), String>>,
+    /// Retired kinds that may not be listed, of which it was told.
+    denied: Mutex<BTreeSet<String>>,
 }
 
 /// A child that was seen in a state in which it may not have been left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stray {
+    /// Its [group and kind](group_kind).
     pub(crate) kind: String,
     pub(crate) key: Key,
     /// `None` if it is not there.
@@ -47,9 +54,35 @@ pub(crate) struct Stray {
 }
 
 impl Apply {
-    pub(super) fn new(spec: ApplySpec, client: Client, reactor: Arc<str>, reaction: Arc<str>) -> Self {
+    /// `applied` are the kinds of objects that earlier runs have applied.
+    pub(super) fn new(
+        spec: ApplySpec,
+        mut applied: BTreeSet<(String, String)>,
+        client: Client,
+        [reactor, reaction]: [Arc<str>; 2],
+    ) -> Self {
         let client = client.manager(MANAGER);
-        Self { spec, client, reactor, reaction, kinds: Mutex::default(), written: Mutex::default() }
+        applied.retain(|(api_version, kind)| {
+            let is_it = |spec: &ObjectSpec| {
+                group_kind(&spec.api_version, &spec.kind) == group_kind(api_version, kind)
+            };
+            !spec.objects.iter().any(is_it)
+        });
+        Self {
+            spec,
+            retired: Mutex::new(applied),
+            client,
+            reactor,
+            reaction,
+            kinds: Mutex::default(),
+            written: Mutex::default(),
+            denied: Mutex::default(),
+        }
+    }
+
+    /// A fingerprint that differs where other objects are applied for the same state.
+    pub(super) fn with_templates(&self, print: Print) -> Print {
+        Print::of_texts(&[&print.hex(), &self.spec.print.hex()])
     }
 
     pub(super) async fn run(&self, change: &Change) -> Result<(), Failure> {
@@ -59,21 +92,20 @@ impl Apply {
             let kind = self.kind(spec).await?;
             let object = self.child(&kind, value, change)?;
             let key = key_of(&object);
-            if !keys.insert((spec.kind.clone(), key.clone())) {
+            if !keys.insert((group_kind(&spec.api_version, &spec.kind), key.clone())) {
                 return Err(Failure::never(format!("{} {key} is twice among the objects", spec.kind)));
             }
             self.apply(&kind, &object).await?;
         }
-        for kind in self.all_kinds().await? {
-            let labels = format!("{},{ORIGIN}={}", self.labels(), self.origin(change));
-            for child in self.list(&kind, &labels).await? {
-                if keys.contains(&(kind.kind().to_owned(), key_of(&*child)))
-                    || child.metadata.deletion_timestamp.is_some()
-                {
+        let labels = format!("{},{ORIGIN}={}", self.labels(), self.origin(change));
+        for (kind, children) in self.children(&labels).await? {
+            for child in children {
+                let id = (group_kind(&kind.api_version(), kind.kind()), key_of(&*child));
+                if keys.contains(&id) || child.metadata.deletion_timestamp.is_some() {
                     continue;
                 }
                 let client = self.client.dynamic(&kind);
-                self.written.lock().remove(&(kind.kind().to_owned(), key_of(&*child)));
+                self.written.lock().remove(&id);
                 match client.delete(&*child).propagation(Propagation::Background).await {
                     Ok(_) => tracing::info!("{}: {} {} deleted", self.reaction, kind.kind(), key_of(&*child)),
                     // Gone already, or another object by now.
@@ -104,8 +136,11 @@ impl Apply {
     /// The objects that children are there for.
     pub(super) async fn origins(&self) -> Result<Vec<Key>, Failure> {
         let mut origins = BTreeSet::new();
-        for kind in self.all_kinds().await? {
-            for child in self.list(&kind, &self.labels()).await? {
+        for (kind, children) in self.children(&self.labels()).await? {
+            if children.is_empty() {
+                self.retired.lock().remove(&(kind.api_version(), kind.kind().to_owned()));
+            }
+            for child in children {
                 let annotations = child.metadata.annotations.clone().unwrap_or_default();
                 if let Some(name) = annotations.get(ORIGIN_NAME) {
                     origins.insert(Key::new(annotations.get(ORIGIN_NAMESPACE).map(String::as_str), name));
@@ -172,7 +207,7 @@ impl Apply {
         }
         let written = client.apply(object).await.map_err(|error| failure(&error))?;
         let version = written.metadata.resource_version.clone().unwrap_or_default();
-        self.written.lock().insert((kind.kind().to_owned(), key), version);
+        self.written.lock().insert((group_kind(&kind.api_version(), kind.kind()), key), version);
         Ok(())
     }
 
@@ -194,38 +229,63 @@ impl Apply {
         self.spec.objects.iter().map(|spec| (spec.api_version.clone(), spec.kind.clone())).collect()
     }
 
-    async fn list(&self, kind: &DynamicKind, labels: &str) -> Result<Vec<Arc<DynamicObject>>, Failure> {
-        let client = self.client.dynamic(kind);
-        let listed = client.live().list::<DynamicObject>().labels(labels).await;
-        listed.map_err(|error| failure(&error))
+    /// The same of all that may have children.
+    pub(super) fn applied(&self) -> BTreeSet<(String, String)> {
+        let retired = self.retired.lock().clone();
+        self.kinds().into_iter().chain(retired).collect()
     }
 
-    /// Each kind once. One that the cluster does not have has no objects.
-    async fn all_kinds(&self) -> Result<Vec<DynamicKind>, Failure> {
-        let mut kinds: Vec<DynamicKind> = Vec::new();
-        for spec in &self.spec.objects {
-            let kind = match self.discover(spec).await {
-                Ok(kind) => kind,
-                Err(ClientError::NotFound { .. }) => continue,
+    async fn list(&self, kind: &DynamicKind, labels: &str) -> Result<Vec<Arc<DynamicObject>>, ClientError> {
+        self.client.dynamic(kind).live().list::<DynamicObject>().labels(labels).await
+    }
+
+    /// The children with these labels, of each kind that may have some. A kind that the cluster does not have has no objects.
+    async fn children(&self, labels: &str) -> Result<Vec<(DynamicKind, Vec<Arc<DynamicObject>>)>, Failure> {
+        let mut all = Vec::new();
+        for (api_version, kind) in self.kinds() {
+            match self.discover(&api_version, &kind).await {
+                Ok(kind) => {
+                    let children = self.list(&kind, labels).await.map_err(|error| failure(&error))?;
+                    all.push((kind, children));
+                }
+                Err(ClientError::NotFound { .. }) => {}
                 Err(error) => return Err(failure(&error)),
-            };
-            if !kinds.contains(&kind) {
-                kinds.push(kind);
             }
         }
-        Ok(kinds)
+        let retired = self.retired.lock().clone();
+        for (api_version, kind) in retired {
+            let found = match self.discover(&api_version, &kind).await {
+                Ok(kind) => self.list(&kind, labels).await.map(|children| all.push((kind, children))),
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(()) => {}
+                Err(ClientError::NotFound { .. }) => drop(self.retired.lock().remove(&(api_version, kind))),
+                // Whoever took the kind out of the templates may have taken its rights away, too.
+                Err(ClientError::Denied { message, .. }) => {
+                    if self.denied.lock().insert(group_kind(&api_version, &kind)) {
+                        tracing::warn!(
+                            "{}: {kind} objects that were applied before the templates changed stay: {message}",
+                            self.reaction
+                        );
+                    }
+                }
+                Err(error) => return Err(failure(&error)),
+            }
+        }
+        Ok(all)
     }
 
     async fn kind(&self, spec: &ObjectSpec) -> Result<DynamicKind, Failure> {
-        self.discover(spec).await.map_err(|error| failure(&error))
+        self.discover(&spec.api_version, &spec.kind).await.map_err(|error| failure(&error))
     }
 
-    async fn discover(&self, spec: &ObjectSpec) -> Result<DynamicKind, ClientError> {
-        let id = (spec.api_version.clone(), spec.kind.clone());
+    async fn discover(&self, api_version: &str, kind: &str) -> Result<DynamicKind, ClientError> {
+        let id = (api_version.to_owned(), kind.to_owned());
         if let Some(kind) = self.kinds.lock().get(&id) {
             return Ok(kind.clone());
         }
-        let kind = self.client.discover(&spec.api_version, &spec.kind).await?;
+        let kind = self.client.discover(api_version, kind).await?;
         self.kinds.lock().insert(id, kind.clone());
         Ok(kind)
     }
@@ -239,6 +299,14 @@ impl Apply {
     fn origin(&self, change: &Change) -> String {
         let key = json!([change.key.namespace(), change.key.name()]).to_string();
         Print::of_texts(&[&change.source, &key]).hex()
+    }
+}
+
+/// `Widget.example.com`: kinds of several groups may have one name, and versions of a kind have the same objects.
+pub(crate) fn group_kind(api_version: &str, kind: &str) -> String {
+    match api_version.split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}"),
+        None => kind.to_owned(),
     }
 }
 

@@ -6,10 +6,12 @@ mod output;
 mod post;
 mod scratch;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::watch;
 use watchkeeper_client::Client;
 use watchkeeper_core::Key;
@@ -18,7 +20,8 @@ use crate::change::Change;
 use crate::error::Error;
 use crate::file::ActionSpec;
 use crate::leftovers::Leftovers;
-pub(crate) use apply::{Apply, Stray};
+use crate::print::Print;
+pub(crate) use apply::{Apply, Stray, group_kind};
 pub(crate) use scratch::Scratch;
 
 /// What a reaction does.
@@ -34,6 +37,8 @@ pub(crate) struct Run<'a> {
     pub(crate) change: &'a Change,
     /// How often it has failed for this object before.
     pub(crate) attempt: u32,
+    /// Random, and the same whenever this change is delivered again.
+    pub(crate) nonce: u64,
     pub(crate) timeout: Duration,
     /// Becomes true when everything has to end now.
     pub(crate) abort: watch::Receiver<bool>,
@@ -76,7 +81,13 @@ pub(crate) struct Means {
 }
 
 impl Action {
-    pub(crate) fn new(spec: ActionSpec, reaction: &Arc<str>, means: &Means) -> Result<Self, Error> {
+    /// `applied` are the kinds of objects that the reaction has applied in earlier runs.
+    pub(crate) fn new(
+        spec: ActionSpec,
+        reaction: &Arc<str>,
+        applied: BTreeSet<(String, String)>,
+        means: &Means,
+    ) -> Result<Self, Error> {
         Ok(match spec {
             ActionSpec::Command(spec) => {
                 let scratch = Arc::clone(&means.scratch);
@@ -87,7 +98,7 @@ impl Action {
                 let client = means.client.clone();
                 let client = client
                     .ok_or_else(|| Error::Input(format!("{reaction}: there is no cluster to apply to")))?;
-                Self::Apply(Apply::new(spec, client, Arc::clone(&means.reactor), Arc::clone(reaction)))
+                Self::Apply(Apply::new(spec, applied, client, [&means.reactor, reaction].map(Arc::clone)))
             }
         })
     }
@@ -107,6 +118,24 @@ impl Action {
             Self::Command(command) => command.would(change),
             Self::Post(post) => post.would(change),
             Self::Apply(apply) => apply.would(change),
+        }
+    }
+
+    /// The fingerprint of a state, as far as what is done depends on it: with other templates, there is something to be done although the
+    /// object is the same.
+    pub(crate) fn print(&self, state: &Value) -> Print {
+        let print = Print::of(state);
+        match self {
+            Self::Apply(apply) => apply.with_templates(print),
+            Self::Command(_) | Self::Post(_) => print,
+        }
+    }
+
+    /// The kinds of objects that may be there, of which those that are gone with their objects have to go.
+    pub(crate) fn kinds(&self) -> BTreeSet<(String, String)> {
+        match self {
+            Self::Apply(apply) => apply.applied(),
+            Self::Command(_) | Self::Post(_) => BTreeSet::new(),
         }
     }
 

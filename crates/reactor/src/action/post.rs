@@ -16,7 +16,8 @@ use crate::print::Print;
 
 /// Sends a request for each change. Success is an answer of 2xx.
 ///
-/// Every request has an `Idempotency-Key`, which is the same whenever the same change is sent again.
+/// Every request has an `Idempotency-Key`, which is the same whenever the same change is sent again. An object that changes there and back
+/// and there again is three changes.
 pub(crate) struct Post {
     spec: PostSpec,
     client: HttpClient,
@@ -102,7 +103,8 @@ fn idempotency_key(run: &Run<'_>) -> String {
     let change = run.change;
     let print = |state: Option<&Value>| state.map(|state| Print::of(state).hex()).unwrap_or_default();
     let (old, new) = (print(change.old.as_deref()), print(change.new.as_deref()));
-    Print::of_texts(&[run.reaction, &change.source, &change.key.to_string(), &old, &new]).hex()
+    let (key, nonce) = (change.key.to_string(), run.nonce.to_string());
+    Print::of_texts(&[run.reaction, &change.source, &key, &old, &new, &nonce]).hex()
 }
 
 /// A text that may be secret, as it is now.

@@ -6,6 +6,7 @@ use http::{HeaderName, Method, Uri};
 use serde_json::Value;
 
 use crate::node::{Members, Node};
+use crate::print::Print;
 use crate::template::{Template, TextTemplate};
 
 /// One of the things that can be done.
@@ -79,6 +80,8 @@ impl std::fmt::Debug for Secret {
 #[derive(Debug)]
 pub(crate) struct ApplySpec {
     pub(crate) objects: Vec<ObjectSpec>,
+    /// The fingerprint of the templates.
+    pub(crate) print: Print,
     /// Whether an object that is there already, and no child of this reaction, is taken over.
     pub(crate) adopt: bool,
 }
@@ -271,7 +274,8 @@ fn apply(node: &Node<'_>) -> Option<ApplySpec> {
         objects.wrong("is empty: there is nothing to apply");
     }
     let items: Vec<Option<ObjectSpec>> = items.iter().map(object).collect();
-    Some(ApplySpec { objects: items.into_iter().collect::<Option<_>>()?, adopt: adopt? })
+    let print = Print::of(objects.value);
+    Some(ApplySpec { objects: items.into_iter().collect::<Option<_>>()?, print, adopt: adopt? })
 }
 
 fn object(node: &Node<'_>) -> Option<ObjectSpec> {

@@ -142,8 +142,20 @@ fn what_is_wrong_with_a_source_is_placed() {
             "r.yaml:5:6: spec.sources[0].name: has to be a name of up to 40 small letters, digits and dashes, such as web-1\nr.yaml:6:25: spec.reactions[0].on: there is no source \"routes\"; did you mean Routes!?",
         ),
         (
+            "{name: routes, url: 'file:x', settings: {webhookListen: '8088', webhookSecretFile: s}}",
+            "r.yaml:5:46: spec.sources[0].settings.webhookListen: has to be an address and a port, as 127.0.0.1:8088",
+        ),
+        (
+            "{name: routes, url: 'file:x', settings: {webhookListen: '127.0.0.1:8088'}}",
+            "r.yaml:5:46: spec.sources[0].settings.webhookListen: webhooks are believed by their signatures: webhookSecretFile is missing",
+        ),
+        (
+            "{name: routes, url: 'file:x', settings: {webhookScheme: github}}",
+            "r.yaml:5:46: spec.sources[0].settings.webhookScheme: is for webhooks: say where they are received with webhookListen",
+        ),
+        (
             "{name: routes, url: 'ftp://me:word@host/x'}",
-            "r.yaml:5:20: spec.sources[0].url: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, mysql:, mariadb:, etcd:",
+            "r.yaml:5:20: spec.sources[0].url: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, mysql:, mariadb:, sqlite:, etcd:",
         ),
         (
             "{name: routes, url: 'postgres://me:word@host/x'}",

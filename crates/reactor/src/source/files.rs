@@ -61,13 +61,15 @@ fn open(asked: &Asked<'_>) -> Option<Arc<dyn Source>> {
     Some(Arc::new(files))
 }
 
-fn path(asked: &Asked<'_>, written: &str) -> Option<PathBuf> {
+/// The path that a URL names.
+pub(super) fn path(asked: &Asked<'_>, written: &str) -> Option<PathBuf> {
+    let scheme = asked.text.split(':').next().unwrap_or_default();
     let path = match written.strip_prefix("//") {
         // What comes before the path is a host.
         Some(with_host) => match with_host.find('/').map(|at| with_host.split_at(at)) {
             Some(("" | "localhost", path)) => path,
             _ => {
-                asked.url.wrong("names another machine: file:///path is a path on this one");
+                asked.url.wrong(format!("names another machine: {scheme}:///path is a path on this one"));
                 return None;
             }
         },

@@ -6,6 +6,7 @@
 //! | `https://host/items.json#/items` | the items of a list, at a JSON pointer |
 //! | `postgres://host/database?table=routes` | the rows of a table |
 //! | `mysql://host/database?table=routes`, `mariadb://...` | the rows of a table, polled |
+//! | `sqlite:./app.db?table=routes` | the rows of a table in a file of SQLite |
 //! | `etcd://host:2379/prefix` | the keys below a prefix |
 //!
 //! Each scheme is a file beside this one with a `Scheme`, and one line in `SCHEMES`.
@@ -16,6 +17,8 @@ mod files;
 mod http;
 mod mysql;
 mod postgres;
+mod sqlite;
+mod webhook;
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -40,7 +43,8 @@ struct Scheme {
 }
 
 /// All kinds of URLs there are.
-const SCHEMES: &[Scheme] = &[files::SCHEME, http::SCHEME, postgres::SCHEME, mysql::SCHEME, etcd::SCHEME];
+const SCHEMES: &[Scheme] =
+    &[files::SCHEME, http::SCHEME, postgres::SCHEME, mysql::SCHEME, sqlite::SCHEME, etcd::SCHEME];
 
 /// What is asked for.
 struct Asked<'a> {
@@ -112,7 +116,9 @@ fn open_at(url: &Node<'_>, given: Option<Node<'_>>, base: &Path) -> Option<Arc<d
         url.wrong(format!("is no URL that can be watched: it has to begin with one of {}", known.join(", ")));
         return None;
     };
-    (scheme.open)(&Asked { url, text, given, settings: scheme.settings, base })
+    let asked = Asked { url, text, given, settings: scheme.settings, base };
+    let source = (scheme.open)(&asked)?;
+    webhook::with_webhooks(source, &asked)
 }
 
 fn scheme(url: &str) -> Option<&'static Scheme> {
@@ -134,10 +140,16 @@ struct Settings<'a> {
 impl<'a> Settings<'a> {
     /// Notes what is not known.
     fn read(asked: &Asked<'a>, parameters: &'a Value) -> Self {
-        let known = asked.settings;
-        let given = asked.given.as_ref().and_then(|given| given.members(known));
-        let parameters = asked.url.with(parameters).members(known);
+        let known = [asked.settings, webhook::SETTINGS].concat();
+        let given = asked.given.as_ref().and_then(|given| given.members(&known));
+        let parameters = asked.url.with(parameters).members(asked.settings);
         Self { given, parameters }
+    }
+
+    /// What is set beside the URL, which was read before.
+    fn given(asked: &Asked<'a>) -> Self {
+        let given = asked.given.as_ref().filter(|given| given.value.is_object());
+        Self { given: given.and_then(Node::any_members), parameters: None }
     }
 
     fn get(&self, name: &str) -> Option<Node<'a>> {
@@ -203,6 +215,8 @@ mod tests {
                 "host:3307/db/routes",
             ),
             ("mariadb://me@/db?table=routes&socket=/run/s.sock", "/run/s.sock/db/routes"),
+            ("sqlite:./app.db?table=routes&key=a,b&interval=1s", "/base/app.db/routes"),
+            ("sqlite:///var/lib/app.db?table=routes", "/var/lib/app.db/routes"),
             ("etcd://a:2379,[::1]/routes/", "etcd:/routes/"),
         ] {
             assert_eq!(opened(url).map(|(name, _)| name), Ok(name.to_owned()), "{url}");
@@ -218,7 +232,7 @@ mod tests {
         for (url, expected) in [
             (
                 "ftp://me:word@host/x?y",
-                "ftp://host/x: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, mysql:, mariadb:, etcd:",
+                "ftp://host/x: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, mysql:, mariadb:, sqlite:, etcd:",
             ),
             ("postgres://me:word@host/db", "postgres://host/db: it names no table: expected ...?table=NAME"),
             (
@@ -234,6 +248,12 @@ mod tests {
             (
                 "mysql://me:word@host/db?table=routes&mode=notify",
                 "mysql://host/db: the parameter mode is not known",
+            ),
+            ("sqlite:app.db", "sqlite:app.db: it names no table: expected ...?table=NAME"),
+            ("sqlite:?table=routes", "sqlite:: names no file or directory"),
+            (
+                "sqlite://host/app.db?table=routes",
+                "sqlite://host/app.db: names another machine: sqlite:///path is a path on this one",
             ),
             ("etcd:///prefix", "etcd:///prefix: names no host: expected etcd://host:2379/prefix"),
             (
@@ -293,6 +313,9 @@ mod tests {
                 });
                 assert!(row.is_some(), "{heading:?}: {setting} is not explained");
             }
+        }
+        for setting in webhook::SETTINGS {
+            assert!(book.contains(&format!("\n| `{setting}` |")), "{setting} is not explained");
         }
     }
 

@@ -8,6 +8,7 @@ use std::thread;
 use super::content::{self, Content};
 use super::documents::{self, Parsed};
 use super::settings::Settings;
+use crate::print::Print;
 
 /// So many files are read at once; for fewer than the second number nobody else has to be asked.
 const FILES: (usize, usize) = (256, 32);
@@ -16,9 +17,12 @@ const BYTES: usize = 2 << 20;
 /// More threads would wait for each other.
 const MOST_THREADS: usize = 4;
 
+/// What was found at a path, and what that says if it could be read.
+pub(super) type Found = (Content, Option<(Print, Parsed)>);
+
 /// What was found at paths a moment ago. What changes after that, the system tells of.
 pub(super) struct Ahead {
-    found: HashMap<PathBuf, (Content, Option<Parsed>)>,
+    found: HashMap<PathBuf, Found>,
     threads: usize,
 }
 
@@ -37,7 +41,7 @@ impl Ahead {
     }
 
     /// What was found at a path; once.
-    pub(super) fn take(&mut self, path: &Path) -> Option<(Content, Option<Parsed>)> {
+    pub(super) fn take(&mut self, path: &Path) -> Option<Found> {
         self.found.remove(path)
     }
 
@@ -58,7 +62,7 @@ impl Ahead {
     }
 }
 
-fn read_all(settings: &Settings, paths: &[&PathBuf]) -> Vec<(PathBuf, (Content, Option<Parsed>))> {
+fn read_all(settings: &Settings, paths: &[&PathBuf]) -> Vec<(PathBuf, Found)> {
     let (mut found, mut bytes) = (Vec::with_capacity(paths.len()), 0_usize);
     for &path in paths {
         if bytes > BYTES {
@@ -68,7 +72,7 @@ fn read_all(settings: &Settings, paths: &[&PathBuf]) -> Vec<(PathBuf, (Content, 
         let parsed = match &content {
             Content::Bytes(read) => {
                 bytes = bytes.saturating_add(read.bytes.len());
-                Some(documents::parse(settings, path, &read.bytes))
+                Some((Print::of(&read.bytes), documents::parse(settings, path, &read.bytes)))
             }
             _ => None,
         };

@@ -181,6 +181,10 @@ impl Catalog {
 
     /// Files whose object under this key loses against another one that says something else; each is told once.
     pub(super) fn conflicts(&mut self, key: &Key, shown: impl Fn(&Path) -> String) -> Vec<Event> {
+        // As with nearly all objects.
+        if self.conflicts.is_empty() && self.holders.get(key).is_none_or(|holders| holders.len() < 2) {
+            return Vec::new();
+        }
         let Some((_, winner, print)) = self.winner(key) else { return Vec::new() };
         let holders = self.holders.get(key).into_iter().flatten();
         let losers: Vec<PathBuf> = holders

@@ -62,6 +62,11 @@ pub(super) fn parse(settings: &Settings, below: &Path, bytes: &[u8]) -> Parsed {
     reader.parsed
 }
 
+/// A value that was read, as JSON. All keys are texts, so that this cannot fail.
+fn json_of(value: &Value) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
 /// The place behind these bytes.
 fn place_of(before: &[u8], number: usize) -> Place {
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -150,7 +155,7 @@ impl Reader<'_> {
         match &self.settings.identity {
             _ if value.is_null() => {}
             Identity::Path => {
-                let body = value.to_string().into_bytes();
+                let body = json_of(&value);
                 let print = Print::of(&body);
                 let key = path_key(self.below, place.number);
                 self.object(Object { print, document: Document::named(key, print.version(), body) }, place);
@@ -182,7 +187,7 @@ impl Reader<'_> {
                 return self.fault(place, Reason::Unreadable, said);
             }
         }
-        let body = value.to_string().into_bytes();
+        let body = json_of(&value);
         match Document::read(&body, &Projection::default()) {
             Ok(mut document) => {
                 let print = Print::of(&document.body);

@@ -157,7 +157,7 @@ impl Tracker {
                 }
             }
         } else {
-            let (content, parsed) = self.ahead.take(path).unwrap_or_else(|| {
+            let (content, known) = self.ahead.take(path).unwrap_or_else(|| {
                 (content::read(&self.settings.root().join(path), self.settings.max_file_bytes), None)
             });
             match content {
@@ -176,7 +176,10 @@ impl Tracker {
                         return Outcome::Young(wait);
                     }
                     let content::Bytes { signature, read, age, bytes } = found;
-                    let content = Print::of(&bytes);
+                    let (content, parsed) = match known {
+                        Some((content, parsed)) => (content, Some(parsed)),
+                        None => (Print::of(&bytes), None),
+                    };
                     if before == Some(content) && !again {
                         self.catalog.unchanged(path, signature, read);
                         return Outcome::Same;

@@ -25,6 +25,8 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap) -> Option<Error> 
             let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).map(shown).unwrap_or_default();
             Error::Unavailable { answered: true, reason: format!("{said}, which is not followed, to {to}") }
         }
+        // Of the moment, not of the request: it took too long, came over the wrong connection, or too early.
+        408 | 421 | 425 => Error::Unavailable { answered: true, reason: said },
         400..=499 => Error::Fatal(said),
         _ => Error::Unavailable { answered: true, reason: said },
     })
@@ -72,7 +74,11 @@ mod tests {
             (401, "denied"),
             (403, "denied"),
             (404, "missing"),
+            (408, "unavailable"),
             (410, "missing"),
+            (418, "fatal"),
+            (421, "unavailable"),
+            (425, "unavailable"),
             (429, "throttled"),
             (500, "unavailable"),
             (503, "unavailable"),

@@ -98,14 +98,6 @@ async fn run(steps: u64, seed: u64) {
     informer.synced().await.unwrap();
     let mut changes = informer.subscribe("test");
     let mut dice = Dice(seed);
-    for at in 0..steps {
-        step(&mut dice, at, &server, &proxy, &client, &mut truth).await;
-    }
-    let shown = || -> BTreeMap<String, u64> {
-        let value = |object: &Value| object["value"].as_u64().unwrap();
-        let list = informer.store().list();
-        list.iter().map(|object| (object.key().to_string(), value(&object.get().unwrap()))).collect()
-    };
     let check = |change: Change<Object<Value>>| {
         let still = change.key.name().starts_with("still");
         assert!(
@@ -114,6 +106,18 @@ async fn run(steps: u64, seed: u64) {
             change.kind(),
             change.key
         );
+    };
+    for at in 0..steps {
+        // What is told meanwhile is looked at before something else takes its place.
+        while let Some(change) = changes.try_next() {
+            check(change);
+        }
+        step(&mut dice, at, &server, &proxy, &client, &mut truth).await;
+    }
+    let shown = || -> BTreeMap<String, u64> {
+        let value = |object: &Value| object["value"].as_u64().unwrap();
+        let list = informer.store().list();
+        list.iter().map(|object| (object.key().to_string(), value(&object.get().unwrap()))).collect()
     };
     while shown() != truth {
         match tokio::time::timeout(LONG, changes.next()).await {

@@ -17,7 +17,9 @@ impl World for Table {
     }
 
     async fn put(&self, name: &str, value: u64) {
-        self.database.put(name, value as i64);
+        self.database.sql(&format!(
+            "INSERT INTO items (name, value) VALUES ('{name}', {value}) ON DUPLICATE KEY UPDATE value = {value}, note = NULL"
+        ));
     }
 
     async fn delete(&self, name: &str) {
@@ -27,11 +29,26 @@ impl World for Table {
     async fn expire(&self) -> bool {
         false
     }
+
+    async fn corrupt(&self, name: &str) -> bool {
+        self.database.sql(&format!("UPDATE items SET note = REPEAT('x', 2000) WHERE name = '{name}'"));
+        true
+    }
+
+    async fn cut(&self) -> bool {
+        self.database.cut();
+        true
+    }
+
+    fn has_statuses(&self) -> bool {
+        true
+    }
 }
 
 #[tokio::test]
 async fn a_table_holds_the_contract() {
     let database = Server::shared().database();
-    let source = database.items();
-    assert_eq!(check(&Table { database, source }).await.unwrap().len(), 4);
+    let source = database.items().max_row_bytes(1000).status_column("status");
+    database.sql("ALTER TABLE items ADD note longtext, ADD status json");
+    assert_eq!(check(&Table { database, source }).await.unwrap().len(), 7);
 }

@@ -24,20 +24,23 @@ type Model = BTreeMap<String, i64>;
 /// How often the table is compared with its log meanwhile.
 const OFTEN: Duration = Duration::from_millis(100);
 
-/// One change of the table, or of several rows of it; and of the model.
-async fn change(dice: &mut Dice, database: &Database, model: &mut Model, step: i64) {
+/// One change of the table, or of several rows of it; and of the model. Returns how many rows it may have changed.
+async fn change(dice: &mut Dice, database: &Database, model: &mut Model, step: i64) -> u64 {
     let name = format!("n{}", dice.below(12));
     match dice.below(10) {
         0..5 => {
             database.put(&name, step).await;
             model.insert(name, step);
+            1
         }
         5 | 6 => {
             database.sql(&format!("DELETE FROM items WHERE name = '{name}'")).await;
             model.remove(&name);
+            1
         }
         7 => {
             database.sql(&format!("BEGIN; INSERT INTO items VALUES ('undone', {step}); ROLLBACK")).await;
+            0
         }
         8 => {
             let other = format!("m{}", dice.below(12));
@@ -50,6 +53,7 @@ async fn change(dice: &mut Dice, database: &Database, model: &mut Model, step: i
             if let Some(value) = model.remove(&name) {
                 model.insert(other, value);
             }
+            2
         }
         _ => {
             database
@@ -58,8 +62,18 @@ async fn change(dice: &mut Dice, database: &Database, model: &mut Model, step: i
                 ))
                 .await;
             model.extend((1..=30).map(|number| (format!("k{number}"), step)));
+            30
         }
     }
+}
+
+/// What trouble there was.
+#[derive(Debug, Default)]
+struct Troubles {
+    count: u64,
+    dropped_slots: u64,
+    /// Rows that may have changed without a notification.
+    silent: u64,
 }
 
 /// Every kind of trouble, one after the other.
@@ -69,9 +83,11 @@ async fn trouble(
     database: &mut Database,
     model: &mut Model,
     step: i64,
-    kind: u64,
+    troubles: &mut Troubles,
 ) {
-    match kind % 6 {
+    let kind = troubles.count % 6;
+    troubles.count += 1;
+    match kind {
         0 => {
             server.kill();
             tokio::time::sleep(Duration::from_millis(dice.below(100))).await;
@@ -80,13 +96,19 @@ async fn trouble(
         }
         1 => database.cut().await,
         2 => {
-            database.cut().await;
-            // Somebody may have come back already.
-            let _ = database.client.batch_execute("SELECT pg_drop_replication_slot('chaos')").await;
+            let drop = "SELECT pg_drop_replication_slot('chaos')";
+            let dropped = async {
+                // Its reader may have come back already, or not have made it yet.
+                while database.client.batch_execute(drop).await.is_err() {
+                    database.cut().await;
+                }
+            };
+            tokio::time::timeout(LONG, dropped).await.expect("the slot is dropped");
+            troubles.dropped_slots += 1;
         }
         3 => {
             database.sql("SET session_replication_role = replica").await;
-            change(dice, database, model, step).await;
+            troubles.silent += change(dice, database, model, step).await;
             database.sql("RESET session_replication_role").await;
         }
         // Begins before others and is committed after them.
@@ -139,7 +161,7 @@ async fn run(steps: i64, seed: u64) {
         assert!(!still || kind == ChangeKind::Added, "seed {seed}: {mode}: {kind} {}", change.key);
         assert_ne!(change.key.name(), "undone");
     };
-    let mut troubles = 0;
+    let mut troubles = Troubles::default();
     for step in 0..steps {
         // What is told meanwhile is looked at before something else takes its place.
         for (mode, .., changes) in &mut readers {
@@ -148,8 +170,7 @@ async fn run(steps: i64, seed: u64) {
             }
         }
         if dice.below(40) == 0 {
-            trouble(&mut dice, &mut server, &mut database, &mut model, step, troubles).await;
-            troubles += 1;
+            trouble(&mut dice, &mut server, &mut database, &mut model, step, &mut troubles).await;
         } else {
             change(&mut dice, &database, &mut model, step).await;
         }
@@ -168,10 +189,10 @@ async fn run(steps: i64, seed: u64) {
             check(mode, change);
         }
         // Notifications do get lost here: the next rescan finds what they were about, which is what it is for.
-        if *mode != "notified" {
-            assert_eq!(source.drift(), 0, "seed {seed}: {mode}");
-        }
+        let most = if *mode == "notified" { troubles.silent } else { 0 };
+        assert!(source.drift() <= most, "seed {seed}: {mode}: {} of {most}", source.drift());
     }
+    assert!(troubles.dropped_slots > 0, "seed {seed}: {troubles:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

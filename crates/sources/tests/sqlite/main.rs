@@ -45,7 +45,7 @@ impl World for Place {
     }
 
     async fn put(&self, name: &str, value: u64) {
-        self.sql(&format!("INSERT OR REPLACE INTO items VALUES ('{name}', {value})"));
+        self.sql(&format!("INSERT OR REPLACE INTO items (name, value) VALUES ('{name}', {value})"));
     }
 
     async fn delete(&self, name: &str) {
@@ -54,6 +54,11 @@ impl World for Place {
 
     async fn expire(&self) -> bool {
         false
+    }
+
+    async fn corrupt(&self, name: &str) -> bool {
+        self.sql(&format!("UPDATE items SET note = '{{' WHERE name = '{name}'"));
+        true
     }
 }
 
@@ -107,8 +112,9 @@ impl Tap {
 #[tokio::test]
 async fn the_source_of_sqlite_holds_the_contract() {
     for journal in ["DELETE", "WAL"] {
-        let place = Place::new(&format!("PRAGMA journal_mode = {journal}; {TABLE}"));
-        assert_eq!(check(&place).await.unwrap().len(), 4);
+        let place =
+            Place::new(&format!("PRAGMA journal_mode = {journal}; {TABLE}; ALTER TABLE items ADD note JSON"));
+        assert_eq!(check(&place).await.unwrap().len(), 5);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A union holds the contract of a source, whatever its members are.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use watchkeeper_core::contract::{Memory, World, check};
 use watchkeeper_core::{Follow, Key, Source};
@@ -14,6 +15,8 @@ struct Pair<F> {
     sender: Sender,
     other: F,
     expires: bool,
+    /// Where the others are, if they are files.
+    directory: Option<PathBuf>,
 }
 
 /// The suite looks at the order of changes of `b` and `e`, which only one member has an order of.
@@ -48,6 +51,22 @@ impl<F: Fn(&str, Option<u64>)> World for Pair<F> {
         }
         self.expires
     }
+
+    async fn corrupt(&self, name: &str) -> bool {
+        let Some(directory) = self.directory.as_ref().filter(|_| !is_in_channel(name)) else { return false };
+        write(directory, name, "[");
+        true
+    }
+
+    fn has_statuses(&self) -> bool {
+        self.directory.is_some()
+    }
+}
+
+fn write(directory: &Path, name: &str, value: &str) {
+    let text = format!("apiVersion: e.com/v1\nkind: Route\nmetadata: {{name: {name}}}\nvalue: {value}\n");
+    fs::write(directory.join(".new"), text).unwrap();
+    fs::rename(directory.join(".new"), directory.join(format!("{name}.yaml"))).unwrap();
 }
 
 #[tokio::test]
@@ -65,7 +84,7 @@ async fn a_union_of_channels_holds_the_contract_of_a_log() {
         } else {
             union.member(second).member(first)
         };
-        let kept = check(&Pair { union, sender, other, expires: true }).await.unwrap();
+        let kept = check(&Pair { union, sender, other, expires: true, directory: None }).await.unwrap();
         assert_eq!(kept.len(), 7, "{kept:?}");
     }
 }
@@ -75,25 +94,22 @@ async fn a_union_of_a_channel_and_files_holds_the_contract() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
     let other = move |name: &str, value: Option<u64>| match value {
-        Some(value) => {
-            let text =
-                format!("apiVersion: e.com/v1\nkind: Route\nmetadata: {{name: {name}}}\nvalue: {value}\n");
-            fs::write(path.join(".new"), text).unwrap();
-            fs::rename(path.join(".new"), path.join(format!("{name}.yaml"))).unwrap();
-        }
+        Some(value) => write(&path, name, &value.to_string()),
         None => fs::remove_file(path.join(format!("{name}.yaml"))).unwrap(),
     };
     let (sender, first) = channel("first");
     let files = Files::directory(directory.path()).kind("e.com/v1", "Route");
+    let files = files.status_directory(directory.path().join(".status"));
     let union = Union::of("both").member(first).member(files);
-    let kept = check(&Pair { union, sender, other, expires: false }).await.unwrap();
-    assert_eq!(kept.len(), 4, "{kept:?}");
+    let directory = Some(directory.path().to_owned());
+    let kept = check(&Pair { union, sender, other, expires: false, directory }).await.unwrap();
+    assert_eq!(kept.len(), 6, "{kept:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_union_of_one_is_that_one_however_it_follows() {
     for (follow, promises) in
-        [(Follow::Log, 7), (Follow::Hints, 5), (Follow::Poll(std::time::Duration::from_secs(1)), 5)]
+        [(Follow::Log, 8), (Follow::Hints, 6), (Follow::Poll(std::time::Duration::from_secs(1)), 6)]
     {
         let memory = Memory::following(follow);
         let union = Union::of("one").member(memory.clone());
@@ -122,5 +138,9 @@ impl World for Alone {
 
     async fn expire(&self) -> bool {
         self.memory.expire().await
+    }
+
+    async fn corrupt(&self, name: &str) -> bool {
+        World::corrupt(&self.memory, name).await
     }
 }

@@ -10,6 +10,7 @@ use watchkeeper_core::contract::{Memory, World, check};
 use watchkeeper_core::{Capabilities, Error, Event, Feed, Follow, Key, Source, Start};
 use watchkeeper_informer::{Informer, Subscription};
 use watchkeeper_sources::channel::{Channel, Sender, channel};
+use watchkeeper_sources::files::Files;
 use watchkeeper_sources::webhook::Payload;
 
 use crate::sender::Shop;
@@ -168,12 +169,67 @@ impl World for Hooks {
     async fn expire(&self) -> bool {
         World::expire(&self.0).await
     }
+
+    async fn corrupt(&self, name: &str) -> bool {
+        World::corrupt(&self.0, name).await
+    }
+}
+
+/// Documents in a directory.
+struct HookedFiles {
+    directory: tempfile::TempDir,
+    shop: Shop,
+}
+
+impl HookedFiles {
+    fn write(&self, name: &str, value: &str) {
+        let text = format!("apiVersion: e.com/v1\nkind: Order\nmetadata: {{name: {name}}}\nvalue: {value}\n");
+        std::fs::write(self.directory.path().join(".new"), text).unwrap();
+        std::fs::rename(self.directory.path().join(".new"), self.path(name)).unwrap();
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.directory.path().join(format!("{name}.yaml"))
+    }
+}
+
+impl World for HookedFiles {
+    fn source(&self) -> impl Source {
+        let files = Files::directory(self.directory.path()).kind("e.com/v1", "Order");
+        self.shop.receiver.hints_for(files.status_directory(self.directory.path().join(".status")))
+    }
+
+    async fn put(&self, name: &str, value: u64) {
+        self.write(name, &value.to_string());
+    }
+
+    async fn delete(&self, name: &str) {
+        std::fs::remove_file(self.path(name)).unwrap();
+    }
+
+    async fn expire(&self) -> bool {
+        false
+    }
+
+    async fn corrupt(&self, name: &str) -> bool {
+        self.write(name, "[");
+        true
+    }
+
+    fn has_statuses(&self) -> bool {
+        true
+    }
 }
 
 #[tokio::test]
 async fn a_hooked_source_holds_the_contract_of_the_other_one() {
-    for follow in [Follow::Hints, Follow::Log, Follow::Poll(Duration::from_millis(5))] {
+    for (follow, promises) in
+        [(Follow::Hints, 6), (Follow::Log, 8), (Follow::Poll(Duration::from_millis(5)), 6)]
+    {
         let kept = check(&Hooks(Memory::following(follow), Shop::standard())).await.unwrap();
-        assert!(kept.len() >= 4, "{kept:?}");
+        assert_eq!(kept.len(), promises, "{follow:?}: {kept:?}");
     }
+    let files = HookedFiles { directory: tempfile::tempdir().unwrap(), shop: Shop::standard() };
+    let kept = check(&files).await.unwrap();
+    assert_eq!(kept.len(), 6, "{kept:?}");
 }
