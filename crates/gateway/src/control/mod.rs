@@ -196,7 +196,7 @@ impl Gateway {
                 (ai::records::spent(directory, now).map_err(Error::Records)?, now);
         }
         let log = match access_log {
-            Some((output, one_in)) => AccessLog::start(output, one_in).map_err(Error::Log)?,
+            Some((output, one_in)) => AccessLog::start(output, one_in, &supervisor).map_err(Error::Log)?,
             None => AccessLog::default(),
         };
         let state = state.map(StateFile::open).transpose()?;
@@ -613,6 +613,7 @@ impl Keeper {
         if let Some(records) = &self.shared.ai.records {
             records.flush().await;
         }
+        self.shared.log.flush().await;
         if let Some(state) = &mut self.state
             && self.sources.is_synced()
         {
