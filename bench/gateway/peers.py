@@ -88,6 +88,9 @@ class Peer:
     def reload(self):
         """Brings the files to the process. By default it watches them."""
 
+    def settle(self):
+        """Waits until it does nothing any more that comes from its start. By default it is done when it serves."""
+
 
 class Watchkeeper(Peer):
     name, mechanism = "watchkeeper", "files"
@@ -179,6 +182,43 @@ class WatchkeeperCluster(Watchkeeper):
         for number in range(self.written, routes):
             self.send(below + "routes", self.route(number))
         self.written = max(self.written, routes)
+
+    def settle(self):
+        """Waits until the statuses of all routes are written, and nothing is for a second: that of each route is a write, and comes back as a change."""
+        end, before, since = time.monotonic() + 300, None, 0.0
+        while True:
+            routes = self.routes()
+            now = time.monotonic()
+            if any(not self.is_programmed(route) for route in routes):
+                before = None
+            else:
+                versions = {route["metadata"]["name"]: route["metadata"]["resourceVersion"] for route in routes}
+                if versions != before:
+                    before, since = versions, now
+                elif now - since >= 1:
+                    return
+            if now > end:
+                raise RuntimeError("the statuses of the routes are not written")
+            time.sleep(0.25)
+
+    def routes(self):
+        """All of them, as the API server has them."""
+        path, routes, token = "/apis/gateway.watchkeeper.dev/v1alpha1/namespaces/default/gatewayroutes?limit=1000", [], ""
+        while True:
+            self.api.request("GET", path + token, headers={"Authorization": "Bearer " + self.token})
+            answer = self.api.getresponse()
+            said = answer.read()
+            if answer.status != 200:
+                raise RuntimeError(f"{path}: {answer.status} {said[:200]}")
+            page = json.loads(said)
+            routes += page["items"]
+            if not page["metadata"].get("continue"):
+                return routes
+            token = "&continue=" + page["metadata"]["continue"]
+
+    def is_programmed(self, route):
+        conditions = route.get("status", {}).get("conditions", [])
+        return any(condition["type"] == "Programmed" and condition["status"] == "True" for condition in conditions)
 
     def command(self):
         return [self.program, "gateway", "--from", "kubernetes", "--kubeconfig", self.kubeconfig, "--admin", "off", "--log", "warn"]

@@ -65,6 +65,10 @@ fn smuggled(common: &str, dice: &mut Dice) -> Vec<u8> {
         "content-length: 5\r\ncontent-length: 6", "content-length: 5, 5", "content-length: +5",
         "content-length: -5", "content-length: 5 ", "content-length: 0x5", "content-length : 5",
         "content-length: 18446744073709551616", "content-length:", "transfer-encoding: xchunked",
+        // Longer than what a reader may keep of a line.
+        "content-length:                                                                  5",
+        "content-length: 0000000000000000000000000000000000000000000000000000000000000005",
+        "transfer-encoding:                                                            chunked",
         "transfer-encoding: chunked, identity", "transfer-encoding: identity, chunked",
         "transfer-encoding : chunked", "transfer-encoding:\tchunked",
         "transfer-encoding: chunked\r\ntransfer-encoding: chunked", "transfer-encoding: CHUNKED",

@@ -87,6 +87,7 @@ fn api_server() -> Description {
             ports: vec![ServedPort { name: "https".to_owned(), port: 443, target: PORT }],
             memory: "1Gi".to_owned(),
             volume: Some(Volume { path: "/data".to_owned(), size: "1Gi".to_owned() }),
+            scratch: None,
         },
         grace_seconds: crate::serve::SHUTDOWN_GRACE.as_secs(),
     }

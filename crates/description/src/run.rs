@@ -24,6 +24,9 @@ pub struct Run {
     /// What it keeps. A program that keeps something has one replica.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<Volume>,
+    /// What it keeps in memory for the next run of itself in the same Pod: it is gone with the Pod, and each replica has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<Volume>,
 }
 
 /// A port that clients use.
@@ -38,7 +41,7 @@ pub struct ServedPort {
     pub target: u16,
 }
 
-/// A volume of its own.
+/// A volume of its own, or a part of memory that is mounted as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Volume {
@@ -58,6 +61,7 @@ impl Default for Run {
             ports: Vec::new(),
             memory: "256Mi".to_owned(),
             volume: None,
+            scratch: None,
         }
     }
 }

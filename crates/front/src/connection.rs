@@ -368,8 +368,18 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         }
     };
     if let Err(error) = ended {
+        if is_refused(&error) {
+            client.shared.connections.metrics.malformed();
+        }
         tracing::debug!(%error, "a connection failed");
     }
+}
+
+/// Whether a connection was ended because its client does not keep to HTTP/2, or asks too much by it: floods of headers, of resets.
+#[cfg(feature = "http2")]
+fn is_refused(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<h2::Error>());
+    cause.is_some_and(h2::Error::is_library)
 }
 
 /// Waits until a client is to be told that it should connect anew for its next request. One that has not asked for anything yet when

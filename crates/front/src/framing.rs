@@ -3,10 +3,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use memchr::memchr;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How much of a line is looked at: enough for the name and the value of every header that says where a request ends.
+/// How much of a line is looked at: enough for the name and the value of every header that says where a request ends, but one that is padded.
 const LOOKED_AT: usize = 64;
 
 /// Where the requests of an HTTP/1 connection begin and end, read beside hyper.
@@ -69,6 +70,8 @@ struct Head {
     lengths: usize,
     length: u64,
     encodings: usize,
+    /// Whether a line that says where it ends was not understood.
+    is_unclear: bool,
     /// Whether a line ended with a line feed alone.
     is_bare: bool,
 }
@@ -109,7 +112,7 @@ impl Reader {
                     let left = skip(&mut bytes, left);
                     self.expects = if left > 0 { Expects::Chunk(left) } else { Expects::ChunkEnd };
                 }
-                _ => match bytes.iter().position(|byte| *byte == b'\n') {
+                _ => match memchr(b'\n', bytes) {
                     None => {
                         self.line.push(bytes);
                         return;
@@ -162,6 +165,7 @@ impl Reader {
         let why = match (head.lengths, head.encodings) {
             (1.., 1..) => Some("the length of the body is told in two ways\n"),
             (2.., _) => Some("the length of the body is told more than once\n"),
+            _ if head.is_unclear => Some("the length of the body is not told as it usually is\n"),
             _ if head.is_bare => Some("a line of the head ends without a carriage return\n"),
             _ => None,
         };
@@ -169,6 +173,7 @@ impl Reader {
             self.ambiguous.get_or_insert((self.read, why));
         }
         match (head.encodings, head.length) {
+            _ if head.is_unclear => Expects::Unknown,
             (1.., _) => Expects::ChunkSize,
             (0, 0) => Expects::RequestLine,
             (0, length) => Expects::Body(length),
@@ -193,11 +198,22 @@ impl Head {
         };
         if let Some(value) = value("content-length:") {
             self.lengths += 1;
-            // A length that is none is refused by hyper, and so is one that does not fit here.
-            self.length = str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+            match length(value).filter(|_| line.is_kept()) {
+                Some(length) => self.length = length,
+                None => self.is_unclear = true,
+            }
         }
-        self.encodings += usize::from(value("transfer-encoding:").is_some());
+        if value("transfer-encoding:").is_some() {
+            self.encodings += 1;
+            self.is_unclear |= !line.is_kept();
+        }
     }
+}
+
+/// The length that a header tells, if it is one.
+fn length(value: &[u8]) -> Option<u64> {
+    let text = str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+    text.parse().ok()
 }
 
 impl Line {
@@ -215,6 +231,11 @@ impl Line {
 
     fn kept(&self) -> &[u8] {
         &self.kept[..self.length.min(LOOKED_AT)]
+    }
+
+    /// Whether all of it was looked at.
+    fn is_kept(&self) -> bool {
+        self.length <= LOOKED_AT
     }
 
     fn is_empty(&self) -> bool {
@@ -347,6 +368,12 @@ mod tests {
             "GET / HTTP/1.1\r\nhost: a\n\r\n".to_owned(),
             "GET / HTTP/1.1\r\nhost: a\r\n\n".to_owned(),
             format!("GET / HTTP/1.1\r\nhost: {long}\n\r\n"),
+            format!("POST / HTTP/1.1\r\ncontent-length:{}5\r\n\r\n", " ".repeat(LOOKED_AT)),
+            format!("POST / HTTP/1.1\r\nContent-Length: {}5\r\n\r\n", "0".repeat(LOOKED_AT)),
+            format!("POST / HTTP/1.1\r\ncontent-length: 5{}\r\n\r\n", " ".repeat(LOOKED_AT)),
+            format!("POST / HTTP/1.1\r\ntransfer-encoding:{}chunked\r\n\r\n", " ".repeat(LOOKED_AT)),
+            "POST / HTTP/1.1\r\ncontent-length: +5\r\n\r\n".to_owned(),
+            "POST / HTTP/1.1\r\ncontent-length: 99999999999999999999\r\n\r\n".to_owned(),
         ] {
             for size in 1..head.len() {
                 assert_eq!(said(head.as_bytes(), size, 2), [true, true], "{size} {head:?}");

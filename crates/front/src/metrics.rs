@@ -80,8 +80,8 @@ impl AccessMetrics {
         );
     }
 
-    /// HTTP/1 requests that could not be read, or not in one way only, so far: they are answered before the service sees them, and are not among the metrics of the
-    /// registry.
+    /// HTTP/1 requests that could not be read, or not in one way only, and HTTP/2 connections that broke the protocol or flooded the server, so far: the service does
+    /// not see them, and they are not among the metrics of the registry.
     pub fn malformed_so_far(&self) -> u64 {
         self.malformed.get()
     }

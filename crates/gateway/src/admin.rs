@@ -230,7 +230,7 @@ fn metrics_text(handle: &Handle) -> String {
     handle.shared.ai.write_metrics(&mut calls);
     let counters = &handle.shared.counters;
     counters.unreadable.store(unreadable, Relaxed);
-    counters.lost_lines.store(handle.shared.log.lost.load(Relaxed), Relaxed);
+    counters.lost_lines.store(handle.shared.log.lost(), Relaxed);
     counters.lost_spans.store(handle.shared.tracer.as_ref().map_or(0, Tracer::lost), Relaxed);
     page(&handle.table(), counters, &sources, &(calls + &front))
 }

@@ -1,7 +1,7 @@
 //! What the gateway says about itself.
 
 use watchkeeper_description::{
-    API_VERSION, Description, Metric, Port, Resource, Right, Rights, Run, ServedPort, Verbs,
+    API_VERSION, Description, Metric, Port, Resource, Right, Rights, Run, ServedPort, Verbs, Volume,
 };
 
 use crate::ai;
@@ -13,6 +13,9 @@ use crate::object::InputKind;
 const METRICS_PORT: u16 = 9902;
 /// The ports of listeners that the Service of the gateway leads to: name, port of the Service, port of the listener.
 const PORTS: [(&str, u16, u16); 2] = [("http", 80, 8080), ("https", 443, 8443)];
+
+/// Where it keeps what it serves in a cluster.
+const STATE: &str = "/state";
 
 /// What a gateway of a cluster is, as operators describe themselves: its kinds, its rights, its metrics, and how it is run.
 pub fn description() -> Description {
@@ -37,9 +40,17 @@ pub fn description() -> Description {
             component: "gateway".to_owned(),
             program: Some("watchkeeper".to_owned()),
             // On all addresses of its Pod: that of the Service is not one of them.
-            arguments: ["gateway", "--from=kubernetes", "--gateway-addresses=0.0.0.0", "--share-budgets"]
-                .map(str::to_owned)
-                .into(),
+            arguments: [
+                "gateway",
+                "--from=kubernetes",
+                "--gateway-addresses=0.0.0.0",
+                "--share-budgets",
+                &format!("--state={STATE}"),
+            ]
+            .map(str::to_owned)
+            .into(),
+            // A gateway that is restarted while no API server answers serves what it served.
+            scratch: Some(Volume { path: STATE.to_owned(), size: "32Mi".to_owned() }),
             log_option: Some("--log".to_owned()),
             ports: PORTS
                 .map(|(name, port, target)| ServedPort { name: name.to_owned(), port, target })

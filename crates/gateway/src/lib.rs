@@ -31,6 +31,7 @@ mod query;
 mod spans;
 mod stats;
 pub mod table;
+mod thread;
 pub mod upstream;
 
 pub use admin::Admin;

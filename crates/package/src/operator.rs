@@ -165,6 +165,11 @@ impl<'a> Operator<'a> {
         self.description.run.volume.as_ref()
     }
 
+    /// What it keeps for its next run, if it keeps something.
+    pub(crate) fn scratch(&self) -> Option<&Volume> {
+        self.description.run.scratch.as_ref()
+    }
+
     /// One that leads and one that is warm; one of what keeps something.
     pub(crate) fn replicas(&self) -> u64 {
         if self.volume().is_some() { 1 } else { REPLICAS }

@@ -49,6 +49,8 @@ fn controller(operator: &Operator<'_>) -> Value {
 
 /// The name of the volume of what keeps something.
 const VOLUME: &str = "data";
+/// The name of what lives as long as its Pod.
+const SCRATCH: &str = "scratch";
 
 fn pod(operator: &Operator<'_>) -> Value {
     let selector = json!({"matchLabels": operator.selector()});
@@ -78,6 +80,11 @@ fn pod(operator: &Operator<'_>) -> Value {
     });
     if operator.volume().is_some() {
         pod["spec"]["securityContext"]["fsGroup"] = json!(USER);
+    }
+    if let Some(scratch) = operator.scratch() {
+        // In memory, as Secrets are: what is kept may hold some.
+        let memory = json!({"medium": "Memory", "sizeLimit": scratch.size});
+        pod["spec"]["volumes"] = json!([{"name": SCRATCH, "emptyDir": memory}]);
     }
     if !operator.has_rights() {
         pod["spec"]["automountServiceAccountToken"] = json!(false);
@@ -113,8 +120,12 @@ fn container(operator: &Operator<'_>) -> Value {
             "runAsGroup": USER,
         },
     });
-    if let Some(volume) = operator.volume() {
-        container["volumeMounts"] = json!([{"name": VOLUME, "mountPath": volume.path}]);
+    let mounts = [(VOLUME, operator.volume()), (SCRATCH, operator.scratch())];
+    let mounts = mounts.into_iter().filter_map(|(name, volume)| Some((name, volume?)));
+    let mounts: Vec<Value> =
+        mounts.map(|(name, volume)| json!({"name": name, "mountPath": volume.path})).collect();
+    if !mounts.is_empty() {
+        container["volumeMounts"] = json!(mounts);
     }
     let served = operator.description.run.ports.iter();
     let mut ports: Vec<Value> = served

@@ -537,8 +537,29 @@ fn server() -> Description {
         }],
         memory: "1Gi".to_owned(),
         volume: Some(watchkeeper_description::Volume { path: "/data".to_owned(), size: "2Gi".to_owned() }),
+        ..Default::default()
     };
     description
+}
+
+#[test]
+fn what_a_program_keeps_for_its_next_run_is_in_memory_and_it_stays_a_deployment() {
+    let mut description = description();
+    let scratch = watchkeeper_description::Volume { path: "/state".to_owned(), size: "32Mi".to_owned() };
+    description.run.scratch = Some(scratch);
+    let files = render(&description);
+    let install = objects(&files["install.yaml"]);
+    let deployment = install.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let pod = &deployment["spec"]["template"]["spec"];
+    let memory = json!({"medium": "Memory", "sizeLimit": "32Mi"});
+    assert_eq!(pod["volumes"], json!([{"name": "scratch", "emptyDir": memory}]));
+    let mounts = json!([{"name": "scratch", "mountPath": "/state"}]);
+    assert_eq!(pod["containers"][0]["volumeMounts"], mounts);
+    let template = &files["chart/templates/deployment.yaml"];
+    for part in ["          mountPath: /state\n", "          medium: Memory\n          sizeLimit: 32Mi\n"] {
+        assert!(template.contains(part), "{part:?} is not in {template}");
+    }
+    assert!(!template.contains("SCRATCH") && !template.contains("# <"), "{template}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use watchkeeper_apiserver::front::private_file;
 
 use super::definition::Definition;
 use crate::failure::Failure;
@@ -78,8 +79,7 @@ impl StateFile {
         let failed = |error: std::io::Error| Failure::running(format!("{}: {error}", path.display()));
         let text = serde_json::to_vec(&self.state).map_err(Failure::running)?;
         // Whoever is interrupted leaves the old file or the new one.
-        let next = path.with_extension("new");
-        fs::write(&next, text).and_then(|()| fs::rename(&next, path)).map_err(failed)
+        private_file::write(path, &text).map_err(failed)
     }
 
     /// Removes the file of a migration that is over.

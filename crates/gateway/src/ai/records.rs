@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use watchkeeper_ai::{Amounts, Money, Period, Usage};
 use watchkeeper_core::Key;
+use watchkeeper_front::private_file;
 use watchkeeper_go::Time;
 use watchkeeper_supervision::Supervisor;
 
@@ -28,7 +29,10 @@ use super::clock::now;
 use super::content::Content;
 use super::database_writer::DatabaseWriter;
 use super::record_table::RecordTable;
+use crate::thread;
 
+/// The name of the thread that writes.
+const TASK: &str = "ai-records";
 /// How many records may wait to be written. More are lost, and counted.
 const WAITING: usize = 16_384;
 /// How many bytes of content those may have that wait.
@@ -180,9 +184,18 @@ impl Records {
         let database = destinations.table.map(|table| Arc::new(DatabaseWriter::start(table, supervisor)));
         let (sender, messages) = sync_channel(WAITING);
         let counted = Arc::<Counted>::default();
-        let writer = Writer { output, database: database.clone(), counted: Arc::clone(&counted) };
-        let thread =
-            std::thread::Builder::new().name("ai-records".into()).spawn(move || writer.run(&messages))?;
+        let (database_writer, counts) = (database.clone(), Arc::clone(&counted));
+        let mut writer = Writer {
+            output,
+            database: database_writer,
+            counted: counts,
+            in_hand: 0,
+            supervisor: supervisor.clone(),
+        };
+        let entry = supervisor.enter(TASK);
+        let thread = std::thread::Builder::new()
+            .name(TASK.into())
+            .spawn(move || thread::run(&entry, || writer.run(&messages)))?;
         Ok(Self { sender: Some(sender), counted, database, thread: Some(thread) })
     }
 
@@ -260,16 +273,21 @@ struct Writer {
     output: Option<Output>,
     database: Option<Arc<DatabaseWriter>>,
     counted: Arc<Counted>,
+    /// How many records are in the batch.
+    in_hand: u64,
+    supervisor: Supervisor,
 }
 
 impl Writer {
-    fn run(mut self, messages: &Receiver<Message>) {
+    /// Writes until no more can come. Can be called again after a panic: the batch that was in hand is lost.
+    fn run(&mut self, messages: &Receiver<Message>) {
+        self.lose_batch();
         while let Ok(first) = messages.recv() {
             let (mut batch, mut next, mut flushed) = (Vec::new(), Some(first), None);
             while let Some(message) = next {
                 self.counted.taken(&message);
                 match message {
-                    Message::Record(record) => self.line(&record, &mut batch),
+                    Message::Record(record) => self.take(&record, &mut batch),
                     Message::Flush(done) => flushed = Some(done),
                 }
                 let goes_on = batch.len() < BATCH && flushed.is_none();
@@ -279,10 +297,26 @@ impl Writer {
                 && let Err(error) = output.write(&batch)
             {
                 tracing::error!("{}: records of calls are lost: {error}", output.directory.display());
+                self.lose_batch();
             }
+            self.in_hand = 0;
             if let Some(done) = flushed {
                 let _ = done.send(()); // nobody waits any more
             }
+        }
+    }
+
+    fn lose_batch(&mut self) {
+        self.counted.lost.fetch_add(std::mem::take(&mut self.in_hand), Relaxed);
+    }
+
+    /// Puts a record into the batch. One that makes this panic is lost, and no other.
+    fn take(&mut self, record: &Record, batch: &mut Vec<u8>) {
+        let supervisor = self.supervisor.clone();
+        let policy = record.policy.as_ref().unwrap_or(&record.gateway);
+        match supervisor.caught(TASK, policy, || self.line(record, batch)) {
+            Some(()) => self.in_hand += 1,
+            None => drop(self.counted.lost.fetch_add(1, Relaxed)),
         }
     }
 
@@ -386,9 +420,7 @@ impl Output {
         }
         let lines: String =
             sums.iter().map(|(sum, charged)| format!("{}\n", sum.to_json(*charged))).collect();
-        let new = self.directory.join(format!("{SUMS}.new"));
-        fs::write(&new, lines)?;
-        fs::rename(new, kept)
+        private_file::write(&kept, lines.as_bytes())
     }
 }
 
@@ -557,6 +589,24 @@ mod tests {
             (requests(path, "p", "jane"), requests(path, "p", ""), requests(path, TENANT, "")),
             (50, 100, 100)
         );
+    }
+
+    #[test]
+    fn sums_are_private_and_are_not_written_through_a_link() {
+        let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (path, target) = (directory.path(), elsewhere.path().join("target"));
+        fs::write(&target, "as it was").unwrap();
+        for name in [SUMS.to_owned(), format!("{SUMS}.new")] {
+            std::os::unix::fs::symlink(&target, path.join(name)).unwrap();
+        }
+        let mut output = Output::open(path, SIZES).unwrap();
+        for number in 0..100 {
+            output.write(&line(SystemTime::now(), number)).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&target).unwrap(), "as it was");
+        let sums = fs::symlink_metadata(path.join(SUMS)).unwrap();
+        assert!(sums.is_file());
+        assert_eq!(std::os::unix::fs::MetadataExt::mode(&sums) & 0o777, 0o600);
     }
 
     #[test]

@@ -89,6 +89,22 @@ pub struct Settings {
 /// Where an object is: the number of its source, and its key there. The first place counts.
 pub type Place = (usize, Key);
 
+/// Numbers of places of the state file begin here, in the order of the sources whose objects it has: whatever a source says counts more.
+pub(crate) const REMEMBERED: usize = usize::MAX / 2;
+
+/// The number of the source that a place is of; also of one of the state file.
+pub(crate) fn source_number(place: &Place) -> usize {
+    match place.0.checked_sub(REMEMBERED) {
+        Some(number) => number,
+        None => place.0,
+    }
+}
+
+/// Whether a source has under one place what it has, or had when the state file was written, under the other.
+fn is_same_place(one: &Place, other: &Place) -> bool {
+    source_number(one) == source_number(other) && one.1 == other.1
+}
+
 /// An object in all its sources.
 #[derive(Default)]
 struct Entry {
@@ -192,6 +208,11 @@ impl Compiler {
             Some(input) => entry.candidates.insert(place.clone(), input),
             None => entry.candidates.remove(place),
         };
+        // A form that does not count: nothing to compile either.
+        if entry.candidates.first_key_value().is_some_and(|(first, _)| first < place) {
+            self.touched.insert(id.clone());
+            return;
+        }
         // A status that was written, or another label: nothing to compile, but who waits for the report gets it.
         let after = entry.candidates.get(place);
         if before.zip(after).is_some_and(|(before, after)| before.means_the_same(after)) {
@@ -274,8 +295,9 @@ impl Compiler {
             InputKind::ReferenceGrant => self.put_grant(&input),
             InputKind::Namespace => self.put_namespace(&input),
         };
-        // The last good form is that of the source that counts; what another one had is gone with it.
-        let stale = |entry: &Entry| entry.good.as_ref().is_some_and(|(good, _)| *good != source);
+        // The last good form is that of the source that counts, maybe from before a restart; what another one had is gone with it.
+        let stale =
+            |entry: &Entry| entry.good.as_ref().is_some_and(|(good, _)| !is_same_place(good, &source));
         if done.is_err() && self.objects.get(id).is_some_and(stale) {
             self.remove(id);
         }
@@ -288,7 +310,10 @@ impl Compiler {
             }
             Err(problems) => {
                 entry.problems = problems;
-                entry.good.take_if(|(good, _)| *good != source);
+                entry.good.take_if(|(good, _)| !is_same_place(good, &source));
+                if let Some((good, _)) = &mut entry.good {
+                    *good = source;
+                }
                 if id.kind == InputKind::Policy && entry.good.is_none() {
                     self.put_unusable_policy(&input);
                 }

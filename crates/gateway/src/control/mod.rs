@@ -196,7 +196,7 @@ impl Gateway {
                 (ai::records::spent(directory, now).map_err(Error::Records)?, now);
         }
         let log = match access_log {
-            Some((output, one_in)) => AccessLog::start(output, one_in).map_err(Error::Log)?,
+            Some((output, one_in)) => AccessLog::start(output, one_in, &supervisor).map_err(Error::Log)?,
             None => AccessLog::default(),
         };
         let state = state.map(StateFile::open).transpose()?;
@@ -438,8 +438,15 @@ impl Keeper {
                 self.sources.name(*follower).to_owned()
             }
         };
+        let changed = match &piece {
+            News::Changed(follower, key, Some(_)) => Some((*follower, key.clone())),
+            _ => None,
+        };
         let supervisor = self.supervisor.clone();
         if supervisor.caught(TASK, &name, || self.take(piece)).is_none() {
+            if let Some((follower, key)) = changed {
+                self.doubt(follower, &key);
+            }
             self.view.lock().rejected.insert(name, "it makes the gateway panic, which is a bug".to_owned());
         }
     }
@@ -449,21 +456,38 @@ impl Keeper {
         match piece {
             News::Changed(follower, key, value) => self.changed(follower, key, value),
             News::Rejected(follower, key, reason) => {
+                if let Some(key) = &key {
+                    self.doubt(follower, key);
+                }
                 let key = key.unwrap_or_else(|| Key::new(None, "an object"));
                 let name = self.sources.shown(follower, &key);
                 tracing::warn!("{name}: {reason}");
                 self.view.lock().rejected.insert(name, reason);
             }
             News::Mended(follower, key) => {
+                self.sources.mended(follower, &key);
                 self.view.lock().rejected.remove(&self.sources.shown(follower, &key));
             }
             News::Synced(follower) => {
                 self.sources.synced(follower);
-                for (place, id) in self.sources.take_replaced() {
-                    self.compiler.apply(&place, &id, None);
-                }
+                self.forget_replaced();
             }
             News::Failed(follower, reason) => self.sources.failed(follower, reason),
+        }
+    }
+
+    /// Notes that a source has something that cannot be read. What it has told of already is known without the state file.
+    fn doubt(&mut self, follower: Follower, key: &Key) {
+        let place = (self.sources.number(follower), self.sources.place(follower, key));
+        if !self.origins.contains_key(&place) {
+            self.sources.doubt(place);
+        }
+    }
+
+    /// Forgets what the state file has and its source has not any more.
+    fn forget_replaced(&mut self) {
+        for (place, id) in self.sources.take_replaced() {
+            self.compiler.apply(&place, &id, None);
         }
     }
 
@@ -487,11 +511,13 @@ impl Keeper {
                     let name = name();
                     tracing::warn!("{name}: {problem}");
                     self.view.lock().rejected.insert(name, problem.to_string());
+                    self.doubt(follower, &key);
                     return;
                 }
             },
         };
         self.view.lock().rejected.remove(&name());
+        self.sources.mended(follower, &key);
         let id = input.as_ref().map(|input| input.id.clone());
         let before = match &id {
             Some(id) => self.origins.insert(place.clone(), id.clone()),
@@ -504,6 +530,10 @@ impl Keeper {
         }
         if let Some((id, input)) = id.zip(input) {
             self.compiler.apply(&place, &id, Some(input));
+        }
+        // After it: a form that cannot be used leaves the one of the state file in use.
+        if let Some((place, id)) = self.sources.take_told(&place) {
+            self.compiler.apply(&place, &id, None);
         }
     }
 
@@ -564,6 +594,9 @@ impl Keeper {
     /// What is done from time to time.
     fn round(&mut self) {
         self.compiler.refresh_files();
+        if self.sources.forget_mended() {
+            self.forget_replaced();
+        }
         let table = self.shared.table();
         table.backends().for_each(|backend| backend.sweep());
         table.ai.providers().for_each(|provider| provider.backend.sweep());
@@ -613,8 +646,11 @@ impl Keeper {
         if let Some(records) = &self.shared.ai.records {
             records.flush().await;
         }
+        self.shared.log.flush().await;
+        // It is no more for this one to write when another has taken over: what it knows is older.
         if let Some(state) = &mut self.state
             && self.sources.is_synced()
+            && matches!(ending, Ending::Stop(_))
         {
             let names = self.sources.names();
             state.write(self.compiler.good(), &names);

@@ -1,11 +1,13 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube_core::discovery::ApiResource;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use watchkeeper_connection::Connection;
 use watchkeeper_core::{Error, Freshness, Key, Source, Version};
 use watchkeeper_informer::{Entry, Informer, InformerMetrics};
@@ -13,12 +15,12 @@ use watchkeeper_sources::kubernetes::Kubernetes;
 use watchkeeper_supervision::Supervisor;
 
 use super::{From, SourceView};
-use crate::compile::Place;
 use crate::compile::ai::PROVIDER_KEY;
+use crate::compile::{Place, REMEMBERED, source_number};
 use crate::object::{InputKind, ObjectId};
 
-/// Numbers of places of the state file begin here: whatever a source says counts more.
-pub(super) const REMEMBERED: usize = usize::MAX / 2;
+/// How long after something can be read again its objects may take to be told.
+const MENDED: Duration = Duration::from_secs(1);
 /// How many entries of a journal may wait.
 const WAITING: usize = 1_024;
 
@@ -51,8 +53,10 @@ pub(super) enum News {
 pub(super) struct Sources {
     followers: Vec<Following>,
     names: Vec<String>,
-    /// What came from the state file, until its source has spoken.
+    /// What came from the state file, until its source has spoken of it, or has told everything.
     remembered: HashMap<Place, ObjectId>,
+    /// What sources have and cannot be read, and since when it can be.
+    doubts: HashMap<Place, Option<Instant>>,
     /// The sources whose objects the state file has.
     stored: Vec<usize>,
     tasks: Vec<JoinHandle<()>>,
@@ -74,6 +78,7 @@ impl Sources {
             followers: Vec::new(),
             names: Vec::new(),
             remembered: HashMap::new(),
+            doubts: HashMap::new(),
             stored: Vec::new(),
             tasks: Vec::new(),
         };
@@ -215,7 +220,39 @@ impl Sources {
         self.remembered.insert(place.clone(), id.clone());
     }
 
-    /// The objects of the state file whose sources have told everything: what they did not tell of is gone.
+    /// Notes that a source has something that cannot be read.
+    pub(super) fn doubt(&mut self, place: Place) {
+        self.doubts.insert(place, None);
+    }
+
+    /// Notes that something can be read again, or is gone. Its objects are told after that, if there are any.
+    pub(super) fn mended(&mut self, follower: Follower, key: &Key) {
+        if self.doubts.is_empty() {
+            return;
+        }
+        let place = (self.number(follower), self.place(follower, key));
+        if let Some(since) = self.doubts.get_mut(&place) {
+            since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Forgets what was mended long enough ago for all of its objects to be told. Says whether there was anything.
+    pub(super) fn forget_mended(&mut self) -> bool {
+        let before = self.doubts.len();
+        self.doubts.retain(|_, since| since.is_none_or(|since| since.elapsed() < MENDED));
+        self.doubts.len() != before
+    }
+
+    /// What the state file has of a place of which its source has spoken.
+    pub(super) fn take_told(&mut self, (number, key): &Place) -> Option<(Place, ObjectId)> {
+        if self.remembered.is_empty() {
+            return None;
+        }
+        self.remembered.remove_entry(&(REMEMBERED + number, key.clone()))
+    }
+
+    /// The objects of the state file whose sources have told everything: what they did not tell of is gone, unless it may be what they
+    /// have and cannot be read.
     pub(super) fn take_replaced(&mut self) -> Vec<(Place, ObjectId)> {
         let is_synced = |number: usize| {
             self.followers
@@ -223,8 +260,21 @@ impl Sources {
                 .filter(|following| following.number == number)
                 .all(|following| following.synced)
         };
+        // A file that is no YAML does not say which objects it has.
+        let is_vague = |(number, key): &&Place| {
+            let mut followers = self.followers.iter().filter(|following| following.number == *number);
+            followers.any(|following| following.kind.is_none())
+                && !self.remembered.contains_key(&(REMEMBERED + number, key.clone()))
+        };
+        let vague: HashSet<usize> = self.doubts.keys().filter(is_vague).map(|(number, _)| *number).collect();
+        let is_replaced = |place: &Place| {
+            let number = source_number(place);
+            is_synced(number)
+                && !vague.contains(&number)
+                && !self.doubts.contains_key(&(number, place.1.clone()))
+        };
         let replaced: Vec<Place> =
-            self.remembered.keys().filter(|(number, _)| is_synced(*number - REMEMBERED)).cloned().collect();
+            self.remembered.keys().filter(|place| is_replaced(place)).cloned().collect();
         replaced
             .into_iter()
             .filter_map(|place| self.remembered.remove(&place).map(|id| (place, id)))

@@ -1,14 +1,13 @@
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use watchkeeper_core::Key;
+use watchkeeper_front::private_file;
 
-use super::sources::REMEMBERED;
-use crate::compile::Place;
+use crate::compile::{Place, REMEMBERED, source_number};
 use crate::object::Input;
 
 /// How long changes are collected before the state is written.
@@ -102,27 +101,10 @@ impl StateFile {
 fn write(directory: &Path, objects: &[(Place, Input)], names: &[String]) -> Result<(), String> {
     let mut objects: Vec<(&Place, &Input)> = objects.iter().map(|(place, input)| (place, input)).collect();
     objects.sort_by_key(|(place, _)| *place);
-    let objects = objects.iter().filter_map(|((number, key), input)| {
-        let source = names.get(*number)?;
+    let objects = objects.iter().filter_map(|(place, input)| {
+        let (source, key) = (names.get(source_number(place))?, &place.1);
         Some(json!({"source": source, "key": [key.namespace(), key.name()], "object": *input.json}))
     });
     let state = json!({"sources": names, "objects": objects.collect::<Vec<_>>()}).to_string();
-    let (file, new) = (directory.join(FILE), directory.join("gateway.json.new"));
-    let written = (|| {
-        let _ = fs::remove_file(&new);
-        let mut output = private(&new)?;
-        output.write_all(state.as_bytes())?;
-        output.sync_all()?;
-        fs::rename(&new, &file)
-    })();
-    written.map_err(|error: std::io::Error| error.to_string())
-}
-
-/// A new file that only its owner can read.
-fn private(file: &Path) -> std::io::Result<fs::File> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file)
+    private_file::write(&directory.join(FILE), state.as_bytes()).map_err(|error| error.to_string())
 }

@@ -75,10 +75,11 @@ impl Rate {
     }
 
     pub(super) fn check(&self, client: &Client<'_>, buckets: &Buckets) -> Result<(), Refusal> {
+        // The name of a consumer may be as long as an address: the first byte says which it is.
         let address = || match client.address {
-            IpAddr::V4(address) => address.octets().to_vec(),
+            IpAddr::V4(address) => [b"a", &address.octets()[..]].concat(),
             // Whoever has an address has a network of them.
-            IpAddr::V6(address) => address.octets()[..8].to_vec(),
+            IpAddr::V6(address) => [b"a", &address.octets()[..8]].concat(),
         };
         match &self.by {
             RateBy::All => self.take(buckets, b"", now()),
@@ -145,6 +146,22 @@ mod tests {
         assert_eq!(taken(&rate, &buckets, b"b", SECOND), 5, "others have their own");
         assert_eq!(taken(&rate, &buckets, b"a", SECOND + SECOND / 5), 2);
         assert_eq!(taken(&rate, &buckets, b"a", 100 * SECOND), 5, "and no more are saved up");
+    }
+
+    #[test]
+    fn no_consumer_shares_the_bucket_of_an_address() {
+        let (rate, buckets) =
+            (Rate::new(1, Duration::from_secs(3600), 1, RateBy::Consumer), Buckets::default());
+        let ask = |address: &str, consumer: Option<&str>| {
+            let (address, headers) = (address.parse().unwrap(), &mut http::HeaderMap::new());
+            rate.check(&Client { address, headers, consumer: consumer.map(Into::into) }, &buckets)
+        };
+        // `bob` behind the letter of consumers is 99.98.111.98.
+        for (address, consumer) in [("99.98.111.98", "bob"), ("6361:6263:6465:6667::1", "abcdefg")] {
+            assert_eq!(ask(address, None), Ok(()));
+            assert_eq!(ask("10.0.0.1", Some(consumer)), Ok(()), "{consumer}");
+            assert!(ask(address, None).is_err() && ask("10.0.0.1", Some(consumer)).is_err());
+        }
     }
 
     #[test]

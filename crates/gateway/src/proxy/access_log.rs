@@ -4,18 +4,29 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, SystemTime};
 
 use http::Method;
 use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
 use watchkeeper_core::Key;
 use watchkeeper_go::Time;
+use watchkeeper_supervision::Supervisor;
 
 use crate::table::RouteHead;
+use crate::thread;
+
+/// The name of the thread that writes.
+const TASK: &str = "access-log";
 
 /// How many lines may wait to be written. More are lost, and counted.
 const WAITING: usize = 4_096;
+/// How long a gateway that stops waits for its lines to be written.
+const FLUSH: Duration = Duration::from_secs(5);
+/// How often it looks whether there is room again to ask for that.
+const ROOM: Duration = Duration::from_millis(10);
 
 /// What a line says besides what is known at the end.
 pub(crate) struct Line {
@@ -31,28 +42,63 @@ pub(crate) struct Line {
 /// Where lines go.
 #[derive(Default)]
 pub(crate) struct AccessLog {
-    sender: Option<SyncSender<Vec<u8>>>,
+    sender: Option<SyncSender<Message>>,
     /// Of so many requests, one is logged; all that failed with a code from 500 are.
     one_in: u64,
     seen: AtomicU64,
-    pub(crate) lost: AtomicU64,
+    counted: Arc<Counted>,
+}
+
+enum Message {
+    Line(Vec<u8>),
+    /// Answered when all that came before is written.
+    Flush(oneshot::Sender<()>),
+}
+
+#[derive(Default)]
+struct Counted {
+    waiting: AtomicU64,
+    lost: AtomicU64,
 }
 
 impl AccessLog {
     /// Writes to this, from a thread of its own, so that nobody waits for a disk.
-    pub(crate) fn start(mut output: Box<dyn Write + Send>, one_in: u64) -> std::io::Result<Self> {
-        let (sender, lines): (_, Receiver<Vec<u8>>) = sync_channel(WAITING);
-        std::thread::Builder::new().name("access-log".into()).spawn(move || {
-            while let Ok(line) = lines.recv() {
-                // Where nothing can be written, nothing can be said about it either.
-                let _ = output.write_all(&line);
-                for line in lines.try_iter() {
-                    let _ = output.write_all(&line);
-                }
-                let _ = output.flush();
+    pub(crate) fn start(
+        mut output: Box<dyn Write + Send>,
+        one_in: u64,
+        supervisor: &Supervisor,
+    ) -> std::io::Result<Self> {
+        let (sender, messages) = sync_channel(WAITING);
+        let (counted, entry) = (Arc::<Counted>::default(), supervisor.enter(TASK));
+        let counts = Arc::clone(&counted);
+        std::thread::Builder::new()
+            .name(TASK.into())
+            .spawn(move || thread::run(&entry, || write(&messages, &mut *output, &counts)))?;
+        Ok(Self { sender: Some(sender), one_in: one_in.max(1), counted, ..Self::default() })
+    }
+
+    /// How many lines were lost, because nobody took them or they could not be written.
+    pub(crate) fn lost(&self) -> u64 {
+        self.counted.lost.load(Relaxed)
+    }
+
+    /// Waits until all lines are written, but not for ever.
+    pub(crate) async fn flush(&self) {
+        let Some(sender) = &self.sender else { return };
+        let (done, flushed) = oneshot::channel();
+        let mut message = Message::Flush(done);
+        let flushing = async {
+            while let Err(TrySendError::Full(full)) = sender.try_send(message) {
+                message = full;
+                sleep(ROOM).await;
             }
-        })?;
-        Ok(Self { sender: Some(sender), one_in: one_in.max(1), ..Self::default() })
+            let _ = flushed.await; // the thread lives as long as the sender
+        };
+        if timeout(FLUSH, flushing).await.is_err() {
+            let waiting = self.counted.waiting.load(Relaxed);
+            self.counted.lost.fetch_add(waiting, Relaxed);
+            tracing::error!("{waiting} lines of the access log are lost: not written within {FLUSH:?}");
+        }
     }
 
     /// A line for a request, if there is a log.
@@ -89,8 +135,33 @@ impl AccessLog {
             "backend": backend.map(|backend| backend.to_string()),
             "endpoint": endpoint.as_deref(),
         });
-        if sender.try_send(format!("{line}\n").into_bytes()).is_err() {
-            self.lost.fetch_add(1, Relaxed);
+        self.counted.waiting.fetch_add(1, Relaxed);
+        if sender.try_send(Message::Line(format!("{line}\n").into_bytes())).is_err() {
+            self.counted.waiting.fetch_sub(1, Relaxed);
+            self.counted.lost.fetch_add(1, Relaxed);
         }
+    }
+}
+
+/// Writes lines until no more can come.
+fn write(messages: &Receiver<Message>, output: &mut dyn Write, counted: &Counted) {
+    while let Ok(first) = messages.recv() {
+        for message in std::iter::once(first).chain(messages.try_iter()) {
+            match message {
+                Message::Line(line) => {
+                    counted.waiting.fetch_sub(1, Relaxed);
+                    // Lost, unless it is written: this may panic.
+                    counted.lost.fetch_add(1, Relaxed);
+                    if output.write_all(&line).is_ok() {
+                        counted.lost.fetch_sub(1, Relaxed);
+                    }
+                }
+                Message::Flush(done) => {
+                    let _ = output.flush(); // where nothing can be written, nothing can be said about it either
+                    let _ = done.send(()); // nobody waits any more
+                }
+            }
+        }
+        let _ = output.flush();
     }
 }

@@ -119,6 +119,17 @@ pub(crate) fn new_path<'a>(
     }
 }
 
+/// Says in a response who may read it. If that is not everybody, caches are told, also by the responses that no other origin may read: they would
+/// give one origin the response for another.
+pub(crate) fn tell_origin(rules: &CorsRules, cross: Option<&CrossOrigin>, headers: &mut HeaderMap) {
+    if !rules.any_origin {
+        headers.append(VARY, HeaderValue::from_static("origin"));
+    }
+    if let Some(cross) = cross {
+        cross.allow(rules, headers);
+    }
+}
+
 /// What the headers of a request say about cross-origin requests, for its response.
 pub(crate) struct CrossOrigin {
     origin: HeaderValue,
@@ -158,7 +169,7 @@ impl CrossOrigin {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         let headers = response.headers_mut();
-        self.allow(rules, headers);
+        tell_origin(rules, Some(self), headers);
         let methods = rules.methods.as_ref().or(asked.get(ACCESS_CONTROL_REQUEST_METHOD));
         headers.extend(methods.cloned().map(|methods| (ACCESS_CONTROL_ALLOW_METHODS, methods)));
         let allowed = rules.headers.as_ref().or(asked.get(ACCESS_CONTROL_REQUEST_HEADERS));
@@ -167,14 +178,10 @@ impl CrossOrigin {
         Some(response)
     }
 
-    /// Says in a response who may read it.
-    pub(crate) fn allow(&self, rules: &CorsRules, headers: &mut HeaderMap) {
+    fn allow(&self, rules: &CorsRules, headers: &mut HeaderMap) {
         let origin = match rules.any_origin {
             true => HeaderValue::from_static("*"),
-            false => {
-                headers.append(VARY, HeaderValue::from_static("origin"));
-                self.origin.clone()
-            }
+            false => self.origin.clone(),
         };
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         if rules.credentials {

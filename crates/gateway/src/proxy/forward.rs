@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use watchkeeper_front::{Body, BodyError, Response};
 
-use super::answer::{CrossOrigin, plain};
+use super::answer::{CrossOrigin, plain, tell_origin};
 use super::relay::{Bounded, Exchange, Relay, Sent, Trailed};
 use super::{compress, ended, hop, tunnel};
 use crate::table::{Action, Listener, Rule};
@@ -391,8 +391,8 @@ fn deliver(
     let (mut head, incoming) = response.into_parts();
     hop::remove(&mut head.headers);
     action.response_headers.apply(&mut head.headers);
-    if let Some((rules, cross)) = action.cors.as_ref().zip(order.cross.as_ref()) {
-        cross.allow(rules, &mut head.headers);
+    if let Some(rules) = &action.cors {
+        tell_origin(rules, order.cross.as_ref(), &mut head.headers);
     }
     head.version = Version::HTTP_11;
     // What the connection to the backend left there is nobody's business.

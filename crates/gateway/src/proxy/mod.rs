@@ -277,11 +277,9 @@ async fn route(
         response
     })?;
     let action = &rule.action;
-    let cross = action
-        .cors
-        .as_ref()
-        .and_then(|rules| CrossOrigin::of(rules, &parts.method, &parts.headers).map(|cross| (rules, cross)));
-    if let Some((rules, cross)) = &cross
+    let cors = action.cors.as_ref();
+    let cross = cors.and_then(|rules| CrossOrigin::of(rules, &parts.method, &parts.headers));
+    if let Some((rules, cross)) = cors.zip(cross.as_ref())
         && let Some(answer) = cross.preflight(rules, &parts.headers)
     {
         return Err(answer);
@@ -320,25 +318,22 @@ async fn route(
         Some(mut response) => {
             rule.action.response_headers.apply(response.headers_mut());
             tell_life(table.api(&rule.route.key), &mut response);
-            if let Some((rules, cross)) = rule.action.cors.as_ref().zip(cross.map(|(_, cross)| cross)) {
-                cross.allow(rules, response.headers_mut());
+            if let Some(rules) = &rule.action.cors {
+                answer::tell_origin(rules, cross.as_ref(), response.headers_mut());
             }
             Err(response)
         }
-        None => {
-            let cross = cross.map(|(_, cross)| cross);
-            Ok(Way {
-                rule: Arc::clone(&rule),
-                listener,
-                target: host,
-                path,
-                cross,
-                client,
-                upgrade,
-                accepts_gzip,
-                payloads,
-            })
-        }
+        None => Ok(Way {
+            rule: Arc::clone(&rule),
+            listener,
+            target: host,
+            path,
+            cross,
+            client,
+            upgrade,
+            accepts_gzip,
+            payloads,
+        }),
     }
 }
 

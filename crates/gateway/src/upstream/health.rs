@@ -20,24 +20,16 @@ pub(crate) struct ActiveCheck {
 
 /// Asks a server of a backend how it is, for ever.
 pub(crate) async fn check_actively(backend: Arc<Backend>, endpoint: Arc<EndpointState>, check: ActiveCheck) {
-    let mut in_a_row = 0;
     // Not all at once.
     sleep(check.interval.mul_f64(fastrand::f64() * 0.2)).await;
     loop {
         let ok = matches!(timeout(check.timeout, ask(&backend, &endpoint, &check)).await, Ok(true));
-        if ok == endpoint.is_healthy() {
-            in_a_row = 0;
-        } else {
-            in_a_row += 1;
-            let enough = if ok { check.healthy_after } else { check.unhealthy_after };
-            if in_a_row >= enough {
-                in_a_row = 0;
-                endpoint.set_healthy(ok);
-                let (backend, endpoint) = (&backend.key, &endpoint.address);
-                match ok {
-                    true => tracing::info!(%backend, %endpoint, "healthy again"),
-                    false => tracing::warn!(%backend, %endpoint, "unhealthy: gets no requests"),
-                }
+        let enough = if ok { check.healthy_after } else { check.unhealthy_after };
+        if endpoint.checked(ok, enough) {
+            let (backend, endpoint) = (&backend.key, &endpoint.address);
+            match ok {
+                true => tracing::info!(%backend, %endpoint, "healthy again"),
+                false => tracing::warn!(%backend, %endpoint, "unhealthy: gets no requests"),
             }
         }
         sleep(check.interval.mul_f64(0.9 + fastrand::f64() * 0.2)).await;

@@ -127,6 +127,8 @@ pub struct EndpointState {
     pub failures: AtomicU64,
     pub(super) pool: Pool,
     unhealthy: AtomicBool,
+    /// Checks in a row that found another health than what it is taken for.
+    contradictions: AtomicU32,
     failures_in_a_row: AtomicU32,
     ejections: AtomicU32,
     /// In milliseconds since the process began.
@@ -151,6 +153,7 @@ impl EndpointState {
             failures: AtomicU64::new(0),
             pool: Pool::default(),
             unhealthy: AtomicBool::new(false),
+            contradictions: AtomicU32::new(0),
             failures_in_a_row: AtomicU32::new(0),
             ejections: AtomicU32::new(0),
             ejected_until: AtomicU64::new(0),
@@ -176,7 +179,21 @@ impl EndpointState {
     }
 
     pub(crate) fn set_healthy(&self, healthy: bool) {
+        self.contradictions.store(0, Relaxed);
         self.unhealthy.store(!healthy, Relaxed);
+    }
+
+    /// Takes what a check found. So many in a row change what the server is taken for; says whether this one did.
+    pub(super) fn checked(&self, ok: bool, enough: u32) -> bool {
+        if ok == self.is_healthy() {
+            self.contradictions.store(0, Relaxed);
+            return false;
+        }
+        if self.contradictions.fetch_add(1, Relaxed).saturating_add(1) < enough {
+            return false;
+        }
+        self.set_healthy(ok);
+        true
     }
 
     pub(super) fn succeeded(&self) {
@@ -276,5 +293,14 @@ mod tests {
         assert!(!server.is_available() && server.is_healthy());
         server.set_healthy(false);
         assert!(!server.is_healthy());
+    }
+
+    #[test]
+    fn so_many_checks_in_a_row_change_what_a_server_is_taken_for() {
+        let server = EndpointState::new("a:1");
+        let found = [false, false, true, false, false, false, true, false, true, true];
+        let changed = found.map(|ok| server.checked(ok, if ok { 2 } else { 3 }));
+        assert_eq!(changed, [false, false, false, false, false, true, false, false, false, true]);
+        assert!(server.is_healthy());
     }
 }

@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use http::Request;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use watchkeeper_front::Body;
 
-use crate::support::{Bench, Control, Server, connect_http2, within};
+use crate::support::{Bench, Control, Server, within};
 
 /// What a raw request is answered with: to the end of the connection, or until nothing more comes. Nobody hangs up before that: a request whose
 /// client has left is not sent on.
@@ -70,6 +69,14 @@ fn malformed(bench: &Bench) -> usize {
     let metrics = bench.handle.metrics();
     let line = metrics.lines().find_map(|line| line.strip_prefix("gateway_malformed_total "));
     line.unwrap().parse().unwrap()
+}
+
+/// How many connections were closed because nothing came over them, or not in time.
+fn dropped(bench: &Bench) -> usize {
+    let metrics = bench.handle.metrics();
+    let lines = metrics.lines().filter(|line| line.starts_with("gateway_connections_dropped_total{"));
+    let idle = lines.filter(|line| line.contains("reason=\"idle\""));
+    idle.map(|line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap()).sum()
 }
 
 #[tokio::test]
@@ -242,6 +249,16 @@ async fn floods_of_headers_end_their_connection_and_nobody_else_waits() {
     let head = h2::frame(h2::HEADERS, h2::END_STREAM, 1, &h2::fields(&ASKED));
     // Headers that do not end, little by little: each piece is a frame to look at.
     let pieces = vec![head.clone(), h2::frame(h2::CONTINUATION, 0, 1, b"").repeat(20_000)];
+    let before = malformed(&bench);
+    // A few, so that the gateway has read all of them when it ends the connection.
+    let few = vec![head.clone(), h2::frame(h2::CONTINUATION, 0, 1, b"").repeat(20)];
+    assert_eq!(frames(&bench, &few).await, "gone away");
+    within("the flood to be counted", async {
+        while malformed(&bench) == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
     // More headers than anybody has.
     let field = |at: u32| h2::frame(h2::CONTINUATION, 0, 1, &h2::field(&format!("x-{at}"), &"y".repeat(100)));
     let many = vec![head, (0..2_000).flat_map(field).collect()];
@@ -274,6 +291,7 @@ async fn floods_of_headers_end_their_connection_and_nobody_else_waits() {
         control.longest()
     );
     assert!(ends.iter().all(|ends| *ends > 0));
+    assert!(malformed(&bench) > before + 1);
     // The attackers use the same processors: this is not about microseconds, but about nobody having to wait for a flood to end.
     assert!(middle(&meanwhile) < Duration::from_millis(100) + control.longest(), "{meanwhile:?}");
     assert_eq!(seen.reached.load(Relaxed), 170);
@@ -356,6 +374,7 @@ async fn who_sends_slowly_is_left_alone_and_then_cut() {
         let mut read = Vec::new();
         let _ = within("the end", stream.read_to_end(&mut read)).await;
     }
+    assert_eq!(dropped(&bench), 50);
 }
 
 #[tokio::test]
@@ -377,28 +396,66 @@ async fn every_head_has_to_come_in_time_not_only_the_first() {
     let mut read = Vec::new();
     let _ = within("the end", stream.read_to_end(&mut read)).await;
     assert!(!String::from_utf8_lossy(&read).contains("hello"));
+    assert_eq!(dropped(&bench), 1);
 }
 
-#[tokio::test]
-async fn who_resets_rapidly_disturbs_nobody() {
-    let bench = Bench::start().await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_resets_rapidly_is_told_to_go_and_disturbs_nobody() {
+    let (bench, _server, _) = guarded().await;
+    let bench = Arc::new(bench);
     let server =
         Server::start(|_: watchkeeper_front::Request| std::future::pending::<watchkeeper_front::Response>());
     bench.backend("slow", &[&server]).await;
     bench.route("slow", "/slow", "slow").await;
-    bench.put("GatewayRoute", "hello", json!({"rules": [{"filters": {"respond": {"body": "hello"}}}]})).await;
-    for _ in 0..5 {
-        let mut client = connect_http2(bench.address).await;
-        for _ in 0..1_000 {
-            let asked = Request::get("http://a/slow").body(Body::empty()).unwrap();
-            let mut sent = std::pin::pin!(client.send_request(asked));
-            // Begun, and given up.
-            if futures_util::poll!(&mut sent).is_ready() {
-                break;
-            }
+    let asked = h2::fields(&[ASKED[0], ASKED[1], ASKED[2], (":path", "/slow")]);
+    // Begun, and given up.
+    let reset = |at: u32| {
+        let (stream, cancel) = (2 * at + 1, 8_u32.to_be_bytes());
+        let head = h2::frame(h2::HEADERS, h2::END_STREAM | h2::END_HEADERS, stream, &asked);
+        [head, h2::frame(h2::RST_STREAM, 0, stream, &cancel)].concat()
+    };
+    let few: Vec<Vec<u8>> = (0..100).map(reset).collect();
+    let many: Vec<Vec<u8>> = (0..5_000).map(reset).collect();
+    let before = malformed(&bench);
+    assert_eq!(frames(&bench, &few).await, "gone away");
+    within("the flood to be counted", async {
+        while malformed(&bench) == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
-    }
-    assert_eq!(bench.get("/").await.text(), "hello");
+    })
+    .await;
+    latencies(&bench, 20).await;
+    let alone = latencies(&bench, 50).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    // On a thread of its own: it is not part of the gateway.
+    let attacker = std::thread::spawn({
+        let (bench, stop) = (Arc::clone(&bench), Arc::clone(&stop));
+        move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let mut ends = 0;
+                while !stop.load(Relaxed) {
+                    assert_ne!(frames(&bench, &many).await, "200");
+                    ends += 1;
+                }
+                ends
+            })
+        }
+    });
+    let control = Control::start();
+    let meanwhile = latencies(&bench, 100).await;
+    stop.store(true, Relaxed);
+    let ends = attacker.join().unwrap();
+    let middle = |times: &[Duration]| times[times.len() / 2];
+    println!(
+        "{ends} floods: alone {:?}, meanwhile {:?}, longest stall {:?}",
+        middle(&alone),
+        middle(&meanwhile),
+        control.longest()
+    );
+    assert!(ends > 0);
+    // The attacker uses the same processors: this is about nobody having to wait for a flood to end.
+    assert!(middle(&meanwhile) < Duration::from_millis(100) + control.longest(), "{meanwhile:?}");
     let table = bench.handle.table();
     let state = &table.backend(&crate::support::id("GatewayBackend", "slow").key).unwrap().state;
     within("the requests end with their clients", async {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use watchkeeper_front::Body;
 use watchkeeper_gateway::Admin;
 
-use crate::support::{Bench, connect, request, send, within};
+use crate::support::{Bench, Server, connect, request, send, within};
 
 /// Keeps what is written.
 #[derive(Clone, Default)]
@@ -95,6 +95,45 @@ async fn connections_are_counted_by_listener() {
     }
     let page = send(admin.address(), request(Method::GET, "/connections", Body::empty())).await.json();
     assert_eq!(page["listeners"][0]["connections"], 3, "{page}");
+}
+
+#[tokio::test]
+async fn the_servers_of_backends_are_shown_with_how_they_are_and_what_they_did() {
+    let (bench, good) = (Bench::start().await, Server::echo("good"));
+    let admin = Admin::start("127.0.0.1:0".parse().unwrap(), &bench.handle).unwrap();
+    // Nobody listens there.
+    let bad = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let spec = json!({
+        "endpoints": [{"address": good.address.to_string(), "weight": 3}, {"address": bad.to_string()}],
+        "health": {"passive": {"failures": 1, "ejectFor": "1h", "maxEjectedPercent": 100}},
+    });
+    bench.put("GatewayBackend", "b", spec).await;
+    bench.put("GatewayBackend", "a", json!({"endpoints": [{"address": good.address.to_string()}]})).await;
+    bench.route("all", "/", "b").await;
+    for _ in 0..12 {
+        assert_eq!(bench.get("/").await.status, 200);
+    }
+    let page = send(admin.address(), request(Method::GET, "/backends", Body::empty())).await.json();
+    let names: Vec<&Value> = page["backends"].as_array().unwrap().iter().map(|each| &each["name"]).collect();
+    assert_eq!(names, ["default/a", "default/b"], "{page}");
+    let backend = &page["backends"][1];
+    // What no server got is sent to another.
+    assert_eq!(
+        (&backend["active"], &backend["overflowed"], &backend["retried"]),
+        (&json!(0), &json!(0), &json!(1))
+    );
+    let (one, two) = (&backend["endpoints"][0], &backend["endpoints"][1]);
+    assert_eq!((&one["address"], &one["weight"]), (&json!(good.address.to_string()), &json!(3)));
+    assert_eq!(
+        (&one["healthy"], &one["ejected"], &one["failures"]),
+        (&json!(true), &json!(false), &json!(0))
+    );
+    assert_eq!((&one["requests"], &one["active"]), (&json!(12), &json!(0)), "{page}");
+    assert_eq!((&two["address"], &two["weight"]), (&json!(bad.to_string()), &json!(1)));
+    assert_eq!(
+        (&two["ejected"], &two["failures"], &two["connections"]),
+        (&json!(true), &json!(1), &json!(0))
+    );
 }
 
 #[tokio::test]

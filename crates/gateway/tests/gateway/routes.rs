@@ -1,9 +1,11 @@
 //! Which rule serves a request, and what it does.
 
+use std::time::{Duration, Instant};
+
 use http::{Method, Request};
 use serde_json::json;
 
-use crate::support::{Bench, Server, request, send};
+use crate::support::{Bench, Server, id, request, send};
 use watchkeeper_front::Body;
 
 fn respond(body: &str) -> serde_json::Value {
@@ -137,6 +139,40 @@ async fn proxies_that_are_trusted_are_believed() {
 }
 
 #[tokio::test]
+async fn regexes_are_bounded_in_memory_length_and_time() {
+    let bench = Bench::start().await;
+    let rules = |path: &str, header: &str| {
+        let matches = json!([{"path": {"regex": path}, "headers": [{"name": "x-a", "regex": header}]}]);
+        json!({"rules": [{"matches": matches, "filters": respond("matches")}]})
+    };
+    bench.put("GatewayRoute", "r", rules("/(a|a)*b", "(a|a)*b")).await;
+    let ask = async |path: String| bench.send(Request::get(path).header("x-a", "aab")).await.status;
+    assert_eq!(ask("/aab".to_owned()).await, 200);
+    let (large, long) = ("(a{1000}){1000}", "x".repeat(1_025));
+    let too_large = "takes too much memory: its repetitions are too large";
+    let too_long = "is longer than 1024 characters";
+    for (path, header, field, said) in [
+        (large, ".*", "path.regex", too_large),
+        (".*", large, "headers[0].regex", too_large),
+        (&long, ".*", "path.regex", too_long),
+        (".*", &long, "headers[0].regex", too_long),
+    ] {
+        let begin = Instant::now();
+        bench.put("GatewayRoute", "r", rules(path, header)).await;
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+        let report = bench.handle.report(&id("GatewayRoute", "r")).unwrap();
+        let expected = format!("spec.rules[0].matches[0].{field}: {said}");
+        assert_eq!((report.accepted.is_true, report.accepted.message), (false, expected));
+        assert_eq!(report.programmed.reason, "LastGood");
+        assert_eq!(ask("/aab".to_owned()).await, 200);
+    }
+    // With backtracking, this would take longer than anybody waits.
+    let begin = Instant::now();
+    assert_eq!(ask(format!("/{}", "a".repeat(30_000))).await, 404);
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+}
+
+#[tokio::test]
 async fn redirects_and_cross_origin_requests_need_no_backend() {
     let (bench, server) = (Bench::start().await, Server::echo("one"));
     bench.backend("one", &[&server]).await;
@@ -169,6 +205,14 @@ async fn redirects_and_cross_origin_requests_need_no_backend() {
     assert_eq!(answer.json()["method"], "OPTIONS", "others are the backend's business");
     let answer = bench.send(Request::get("/api").header("origin", "https://shop.example.com")).await;
     assert_eq!(answer.header("access-control-allow-origin"), Some("https://shop.example.com"));
+    assert_eq!(answer.header("vary"), Some("origin"));
+    // A cache would give the answer without an origin to those that have one.
+    for request in [Request::get("/api"), Request::get("/api").header("origin", "https://evil.com")] {
+        let answer = bench.send(request).await;
+        assert_eq!(answer.header("access-control-allow-origin"), None);
+        assert_eq!(answer.header("vary"), Some("origin"));
+    }
+    assert_eq!(bench.get("/old/x").await.header("vary"), None, "where origins do not matter");
 }
 
 #[tokio::test]

@@ -6,9 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use watchkeeper::client::Client;
+use watchkeeper_connection::{Config, Connection};
 use watchkeeper_core::Key;
 use watchkeeper_front::{Authority, Body};
-use watchkeeper_gateway::kinds::{GatewayRoute, GatewayRouteSpec};
+use watchkeeper_gateway::kinds::{GatewayListener, GatewayPolicy, GatewayRoute, GatewayRouteSpec};
 use watchkeeper_gateway::{From, Gateway, Options, Report, Settings};
 use watchkeeper_go::base64;
 use watchkeeper_sources::channel::channel;
@@ -121,6 +122,52 @@ async fn policies_of_the_state_on_disk_protect_while_their_source_is_away() {
     within("starting without policies", handle.ready()).await;
     let address = *handle.ports().values().next().unwrap().as_ref().unwrap();
     assert_eq!(send(address, request(http::Method::GET, "/", Body::empty())).await.status, 403);
+}
+
+#[tokio::test]
+async fn without_an_api_server_a_gateway_serves_what_the_cluster_said_last() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = async |connection: Connection| {
+        let state = Some(directory.path().join("state"));
+        let options = Options { from: vec![From::Kubernetes(connection)], state, ..Options::default() };
+        let gateway = Gateway::start(options).unwrap();
+        let mut handle = gateway.handle().clone();
+        within("starting", handle.ready()).await;
+        let address = *handle.ports().values().next().unwrap().as_ref().unwrap();
+        (gateway, address)
+    };
+    let ask =
+        async |address, path: &str| send(address, request(http::Method::GET, path, Body::empty())).await;
+    let env = cluster().await;
+    let client = Client::new(env.connection());
+    let mut listener = GatewayListener::new("web", serde_json::from_value(json!({"port": 0})).unwrap());
+    listener.metadata.namespace = Some("default".into());
+    client.create(&listener).await.unwrap();
+    for (name, path) in [("open", "/open"), ("shut", "/shut")] {
+        let rule = json!({"matches": [{"path": {"prefix": path}}], "filters": {"respond": {"body": name}}});
+        let mut route = GatewayRoute::new(name, serde_json::from_value(json!({"rules": [rule]})).unwrap());
+        route.metadata.namespace = Some("default".into());
+        client.create(&route).await.unwrap();
+    }
+    let mut policy =
+        GatewayPolicy::new("nobody", serde_json::from_value(nobody("Route", Some("shut"))).unwrap());
+    policy.metadata.namespace = Some("default".into());
+    client.create(&policy).await.unwrap();
+    let (gateway, address) = start(env.connection()).await;
+    assert_eq!(ask(address, "/open").await.text(), "open");
+    gateway.stop(Duration::from_secs(5)).await;
+    // Nobody listens there.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let away = Connection::new(Config::new(&format!("http://{closed}")).unwrap()).unwrap();
+    let (gateway, address) = start(away).await;
+    assert_eq!(ask(address, "/open").await.text(), "open");
+    assert_eq!(ask(address, "/shut").await.status, 403, "what protects a route is kept, too");
+    let (ready, notes) = gateway.handle().readiness();
+    assert!(
+        ready && notes.iter().any(|note| note.contains("as they were when the state was written")),
+        "{notes:?}"
+    );
+    gateway.stop(Duration::from_secs(5)).await;
 }
 
 #[tokio::test]

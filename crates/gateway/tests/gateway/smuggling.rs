@@ -257,6 +257,34 @@ async fn requests_that_can_be_read_in_two_ways_reach_no_backend_and_are_counted(
 }
 
 #[tokio::test]
+async fn a_length_that_is_padded_hides_no_request_behind_it() {
+    let (bench, recorder) = recorded().await;
+    let (spaces, zeros) = (" ".repeat(60), "0".repeat(60));
+    let length = SMUGGLED.len();
+    // Whoever takes the body for a request does not look at the one that follows it.
+    let ambiguous =
+        "POST /two HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
+    for told in [
+        format!("content-length:{spaces}{length}"),
+        format!("content-length: {zeros}{length}"),
+        format!("content-length: {length}{spaces}"),
+        format!("Content-Length:{}{length}", "\t".repeat(60)),
+    ] {
+        let before = malformed(&bench);
+        let mut stream = TcpStream::connect(bench.address).await.unwrap();
+        let request = format!("POST /one HTTP/1.1\r\nhost: a\r\n{told}\r\n\r\n{SMUGGLED}{ambiguous}");
+        let _ = stream.write_all(request.as_bytes()).await; // may be closed before all is written
+        let mut read = Vec::new();
+        let _ = within("the end of the connection", stream.read_to_end(&mut read)).await;
+        let read = String::from_utf8_lossy(&read);
+        assert!(read.starts_with("HTTP/1.1 400 "), "{told:?}: {read}");
+        assert_eq!(read.matches("HTTP/1.1 ").count(), 1, "{told:?}: {read}");
+        assert_eq!(recorder.take(), [""; 0], "{told:?}");
+        assert_eq!(malformed(&bench), before + 1, "{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_reaches_a_backend_can_be_read_in_one_way_only() {
     let (bench, recorder) = recorded().await;
     let inside =

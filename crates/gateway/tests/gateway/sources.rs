@@ -20,6 +20,16 @@ async fn text(handle: &Handle) -> String {
     send(address, request(http::Method::GET, "/", watchkeeper_front::Body::empty())).await.text().to_owned()
 }
 
+/// Waits until all sources have told everything.
+async fn settled(handle: &mut Handle) {
+    within("all sources", async {
+        while handle.readiness() != (true, Vec::new()) {
+            handle.changed().await;
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn the_first_source_counts_and_the_next_takes_its_place() {
     let ((first, one), (second, two)) = (channel("first"), channel("second"));
@@ -156,6 +166,87 @@ async fn without_its_sources_a_gateway_serves_what_it_served_last_and_says_so() 
     let page =
         send(admin.address(), request(http::Method::GET, "/readyz", watchkeeper_front::Body::empty())).await;
     assert_eq!(page.text(), "ok\n");
+}
+
+#[tokio::test]
+async fn the_last_good_form_of_an_object_outlives_restarts() {
+    let directory = tempfile::tempdir().unwrap();
+    let (objects, state) = (directory.path().join("objects"), directory.path().join("state"));
+    std::fs::create_dir(&objects).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(objects.join(name), text).unwrap();
+    write("web.json", &object("GatewayListener", "web", json!({"port": 0})).to_string());
+    write("hello.yaml", &object("GatewayRoute", "hello", respond("good")).to_string());
+    let start = async || {
+        let from = vec![From::Source(Arc::new(Files::directory(&objects)))];
+        let options = Options { from, state: Some(state.clone()), ..Options::default() };
+        let gateway = Gateway::start(options).unwrap();
+        let mut handle = gateway.handle().clone();
+        settled(&mut handle).await;
+        (gateway, handle)
+    };
+    let programmed =
+        |handle: &Handle| handle.report(&id("GatewayRoute", "hello")).map(|report| report.programmed.reason);
+    let (gateway, handle) = start().await;
+    assert_eq!(text(&handle).await, "good");
+    gateway.stop(Duration::from_secs(5)).await;
+    // First an object that is invalid, then a file that does not say which objects it has.
+    let invalid = object("GatewayRoute", "hello", json!({"rules": [{"backend": "x"}]})).to_string();
+    for (mistake, told) in [(invalid.as_str(), "LastGood"), ("{", "Programmed")] {
+        write("hello.yaml", mistake);
+        for _ in 0..2 {
+            let (gateway, handle) = start().await;
+            assert_eq!(text(&handle).await, "good", "{mistake}");
+            assert_eq!(programmed(&handle), Some(told), "{mistake}");
+            assert_eq!(handle.rejected().len(), usize::from(mistake == "{"));
+            gateway.stop(Duration::from_secs(5)).await;
+        }
+    }
+    // What a file does not have when it can be read again is gone.
+    let (gateway, mut handle) = start().await;
+    write("hello.yaml", &object("GatewayRoute", "other", respond("new")).to_string());
+    within("the route to go", async {
+        while programmed(&handle).is_some() {
+            handle.changed().await;
+        }
+    })
+    .await;
+    assert_eq!(text(&handle).await, "new");
+    gateway.stop(Duration::from_secs(5)).await;
+}
+
+#[tokio::test]
+async fn a_route_of_the_state_file_that_was_told_of_again_is_gone_when_it_is_deleted() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = async |source| {
+        let from = vec![From::Source(Arc::new(source))];
+        let options = Options { from, state: Some(directory.path().to_owned()), ..Options::default() };
+        let gateway = Gateway::start(options).unwrap();
+        let mut handle = gateway.handle().clone();
+        settled(&mut handle).await;
+        (gateway, handle)
+    };
+    let told = || {
+        let (objects, source) = channel("test");
+        objects.put(&Key::new(None, "web"), &object("GatewayListener", "web", json!({"port": 0}))).unwrap();
+        objects.put(&Key::new(None, "hello"), &object("GatewayRoute", "hello", respond("hello"))).unwrap();
+        // Something that cannot be read, too.
+        objects.put(&Key::new(None, "row"), &json!({"nothing": 1})).unwrap();
+        (objects, source)
+    };
+    let (_objects, source) = told();
+    let (gateway, handle) = start(source).await;
+    assert_eq!(text(&handle).await, "hello");
+    gateway.stop(Duration::from_secs(5)).await;
+    let (objects, source) = told();
+    let (_gateway, mut handle) = start(source).await;
+    objects.remove(&Key::new(None, "hello"));
+    within("the route to go", async {
+        while handle.report(&id("GatewayRoute", "hello")).is_some() {
+            handle.changed().await;
+        }
+    })
+    .await;
+    assert_ne!(text(&handle).await, "hello");
 }
 
 #[tokio::test]

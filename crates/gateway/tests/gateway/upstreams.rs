@@ -157,6 +157,33 @@ async fn servers_that_say_that_they_are_unwell_get_no_requests() {
 }
 
 #[tokio::test]
+async fn checks_that_failed_before_an_edit_count_after_it() {
+    let (bench, server) = (Bench::start().await, Moody::start());
+    server.failing.store(true, Relaxed);
+    // Edited after every check, so that there never are three without an edit between.
+    let edits = async {
+        for edit in 1.. {
+            let spec = json!({
+                "endpoints": [{"address": server.address()}],
+                "limits": {"requests": 100 + edit},
+                "health": {"active": {"path": "/", "interval": "1s", "unhealthyAfter": 3}},
+            });
+            let before = server.asked.load(Relaxed);
+            bench.put("GatewayBackend", "b", spec).await;
+            while server.asked.load(Relaxed) == before {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+            // What is asked when it is edited has no answer.
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            if !servers(&bench)[0].is_healthy() {
+                break;
+            }
+        }
+    };
+    within("the server to be taken for unwell", edits).await;
+}
+
+#[tokio::test]
 async fn no_more_requests_are_under_way_than_a_backend_may_have() {
     let bench = Bench::start().await;
     let gate = Arc::new(tokio::sync::Semaphore::new(0));

@@ -131,6 +131,8 @@ fn fill(operator: &Operator<'_>, text: &str) -> String {
         ("memory: MEMORY\n", &format!("memory: {}\n", description.run.memory)),
         ("size: SIZE\n", &format!("size: {}\n", operator.volume().map_or("", |volume| &volume.size))),
         ("Path: VOLUME\n", &format!("Path: {}\n", operator.volume().map_or("", |volume| &volume.path))),
+        ("Limit: SCRATCH\n", &format!("Limit: {}\n", operator.scratch().map_or("", |scratch| &scratch.size))),
+        ("Path: SCRATCH\n", &format!("Path: {}\n", operator.scratch().map_or("", |scratch| &scratch.path))),
         ("COMPONENT", operator.component()),
         ("OPERATOR", operator.name()),
     ] {
@@ -162,6 +164,10 @@ fn has(operator: &Operator<'_>, part: &str) -> bool {
         "listensnot" => !has(operator, "listens"),
         "stateful" => operator.volume().is_some(),
         "stateless" => operator.volume().is_none(),
+        "mounts" => operator.volume().is_some() || operator.scratch().is_some(),
+        "nomounts" => !has(operator, "mounts"),
+        "scratch" => operator.scratch().is_some(),
+        "noscratch" => operator.scratch().is_none(),
         _ => false,
     }
 }
