@@ -117,7 +117,7 @@ impl Writer {
     ) -> Result<(), StatusError> {
         // What another server has written is here once this is answered.
         self.storage.get(ROOT, None).await?;
-        self.registrar.reach(revision).await;
+        self.definitions_in_force(revision).await?;
         let resource = &target.resource;
         let found = self.registrar.current().find(&resource.group, &resource.version, &resource.plural);
         target.resource = found.ok_or_else(|| target.not_found())?;
