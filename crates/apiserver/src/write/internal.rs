@@ -144,7 +144,14 @@ impl Writer {
         context: &WriteContext,
         object: Value,
     ) -> Result<Draft, StatusError> {
-        let (old, namespace) = (None, NamespaceState::Irrelevant);
+        let namespace = match &target.namespace {
+            // What is not stored are questions, whose answers tell nothing about the namespace.
+            Some(namespace) if verb == Verb::Create && target.resource.is_stored() => {
+                self.namespace(namespace).await?.0
+            }
+            _ => NamespaceState::Irrelevant,
+        };
+        let old = None;
         let attributes =
             Attributes { verb, target, subresource, old, namespace, context, name_is_generated: false };
         self.admission.admit(&attributes, object).await
