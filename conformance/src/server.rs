@@ -32,8 +32,8 @@ pub enum Error {
 /// What our server does not have yet; scripts that need it are left out when ours is asked.
 const OURS_LACKS: &[&str] = &[];
 
-/// What kube-apiserver has only together with a controller manager, and that nothing here runs what a node would.
-const BARE_LACKS: &[&str] = &["controllers", "service-account-plugin", "no-node"];
+/// What kube-apiserver has only together with a controller manager or when it is told to, and that nothing here runs what a node would.
+const BARE_LACKS: &[&str] = &["controllers", "service-account-plugin", "owner-references-plugin", "no-node"];
 
 /// How ours is started: as the real one is by `bench/peers/start`, and by envtest.
 const AS_ENVTEST: [&str; 2] = ["--disable-admission-plugins", "ServiceAccount"];

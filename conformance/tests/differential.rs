@@ -34,12 +34,17 @@ fn main() -> ExitCode {
 /// What files need that are about the admission plug-in ServiceAccount.
 const ACCOUNTS: &str = "service-account-plugin";
 
+/// What files need that are about the admission plug-in OwnerReferencesPermissionEnforcement, which is off by default.
+const OWNERS: &str = "owner-references-plugin";
+
 /// What the tests share: a server, which starts with the first of them, and what they found.
 struct Run {
     runtime: Runtime,
     asked: OnceLock<Result<Asked, String>>,
     /// The same with the admission plug-in ServiceAccount, for the files that need it.
     asked_with_accounts: OnceLock<Result<Asked, String>>,
+    /// The same with the admission plug-in OwnerReferencesPermissionEnforcement.
+    asked_with_owners: OnceLock<Result<Asked, String>>,
     /// Held by those who must be alone, and shared by the others.
     alone: RwLock<()>,
     tolerated: BTreeSet<String>,
@@ -66,6 +71,7 @@ impl Run {
             runtime: Runtime::new().unwrap(),
             asked: OnceLock::new(),
             asked_with_accounts: OnceLock::new(),
+            asked_with_owners: OnceLock::new(),
             alone: RwLock::new(()),
             tolerated: tolerated(),
             found: Mutex::default(),
@@ -99,9 +105,13 @@ impl Run {
     fn record(&self, name: &str, exchanges: &Exchanges) -> Result<Recording, Failed> {
         let _alone = exchanges.alone.then(|| self.alone.write());
         let _together = (!exchanges.alone).then(|| self.alone.read());
-        let asked = match exchanges.needs.iter().any(|need| need == ACCOUNTS) {
-            true => self.asked_with_accounts.get_or_init(|| self.start_with_accounts()).as_ref()?,
-            false => self.asked.get_or_init(|| self.start()).as_ref()?,
+        let needs = |plugin: &str| exchanges.needs.iter().any(|need| need == plugin);
+        let asked = if needs(ACCOUNTS) {
+            self.asked_with_accounts.get_or_init(|| self.start_with_accounts()).as_ref()?
+        } else if needs(OWNERS) {
+            self.asked_with_owners.get_or_init(|| self.start_with_owners()).as_ref()?
+        } else {
+            self.asked.get_or_init(|| self.start()).as_ref()?
         };
         self.runtime.block_on(async {
             let namespace = format!("{name}-{:06x}", std::process::id());
@@ -122,6 +132,12 @@ impl Run {
     fn start_with_accounts(&self) -> Result<Asked, String> {
         let arguments = ["--controllers", "*,-serviceaccount-controller"].map(OsStr::new);
         self.ask(Server::start_bare(&scratch().join("accounts"), &arguments))
+    }
+
+    fn start_with_owners(&self) -> Result<Asked, String> {
+        let arguments =
+            ["--enable-admission-plugins", "OwnerReferencesPermissionEnforcement"].map(OsStr::new);
+        self.ask(Server::start_with(&scratch().join("owners"), &arguments))
     }
 
     fn ask(&self, server: Result<Server, Error>) -> Result<Asked, String> {

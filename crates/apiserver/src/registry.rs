@@ -249,6 +249,11 @@ impl Registrar {
         }
     }
 
+    /// Whether every definition up to a revision is known here.
+    pub(crate) fn has_reached(&self, revision: Revision) -> bool {
+        *self.reached.borrow() >= revision
+    }
+
     /// Waits until somebody wants to know how far this is.
     pub(crate) async fn progress_wanted(&self) {
         self.progress_wanted.notified().await;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use watchkeeper_apiserver::authentication::{Credentials, Kubeconfig, Tokens};
-use watchkeeper_apiserver::front::{Limits, Listener, private_file, raise_open_files};
+use watchkeeper_apiserver::front::{Limits, Listener, raise_open_files};
 use watchkeeper_apiserver::{AccountTokens, InFlightLimits, Options};
 
 use crate::admission_plugins::AdmissionPlugins;
@@ -152,7 +152,6 @@ impl Serve {
         let mut tokens = Tokens::new();
         if let Some(file) = &self.token_file {
             tokens.add_file(file).map_err(Failure::input)?;
-            private_file::check(file).map_err(Failure::input)?;
         }
         if let Some(directory) = &self.storage.data_dir {
             caution::check_data_directory(directory)?;

@@ -242,6 +242,33 @@ fn a_kubeconfig_stays_good_over_a_restart_and_kubectl_likes_it() {
 }
 
 #[test]
+fn the_certificate_of_a_kubeconfig_is_good_without_its_token() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (kubeconfig, question) = (path("kubeconfig"), path("question.yaml"));
+    let _server = Server::start(&["--in-memory", "--kubeconfig", &kubeconfig]);
+    std::fs::write(&question, "apiVersion: authentication.k8s.io/v1\nkind: SelfSubjectReview\n").unwrap();
+    let whole = std::fs::read_to_string(&kubeconfig).unwrap();
+    let without = |words: &[&str]| {
+        let kept = whole.lines().filter(|line| !words.iter().any(|word| line.contains(word)));
+        let kept: Vec<&str> = kept.collect();
+        assert!(kept.len() < whole.lines().count(), "there is no {words:?}");
+        std::fs::write(&kubeconfig, kept.join("\n")).unwrap();
+        let asked =
+            ["create", "--validate=false", "-f", &question, "-o", "jsonpath={.status.userInfo.groups}"];
+        let output = Command::new("kubectl").arg("--kubeconfig").arg(&kubeconfig).args(asked).output();
+        told(output.expect("kubectl is installed"))
+    };
+    for credentials in [&["token:"][..], &["client-certificate-data:", "client-key-data:"]] {
+        let (code, groups, error) = without(credentials);
+        assert_eq!(code, Some(0), "without {credentials:?}: {error}");
+        assert!(groups.contains("system:masters"), "without {credentials:?}: {groups}");
+    }
+    let (code, groups, _) = without(&["token:", "client-certificate-data:", "client-key-data:"]);
+    assert_ne!(code, Some(0), "strangers are told who they are: {groups}");
+}
+
+#[test]
 fn a_data_directory_belongs_to_one_server_at_a_time() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().to_str().unwrap();

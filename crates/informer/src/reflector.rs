@@ -333,15 +333,17 @@ impl Reflector {
             return;
         };
         let shared = Arc::clone(&self.shared);
-        let learned = tokio::task::spawn_blocking(move || match Dictionary::learn(&samples) {
-            Some(dictionary) => shared.compress_with(dictionary),
-            None => shared.codec.give_up_compression(),
+        let learned = tokio::task::spawn_blocking(move || {
+            let learn = || match Dictionary::learn(&samples) {
+                Some(dictionary) => shared.compress_with(dictionary),
+                None => shared.codec.give_up_compression(),
+            };
+            if shared.metrics.supervisor().caught("dictionary", &shared.name, learn).is_none() {
+                shared.codec.give_up_compression();
+            }
         });
         // It is cancelled only if the runtime shuts down, and then nobody needs it.
-        if learned.await.is_err_and(|error| error.is_panic()) {
-            self.shared.metrics.supervisor().panicked("dictionary", Some(&self.shared.name));
-            self.shared.codec.give_up_compression();
-        }
+        let _ = learned.await;
     }
 }
 

@@ -10,7 +10,7 @@ use support::{Thing, assert_equal_to_source, key, settle};
 use tokio::sync::mpsc;
 use watchkeeper_core::contract::Memory;
 use watchkeeper_core::{Capabilities, Error, Event, Source, Start};
-use watchkeeper_informer::{Informer, InformerMetrics};
+use watchkeeper_informer::{Informer, InformerMetrics, Policy};
 use watchkeeper_supervision::Supervisor;
 
 const REFLECTOR: &str = "informer things";
@@ -55,6 +55,29 @@ async fn a_handler_whose_task_panics_goes_on() {
     assert_eq!(supervisor.panics("handler of things"), 2);
     handler.stop().await;
     assert!(said.recv().await.is_none(), "it has ended");
+}
+
+#[cfg(feature = "compressed")]
+#[tokio::test(start_paused = true)]
+async fn objects_of_an_informer_that_panics_while_learning_to_compress_are_held_as_they_are() {
+    for is_poisoned in [false, true] {
+        let (memory, supervisor) = (Memory::new(), Supervisor::default());
+        for n in 0..1_000 {
+            memory.put(&key(&format!("thing-{n:04}")), n);
+        }
+        if is_poisoned {
+            supervisor.poison("things");
+        }
+        let metrics = InformerMetrics::default().supervised_by(&supervisor);
+        let builder = Informer::<Thing>::builder().name("things").metrics(&metrics);
+        let informer = builder.policy(Policy::Compressed).seed(7).start(memory.clone());
+        informer.synced().await.unwrap();
+        memory.put(&key("late"), 1);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(supervisor.panics("dictionary"), u64::from(is_poisoned), "it is not tried again");
+        assert_equal_to_source(&informer, &memory);
+        assert!(supervisor.failing().is_empty());
+    }
 }
 
 /// A source that panics whenever it is asked, until it is mended.

@@ -186,3 +186,77 @@ fn the_protobuf_document_holds_what_the_json_document_holds() {
     let paths: BTreeSet<String> = json["paths"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(names(inside(8)).into_iter().collect::<BTreeSet<_>>(), paths);
 }
+
+/// Every group and version of the built-in kinds, and one of a custom kind.
+fn versions() -> BTreeSet<(&'static str, &'static str)> {
+    let builtin = watchkeeper_kinds::all().iter().map(|kind| (kind.group, kind.version));
+    builtin.chain([("demo.dev", "v1")]).collect()
+}
+
+#[test]
+fn no_path_carries_parameters_that_are_none() {
+    let mut carrying = 0;
+    for (group, version) in versions() {
+        let document = v3(group, version, &[widget(None)]);
+        for (path, item) in document["paths"].as_object().unwrap() {
+            let operations = item.as_object().unwrap().values();
+            for parameters in operations.chain([item]).filter_map(|holder| holder.get("parameters")) {
+                assert!(!parameters.as_array().unwrap().is_empty(), "{path}: {item}");
+                carrying += 1;
+            }
+        }
+    }
+    assert!(carrying > 500, "{carrying}");
+}
+
+#[test]
+fn swagger_describes_every_parameter_and_every_list() {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
+    let document: Value = serde_json::from_slice(&openapi::v2("v1.36.0", &[widget(Some(&schema))])).unwrap();
+    let is_described =
+        |value: &Value| value["description"].as_str().is_some_and(|description| !description.is_empty());
+    let mut described = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let operations = item.as_object().unwrap().values();
+        let parameters =
+            operations.chain([item]).filter_map(|holder| holder["parameters"].as_array()).flatten();
+        for parameter in parameters.filter(|parameter| parameter["in"] != "body") {
+            let parameter = match parameter["$ref"].as_str() {
+                Some(reference) => document.pointer(reference.strip_prefix('#').unwrap()).unwrap(),
+                None => parameter,
+            };
+            assert!(is_described(parameter), "{path}: {parameter}");
+            described += 1;
+        }
+    }
+    assert!(described > 1000, "{described}");
+    let mut lists = 0;
+    for (name, definition) in document["definitions"].as_object().unwrap() {
+        let is_list = definition["properties"]["metadata"]["$ref"]
+            .as_str()
+            .is_some_and(|reference| reference.ends_with("meta.v1.ListMeta"));
+        if is_list && definition["properties"]["items"].is_object() {
+            assert!(is_described(definition), "{name}");
+            assert!(is_described(&definition["properties"]["items"]), "the items of {name}");
+            lists += 1;
+        }
+    }
+    assert!(lists > 50, "{lists}");
+}
+
+#[test]
+fn custom_kinds_describe_type_and_metadata_as_upstream_does() {
+    const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+    const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+    // What the definition itself says about these fields does not count.
+    let schema = json!({"type": "object", "properties": {"kind": {"type": "string", "description": "mine"}}});
+    let second: Value = serde_json::from_slice(&openapi::v2("v1.36.0", &[widget(Some(&schema))])).unwrap();
+    let third = v3("demo.dev", "v1", &[widget(Some(&schema))]);
+    for definitions in [&second["definitions"], &third["components"]["schemas"]] {
+        for name in ["dev.demo.v1.Widget", "dev.demo.v1.WidgetList"] {
+            let properties = &definitions[name]["properties"];
+            assert_eq!(properties["apiVersion"]["description"], API_VERSION, "{name}");
+            assert_eq!(properties["kind"]["description"], KIND, "{name}");
+        }
+    }
+}

@@ -59,3 +59,28 @@ async fn what_panics_goes_on_and_no_change_is_lost() {
     until("the other one", || engine.summary().filtered == 4).await;
     engine.stop().await;
 }
+
+#[tokio::test]
+async fn a_task_of_the_state_that_panics_begins_again_and_forgets_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    let (sender, source) = channel("items");
+    let reactor = Reactor::read(FILE, "r.yaml", Path::new("/")).unwrap();
+    let reactor = reactor.with_source("items", source).unwrap();
+    let options = || Options { state: Some(state.clone()), ..Options::default() };
+    let engine = Engine::start(reactor, options()).unwrap();
+    let supervisor = engine.supervisor();
+    for (turn, name) in ["a", "b"].into_iter().enumerate() {
+        supervisor.inject("state");
+        until("a panic", || supervisor.panics("state") > turn as u64).await;
+        sender.put(&Key::new(None, name), &json!({"value": turn})).unwrap();
+        until("the object", || engine.delivered() == turn + 1 && engine.is_idle()).await;
+    }
+    until("an end of the trouble", || supervisor.failing().is_empty()).await;
+    engine.stop().await;
+    let (_sender, source) = channel("items");
+    let reactor = Reactor::read(FILE, "r.yaml", Path::new("/")).unwrap();
+    let engine = Engine::start(reactor.with_source("items", source).unwrap(), options()).unwrap();
+    assert_eq!(engine.delivered(), 2, "what was delivered is written down");
+    engine.stop().await;
+}

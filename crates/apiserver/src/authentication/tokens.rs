@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::RwLock;
 use subtle::ConstantTimeEq;
+use watchkeeper_front::private_file;
 
 use super::{Authentication, Authenticator, Error, Identity, Presented};
 
@@ -19,11 +20,24 @@ pub struct Tokens {
 /// Tokens, and whose they are. A token is there once.
 type Table = Vec<(Box<[u8]>, Identity)>;
 
+/// Refuses a file in which others could put tokens, or lets it pass.
+type Check = fn(&Path) -> Result<(), watchkeeper_front::Error>;
+
 /// A file of tokens.
 struct TokenFile {
     path: PathBuf,
-    /// What it held when it was read last, and the table that was made of it when that could last be done.
-    read: RwLock<(String, Table)>,
+    check: Check,
+    read: RwLock<Read>,
+}
+
+/// What is known of a file of tokens.
+struct Read {
+    /// What it held when it was read last.
+    text: String,
+    /// The table that was made of it when that could last be done.
+    table: Table,
+    /// Whether it has been said that there is something new in it which is not taken, because others could have written it.
+    is_refused: bool,
 }
 
 impl Tokens {
@@ -39,10 +53,26 @@ impl Tokens {
 
     /// Adds the tokens of a file in the format of kube-apiserver: comma-separated values, `token,user,uid` and
     /// optionally the groups as one quoted value, `"group1,group2"`. A token that was [added](Self::add) stays whose it is.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is not written like that, or that [others can read or change](private_file::check).
     pub fn add_file(&mut self, file: &Path) -> Result<(), Error> {
+        self.add_file_if(file, private_file::check)
+    }
+
+    /// Adds the tokens of a file that passes this check, and not [the usual one](Self::add_file). It is checked again whenever
+    /// something new is in it.
+    pub fn add_file_if(
+        &mut self,
+        file: &Path,
+        check: fn(&Path) -> Result<(), watchkeeper_front::Error>,
+    ) -> Result<(), Error> {
         let text = read(file)?;
         let table = parse(file, &text)?;
-        self.files.push(TokenFile { path: file.into(), read: RwLock::new((text, table)) });
+        check(file)?;
+        let read = RwLock::new(Read { text, table, is_refused: false });
+        self.files.push(TokenFile { path: file.into(), check, read });
         Ok(())
     }
 
@@ -51,21 +81,12 @@ impl Tokens {
         !self.files.is_empty()
     }
 
-    /// Reads the files again. Says whether there was something new. What cannot be used is an error once, and changes nothing. Blocks
-    /// while it reads.
+    /// Reads the files again. Says whether there was something new. What cannot be used, or stands in a file that others can
+    /// change, is an error once, and changes nothing. Blocks while it reads.
     pub fn refresh(&self) -> Result<bool, Error> {
         let mut is_new = false;
         for file in &self.files {
-            let text = read(&file.path)?;
-            if file.read.read().0 == text {
-                continue;
-            }
-            let table = parse(&file.path, &text);
-            let mut read = file.read.write();
-            // Also if it cannot be used: that is said once.
-            read.0 = text;
-            read.1 = table?;
-            is_new = true;
+            is_new |= file.refresh()?;
         }
         Ok(is_new)
     }
@@ -74,10 +95,32 @@ impl Tokens {
     pub(crate) fn find(&self, token: &[u8]) -> Option<Identity> {
         let mut found = None;
         for file in &self.files {
-            look_up(&file.read.read().1, token, &mut found);
+            look_up(&file.read.read().table, token, &mut found);
         }
         look_up(&self.fixed, token, &mut found);
         found
+    }
+}
+
+impl TokenFile {
+    fn refresh(&self) -> Result<bool, Error> {
+        let text = read(&self.path)?;
+        if self.read.read().text == text {
+            self.read.write().is_refused = false;
+            return Ok(false);
+        }
+        let checked = (self.check)(&self.path);
+        let mut read = self.read.write();
+        let was_refused = std::mem::replace(&mut read.is_refused, checked.is_err());
+        match checked {
+            Err(_) if was_refused => return Ok(false),
+            checked => checked?,
+        }
+        let table = parse(&self.path, &text);
+        // Also if it cannot be used: that is said once.
+        read.text = text;
+        read.table = table?;
+        Ok(true)
     }
 }
 
@@ -140,7 +183,7 @@ impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut set = f.debug_set();
         for file in &self.files {
-            set.entries(file.read.read().1.iter().map(|(_, identity)| &identity.user));
+            set.entries(file.read.read().table.iter().map(|(_, identity)| &identity.user));
         }
         set.entries(self.fixed.iter().map(|(_, identity)| &identity.user)).finish()
     }

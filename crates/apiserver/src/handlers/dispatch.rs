@@ -330,15 +330,17 @@ impl Server {
         }
     }
 
-    /// Has admission judge a request that is handed on to a Pod or a Node.
+    /// Has admission judge a request that is handed on to a Pod or a Node. Returns its warnings.
     async fn admit_connect(
         &self,
         call: &Call,
         target: &ObjectRef,
         subresource: &str,
-    ) -> Result<(), StatusError> {
+    ) -> Result<Vec<String>, StatusError> {
         let context = &call.context(&WriteOptions::default());
-        self.writer.admit(admission::Verb::Connect, target, subresource, context, Value::Null).await.map(drop)
+        let admitted =
+            self.writer.admit(admission::Verb::Connect, target, subresource, context, Value::Null).await;
+        admitted.map(|draft| draft.warnings)
     }
 
     async fn listed(
@@ -369,8 +371,8 @@ impl Server {
         let accepted = accepted(call, resource)?;
         let listed = self.list(resource, of.namespace.as_deref(), &filter, &list).await?;
         let targets = listed.entries.iter().map(|entry| ObjectRef::of(resource, &entry.key)).collect();
-        self.writer.delete_all(targets, &options, &call.delete_context(&options)).await?;
-        list_reply(call, resource, listed, &accepted).await
+        let warnings = self.writer.delete_all(targets, &options, &call.delete_context(&options)).await?;
+        Ok(list_reply(call, resource, listed, &accepted).await?.warnings(&warnings))
     }
 
     async fn posted(
@@ -385,13 +387,14 @@ impl Server {
         let context = &call.context(&options);
         let incoming = Incoming::read(resource, &call.body, format, context.field_validation)?;
         if resource.is_core("bindings") {
-            return self.bind_named(incoming.object, namespace, context, &accepted).await;
+            return self.bind_named(incoming, namespace, context, &accepted).await;
         }
         let target = ObjectRef { resource: Arc::clone(resource), namespace, name: String::new() };
         if !resource.is_stored() {
             let verb = admission::Verb::Create;
-            let object = self.writer.admit(verb, &target, "", context, incoming.object).await?.object;
-            let incoming = Incoming { object, ..incoming };
+            let admitted = self.writer.admit(verb, &target, "", context, incoming.object).await?;
+            let warnings = [incoming.warnings, admitted.warnings].concat();
+            let incoming = Incoming { object: admitted.object, warnings };
             return reviews::answer(self, call, &target, incoming, context, accepted.format).await;
         }
         let request = WriteRequest::new(target, Operation::Create(incoming), context);
@@ -412,7 +415,7 @@ impl Server {
         } else {
             object_reply(200, resource, object, Form::new(&accepted, &call.query)?)
         };
-        let reply = warnings.iter().fold(reply, |reply, warning| reply.warning(warning));
+        let reply = reply.warnings(&warnings);
         let is_asked = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
         Ok(match resource.usual_propagation() {
             Some(_) if !is_asked && resource.group == "batch" => reply.warning(ORPHANED_PODS),
@@ -516,7 +519,7 @@ impl Server {
         let written = self.writer.write(request).await?;
         let scale = place.resource.written_scale(&written.object)?;
         let shown = Form::new(accepted, &call.query)?.shape.of_scale(scale);
-        Ok(Reply::object(200, &shown, accepted.format))
+        Ok(Reply::object(200, &shown, accepted.format).warnings(&written.warnings))
     }
 
     async fn watched(
@@ -565,8 +568,7 @@ impl Server {
     ) -> Result<Reply, StatusError> {
         let form = Form::new(accepted, &call.query)?;
         let code = if written.created { 201 } else { 200 };
-        let reply = object_reply(code, resource, written.object, form);
-        Ok(written.warnings.iter().fold(reply, |reply, warning| reply.warning(warning)))
+        Ok(object_reply(code, resource, written.object, form).warnings(&written.warnings))
     }
 }
 

@@ -185,7 +185,7 @@ impl Reply {
 
     pub(crate) fn failure(failure: &StatusError, format: Format) -> Self {
         let reply = Self::object(failure.code, &failure.status(), format);
-        let reply = failure.warnings().iter().fold(reply, |reply, warning| reply.warning(warning));
+        let reply = reply.warnings(failure.warnings());
         match failure.retry_after_seconds() {
             Some(seconds) => reply.header(RETRY_AFTER.as_str(), &seconds.to_string()),
             None => reply,
@@ -241,6 +241,13 @@ impl Reply {
     #[must_use]
     pub(crate) fn warning(mut self, text: &str) -> Self {
         self.warnings.push(text.to_owned());
+        self
+    }
+
+    /// Tells the client several things although all went well.
+    #[must_use]
+    pub(crate) fn warnings(mut self, texts: &[String]) -> Self {
+        self.warnings.extend_from_slice(texts);
         self
     }
 

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use watchkeeper_storage::{self as storage, Entry, Error, Followed, Range, Storage};
 
-use crate::object::meta;
+use crate::object::{meta, time};
 use crate::request::delete_options::{DeleteOptions, Propagation};
 use crate::resource::{ObjectRef, ROOT, Resource, prefix};
 use crate::server::Server;
@@ -96,7 +96,7 @@ async fn clean(server: &Server, place: &ObjectRef) -> Result<(), StatusError> {
         }
         let now = server.options.clock.stamp();
         server.writer.modify(place, Subresource::Status, |namespace| remains.report(namespace, &now)).await?;
-        changed(server, before).await?;
+        changed(server, before, remains.next_end).await?;
     }
     release(server, place).await
 }
@@ -108,6 +108,8 @@ struct Remains {
     resources: BTreeMap<String, usize>,
     /// How many objects by the finalizer that holds them.
     finalizers: BTreeMap<String, usize>,
+    /// When the first of the Pods that end by themselves should have ended.
+    next_end: Option<SystemTime>,
 }
 
 fn count(counts: &mut BTreeMap<String, usize>, what: String) {
@@ -126,8 +128,12 @@ impl Remains {
         for entry in page.entries {
             // Upstream's words have the dot for the core group, too.
             count(&mut self.resources, format!("{}.{}", resource.plural, resource.group));
-            for finalizer in meta::finalizers(&resource.read_stored_metadata(&entry)?) {
+            let metadata = resource.read_stored_metadata(&entry)?;
+            for finalizer in meta::finalizers(&metadata) {
                 count(&mut self.finalizers, finalizer.to_owned());
+            }
+            if let Some(end) = end_of(&metadata) {
+                self.next_end = Some(self.next_end.map_or(end, |next| next.min(end)));
             }
         }
         Ok(())
@@ -189,13 +195,24 @@ impl Remains {
     }
 }
 
-/// Waits for any change after a revision.
-async fn changed(server: &Server, revision: u64) -> Result<(), Error> {
+/// Waits for any change after a revision, or for a time.
+async fn changed(server: &Server, revision: u64, until: Option<SystemTime>) -> Result<(), Error> {
     let mut watch = server.storage.watch(ROOT, revision).await?;
+    let wait = until.map(|until| until.duration_since(server.options.clock.now()).unwrap_or_default());
     // A finalizer may be removed as part of anything; whatever happened, it is worth another look, but not at once.
-    let _ = watch.next().await;
+    match wait {
+        Some(wait) => drop(tokio::time::timeout(wait, watch.next()).await),
+        None => drop(watch.next().await),
+    }
     tokio::time::sleep(Duration::from_millis(5)).await;
     Ok(())
+}
+
+/// When an object that is marked for deletion should have ended by itself, if it was given time for that.
+fn end_of(object: &Value) -> Option<SystemTime> {
+    let grace = meta::get(object, "deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
+    let end = time::parse(meta::text(object, "deletionTimestamp"))?;
+    (grace > 0).then_some(end)
 }
 
 /// Takes what holds a namespace off it.
@@ -217,21 +234,17 @@ pub(super) async fn changed_in(server: &Server, resource: &Resource) {
 }
 
 /// Asks for all objects of a resource to be deleted. Returns how many are left, held by something.
+///
+/// Pods that run are given the time to end that they ask for, and are removed when it is over: there may be no node that says that they
+/// have ended.
 pub(super) async fn empty(
     server: &Server,
     resource: &Arc<Resource>,
     namespace: Option<&str>,
 ) -> Result<usize, StatusError> {
     let range = || Range::prefix(&resource.prefix_in(namespace));
-    let options = DeleteOptions {
-        propagation_policy: Some(Propagation::Background),
-        grace_period_seconds: Some(0),
-        ..DeleteOptions::default()
-    };
     let page = server.storage.range(range()).await?;
-    let places: Vec<ObjectRef> =
-        page.entries.iter().map(|entry| ObjectRef::of(resource, &entry.key)).collect();
-    let deletions = places.into_iter().map(|place| delete(server, place, &options));
+    let deletions = page.entries.iter().cloned().map(|entry| delete(server, resource, entry));
     let outcomes: Vec<_> = stream::iter(deletions).buffered(TOGETHER).collect().await;
     outcomes.into_iter().collect::<Result<(), StatusError>>()?;
     if page.entries.is_empty() {
@@ -241,8 +254,22 @@ pub(super) async fn empty(
 }
 
 /// Deletes one of the objects of a resource. One that cannot be deleted is in the way of no other.
-async fn delete(server: &Server, place: ObjectRef, options: &DeleteOptions) -> Result<(), StatusError> {
-    let key = place.key();
-    let deleted = server.supervisor.caught_async(TASK, &key, server.writer.delete(&place, options)).await;
+async fn delete(server: &Server, resource: &Arc<Resource>, entry: Arc<Entry>) -> Result<(), StatusError> {
+    let key = &entry.key;
+    let deletion = async {
+        let mut grace_period_seconds = Some(0);
+        if resource.is_core("pods") {
+            let metadata = resource.read_stored_metadata(&entry)?;
+            match end_of(&metadata) {
+                Some(end) if end > server.options.clock.now() => return Ok(()),
+                None if !meta::is_deleting(&metadata) => grace_period_seconds = None,
+                _ => {}
+            }
+        }
+        let propagation_policy = Some(Propagation::Background);
+        let options = DeleteOptions { propagation_policy, grace_period_seconds, ..DeleteOptions::default() };
+        server.writer.delete(&ObjectRef::of(resource, key), &options).await
+    };
+    let deleted = server.supervisor.caught_async(TASK, key, deletion).await;
     deleted.unwrap_or_else(|| Err(StatusError::internal(format!("deleting {key} panicked"))))
 }

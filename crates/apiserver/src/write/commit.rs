@@ -1,8 +1,11 @@
 //! The last step of a write: the commit, on the condition that nothing it depends on has changed.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::MutexGuard;
+use tokio::time::timeout;
 use watchkeeper_schema::{Weight, managed};
 use watchkeeper_storage::{Commit, Entry, Error, Revision};
 
@@ -21,8 +24,11 @@ use crate::request::delete_options::DeleteOptions;
 use crate::resource::{ObjectRef, Resource};
 use crate::status_error::StatusError;
 
+/// How long a CRD takes to be in force, at most: who writes one waits no longer, and clients give up after 30 s.
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(10);
+
 impl Writer {
-    /// Commits what was planned, unless it is a dry run. It is in force when this returns.
+    /// Commits what was planned, unless it is a dry run. It is in force when this returns, but for a CRD while CRDs are not followed.
     pub(super) async fn commit(
         &self,
         request: &WriteRequest<'_>,
@@ -41,7 +47,7 @@ impl Writer {
             }
             meta::set(&mut object, "resourceVersion", version.to_string());
         }
-        let _exclusive = self.exclusive(resource).await;
+        let mut exclusive = self.exclusive(resource).await?;
         if resource.is_crd() && !context.dry_run && !operation.is_deletion() {
             judge_names(resource, &mut object, &self.moment());
         }
@@ -107,6 +113,10 @@ impl Writer {
             let since = current.entry.as_ref().map_or(revision, |entry| entry.created);
             self.converter.keep(resource, &key, [since, revision], encoded);
         }
+        if let Some(last_written) = &mut exclusive {
+            **last_written = revision;
+        }
+        drop(exclusive);
         self.charged(charged, revision);
         self.in_force(request, revision).await;
         if resource.frames.watchers() > 0 {
@@ -145,9 +155,34 @@ impl Writer {
         Ok(encoded)
     }
 
-    /// The right to write CRDs, no two of which may have the same names; `None` for other resources.
-    async fn exclusive(&self, resource: &Resource) -> Option<MutexGuard<'_, ()>> {
-        if resource.is_crd() { Some(self.crd_names.lock().await) } else { None }
+    /// The right to write CRDs, no two of which may have the same names; `None` for other resources. It is given when the CRD that was
+    /// written last is in force, and refused if that takes too long.
+    async fn exclusive(&self, resource: &Resource) -> Result<Option<MutexGuard<'_, Revision>>, StatusError> {
+        if !resource.is_crd() {
+            return Ok(None);
+        }
+        loop {
+            let last_written = self.crd_names.lock().await;
+            if self.registrar.has_reached(*last_written) {
+                return Ok(Some(last_written));
+            }
+            let revision = *last_written;
+            drop(last_written);
+            self.definitions_in_force(revision).await?;
+        }
+    }
+
+    /// Waits until the definitions of a revision are in force, but not for long if they are not followed at present.
+    pub(super) async fn definitions_in_force(&self, revision: Revision) -> Result<(), StatusError> {
+        let mut stopping = self.stopping.clone();
+        let reached = tokio::select! {
+            reached = timeout(IN_FORCE_WITHIN, self.registrar.reach(revision)) => reached.is_ok(),
+            () = stopping.wait() => false,
+        };
+        match reached {
+            true => Ok(()),
+            false => Err(StatusError::unavailable("CRDs are not followed at present; retry")),
+        }
     }
 
     /// Refuses the dry run of a create if the object exists.
@@ -170,7 +205,9 @@ impl Writer {
             self.unless_stopping(self.quota_in_force(request)).await;
         }
         if resource.is_crd() {
-            self.registrar.reach(revision).await;
+            if let Err(failure) = self.definitions_in_force(revision).await {
+                tracing::warn!(definition = %request.target.name, failure = %failure.message, "CRD is stored, but not in force yet");
+            }
         }
         if resource.group == webhooks::GROUP {
             self.unless_stopping(self.webhooks().reach(revision)).await;

@@ -56,7 +56,12 @@ impl Writer {
             let shown = self.converter.entry(&target.resource, Arc::clone(&entry)).await?;
             let object = Some(target.resource.read(&shown)?);
             let guards = definition_guard(request).into_iter().collect();
-            return Ok(Current { object, entry: Some(entry), guards, ..Current::default() });
+            let namespace = self.namespace_of_part(request).await?;
+            return Ok(Current { object, entry: Some(entry), namespace, guards });
+        }
+        if request.operation.creates_part() {
+            let namespace = self.namespace_of_part(request).await?;
+            return Ok(Current { namespace, ..Current::default() });
         }
         request.operation.check_missing(request)?;
         self.check_may_create(request)?;
@@ -93,8 +98,16 @@ impl Writer {
         self.access.require(author, &Request { verb: "create", about })
     }
 
+    /// The state of the namespace in which a subresource is created. No commit depends on it: the object is there already.
+    async fn namespace_of_part(&self, request: &WriteRequest<'_>) -> Result<NamespaceState, StatusError> {
+        match &request.target.namespace {
+            Some(namespace) if request.operation.creates_part() => Ok(self.namespace(namespace).await?.0),
+            _ => Ok(NamespaceState::Irrelevant),
+        }
+    }
+
     /// The state of a namespace, and the condition that it stays as it is.
-    async fn namespace(&self, name: &str) -> Result<(NamespaceState, Option<Guard>), StatusError> {
+    pub(super) async fn namespace(&self, name: &str) -> Result<(NamespaceState, Option<Guard>), StatusError> {
         let key = format!("{}{name}", crate::resource::prefix("", "namespaces"));
         let Some(entry) = self.storage.get(&key, None).await?.entry else {
             return Ok((NamespaceState::Missing, None));
@@ -117,7 +130,7 @@ impl Writer {
     ) -> Result<(), StatusError> {
         // What another server has written is here once this is answered.
         self.storage.get(ROOT, None).await?;
-        self.registrar.reach(revision).await;
+        self.definitions_in_force(revision).await?;
         let resource = &target.resource;
         let found = self.registrar.current().find(&resource.group, &resource.version, &resource.plural);
         target.resource = found.ok_or_else(|| target.not_found())?;

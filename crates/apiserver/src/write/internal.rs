@@ -71,7 +71,7 @@ impl Writer {
     ) -> Result<(), StatusError> {
         let context = &WriteContext::of_server(manager);
         let (target, operation) = (target.clone(), Operation::Change(&change));
-        found(self.write(WriteRequest { target, subresource, operation, context }).await)
+        found(self.write(WriteRequest { target, subresource, operation, context }).await).map(drop)
     }
 
     /// Deletes an object. One that does not exist is no failure.
@@ -80,20 +80,21 @@ impl Writer {
         target: &ObjectRef,
         options: &DeleteOptions,
     ) -> Result<(), StatusError> {
-        self.delete_as(target, options, &WriteContext::of_server(MANAGER)).await
+        self.delete_as(target, options, &WriteContext::of_server(MANAGER)).await.map(drop)
     }
 
-    /// Deletes objects on behalf of a client, many at a time: their commits share syncs. Those that do not exist are skipped.
+    /// Deletes objects on behalf of a client, many at a time: their commits share syncs. Those that do not exist are skipped. Returns
+    /// the warnings for the client.
     pub(crate) async fn delete_all(
         &self,
         targets: Vec<ObjectRef>,
         options: &DeleteOptions,
         context: &WriteContext,
-    ) -> Result<(), StatusError> {
+    ) -> Result<Vec<String>, StatusError> {
         let context = &WriteContext { of_collection: true, ..context.clone() };
         let deletions =
             targets.into_iter().map(|target| async move { self.delete_as(&target, options, context).await });
-        stream::iter(deletions).buffered(TOGETHER).try_collect::<()>().await
+        stream::iter(deletions).buffered(TOGETHER).try_concat().await
     }
 
     async fn delete_as(
@@ -101,7 +102,7 @@ impl Writer {
         target: &ObjectRef,
         options: &DeleteOptions,
         context: &WriteContext,
-    ) -> Result<(), StatusError> {
+    ) -> Result<Vec<String>, StatusError> {
         found(self.write(WriteRequest::new(target.clone(), Operation::Delete(options), context)).await)
     }
 
@@ -144,7 +145,14 @@ impl Writer {
         context: &WriteContext,
         object: Value,
     ) -> Result<Draft, StatusError> {
-        let (old, namespace) = (None, NamespaceState::Irrelevant);
+        let namespace = match &target.namespace {
+            // What is not stored are questions, whose answers tell nothing about the namespace.
+            Some(namespace) if verb == Verb::Create && target.resource.is_stored() => {
+                self.namespace(namespace).await?.0
+            }
+            _ => NamespaceState::Irrelevant,
+        };
+        let old = None;
         let attributes =
             Attributes { verb, target, subresource, old, namespace, context, name_is_generated: false };
         self.admission.admit(&attributes, object).await
@@ -156,10 +164,10 @@ impl Writer {
     }
 }
 
-/// Takes an object that does not exist for one that needs nothing.
-fn found(written: Result<Written, StatusError>) -> Result<(), StatusError> {
+/// The warnings of a write. Takes an object that does not exist for one that needs nothing.
+fn found(written: Result<Written, StatusError>) -> Result<Vec<String>, StatusError> {
     match written {
-        Err(failure) if failure.reason == "NotFound" => Ok(()),
-        written => written.map(drop),
+        Err(failure) if failure.reason == "NotFound" => Ok(Vec::new()),
+        written => written.map(|written| written.warnings),
     }
 }

@@ -118,8 +118,13 @@ impl Writer {
         let current = self.read_current(request, entry).await?;
         let mut draft = self.draft(request, &current, &moment).await?;
         self.admission.mutate(request, &current, &mut draft).await?;
+        if request.operation.creates_part() && current.object.is_none() {
+            return Err(request.target.not_found().with_more_warnings(&draft.warnings));
+        }
         let is_hooked = draft.is_hooked;
-        let mut planned = self.strategy(request, &current, &moment, draft)?;
+        let said = draft.warnings.clone();
+        let planned = self.strategy(request, &current, &moment, draft);
+        let mut planned = planned.map_err(|refusal| refusal.with_more_warnings(&said))?;
         self.admission.validate(request, &current, &mut planned).await?;
         if is_hooked {
             request.target.resource.prune(&mut planned.object);

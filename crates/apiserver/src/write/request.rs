@@ -79,7 +79,7 @@ pub(super) struct Current {
     pub(super) object: Option<Value>,
     /// The entry that the object was read from.
     pub(super) entry: Option<Arc<Entry>>,
-    /// The namespace of an object that is to be created.
+    /// The namespace of an object or a subresource that is to be created.
     pub(super) namespace: NamespaceState,
     /// Other entries that must not change before the commit: the namespace and the CRD of a new object.
     pub(super) guards: Vec<Guard>,
@@ -91,10 +91,10 @@ pub(super) struct Guard {
     pub(super) modified: Revision,
 }
 
-/// The namespace in which an object is created.
+/// The namespace in which an object or a subresource is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum NamespaceState {
-    /// The object exists already, or its resource is cluster-scoped.
+    /// Nothing is created, or its resource is cluster-scoped.
     #[default]
     Irrelevant,
     Active,

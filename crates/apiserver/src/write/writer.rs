@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchkeeper_storage::Storage;
+use watchkeeper_storage::{Revision, Storage};
 
 use super::Allocator;
 use super::admission::listers::Listers;
@@ -51,8 +51,8 @@ pub(crate) struct Writer {
     pub(crate) listers: Arc<Listers>,
     /// Which Service has which cluster IP and node ports.
     pub(crate) allocator: Allocator,
-    /// Held while a CRD is written: no two may have the same names.
-    pub(super) crd_names: tokio::sync::Mutex<()>,
+    /// The revision of the last CRD that was written here. Held while one is written: no two may have the same names.
+    pub(super) crd_names: tokio::sync::Mutex<Revision>,
 }
 
 impl Writer {
@@ -88,7 +88,7 @@ impl Writer {
             converter,
             event_lifetime,
             allocator: super::service::allocator(),
-            crd_names: tokio::sync::Mutex::new(()),
+            crd_names: tokio::sync::Mutex::default(),
         }
     }
 

@@ -1,7 +1,14 @@
 //! What happens by itself: definitions, namespaces and garbage.
 
-use crate::harness::{Answer, Api, DEFINITIONS, WIDGETS, config_map, definition, spec, widget};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
 use serde_json::{Value, json};
+use tokio::time::Instant;
+use watchkeeper_apiserver::{Clock, Options};
+use watchkeeper_storage::Memory;
+
+use crate::harness::{Answer, Api, DEFINITIONS, WIDGETS, config_map, definition, spec, widget};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const WIDGETS_DEFINITION: &str =
@@ -318,6 +325,45 @@ async fn two_thousand_dependents_go_with_their_owner() {
     api.eventually(CONFIG_MAPS, |answer| answer.json()["items"].as_array().unwrap().is_empty()).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_pod_on_a_node_has_its_time_to_end_before_its_namespace_is_emptied() {
+    let (start, begin) = (SystemTime::now(), Instant::now());
+    let mut options = Options::default();
+    options.clock = Clock::new(move || start + begin.elapsed());
+    let api = Api::with(Arc::new(Memory::new(watchkeeper_storage::Options::default())), options).await;
+    for (namespace, is_ended_by_node) in [("served", true), ("forgotten", false)] {
+        api.post("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await.ok();
+        let namespace = format!("/api/v1/namespaces/{namespace}");
+        let (pods, maps) = (format!("{namespace}/pods"), format!("{namespace}/configmaps"));
+        let pod = |name: &str, node: Value| {
+            json!({
+                "metadata": {"name": name},
+                "spec": {"nodeName": node, "terminationGracePeriodSeconds": 40, "containers": [{"name": "c", "image": "i"}]},
+            })
+        };
+        api.post(&pods, pod("running", "node".into())).await.ok();
+        api.post(&pods, pod("waiting", Value::Null)).await.ok();
+        api.post(&maps, config_map("mounted", json!({}))).await.ok();
+        let deleted = Instant::now();
+        api.delete(&namespace).await.ok();
+        api.eventually(&namespace, |answer| answer.text.contains("pods. has 1 resource instances")).await;
+        let ending = api.get(&format!("{pods}/running")).await.ok();
+        assert_eq!(ending["metadata"]["deletionGracePeriodSeconds"], 40);
+        assert_eq!(api.get(&format!("{pods}/waiting")).await.code, 404, "it is on no node");
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert_eq!(api.get(&format!("{pods}/running")).await.code, 200);
+        assert_eq!(api.get(&format!("{maps}/mounted")).await.code, 200, "the pod may still need it");
+        if is_ended_by_node {
+            api.delete(&format!("{pods}/running?gracePeriodSeconds=0")).await.ok();
+        } else {
+            tokio::time::sleep(Duration::from_secs(22)).await;
+        }
+        api.eventually(&namespace, |answer| answer.code == 404).await;
+        let took = deleted.elapsed().as_secs();
+        assert_eq!(took < 40, is_ended_by_node, "{namespace} took {took} s");
+    }
+}
+
 #[tokio::test]
 async fn a_namespace_is_emptied_of_pods_before_anything_else() {
     let api = Api::start().await;
@@ -325,7 +371,7 @@ async fn a_namespace_is_emptied_of_pods_before_anything_else() {
     let (pods, maps) = ("/api/v1/namespaces/other/pods", "/api/v1/namespaces/other/configmaps");
     let pod = json!({
         "metadata": {"name": "held", "finalizers": ["example.com/held"]},
-        "spec": {"nodeName": "node", "containers": [{"name": "c", "image": "i"}]},
+        "spec": {"nodeName": "node", "terminationGracePeriodSeconds": 0, "containers": [{"name": "c", "image": "i"}]},
     });
     api.post(pods, pod).await.ok();
     api.post(maps, config_map("mounted", json!({}))).await.ok();

@@ -657,3 +657,77 @@ async fn what_takes_effect_is_the_binding_that_hooks_made_and_others_judged() {
     assert_eq!(seen["object"]["target"]["name"], "other");
     assert_eq!(api.get(&format!("{PODS}/p")).await.ok()["spec"]["nodeName"], "other");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn warnings_reach_the_client_whatever_was_asked_for() {
+    const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+    let (api, hooks) = (Api::start().await, Hooks::start().await);
+    budgeted(&api, "p", None).await;
+    api.post(MAPS, map("one")).await.ok();
+    api.post(MAPS, map("two")).await.ok();
+    let deployment = json!({"metadata": {"name": "d"}, "spec": {
+        "selector": {"matchLabels": {"app": "d"}},
+        "template": {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    }});
+    api.post(DEPLOYMENTS, deployment).await.ok();
+    let account = json!({"metadata": {"name": "a"}});
+    api.post("/api/v1/namespaces/default/serviceaccounts", account).await.ok();
+    for phase in ["mutating", "validating"] {
+        let path = format!("/{phase}");
+        hooks.answer(
+            &path,
+            move |request| json!({"allowed": true, "warnings": [format!("{phase} {}", request["operation"].as_str().unwrap())]}),
+        );
+        let mut hook = hooks.hook(&format!("{phase}.warns.io"), &path);
+        hook["rules"][0] = json!({"operations": ["*"], "apiGroups": ["", "apps", "authorization.k8s.io"], "apiVersions": ["*"], "resources": ["*/*"]});
+        install(&api, phase, "all", json!([hook])).await;
+    }
+    let binding = json!({"metadata": {"name": "p"}, "nodes": 1, "target": {"kind": "Node", "name": "n"}});
+    let review = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let access = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let scale = format!("{DEPLOYMENTS}/d/scale");
+    let wrong = json!({"metadata": {"name": "Wrong"}});
+    let warned = |names: [&str; 2]| names.map(|name| format!("299 - \"{name}\"")).to_vec();
+    let [created, connected, deleted] = ["CREATE", "CONNECT", "DELETE"]
+        .map(|verb| warned([&format!("mutating {verb}"), &format!("validating {verb}")]));
+    let updated = warned(["mutating UPDATE", "validating UPDATE"]);
+    let unknown = "299 - \"unknown field \\\"nodes\\\"\"".to_owned();
+    for (what, answer, code, wanted) in [
+        ("CONNECT", api.post(&format!("{PODS}/p/exec?command=ls"), Value::Null).await, 400, connected),
+        ("a review", api.post(access, review).await, 201, created.clone()),
+        ("a scale", api.merge(&scale, json!({"spec": {"replicas": 2}})).await, 200, updated),
+        (
+            "a binding",
+            api.post(&format!("{PODS}/p/binding?fieldValidation=Warn"), binding).await,
+            201,
+            [vec![unknown], created.clone()].concat(),
+        ),
+        (
+            "an eviction",
+            api.post(&format!("{PODS}/p/eviction?dryRun=All"), eviction("p")).await,
+            201,
+            created.clone(),
+        ),
+        (
+            "an eviction of nobody",
+            api.post(&format!("{PODS}/nobody/eviction"), eviction("nobody")).await,
+            404,
+            created[..1].to_vec(),
+        ),
+        (
+            "a token",
+            api.post("/api/v1/namespaces/default/serviceaccounts/a/token", json!({"spec": {}})).await,
+            201,
+            created.clone(),
+        ),
+        ("an object that is not valid", api.post(MAPS, wrong).await, 422, created[..1].to_vec()),
+        ("a collection", api.delete(MAPS).await, 200, deleted),
+    ] {
+        assert_eq!(
+            (answer.code, answer.warnings()),
+            (code, wanted.iter().map(String::as_str).collect()),
+            "{what}: {}",
+            answer.text
+        );
+    }
+}

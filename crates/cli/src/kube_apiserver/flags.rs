@@ -121,7 +121,9 @@ const fn flag(name: &'static str, form: Form, effect: Effect) -> Flag {
 }
 
 const AUDIT: Effect = Noted("there is no audit log");
-const PROXY: Effect = Noted("there is no front proxy and no aggregation");
+const PROXY: Effect = Noted(
+    "no front proxy is trusted, and extension API servers are shown a certificate that this server makes",
+);
 const WEBHOOK: Effect = Refused("webhook authentication and authorization are not supported");
 const OIDC: Effect = Refused("this server does not know OpenID Connect");
 const SECONDS: Effect = Refused("tolerations are always for 300 seconds");
@@ -206,7 +208,11 @@ const FLAGS: &[Flag] = &[
     flag("emulated-version", Text, Noted("there is one version only")),
     flag("emulation-forward-compatible", Switch, Ignored),
     flag("enable-admission-plugins", Text, Used("admission plugins that should act")),
-    flag("enable-aggregator-routing", Switch, PROXY),
+    flag(
+        "enable-aggregator-routing",
+        Switch,
+        Noted("extension API servers are always asked at the endpoints of their Services"),
+    ),
     flag("enable-bootstrap-token-auth", Switch, Noted("there are no bootstrap tokens")),
     flag(
         "enable-garbage-collector",

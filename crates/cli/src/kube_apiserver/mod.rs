@@ -194,13 +194,8 @@ impl Settings {
     /// Files with secrets come from others here, such as envtest, which makes them readable for its group in a directory
     /// that nobody else can enter. So they are not refused, and what is in such a directory is fine.
     fn warn_of_exposed_files(&self) {
-        let files = [Some(&self.key), self.token_file.as_ref(), self.account_signing_key.as_ref()];
-        for file in files.into_iter().flatten() {
-            if let Err(exposed) = private_file::check(file)
-                && !is_in_closed_directory(file)
-            {
-                tracing::warn!("{exposed}");
-            }
+        for file in [Some(&self.key), self.account_signing_key.as_ref()].into_iter().flatten() {
+            warn_if_exposed(file);
         }
     }
 
@@ -208,7 +203,11 @@ impl Settings {
     fn options(&self) -> Result<ServerOptions, Failure> {
         let mut tokens = Tokens::new();
         if let Some(file) = &self.token_file {
-            tokens.add_file(file).map_err(Failure::running)?;
+            let check = |file: &Path| {
+                warn_if_exposed(file);
+                Ok(())
+            };
+            tokens.add_file_if(file, check).map_err(Failure::running)?;
         }
         let mut accounts = match (&self.account_signing_key, self.account_keys.as_slice()) {
             (None, []) => AccountTokens::generate(),
@@ -303,6 +302,15 @@ fn keys_uri(values: &Values, port: u16) -> Result<Option<String>, String> {
         (Some(uri), _) => Ok(Some(uri.to_owned())),
         (None, Some(name)) if port != 0 => Ok(Some(format!("https://{name}:{port}/openid/v1/jwks"))),
         (None, _) => Ok(None),
+    }
+}
+
+/// Warns of a file with a secret that others can read or change.
+fn warn_if_exposed(file: &Path) {
+    if let Err(exposed) = private_file::check(file)
+        && !is_in_closed_directory(file)
+    {
+        tracing::warn!("{exposed}");
     }
 }
 

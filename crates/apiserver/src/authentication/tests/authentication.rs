@@ -1,7 +1,9 @@
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use watchkeeper_front::private_file;
 
 use super::client::TIMEOUT;
 use super::*;
@@ -89,7 +91,7 @@ async fn token_files_are_read_as_kube_apiserver_reads_them() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.csv");
     let content = "t1,alice,1\r\n\nt2,bob,2,\"dev,ops\",ignored\nt3,\"say \"\"hi\"\"\",3,one\n,nobody,4\nt1,carol,5,\"\"";
-    std::fs::write(&file, content).unwrap();
+    private_file::write(&file, content.as_bytes()).unwrap();
     let mut tokens = Tokens::new();
     tokens.add_file(&file).unwrap();
     let who = |token: &'static str| {
@@ -115,7 +117,7 @@ async fn token_files_are_read_as_kube_apiserver_reads_them() {
 fn a_token_file_is_read_again_and_a_bad_one_leaves_the_tokens_that_are_in_force() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.csv");
-    std::fs::write(&file, "old,alice,1\nadmin,mallory,2\n").unwrap();
+    private_file::write(&file, b"old,alice,1\nadmin,mallory,2\n").unwrap();
     let mut tokens = Tokens::new();
     tokens.add_file(&file).unwrap();
     tokens.add("admin", Identity::admin());
@@ -135,6 +137,44 @@ fn a_token_file_is_read_again_and_a_bad_one_leaves_the_tokens_that_are_in_force(
 }
 
 #[test]
+fn a_token_file_that_others_can_change_gives_nobody_a_token() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tokens.csv");
+    let write = |content: &str, mode: u32| {
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, content).unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+    };
+    private_file::write(&file, b"old,alice,1\n").unwrap();
+    let mut tokens = Tokens::new();
+    tokens.add_file(&file).unwrap();
+    let who = |token: &str| tokens.find(token.as_bytes()).map(|identity| identity.user);
+    for (mode, can) in [(0o666, "change"), (0o640, "read")] {
+        write("new,mallory,1,system:masters\n", mode);
+        let shown = file.display();
+        let wanted = format!("{shown}: others can {can} it (mode {mode:04o}): run chmod 600 {shown}");
+        assert_eq!(tokens.refresh().unwrap_err().to_string(), wanted);
+        assert!(!tokens.refresh().unwrap(), "it is said once");
+        assert_eq!((who("old").as_deref(), who("new")), (Some("alice"), None), "{mode:o}");
+        assert_eq!(Tokens::new().add_file(&file).unwrap_err().to_string(), wanted);
+        write("old,alice,1\n", mode);
+        assert!(!tokens.refresh().unwrap(), "there is nothing new in it");
+    }
+    write("new,bob,1\n", 0o644);
+    tokens.refresh().unwrap_err();
+    std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    assert!(tokens.refresh().unwrap());
+    assert_eq!((who("old"), who("new").as_deref()), (None, Some("bob")));
+
+    let mut trusting = Tokens::new();
+    write("one,alice,1\n", 0o644);
+    trusting.add_file_if(&file, |_| Ok(())).unwrap();
+    write("two,alice,1\n", 0o644);
+    assert!(trusting.refresh().unwrap());
+    assert!(trusting.find(b"two").is_some());
+}
+
+#[test]
 fn a_bad_token_file_is_refused_with_the_line_and_without_the_token() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tokens.csv");
@@ -144,7 +184,7 @@ fn a_bad_token_file_is_refused_with_the_line_and_without_the_token() {
         ("\"secret,alice,1", "line 1: a quote is not closed"),
         ("\"secret\"x,alice,1", "line 1: text behind a closing quote"),
     ] {
-        std::fs::write(&file, content).unwrap();
+        private_file::write(&file, content.as_bytes()).unwrap();
         let error = Tokens::new().add_file(&file).unwrap_err().to_string();
         assert_eq!(error, format!("token file {}: {complaint}", file.display()));
     }

@@ -27,15 +27,29 @@ impl Server {
         };
         let is_service = place.resource.plural == "services";
         let object = if is_service { Value::Null } else { self.object(place, address.name).await? };
-        self.admit_connect(call, place, subresource).await?;
+        let warnings = self.admit_connect(call, place, subresource).await?;
+        let reached = self.reached(call, place, subresource, &address, &object).await;
+        let failure = reached.err().unwrap_or_else(|| denial::no_node(place, subresource));
+        Err(failure.with_more_warnings(&warnings))
+    }
+
+    /// Follows objects towards what runs, as far as they lead.
+    async fn reached(
+        &self,
+        call: &Call,
+        place: &ObjectRef,
+        subresource: &str,
+        address: &Address<'_>,
+        object: &Value,
+    ) -> Result<(), StatusError> {
         match (place.resource.plural.as_str(), subresource) {
-            ("services", _) => self.check_endpoints(place, &address).await?,
-            ("pods", "proxy") if !has_global_address(&object) => {
+            ("services", _) => self.check_endpoints(place, address).await?,
+            ("pods", "proxy") if !has_global_address(object) => {
                 return Err(StatusError::bad_request("address not allowed"));
             }
             ("pods", "exec" | "attach" | "portforward") => {
                 if subresource != "portforward" {
-                    check_container(&object, call.query.get("container").unwrap_or_default())?;
+                    check_container(object, call.query.get("container").unwrap_or_default())?;
                 }
                 if object["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
                     let message = format!("pod {} does not have a host assigned", place.name);
@@ -44,7 +58,7 @@ impl Server {
             }
             _ => {}
         }
-        Err(denial::no_node(place, subresource))
+        Ok(())
     }
 
     /// Refuses a port that a Service does not have, and a Service that nothing is behind. As in kube-apiserver, the Service itself is

@@ -26,16 +26,15 @@ impl Server {
             return Err(StatusError::internal("bindings are not served"));
         };
         let context = &call.context(&options);
-        let binding = Incoming::read(&bindings, &call.body, format, context.field_validation)?.object;
-        check_name(place, &binding, "Binding")?;
-        self.bind_to(place, &binding, context).await?;
-        Ok(Reply::object(201, &status_error::success(201), accepted.format))
+        let binding = Incoming::read(&bindings, &call.body, format, context.field_validation)?;
+        check_name(place, &binding.object, "Binding")?;
+        self.bind_to(place, &binding, context, &accepted).await
     }
 
     /// The same by a Binding that is not sent to the pod, but names it. Which pod of that name it means does not matter.
     pub(super) async fn bind_named(
         &self,
-        mut binding: Value,
+        mut binding: Incoming,
         namespace: Option<String>,
         context: &WriteContext,
         accepted: &Accepted,
@@ -43,27 +42,30 @@ impl Server {
         let Some(resource) = self.registry().find("", "v1", "pods") else {
             return Err(StatusError::internal("pods are not served"));
         };
-        let said = meta::text(&binding, "namespace");
+        let said = meta::text(&binding.object, "namespace");
         if !said.is_empty() && Some(said) != namespace.as_deref() {
             let message =
                 "the namespace of the provided object does not match the namespace sent on the request";
             return Err(StatusError::bad_request(message));
         }
-        ["uid", "resourceVersion"].into_iter().for_each(|field| meta::remove(&mut binding, field));
-        let place = ObjectRef { resource, namespace, name: meta::name(&binding).to_owned() };
-        self.bind_to(&place, &binding, context).await?;
-        Ok(Reply::object(201, &status_error::success(201), accepted.format))
+        ["uid", "resourceVersion"].into_iter().for_each(|field| meta::remove(&mut binding.object, field));
+        let place = ObjectRef { resource, namespace, name: meta::name(&binding.object).to_owned() };
+        self.bind_to(&place, &binding, context, accepted).await
     }
 
     async fn bind_to(
         &self,
         pod: &ObjectRef,
-        binding: &Value,
+        binding: &Incoming,
         context: &WriteContext,
-    ) -> Result<(), StatusError> {
-        let (target, operation) = (pod.clone(), Operation::Bind(binding));
+        accepted: &Accepted,
+    ) -> Result<Reply, StatusError> {
+        let (target, operation) = (pod.clone(), Operation::Bind(&binding.object));
         let request = WriteRequest { target, subresource: Subresource::Binding, operation, context };
-        self.writer.write(request).await.map(drop)
+        let written = self.writer.write(request).await;
+        let written = written.map_err(|failure| failure.with_more_warnings(&binding.warnings))?;
+        let reply = Reply::object(201, &status_error::success(201), accepted.format);
+        Ok(reply.warnings(&binding.warnings).warnings(&written.warnings))
     }
 
     /// What a pod wrote, of which there is nothing as long as it is on no node.
@@ -87,8 +89,10 @@ impl Server {
         let eviction = Eviction::new(eviction, call.query.clone(), create.dry_run);
         let dry_run = eviction.sent_options()?.dry_run;
         let context = &WriteContext { dry_run, ..call.context(&create) };
-        self.writer.write(WriteRequest::new(place.clone(), Operation::Evict(&eviction), context)).await?;
-        Ok(Reply::object(201, &status_error::success(201), accepted.format))
+        let request = WriteRequest::new(place.clone(), Operation::Evict(&eviction), context);
+        let written = self.writer.write(request).await?;
+        let reply = Reply::object(201, &status_error::success(201), accepted.format);
+        Ok(reply.warnings(&written.warnings))
     }
 }
 

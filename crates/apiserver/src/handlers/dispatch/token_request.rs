@@ -41,7 +41,7 @@ impl Server {
         let options = WriteOptions::of_create(&call.query)?;
         let accepted = media::accept(&call.headers, Endpoint::Untabled)?;
         let format = media::body_format(&call.headers, true)?;
-        let mut object = decode_as(&call.body, format, KIND.name, &[VERSION])?;
+        let object = decode_as(&call.body, format, KIND.name, &[VERSION])?;
         let namespace = place.namespace.as_deref().unwrap_or_default();
         for (field, is) in [("name", place.name.as_str()), ("namespace", namespace)] {
             let given = meta::text(&object, field);
@@ -52,20 +52,33 @@ impl Server {
                 return Err(StatusError::invalid(KIND, &place.name, &[error]));
             }
         }
+        let context = &call.context(&options);
+        let admitted = self.writer.admit(Verb::Create, place, "token", context, object).await?;
+        let issued = self.issue_admitted(place, &admitted.object, &context.manager).await;
+        let issued = issued.map_err(|failure| failure.with_more_warnings(&admitted.warnings))?;
+        Ok(Reply::object(201, &issued, accepted.format).warnings(&admitted.warnings))
+    }
+
+    /// Issues a token that admission has nothing against.
+    async fn issue_admitted(
+        &self,
+        place: &ObjectRef,
+        object: &Value,
+        manager: &str,
+    ) -> Result<Value, StatusError> {
+        let namespace = place.namespace.as_deref().unwrap_or_default();
         let entry = self.get(&place.resource, place.namespace.as_deref(), &place.name, None).await?;
         let account = place.resource.read(&entry)?;
         let uid = meta::uid(&account);
-        let given = meta::uid(&object);
+        let given = meta::uid(object);
         if !given.is_empty() && given != uid {
             let why = format!(
                 "the UID in the token request ({given}) does not match the UID of the service account ({uid})"
             );
             return Err(StatusError::conflict(KIND, &place.name, &why));
         }
-        let context = &call.context(&options);
-        object = self.writer.admit(Verb::Create, place, "token", context, object).await?.object;
-        let managed = self.owners(&object, &context.manager);
-        let spec = Spec::read(&object, self.accounts.tokens.audiences())?;
+        let managed = self.owners(object, manager);
+        let spec = Spec::read(object, self.accounts.tokens.audiences())?;
         let now = self.options.clock.now();
         let bound = self.bound(place, &spec).await?;
         let claims = spec.claims(place, &account, &bound, now, self.accounts.tokens.audiences());
@@ -74,7 +87,7 @@ impl Server {
             .tokens
             .sign(claims)
             .ok_or_else(|| StatusError::internal("failed to generate token"))?;
-        object = json!({
+        Ok(json!({
             "kind": "TokenRequest",
             "apiVersion": VERSION,
             "metadata": {
@@ -86,8 +99,7 @@ impl Server {
                 "token": token,
                 "expirationTimestamp": crate::object::time::stamp(crate::object::time::after(now, Duration::from_secs(spec.seconds.unsigned_abs()))),
             },
-        });
-        Ok(Reply::object(201, &object, accepted.format))
+        }))
     }
 
     /// Who said what in a request, as the answer tells it.

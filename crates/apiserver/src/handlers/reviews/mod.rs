@@ -51,8 +51,7 @@ pub(crate) async fn answer(
             object
         }
     };
-    let reply = Reply::object(201, &review, format);
-    Ok(warnings.iter().fold(reply, |reply, warning| reply.warning(warning)))
+    Ok(Reply::object(201, &review, format).warnings(&warnings))
 }
 
 /// A user, as reviews show it.

@@ -150,7 +150,7 @@ pub(crate) struct Attributes<'a> {
     pub(crate) subresource: &'a str,
     /// The stored object.
     pub(crate) old: Option<&'a Value>,
-    /// The namespace of a new object.
+    /// The namespace of a new object or subresource.
     pub(crate) namespace: NamespaceState,
     pub(crate) context: &'a WriteContext,
     /// Whether the server made up the name of a new object.

@@ -95,6 +95,13 @@ impl Plugin for Slow {
 }
 
 async fn writer(plugins: Vec<Box<dyn Plugin>>) -> (Arc<Server>, Writer) {
+    writer_with(plugins, |server| Arc::clone(&server.registrar)).await
+}
+
+async fn writer_with(
+    plugins: Vec<Box<dyn Plugin>>,
+    registrar: impl Fn(&Server) -> Arc<Registrar>,
+) -> (Arc<Server>, Writer) {
     let server = crate::startup::start(
         Arc::new(Memory::new(watchkeeper_storage::Options::default())),
         Options::default(),
@@ -103,7 +110,7 @@ async fn writer(plugins: Vec<Box<dyn Plugin>>) -> (Arc<Server>, Writer) {
     .unwrap();
     let handles = Handles {
         storage: Arc::clone(&server.storage),
-        registrar: Arc::clone(&server.registrar),
+        registrar: registrar(&server),
         access: Arc::clone(&server.access),
         budget: Arc::clone(&server.budget),
         clock: server.options.clock.clone(),
@@ -253,22 +260,50 @@ async fn a_plug_in_that_is_switched_off_does_nothing() {
     }
 }
 
+fn definition(plural: &str, kind: &str) -> Value {
+    json!({
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn crds_that_are_not_followed_stop_nobody_for_long() {
+    let registrar = Arc::new(Registrar::new());
+    let (server, writer) = writer_with(Vec::new(), |_| Arc::clone(&registrar)).await;
+    let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
+    let create = |plural_name, kind| writer.create(group, "v1", plural, None, definition(plural_name, kind));
+    let begin = tokio::time::Instant::now();
+    let revision = create("ones", "One").await.unwrap().revision.unwrap();
+    // It could have the same names.
+    let refused: Vec<_> = futures_util::future::join_all((0..20).map(|_| create("twos", "Two"))).await;
+    assert!(
+        refused.iter().all(|refused| refused.as_ref().is_err_and(|refused| refused.code == 503)),
+        "{refused:?}"
+    );
+    let took = begin.elapsed().as_secs();
+    assert!((19..25).contains(&took), "all of them together took {took} s");
+    registrar.reached(revision);
+    let slow = create("threes", "Three");
+    let stop = async {
+        tokio::task::yield_now().await;
+        server.begin_to_stop(std::time::Duration::ZERO);
+    };
+    let begin = tokio::time::Instant::now();
+    assert!(tokio::join!(slow, stop).0.unwrap().created);
+    assert!(begin.elapsed().as_secs() < 5, "nobody is waited for who stops");
+}
+
 #[tokio::test]
 async fn a_slow_plug_in_keeps_nobody_else_from_writing_a_crd() {
     let go = Arc::new(Notify::new());
     let (_server, writer) = writer(vec![Box::new(Slow(Arc::clone(&go)))]).await;
-    let definition = |plural: &str, kind: &str| {
-        json!({
-            "metadata": {"name": format!("{plural}.example.com")},
-            "spec": {
-                "group": "example.com", "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
-                "versions": [{
-                    "name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {"type": "object"}},
-                }],
-            },
-        })
-    };
     let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
     let slow = writer.create(group, "v1", plural, None, definition("slows", "Slow"));
     let quick = async {

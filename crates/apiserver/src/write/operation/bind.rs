@@ -7,8 +7,6 @@ use super::{check_name, check_precondition};
 use crate::object::meta;
 use crate::resource::ObjectRef;
 use crate::status_error::{StatusError, Subject};
-use crate::write::WriteRequest;
-use crate::write::request::Draft;
 
 /// Refuses a Binding that names no node.
 pub(super) fn check(binding: &Value) -> Result<(), StatusError> {
@@ -29,9 +27,8 @@ pub(super) fn check(binding: &Value) -> Result<(), StatusError> {
     }
 }
 
-/// The Binding, if the Pod can be assigned to a node.
-pub(super) fn next(request: &WriteRequest<'_>, binding: &Value, pod: &Value) -> Result<Draft, StatusError> {
-    let target = &request.target;
+/// Refuses to assign a Pod to a node that is not the one the client means, is on its way out or on a node already.
+fn check_pod(target: &ObjectRef, binding: &Value, pod: &Value) -> Result<(), StatusError> {
     check_precondition(target, "UID", meta::uid(binding), meta::uid(pod))?;
     let version = |object| meta::text(object, "resourceVersion");
     check_precondition(target, "ResourceVersion", version(binding), version(pod))?;
@@ -49,7 +46,7 @@ pub(super) fn next(request: &WriteRequest<'_>, binding: &Value, pod: &Value) -> 
     if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
         return conflict(format!("pod {name} has non-empty .spec.schedulingGates"));
     }
-    Ok(Draft::of(binding.clone()))
+    Ok(())
 }
 
 /// The Pod on the node of the Binding, with its labels and annotations. Admission may have completed the Binding to what is none.
@@ -61,6 +58,7 @@ pub(super) fn laid_into(
 ) -> Result<Value, StatusError> {
     check_name(target, binding, "Binding")?;
     check(binding)?;
+    check_pod(target, binding, pod)?;
     let mut object = pod.clone();
     object["spec"]["nodeName"] = binding["target"]["name"].clone();
     meta::fields(&mut object["status"]).remove("nominatedNodeName");

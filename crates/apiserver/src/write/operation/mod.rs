@@ -85,6 +85,11 @@ impl Operation<'_> {
         version.ok().filter(|version| *version > 0)
     }
 
+    /// Whether a subresource is created: as in kube-apiserver, admission is asked before it is looked whether the object exists.
+    pub(super) fn creates_part(&self) -> bool {
+        matches!(self, Self::Bind(_) | Self::Evict(_))
+    }
+
     /// Refuses the operation if it cannot create the object, which does not exist.
     pub(super) fn check_missing(&self, request: &WriteRequest<'_>) -> Result<(), StatusError> {
         match self {
@@ -108,9 +113,9 @@ impl Operation<'_> {
             (Self::Apply(applying), _) => applying.next(request, current, moment),
             (Self::Patch(patch), Some(old)) => patch.next(request, old, current),
             (Self::Scale(change), Some(old)) => change.next(request, old, moment),
-            (Self::Bind(binding), Some(old)) => bind::next(request, binding, old),
+            (Self::Bind(binding), _) => Ok(Draft::of((*binding).clone())),
             (Self::Delete(options), Some(old)) => delete::next(request, current, old, options),
-            (Self::Evict(eviction), Some(_)) => Ok(eviction.next()),
+            (Self::Evict(eviction), _) => Ok(eviction.next()),
             (Self::Change(change), Some(old)) => {
                 let mut object = old.clone();
                 change(&mut object);

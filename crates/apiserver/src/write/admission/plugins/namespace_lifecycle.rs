@@ -1,4 +1,4 @@
-//! Objects are created in existing namespaces only, and some namespaces cannot be deleted.
+//! Objects and their subresources are created in existing namespaces only, and some namespaces cannot be deleted.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ struct NamespaceLifecycle;
 impl Plugin for NamespaceLifecycle {
     fn handles(&self, scope: &Scope<'_>) -> bool {
         match scope.verb {
-            Verb::Create => scope.resource.namespaced && scope.subresource.is_empty(),
+            Verb::Create => scope.resource.namespaced,
             Verb::Delete => scope.is_of("", "namespaces"),
             _ => false,
         }

@@ -151,9 +151,10 @@ impl<'a> Limits<'a> {
         let mut used = self.quota["status"]["used"].as_object().cloned().unwrap_or_default();
         for (name, amount) in delta {
             let known = self.used.get(name).copied().unwrap_or(watchkeeper_kinds::Quantity::ZERO);
-            let sum = known.plus(amount).filter(|sum| !sum.is_negative());
-            let sum = sum.map_or_else(|| "0".to_owned(), |sum| sum.to_string());
-            used.insert(name.clone(), sum.into());
+            // What is too large to reckon with changes nothing.
+            let sum = known.plus(amount).unwrap_or(known);
+            let sum = if sum.is_negative() { watchkeeper_kinds::Quantity::ZERO } else { sum };
+            used.insert(name.clone(), sum.to_string().into());
         }
         Value::Object(used)
     }

@@ -65,6 +65,14 @@ fn what_has_ended_or_is_gone_is_given_back() {
 }
 
 #[test]
+fn what_is_too_large_to_reckon_with_is_not_forgotten() {
+    let full = quota(json!({"hard": {"requests.cpu": "1e38"}}), json!({"requests.cpu": "1e38"}));
+    let running = pod(json!({"cpu": "100m"}));
+    let charged = used(&change(Evaluator::Pods, Some(&running), None), &full);
+    assert_eq!(charged, Ok(Some(json!({"requests.cpu": "100e36"}))));
+}
+
+#[test]
 fn only_what_is_in_scope_is_charged() {
     let scoped =
         |scopes: Value| quota(json!({"hard": {"pods": "1"}, "scopes": scopes}), json!({"pods": "0"}));
