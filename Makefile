@@ -71,7 +71,7 @@ soak: ## the random tests, a hundred times as many, and an hour of requests that
 	$(CARGO) test --release -p watchkeeper-sources --all-features -- --ignored
 	$(CARGO) test --release -p watchkeeper-reactor --test bounded -- --ignored --nocapture
 	$(CARGO) test --release -p watchkeeper-gateway -- --ignored --nocapture --test-threads 1
-	$(CARGO) test --release -p watchkeeper-webhook --test webhook -- --ignored --nocapture
+	$(CARGO) test --release -p watchkeeper-webhook --test webhook -- --ignored --nocapture --test-threads 1
 	WATCHKEEPER_CLUSTER_ROUNDS=200 $(CARGO) test --release -p watchkeeper-storage --features etcd --test linearizability whatever
 	$(CARGO) test -p watchkeeper-cli --test new -- --ignored
 	$(CARGO) test -p watchkeeper-macros --test compile -- --ignored

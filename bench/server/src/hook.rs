@@ -1,4 +1,4 @@
-//! A webhook on this machine that allows everything.
+//! A webhook on this machine that allows everything, and converts by saying so.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,9 +15,12 @@ use watchkeeper_bench_target::Result;
 /// How many bytes a review may have.
 const MOST_BYTES: usize = 8 << 20;
 
-/// An admission webhook that allows everything, on a thread of its own until the program ends.
+/// Where conversion is served.
+pub(crate) const CONVERT: &str = "convert";
+
+/// An admission webhook that allows everything, and a conversion webhook for versions that differ in nothing, on a thread of its own until the program ends.
 pub(crate) struct Hook {
-    /// Where it is.
+    /// Where it is: a URL that ends with a slash.
     pub(crate) url: String,
     /// The authority of its certificate, in PEM.
     pub(crate) authority: String,
@@ -57,10 +60,21 @@ impl Hook {
     }
 }
 
-/// Allows what is asked about.
+/// Allows what is asked about, or converts it.
 async fn answer(request: Request) -> String {
+    let converts = request.uri().path().trim_start_matches('/') == CONVERT;
     let review = request.into_body().read(MOST_BYTES).await.unwrap_or_default();
-    let review: Value = serde_json::from_slice(&review).unwrap_or_default();
-    let response = json!({"uid": review["request"]["uid"], "allowed": true});
+    let mut review: Value = serde_json::from_slice(&review).unwrap_or_default();
+    let asked = &mut review["request"];
+    let uid = asked["uid"].take();
+    let response = if converts {
+        let (mut objects, version) = (asked["objects"].take(), asked["desiredAPIVersion"].take());
+        for object in objects.as_array_mut().into_iter().flatten() {
+            object["apiVersion"] = version.clone();
+        }
+        json!({"uid": uid, "convertedObjects": objects, "result": {"status": "Success"}})
+    } else {
+        json!({"uid": uid, "allowed": true})
+    };
     json!({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response}).to_string()
 }

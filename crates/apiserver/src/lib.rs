@@ -22,6 +22,7 @@ mod aggregation;
 mod api_server;
 mod api_services;
 mod aside;
+mod audit;
 pub mod authentication;
 mod bootstrap;
 mod budget;

@@ -44,7 +44,7 @@ pub struct Connection {
 pub enum Locality {
     /// In this process, or on the other side of something that this process made.
     Process,
-    /// On this machine: its address is a loopback one.
+    /// On this machine, as far as its address says: a loopback one. It may also be the near end of a tunnel, or of a cluster in containers.
     Machine,
     /// This process runs in a pod of its cluster.
     Pod,

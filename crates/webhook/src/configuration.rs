@@ -16,7 +16,7 @@ pub(crate) const APPLIED: &str = "webhook.watchkeeper.dev/applied";
 
 /// How an API server reaches the webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Endpoint {
     /// Under this URL, to which paths are added: `https://127.0.0.1:9443`.
     Url(String),
     /// Through a Service.
@@ -30,7 +30,7 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl Endpoint {
     fn client_config(&self, path: &str) -> Value {
         match self {
             Self::Url(base) => json!({"url": format!("{}{path}", base.trim_end_matches('/'))}),
@@ -85,7 +85,7 @@ impl ConfigurationKind {
 pub(crate) struct Setting<'a> {
     /// The name of the program, which is that of its configurations.
     pub(crate) name: &'a str,
-    pub(crate) place: &'a Place,
+    pub(crate) endpoint: &'a Endpoint,
     /// The namespace that the program runs in, if others than its own kinds should not wait for it there.
     pub(crate) own_namespace: Option<&'a str>,
     /// Whether the program installs this definition.
@@ -114,7 +114,7 @@ pub(crate) fn configurations(
         }
     }
     for webhook in webhooks.iter().filter(|webhook| webhook.conversions.is_some()) {
-        let definition = definition(webhook, setting.place)?;
+        let definition = definition(webhook, setting.endpoint)?;
         let name = definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let installs = (setting.installs)(&name);
         let (kind, spec) = match installs {
@@ -128,7 +128,7 @@ pub(crate) fn configurations(
 
 fn admission(webhook: &AnyWebhook, what: &str, setting: &Setting<'_>) -> Option<Value> {
     let mut entry = entry(webhook, what)?;
-    entry["clientConfig"] = setting.place.client_config(&webhook.path(what));
+    entry["clientConfig"] = setting.endpoint.client_config(&webhook.path(what));
     // The pods that serve the webhook do not wait for it.
     if let Some(namespace) = setting.own_namespace.filter(|_| !webhook.is_own) {
         entry["namespaceSelector"] = json!({"matchExpressions": [
@@ -169,7 +169,7 @@ pub(crate) fn entry(webhook: &AnyWebhook, what: &str) -> Option<Value> {
 }
 
 /// The definition of a kind with all its versions, and its conversion.
-pub(crate) fn definition(webhook: &AnyWebhook, place: &Place) -> Result<Value, String> {
+pub(crate) fn definition(webhook: &AnyWebhook, endpoint: &Endpoint) -> Result<Value, String> {
     let definitions: Vec<_> = webhook.definitions.iter().map(|definition| definition()).collect();
     let stored = webhook.stored.as_deref().unwrap_or(&webhook.resource.version);
     let of = &webhook.resource.kind;
@@ -183,7 +183,7 @@ pub(crate) fn definition(webhook: &AnyWebhook, place: &Place) -> Result<Value, S
     value["spec"]["conversion"] = json!({
         "strategy": "Webhook",
         "webhook": {
-            "clientConfig": place.client_config(CONVERT),
+            "clientConfig": endpoint.client_config(CONVERT),
             "conversionReviewVersions": ["v1"],
         },
     });

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use watchkeeper_description::{Namespaces, Resource, Right, Verbs, Webhook, When};
 
-use crate::configuration::{Place, definition, entry};
+use crate::configuration::{Endpoint, definition, entry};
 use crate::options::{secret_name, service_name};
 use crate::service::CONVERT;
 use crate::webhook::AnyWebhook;
@@ -34,9 +34,10 @@ pub fn converted_definition(
     namespace: &str,
     name: &str,
 ) -> Option<Value> {
-    let place = Place::Service { namespace: namespace.to_owned(), name: service_name(program), port: 443 };
+    let endpoint =
+        Endpoint::Service { namespace: namespace.to_owned(), name: service_name(program), port: 443 };
     let converting = webhooks.iter().filter(|webhook| webhook.conversions.is_some());
-    let mut definitions = converting.filter_map(|webhook| definition(webhook, &place).ok());
+    let mut definitions = converting.filter_map(|webhook| definition(webhook, &endpoint).ok());
     definitions.find(|definition| definition["metadata"]["name"] == name)
 }
 

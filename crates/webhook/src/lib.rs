@@ -30,6 +30,7 @@ mod conversion;
 mod describe;
 mod malformed;
 mod metrics;
+mod nearby;
 mod options;
 mod server;
 mod service;
@@ -39,7 +40,7 @@ pub use admission::{
     AdmissionRequest, Answer, GroupVersionKind, GroupVersionResource, Operation, UserInfo, Verdict,
 };
 pub use certificates::Rotation;
-pub use configuration::Place;
+pub use configuration::Endpoint;
 pub use describe::{converted, converted_definition, described, rights};
 pub use metrics::{METRICS, WebhookMetrics};
 pub use options::{Certificates, PORT, Reached, WebhookOptions, secret_name, service_name};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use watchkeeper_connection::Locality;
 
 use crate::certificates::Rotation;
-use crate::configuration::Place;
+use crate::configuration::Endpoint;
 
 /// The port on which webhooks are served in a cluster: that of controller-runtime.
 pub const PORT: u16 = 9443;
@@ -27,7 +27,8 @@ pub struct WebhookOptions {
 /// How an API server reaches the webhooks of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Reached {
-    /// In a pod, through the Service `NAME-webhook` of its namespace. Beside an API server of the same machine, and in tests, directly.
+    /// In a pod, through the Service `NAME-webhook` of its namespace. Beside an API server of the same machine, and in tests, directly;
+    /// a server at a loopback address is asked whether it is on this machine, since a tunnel has such an address, too.
     /// From anywhere else not at all, until somebody says how: the log says what it takes.
     #[default]
     Automatically,
@@ -63,6 +64,8 @@ pub(crate) struct Plan {
     /// Another address, if that one is taken.
     pub(crate) or_any_port: bool,
     pub(crate) way: Way,
+    /// Whether the way is right only if the API server is where its address says.
+    pub(crate) is_supposed: bool,
     /// How long it is served on after a stop has begun: API servers hear of that a bit later.
     pub(crate) linger: Duration,
 }
@@ -82,7 +85,21 @@ pub(crate) enum Way {
     Not,
 }
 
+/// How long the removal of configurations may take when nobody serves them any more.
+pub(crate) const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long reviews that run may take to end after the last one was accepted.
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+
 impl WebhookOptions {
+    /// The time that a stop takes at most, once it has begun: configurations that nobody else serves are removed, API servers hear that
+    /// others are to be asked, and reviews that run end.
+    pub fn stop_time(&self, locality: Locality) -> Duration {
+        // Neither depends on the name of the program.
+        let plan = self.plan("", locality);
+        let withdraw = if plan.way.is_alone() { WITHDRAW_TIMEOUT } else { Duration::ZERO };
+        withdraw + plan.linger + DRAIN_TIMEOUT
+    }
+
     pub(crate) fn plan(&self, name: &str, locality: Locality) -> Plan {
         let way = match (&self.reached, locality) {
             (Reached::Automatically, Locality::Pod) => Way::Service(service_name(name)),
@@ -98,6 +115,7 @@ impl WebhookOptions {
         Plan {
             address: self.address.unwrap_or_else(|| (host, port).into()),
             or_any_port: self.address.is_none() && way == Way::Not,
+            is_supposed: way == Way::Here && locality == Locality::Machine,
             linger: if in_pod { Duration::from_secs(5) } else { Duration::ZERO },
             way,
         }
@@ -115,16 +133,21 @@ pub fn secret_name(program: &str) -> String {
 }
 
 impl Way {
+    /// Whether this process is the only one to serve the configurations.
+    pub(crate) fn is_alone(&self) -> bool {
+        matches!(self, Self::Here | Self::Url(_))
+    }
+
     /// Where an API server asks, if it is known.
-    pub(crate) fn place(&self, namespace: &str, address: SocketAddr) -> Option<Place> {
+    pub(crate) fn endpoint(&self, namespace: &str, address: SocketAddr) -> Option<Endpoint> {
         match self {
-            Self::Service(name) => Some(Place::Service {
+            Self::Service(name) => Some(Endpoint::Service {
                 namespace: namespace.to_owned(),
                 name: name.clone(),
                 port: SERVICE_PORT,
             }),
-            Self::Here => Some(Place::Url(format!("https://{address}"))),
-            Self::Url(url) => Some(Place::Url(url.clone())),
+            Self::Here => Some(Endpoint::Url(format!("https://{address}"))),
+            Self::Url(url) => Some(Endpoint::Url(url.clone())),
             Self::Elsewhere | Self::Not => None,
         }
     }
@@ -168,6 +191,8 @@ mod tests {
         assert_eq!(plan(&options, Locality::Pod), ("0.0.0.0:9443".into(), service.clone()));
         assert_eq!(plan(&options, Locality::Process), ("127.0.0.1:0".into(), Way::Here));
         assert_eq!(plan(&options, Locality::Machine), ("127.0.0.1:0".into(), Way::Here));
+        assert!(options.plan("shop", Locality::Machine).is_supposed);
+        assert!(!options.plan("shop", Locality::Process).is_supposed);
         assert_eq!(plan(&options, Locality::Elsewhere), ("127.0.0.1:9443".into(), Way::Not));
         let tunnel = WebhookOptions { reached: Reached::Url("https://a.example:1/x".into()), ..options };
         let (address, way) = plan(&tunnel, Locality::Elsewhere);

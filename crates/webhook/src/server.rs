@@ -1,9 +1,10 @@
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use watchkeeper_connection::{Connection, Locality};
+use watchkeeper_connection::Connection;
 use watchkeeper_front::{ClientAuth, Deadlines, Front, Limits, Listener, Tls};
 use watchkeeper_supervision::Supervisor;
 
@@ -11,14 +12,15 @@ use crate::api::Api;
 use crate::certificates::{FilesKeeper, Keeper, Memory, ShownCertificate, Status, Vault};
 use crate::configuration::{Configuration, Setting, configurations};
 use crate::metrics::WebhookMetrics;
-use crate::options::{Certificates, Plan, Way, WebhookOptions, secret_name};
+use crate::nearby;
+use crate::options::{
+    Certificates, DRAIN_TIMEOUT, PORT, Plan, WITHDRAW_TIMEOUT, Way, WebhookOptions, secret_name,
+};
 use crate::service::{CONVERT, Routes, WebhookService};
 use crate::webhook::AnyWebhook;
 
 /// Connections at a time. API servers keep a few each; nobody else has a reason to come.
 const CONNECTIONS: usize = 512;
-/// How long reviews that run may take to end after the last one was accepted.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The error of webhooks that cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -38,8 +40,9 @@ pub struct Program<'a> {
     pub name: &'a str,
     /// The namespace of the program.
     pub namespace: &'a str,
-    /// The place of the API server.
-    pub locality: Locality,
+    /// The API server. Beside one at a loopback address, it is asked where it is; everything else goes over the connection that
+    /// [`WebhookServer::run`] is given.
+    pub connection: &'a Connection,
     /// Whether the program installs the CRD of this name itself.
     pub installs: &'a dyn Fn(&str) -> bool,
     /// Whether definitions and empty webhook configurations come with the manifests or the chart of the program, and go with them. Then
@@ -59,8 +62,11 @@ const KEEPER: &str = "webhook-certificates";
 pub struct WebhookServer {
     front: Front,
     address: SocketAddr,
+    /// What is served.
+    paths: String,
     plan: Plan,
     options: WebhookOptions,
+    connection: Connection,
     name: String,
     namespace: String,
     configurations: Vec<Configuration>,
@@ -86,21 +92,21 @@ impl WebhookServer {
     ) -> Result<Self, ServeError> {
         let mut routes = Routes::default();
         webhooks.iter().for_each(|webhook| webhook.serve(&mut routes));
-        let paths: Vec<String> = routes.admission.keys().cloned().collect();
-        let converts = !routes.conversion.is_empty();
-        let plan = options.plan(program.name, program.locality);
+        let converts = (!routes.conversion.is_empty()).then(|| CONVERT.to_owned());
+        let paths: Vec<String> = routes.admission.keys().cloned().chain(converts).collect();
+        let plan = options.plan(program.name, program.connection.locality());
         let listener = match Listener::bind(plan.address) {
             Err(_) if plan.or_any_port => Listener::bind((plan.address.ip(), 0).into())?,
             bound => bound?,
         };
         let address = listener.address();
-        let configurations = match plan.way.place(program.namespace, address) {
+        let configurations = match plan.way.endpoint(program.namespace, address) {
             None => Vec::new(),
-            Some(place) => {
+            Some(endpoint) => {
                 let in_cluster = matches!(plan.way, Way::Service(_));
                 let setting = Setting {
                     name: program.name,
-                    place: &place,
+                    endpoint: &endpoint,
                     own_namespace: in_cluster.then_some(program.namespace),
                     installs: program.installs,
                     installed_by_others: in_cluster && program.installed_by_others,
@@ -129,7 +135,9 @@ impl WebhookServer {
         let server = Self {
             front: front.start()?,
             address,
+            paths: paths.join(", "),
             options,
+            connection: program.connection.clone(),
             name: program.name.to_owned(),
             namespace: program.namespace.to_owned(),
             configurations,
@@ -141,7 +149,7 @@ impl WebhookServer {
             leaving,
             supervisor: program.supervisor.clone(),
         };
-        server.tell(&paths, converts);
+        server.tell();
         Ok(server)
     }
 
@@ -164,27 +172,45 @@ impl WebhookServer {
     }
 
     /// Says what it takes to be asked from elsewhere.
-    fn tell(&self, paths: &[String], converts: bool) {
-        let address = self.address;
-        let mut paths = paths.to_vec();
-        paths.extend(converts.then(|| CONVERT.to_owned()));
-        let paths = paths.join(", ");
+    fn tell(&self) {
+        let (address, paths) = (self.address, &self.paths);
         match &self.plan.way {
-            Way::Not => tracing::warn!(
-                "webhooks are served on {address}, and nobody asks them: the API server is on another machine. Make a tunnel for TCP \
-                 from a host and a port that it reaches to {address} (TLS ends here), and start with --webhook-url https://HOST:PORT; it \
-                 is going to ask for {paths}. In a cluster no tunnel is needed"
-            ),
+            Way::Not => {
+                // Where it is going to listen then.
+                let next = self.options.address.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, PORT).into());
+                tracing::warn!(
+                    "webhooks are served on {address}, and nobody asks them: the API server is on another machine. Make a tunnel for TCP \
+                     from a host and a port that it reaches to {next} (TLS ends here), and start with --webhook-url https://HOST:PORT; \
+                     it is going to ask for {paths}. In a cluster no tunnel is needed"
+                );
+            }
             way => tracing::info!(%address, ?way, paths, "webhooks are served"),
         }
     }
 
-    /// Keeps certificates and configurations until `stop`; then serves on for a while, and drains. Readiness is the caller's: it has to
-    /// fail before, so that nobody comes any more.
-    pub async fn run(self, connection: Connection, stop: CancellationToken) {
+    /// Makes sure that an API server at a loopback address is on this machine. What it could not reach is not published.
+    async fn look_around(&mut self, stop: &CancellationToken) {
+        if !self.plan.is_supposed {
+            return;
+        }
+        let api = Api { connection: self.connection.clone(), manager: self.name.clone() };
+        let is_here = nearby::is_here(&api, &self.status, stop).await;
+        if is_here != Some(true) {
+            self.plan.way = Way::Not;
+            self.configurations.clear();
+        }
+        if is_here == Some(false) {
+            self.tell();
+        }
+    }
+
+    /// Keeps certificates and configurations until `stop`; then serves on for a while, and drains, in
+    /// [`WebhookOptions::stop_time`] at most. Readiness is the caller's: it has to fail before, so that nobody comes any more.
+    pub async fn run(mut self, connection: Connection, stop: CancellationToken) {
+        let api = Api { connection, manager: self.name.clone() };
+        self.look_around(&stop).await;
         let Self { front, plan, options, name, namespace, configurations, certificate, status, .. } = self;
         let supervisor = self.supervisor;
-        let api = Api { connection, manager: name.clone() };
         let names = plan.way.names(&namespace, self.address);
         if plan.way == Way::Not && configurations.is_empty() {
             // Who runs a program here wants it to work on; the log has said what is missing.
@@ -221,9 +247,15 @@ impl WebhookServer {
                 supervisor.run_with(KEEPER, keeper, |keeper| Box::pin(keeper.run(stop.clone()))).await;
             }
         }
-        if matches!(plan.way, Way::Here | Way::Url(_)) {
+        if plan.way.is_alone() {
             // Nobody else serves them: what waits for them would wait forever.
-            Keeper::withdraw(&api, &configurations).await;
+            let withdrawn = timeout(WITHDRAW_TIMEOUT, Keeper::withdraw(&api, &configurations)).await;
+            if withdrawn.is_err() {
+                tracing::warn!(
+                    program = %name,
+                    "webhook configurations may be left behind: the API server did not answer within {WITHDRAW_TIMEOUT:?}"
+                );
+            }
         }
         // Those who have a connection use it for one review more at most, so that none is lost with it.
         self.leaving.cancel();

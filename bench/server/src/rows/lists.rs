@@ -86,7 +86,8 @@ impl Bench {
     }
 }
 
-async fn read(side: &mut Side, ask: Ask<'_>, count: usize) -> Result<f64> {
+/// Gets a list of so many objects, and gives the seconds that it took.
+pub(super) async fn read(side: &mut Side, ask: Ask<'_>, count: usize) -> Result<f64> {
     let mut answer = None;
     let time = timed(async {
         answer = Some(side.connection.call(ask).await?);

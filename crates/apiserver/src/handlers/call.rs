@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderMap;
 
+use crate::audit::Annotations;
 use crate::authentication::Identity;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::media;
@@ -21,12 +22,15 @@ pub(crate) struct Call {
     pub(crate) identity: Arc<Identity>,
     pub(crate) pretty: bool,
     pub(crate) body: Bytes,
+    /// What is said about it besides its answer.
+    pub(crate) annotations: Annotations,
 }
 
 impl Call {
     pub(crate) fn new(headers: HeaderMap, query: Query, identity: Identity) -> Self {
         let pretty = media::pretty(&headers, &query);
-        Self { headers, query, identity: Arc::new(identity), pretty, body: Bytes::new() }
+        let (identity, annotations) = (Arc::new(identity), Annotations::of_request());
+        Self { headers, query, identity, pretty, body: Bytes::new(), annotations }
     }
 
     pub(crate) fn delete_options(&self) -> Result<DeleteOptions, StatusError> {
@@ -52,6 +56,7 @@ impl Call {
             field_validation: options.field_validation,
             author: Author::Client(Arc::clone(&self.identity)),
             of_collection: false,
+            annotations: self.annotations.clone(),
         }
     }
 

@@ -9,7 +9,7 @@ mod token_request;
 use std::pin::pin;
 use std::sync::Arc;
 
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;
 use watchkeeper_rbac::About;
 
@@ -63,11 +63,13 @@ impl Server {
         let started = std::time::Instant::now();
         let _running = self.run();
         let (parts, body) = request.into_parts();
+        let uri = parts.uri.clone();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let verb = verb(&parts.method, &query);
         let action = Action::of(&parts.method, parts.uri.path(), &query);
         let call = Call::new(parts.headers, query, identity);
-        let (audit, pretty) = (call.headers.get("audit-id").cloned(), call.pretty);
+        let (mut audit, pretty) = (call.headers.get("audit-id").cloned(), call.pretty);
+        let annotations = call.annotations.clone();
         let (format, gzip) = (failure_format(&call.headers), gzip::is_wanted(&call.headers));
         let mut flow = None;
         let is_refused = self.is_refusing() && !is_about_the_server(parts.uri.path());
@@ -87,6 +89,10 @@ impl Server {
             Err(failure) => Reply::failure(&failure, format),
         };
         self.metrics.answered(verb, reply.code(), started.elapsed());
+        if !annotations.is_empty() {
+            audit = audit.or_else(|| HeaderValue::from_str(&crate::object::random::uid()).ok());
+            annotations.log(audit.as_ref(), verb, uri.path());
+        }
         reply.of_flow(flow).into_response(audit, pretty, gzip)
     }
 

@@ -25,6 +25,9 @@ use endpoints::ParsedServices;
 
 /// How many servers connections are kept to.
 const MOST_CALLERS: usize = 200;
+/// How many bundles of authorities connections to one server are kept for: while a bundle is replaced, some configurations have the old one
+/// and some the new one.
+const MOST_BUNDLES: usize = 2;
 
 /// Calls webhooks: finds their Services, and keeps connections.
 pub(crate) struct WebhookClient {
@@ -48,9 +51,16 @@ pub(crate) struct CallLimits {
     pub(crate) answer_bytes: usize,
 }
 
-/// Connections to the servers of webhooks, by address, name and authorities.
+/// Connections to the servers of webhooks, by address, name and authorities. Those that were not used for longest make room.
 #[derive(Default)]
-struct Callers(Mutex<HashMap<Caller, Connection>>);
+struct Callers(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    /// Each with the number of its last use.
+    connections: HashMap<Caller, (Connection, u64)>,
+    uses: u64,
+}
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Caller {
@@ -155,8 +165,11 @@ enum Failed {
 
 impl Callers {
     fn connection(&self, caller: &Caller) -> Result<Connection, String> {
-        let mut callers = self.0.lock();
-        if let Some(connection) = callers.get(caller) {
+        let mut kept = self.0.lock();
+        kept.uses = kept.uses.saturating_add(1);
+        let now = kept.uses;
+        if let Some((connection, used)) = kept.connections.get_mut(caller) {
+            *used = now;
             return Ok(connection.clone());
         }
         let mut config = Config::new(&caller.base).map_err(|error| error.to_string())?;
@@ -167,11 +180,35 @@ impl Callers {
             config = config.server_name(name);
         }
         let connection = Connection::new(config).map_err(|error| error.to_string())?;
-        if callers.len() >= MOST_CALLERS {
-            callers.clear();
-        }
-        callers.insert(caller.clone(), connection.clone());
+        kept.make_room(|other| other.is_of_same_server(caller), MOST_BUNDLES);
+        kept.make_room(|_| true, MOST_CALLERS);
+        kept.connections.insert(caller.clone(), (connection.clone(), now));
         Ok(connection)
+    }
+}
+
+impl Caller {
+    fn is_of_same_server(&self, other: &Self) -> bool {
+        self.base == other.base && self.server_name == other.server_name
+    }
+}
+
+impl Kept {
+    /// Drops the one of these that was not used for longest, if there is no room for one more.
+    fn make_room(&mut self, of: impl Fn(&Caller) -> bool, most: usize) {
+        let these = self.connections.iter().filter(|(caller, _)| of(caller));
+        let (mut count, mut oldest) = (0_usize, None);
+        for (caller, (_, used)) in these {
+            count = count.saturating_add(1);
+            if oldest.is_none_or(|(_, before)| *used < before) {
+                oldest = Some((caller, *used));
+            }
+        }
+        if count >= most
+            && let Some(oldest) = oldest.map(|(caller, _)| caller.clone())
+        {
+            self.connections.remove(&oldest);
+        }
     }
 }
 
@@ -219,5 +256,45 @@ fn refused(code: u16, body: &[u8]) -> String {
             .to_owned(),
         500.. => format!("an error on the server ({text:?}) has prevented the request from succeeding"),
         code => format!("the server responded with the status code {code} but did not return more information"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(port: usize, authorities: &str) -> Caller {
+        let base = format!("http://127.0.0.1:{port}");
+        Caller { base, server_name: None, authorities: authorities.as_bytes().to_vec() }
+    }
+
+    /// Whether connections are kept for a caller.
+    fn keeps(callers: &Callers, caller: &Caller) -> bool {
+        callers.0.lock().connections.contains_key(caller)
+    }
+
+    #[test]
+    fn connections_for_a_bundle_that_was_replaced_go_and_others_stay() {
+        let callers = Callers::default();
+        let [old, both, new] = ["old", "old and new", "new"].map(|authorities| caller(1, authorities));
+        let other = caller(2, "old");
+        for caller in [&other, &old, &both, &new] {
+            callers.connection(caller).unwrap();
+        }
+        assert!(!keeps(&callers, &old) && keeps(&callers, &both) && keeps(&callers, &new));
+        assert!(keeps(&callers, &other));
+    }
+
+    #[test]
+    fn servers_that_were_not_asked_for_longest_make_room_for_others() {
+        let callers = Callers::default();
+        let pod = |number: usize| caller(1000 + number, "");
+        for number in 0..MOST_CALLERS {
+            callers.connection(&pod(number)).unwrap();
+        }
+        callers.connection(&pod(0)).unwrap();
+        callers.connection(&pod(MOST_CALLERS)).unwrap();
+        assert!(keeps(&callers, &pod(0)) && !keeps(&callers, &pod(1)) && keeps(&callers, &pod(2)));
+        assert_eq!(callers.0.lock().connections.len(), MOST_CALLERS);
     }
 }

@@ -8,6 +8,7 @@ use watchkeeper_storage::{Entry, Revision};
 
 use super::operation::Operation;
 use super::{Reservation, Subresource};
+use crate::audit::Annotations;
 use crate::authentication::Identity;
 use crate::conversion::Conversions;
 use crate::registry::Registry;
@@ -48,6 +49,8 @@ pub(crate) struct WriteContext {
     /// Whether unknown and repeated fields are ignored, warned about or refused.
     pub(crate) field_validation: FieldValidation,
     pub(crate) author: Author,
+    /// What is said about the request besides its answer.
+    pub(crate) annotations: Annotations,
 }
 
 impl WriteContext {

@@ -82,8 +82,8 @@ use tasks::Task;
 /// # Stop
 ///
 /// On SIGTERM or SIGINT ([`run`](Self::run)) or [`Running::stop`]: readiness says so, no new reconcile begins, running ones are
-/// told and have the [grace](Self::grace) to end, then are dropped; tasks end; pending events are written; only then is the
-/// lease released. A second signal drops everything at once, and [`run`](Self::run) returns.
+/// told and have the [grace](Self::grace) to end, then are dropped; tasks end within what is left of the grace; webhooks, where there are some,
+/// have 15 s of their own after the reconciles; pending events are written; only then is the lease released. A second signal drops everything at once, and [`run`](Self::run) returns.
 ///
 /// # While another leads
 ///
@@ -94,7 +94,7 @@ use tasks::Task;
 ///
 /// A manager knows what its program asks of the cluster, and sends nothing else: a request that was not declared is refused before it
 /// is sent, with the line to add. So the roles that the program needs can be [derived](Self::description), and are as small as they can
-/// be. Most of it is implied:
+/// be. One request needs no declaration: with webhooks, an API server at a loopback address is asked where it is. Most of it is implied:
 ///
 /// | declared | implies |
 /// |---|---|
@@ -134,6 +134,8 @@ pub struct Manager {
     /// Where webhooks are served, once they are.
     #[cfg(all(feature = "webhooks", unix))]
     webhook_address: Option<std::net::SocketAddr>,
+    /// How long webhooks take to stop.
+    webhook_stop: Duration,
 }
 
 /// What a program says about itself besides its controllers.
@@ -201,6 +203,7 @@ impl Manager {
             webhooks: webhooks::Webhooks::default(),
             #[cfg(all(feature = "webhooks", unix))]
             webhook_address: None,
+            webhook_stop: Duration::ZERO,
         }
     }
 
@@ -296,7 +299,8 @@ impl Manager {
         self
     }
 
-    /// Sets the time that running reconciles may take to end when the program stops. Default: 30 s, as pods have.
+    /// Sets the time that running reconciles may take to end when the program stops. Default: 30 s, as pods have. Webhooks take up to 15 s
+    /// more; pods that `watchkeeper generate` describes have that time.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;

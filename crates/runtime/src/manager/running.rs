@@ -40,6 +40,8 @@ pub struct Running {
     #[cfg(all(feature = "webhooks", unix))]
     pub(super) webhook_address: Option<SocketAddr>,
     pub(super) grace: Duration,
+    /// The time that webhooks have to stop, whatever is left of the grace.
+    pub(super) webhook_stop: Duration,
     pub(super) _watched: Watched,
     pub(super) _kept: Vec<Kept>,
     /// What says to those who do not depend on an election that they may work, for as long as this lives.
@@ -206,6 +208,11 @@ impl Running {
         let stops = self.controllers.drain(..).map(|controller| (controller.stop)(grace));
         let left = futures_util::future::join_all(stops).await;
         self.stop_tasks.cancel();
+        // Reconciles that used up the grace take nothing from the reviews that run, nor from the removal of configurations.
+        let deadline = deadline.and_then(|deadline| {
+            let served = Instant::now().checked_add(self.webhook_stop)?;
+            Some(deadline.max(served))
+        });
         while let Some(ended) = within(deadline, self.tasks.join_next()).await.flatten() {
             if let Err(error) = flatten(ended) {
                 tracing::warn!(%error, "task failed during shutdown");

@@ -209,6 +209,7 @@ impl Manager {
             #[cfg(all(feature = "webhooks", unix))]
             webhook_address: self.webhook_address,
             grace: self.grace,
+            webhook_stop: self.webhook_stop,
             _watched: watched,
             _kept: kept,
             _always: (always_sender, unelected),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_client::Client;
-use watchkeeper_connection::Connection;
+use watchkeeper_connection::{Connection, Locality};
 use watchkeeper_webhook::{
     AnyWebhook, PORT, Program, Reached, WebhookMetrics, WebhookOptions, WebhookServer, converted,
     converted_definition, described, rights,
@@ -62,7 +62,7 @@ impl Manager {
         let program = Program {
             name: &self.name,
             namespace: connection.default_namespace(),
-            locality: connection.locality(),
+            connection,
             installs: &installs,
             installed_by_others: keeps,
             supervisor: &metrics.supervisor,
@@ -80,6 +80,7 @@ impl Manager {
         let check: Check = std::sync::Arc::new(server.check());
         self.checks.push(("webhooks".to_owned(), check));
         self.webhook_address = Some(server.address());
+        self.webhook_stop = self.webhooks.options.stop_time(connection.locality());
         let serve = move |client: Client, stop: CancellationToken| async move {
             server.run(client.connection().clone(), stop).await;
             Ok(())
@@ -100,6 +101,10 @@ impl Manager {
             return;
         }
         description.webhooks = described(list);
+        // They are served for a while after the reconciles have ended.
+        description.grace_seconds = description
+            .grace_seconds
+            .saturating_add(self.webhooks.options.stop_time(Locality::Pod).as_secs());
         description.webhook_port = Some(match self.webhooks.options.address {
             Some(address) if address.port() != 0 => address.port(),
             _ => PORT,

@@ -7,5 +7,7 @@ mod conversion;
 mod hanging;
 mod hostile;
 mod kinds;
+mod nearby;
 mod rotation;
+mod stopping;
 mod world;

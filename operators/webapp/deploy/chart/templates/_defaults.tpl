@@ -53,7 +53,7 @@ securityContext:
   runAsUser: 65532
   runAsGroup: 65532
 # What the program may take to stop, and ten seconds.
-terminationGracePeriodSeconds: 40
+terminationGracePeriodSeconds: 55
 strategy: {}
 priorityClassName: ""
 nodeSelector: {}

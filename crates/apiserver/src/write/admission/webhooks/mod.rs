@@ -25,7 +25,9 @@ use crate::conversion::Converter;
 use crate::metrics::WebhookMetrics;
 use crate::registry::Registrar;
 use crate::webhook_client::WebhookClient;
+use crate::write::admission::Attributes;
 use hook::Hook;
+use review::Verdict;
 
 pub(crate) use mutate::Reinvocation;
 
@@ -46,6 +48,29 @@ impl Phase {
             Self::Mutating => "admit",
             Self::Validating => "validating",
         }
+    }
+
+    /// What upstream's audit annotations call it.
+    fn annotated(self) -> &'static str {
+        match self {
+            Self::Mutating => "mutation",
+            Self::Validating => "validating",
+        }
+    }
+}
+
+/// The round in which a hook is asked, and its place among those that are.
+type Call = (u8, usize);
+
+/// The key of an audit annotation about a call.
+fn key(about: &str, (round, index): Call) -> String {
+    format!("{about}.webhook.admission.k8s.io/round_{round}_index_{index}")
+}
+
+/// Notes what a hook wants to be noted about a request.
+fn note(hook: &Hook, attributes: &Attributes<'_>, verdict: &Verdict) {
+    for (name, value) in &verdict.annotations {
+        attributes.context.annotations.add_notable(format!("{}/{name}", hook.name), value.clone());
     }
 }
 

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use watchkeeper_schema::patch::JsonPatch;
 
 use super::hook::Hook;
 use super::matching::{NamespaceLabels, is_exempt};
 use super::review::{self, Question};
-use super::{Phase, Webhooks};
+use super::{Call, Phase, Webhooks, key, note};
 use crate::object::meta;
 use crate::resource::Resource;
 use crate::status_error::StatusError;
@@ -57,14 +57,20 @@ impl Webhooks {
             rounds.outdate();
         }
         let mut labels = NamespaceLabels::default();
-        for hook in self.hooks(Phase::Mutating).iter() {
+        for (at, hook) in self.hooks(Phase::Mutating).iter().enumerate() {
             let concerned = self.concerned(hook, attributes, &draft.object, &mut labels).await?;
             let Some(resource) = concerned else { continue };
             let id = (hook.configuration.clone(), hook.name.clone());
             if rounds.is_second && !rounds.outdated.contains(&id) || !self.may_ask(hook, attributes)? {
                 continue;
             }
-            if self.complete(hook, &resource, attributes, draft).await? {
+            let call = (u8::from(rounds.is_second), at);
+            let completed = self.complete(hook, &resource, attributes, draft, call).await;
+            let mutated = completed.as_ref().is_ok_and(|mutated| *mutated);
+            let value =
+                json!({"configuration": hook.configuration, "webhook": hook.name, "mutated": mutated});
+            attributes.context.annotations.add(key("mutation", call), value.to_string());
+            if completed? {
                 rounds.outdate();
                 rounds.changed = true;
             }
@@ -85,17 +91,19 @@ impl Webhooks {
         resource: &Resource,
         attributes: &Attributes<'_>,
         draft: &mut Draft,
+        call: Call,
     ) -> Result<bool, StatusError> {
         let from = &attributes.target.resource;
         let mut object = self.converted(from, resource, &draft.object).await?;
         let system = take_system_fields(attributes, &mut object);
         let old = self.old(attributes, resource).await?;
         let question = Question { attributes, resource, object: &object, old: &old };
-        let failed = |why: &str| self.failed(hook, Phase::Mutating, attributes, why).map(|()| false);
+        let failed = |why: &str| self.failed(hook, Phase::Mutating, attributes, call, why).map(|()| false);
         let verdict = match self.ask(hook, Phase::Mutating, &question).await {
             Ok(verdict) => verdict,
             Err(why) => return failed(&why),
         };
+        note(hook, attributes, &verdict);
         draft.warnings.extend(verdict.warnings);
         if !verdict.allowed {
             let denied = review::denied(hook, &verdict.status).with_warnings(draft.warnings.clone());
@@ -122,6 +130,9 @@ impl Webhooks {
             return Err(StatusError::internal(format!("admission webhook {:?} {why}", hook.name)));
         }
         let mut patched = patch.apply(&object).map_err(|error| StatusError::internal(error.to_string()))?;
+        let value =
+            json!({"configuration": hook.configuration, "webhook": hook.name, "patchType": "JSONPatch"});
+        attributes.context.annotations.add(key("patch", call), value.to_string());
         let unusable = |why: String| StatusError::internal(why);
         if !patched.is_object() {
             return Err(unusable(format!(

@@ -28,6 +28,8 @@ pub(super) struct Verdict {
     pub(super) patch: Option<Vec<u8>>,
     pub(super) patch_type: String,
     pub(super) warnings: Vec<String>,
+    /// What is to be noted about the request, by keys of the webhook.
+    pub(super) annotations: Vec<(String, String)>,
 }
 
 impl Question<'_> {
@@ -180,8 +182,10 @@ pub(super) fn read(
         false => None,
     };
     let warnings = response["warnings"].as_array().into_iter().flatten().map(text).collect();
+    let annotations = response["auditAnnotations"].as_object().into_iter().flatten();
+    let annotations = annotations.map(|(key, value)| (key.clone(), text(value))).collect();
     let (allowed, status) = (response["allowed"] == true, response["status"].clone());
-    Ok(Verdict { allowed, status, patch, patch_type: kind.unwrap_or_default(), warnings })
+    Ok(Verdict { allowed, status, patch, patch_type: kind.unwrap_or_default(), warnings, annotations })
 }
 
 /// A field of an answer, which values it takes, and what Go calls their type.

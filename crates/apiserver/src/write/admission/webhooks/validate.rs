@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::hook::Hook;
 use super::matching::{NamespaceLabels, is_exempt, operation};
 use super::review::{self, Question, Verdict};
-use super::{Phase, Webhooks};
+use super::{Call, Phase, Webhooks, key, note};
 use crate::metrics::Rejection;
 use crate::resource::Resource;
 use crate::status_error::StatusError;
@@ -35,8 +35,10 @@ impl Webhooks {
                 concerned.push((Arc::clone(hook), resource));
             }
         }
-        let mut asked: FuturesUnordered<_> =
-            concerned.iter().map(|(hook, resource)| self.judge(hook, resource, attributes, object)).collect();
+        let judged = concerned.iter().enumerate();
+        let judged =
+            judged.map(|(at, (hook, resource))| self.judge(hook, resource, attributes, object, (0, at)));
+        let mut asked: FuturesUnordered<_> = judged.collect();
         let mut refused = None;
         while let Some(judged) = asked.next().await {
             match judged {
@@ -60,19 +62,24 @@ impl Webhooks {
         resource: &Resource,
         attributes: &Attributes<'_>,
         object: &Value,
+        call: Call,
     ) -> Result<Vec<String>, StatusError> {
         let from = &attributes.target.resource;
         let object = self.converted(from, resource, object).await?;
         let old = self.old(attributes, resource).await?;
         let question = Question { attributes, resource, object: &object, old: &old };
-        match self.ask(hook, Phase::Validating, &question).await {
+        let verdict = self.ask(hook, Phase::Validating, &question).await;
+        if let Ok(verdict) = &verdict {
+            note(hook, attributes, verdict);
+        }
+        match verdict {
             Ok(Verdict { allowed: true, warnings, .. }) => Ok(warnings),
             Ok(verdict) => {
                 let denied = review::denied(hook, &verdict.status).with_warnings(verdict.warnings);
                 self.count(hook, Phase::Validating, attributes, denied.code, false);
                 Err(denied)
             }
-            Err(why) => self.failed(hook, Phase::Validating, attributes, &why).map(|()| Vec::new()),
+            Err(why) => self.failed(hook, Phase::Validating, attributes, call, &why).map(|()| Vec::new()),
         }
     }
 
@@ -101,9 +108,12 @@ impl Webhooks {
         hook: &Hook,
         phase: Phase,
         attributes: &Attributes<'_>,
+        call: Call,
         why: &str,
     ) -> Result<(), StatusError> {
         if hook.ignores_failure {
+            let key = format!("failed-open.{}", key(phase.annotated(), call));
+            attributes.context.annotations.add_notable(key, hook.name.clone());
             self.metrics.failed_open(&hook.name, phase.name());
             tracing::warn!(webhook = %hook.name, configuration = %hook.configuration, %why, "a webhook failed and is ignored");
             return Ok(());

@@ -1,0 +1,71 @@
+//! Whether an API server at a loopback address is on this machine, or is reached through a tunnel that ends here.
+
+use std::net::{IpAddr, UdpSocket};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::Api;
+use crate::certificates::Status;
+
+/// Where an API server says at which addresses it is.
+const ENDPOINTS: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
+/// How soon to ask a server again that did not answer, at first and at most.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+
+/// Asks a server until it answers. True if it is on this machine; `None` if the program stops before that is known.
+///
+/// kind, minikube, a forwarded port and a tunnel have loopback addresses, too, and cannot come back by them; such a server says that it is at
+/// the address of a node or a pod. One that is nowhere to be found for others, such as one on a laptop without a network, is here.
+pub(crate) async fn is_here(api: &Api, status: &Status, stop: &CancellationToken) -> Option<bool> {
+    let mut pause = BACKOFF.0;
+    loop {
+        let answer = tokio::select! {
+            () = stop.cancelled() => return None,
+            answer = api.get(ENDPOINTS) => answer,
+        };
+        match answer {
+            Ok(slice) => return Some(slice.is_none_or(|slice| is_of_this_machine(&slice))),
+            Err(error) => status.set(Err(format!(
+                "it is not known whether the API server is on this machine, and so can ask webhooks at a loopback address; with \
+                 --webhook-url, that need not be known: {error}"
+            ))),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return None,
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = (pause * 2).min(BACKOFF.1);
+    }
+}
+
+/// Whether an EndpointSlice has an address of this machine, or none.
+fn is_of_this_machine(slice: &Value) -> bool {
+    let endpoints = slice["endpoints"].as_array().into_iter().flatten();
+    let addresses = endpoints.flat_map(|endpoint| endpoint["addresses"].as_array().into_iter().flatten());
+    let mut addresses = addresses.filter_map(|address| address.as_str()?.parse().ok()).peekable();
+    addresses.peek().is_none() || addresses.any(is_own)
+}
+
+/// Only an address of this machine can be bound. Nothing is sent.
+fn is_own(address: IpAddr) -> bool {
+    address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_server_is_where_it_says_it_is() {
+        let slice = |addresses: &[&str]| json!({"endpoints": [{"addresses": addresses}]});
+        // The second one is for documentation: nobody has it.
+        assert!(is_of_this_machine(&slice(&["127.0.0.1"])));
+        assert!(!is_of_this_machine(&slice(&["203.0.113.7"])));
+        assert!(is_of_this_machine(&slice(&["203.0.113.7", "127.0.0.1"])));
+        assert!(is_of_this_machine(&slice(&[])) && is_of_this_machine(&json!({})));
+    }
+}
