@@ -32,16 +32,16 @@ pub struct Kubeconfig {
     users: BTreeMap<String, User>,
 }
 
-/// Why a kubeconfig does not lead to a cluster. Nothing of a secret is in it.
+/// The reason why a kubeconfig does not lead to a cluster. Nothing of a secret is in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KubeconfigError {
     /// A file cannot be read, or is no kubeconfig.
     #[error("kubeconfig {}: {reason}", .file.display())]
     File {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The mistake in it.
         reason: String,
     },
     /// There is no context of this name.
