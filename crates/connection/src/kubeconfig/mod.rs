@@ -24,6 +24,16 @@ use user::User;
 /// Files are read as kubectl reads them: of several, the first that has a cluster, a user or a context of a name wins with all of
 /// it, and so does the first that has a current context. Relative paths are relative to the file that they are in. Nothing
 /// but the files themselves is read until a [`Config`](crate::Config) becomes a connection.
+///
+/// ```no_run
+/// use watchkeeper_connection::{Config, Kubeconfig, KubeconfigError};
+///
+/// let kubeconfig = Kubeconfig::read("shop.kubeconfig")?;
+/// for context in kubeconfig.contexts() {
+///     println!("{context}: {}", Config::from_kubeconfig(&kubeconfig, Some(context))?.url());
+/// }
+/// # Ok::<(), KubeconfigError>(())
+/// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Kubeconfig {
     current_context: Option<String>,
