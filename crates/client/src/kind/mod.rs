@@ -63,8 +63,11 @@ impl<K: Kind> StaticKind for K where K::Scope: StaticScope {}
 )]
 pub trait StaticScope {}
 
+#[diagnostic::do_not_recommend]
 impl StaticScope for NamespaceResourceScope {}
+#[diagnostic::do_not_recommend]
 impl StaticScope for ClusterResourceScope {}
+#[diagnostic::do_not_recommend]
 impl StaticScope for SubResourceScope {}
 
 /// The key of an object: its namespace and its name.
