@@ -12,29 +12,29 @@ pub enum Error {
     /// what has become of it.
     #[error("{object} does not exist")]
     NotFound {
-        /// What was written to.
+        /// The object that was written to.
         object: String,
     },
     /// The object has changed since it was read: read it again, decide again, write again.
     #[error("{object} has changed since it was read, read it again and retry: {message}")]
     Conflict {
-        /// What was written to.
+        /// The object that was written to.
         object: String,
-        /// What the server said.
+        /// The message of the server.
         message: String,
     },
     /// An object of this name exists already.
     #[error("{object} exists already")]
     AlreadyExists {
-        /// What was to be created.
+        /// The object that was to be created.
         object: String,
     },
     /// The server rejects the content. A retry is of no use.
     #[error("{object} is not valid: {message}")]
     Invalid {
-        /// What was written to.
+        /// The object that was written to.
         object: String,
-        /// What the server said.
+        /// The message of the server.
         message: String,
         /// The fields it named.
         causes: Vec<StatusCause>,
@@ -42,23 +42,23 @@ pub enum Error {
     /// A permission is missing.
     #[error("not allowed for {object}, check the roles of this program: {message}")]
     Denied {
-        /// What was asked for.
+        /// The object or the list that was asked for.
         object: String,
-        /// What the server said.
+        /// The message of the server.
         message: String,
     },
     /// The program has not declared this request, and nothing was sent. The message has the line to add.
     #[error("{object} was not asked for: {message}")]
     Undeclared {
-        /// What was to be asked for.
+        /// The object or the list that was to be asked for.
         object: String,
-        /// What to declare.
+        /// The declaration to add.
         message: String,
     },
     /// The [`Guard`](crate::Guard) refused the write, and nothing was sent.
     #[error("{object} was not written: this process may not write, it does not lead (any more)")]
     NotLeading {
-        /// What was to be written.
+        /// The object that was to be written.
         object: String,
     },
     /// The kind was never declared, so there is no cache to read from.
@@ -80,9 +80,9 @@ pub enum Error {
     DeclaredDifferently {
         /// The kind.
         kind: String,
-        /// How it is declared.
+        /// The options of the declared cache.
         declared: String,
-        /// How it was to be declared now.
+        /// The options that were asked for now.
         wanted: String,
     },
     /// The cache has not seen everything yet, so that "absent" would be a guess. Wait for it, or retry later.
@@ -90,50 +90,50 @@ pub enum Error {
     NotSynced {
         /// The kind.
         kind: String,
-        /// What keeps it from being complete, if that is known.
+        /// The error that keeps it from being complete, if that is known.
         reason: Option<watchkeeper_core::Error>,
     },
     /// The server throttles its clients. Nothing was done.
     #[error("{object}: the server asks to wait{}: {message}", of_time(.after.as_ref()))]
     Throttled {
-        /// What was asked for.
+        /// The object or the list that was asked for.
         object: String,
-        /// How long it asked us to wait, if it said so.
+        /// The delay that the server asked for, if it did.
         after: Option<Duration>,
-        /// What the server said.
+        /// The message of the server.
         message: String,
     },
     /// The server could not be reached, or could not answer. Nothing was changed: retry later.
     #[error("{object}: the server is not available: {message}")]
     Unavailable {
-        /// What was asked for.
+        /// The object or the list that was asked for.
         object: String,
-        /// What happened.
+        /// The reason.
         message: String,
     },
     /// A write was sent and its outcome is not known: it may have been done. Reads of the object go to the API until that is
     /// clear; decide again from what they say.
     #[error("{object}: the outcome of a write is not known, read it again: {message}")]
     Lost {
-        /// What was written to.
+        /// The object that was written to.
         object: String,
-        /// What happened.
+        /// The reason.
         message: String,
     },
     /// An object, sent or received, does not match its type.
     #[error("{object} cannot be decoded: {detail}")]
     Decode {
-        /// What was read.
+        /// The object that was read.
         object: String,
-        /// Which field, and what was expected.
+        /// The field, and what was expected there.
         detail: String,
     },
     /// The object lacks a field that the call needs. Nothing was sent.
     #[error("{object}: {missing}")]
     Incomplete {
-        /// Which object.
+        /// The object.
         object: String,
-        /// What it lacks, and what to do.
+        /// The part that it lacks, and the remedy.
         missing: &'static str,
     },
     /// A label selector cannot be parsed.
@@ -144,7 +144,7 @@ pub enum Error {
     Controlled {
         /// The object.
         object: String,
-        /// Who controls it.
+        /// The owner that controls it.
         controller: String,
     },
     /// An owner must be in the namespace of what it owns, or in none.
@@ -152,7 +152,7 @@ pub enum Error {
     CannotOwn {
         /// The owner.
         owner: String,
-        /// What it should own.
+        /// The object that it should own.
         child: String,
     },
     /// The set of children names one object twice.
@@ -160,17 +160,17 @@ pub enum Error {
     Twice {
         /// The owner.
         owner: String,
-        /// What is there twice.
+        /// The child that is there twice.
         child: String,
     },
     /// The server refused the request for another reason.
     #[error("{object}: the server refused with {code}: {message}")]
     Refused {
-        /// What was asked for.
+        /// The object or the list that was asked for.
         object: String,
         /// The HTTP status code.
         code: u16,
-        /// What the server said.
+        /// The message of the server.
         message: String,
     },
 }

@@ -57,7 +57,7 @@ pub use guard::Guard;
 pub use kind::dynamic::{DynamicKind, DynamicObject};
 pub use kind::named::{named, named_after};
 pub use kind::owner::{controller_of, controller_reference, owner_reference};
-pub use kind::{Kind, key_of, kind_of};
+pub use kind::{Kind, StaticKind, key_of, kind_of};
 pub use read::cache::Cache;
 pub use read::list::List;
 pub use read::live::Live;

@@ -11,6 +11,15 @@ use crate::server::Server;
 use crate::tls::{Identity, Pem, TlsSettings, Trust};
 
 /// The address of a cluster, the credentials, and the default namespace.
+///
+/// ```
+/// use std::time::Duration;
+/// use watchkeeper_connection::{Config, ConnectError};
+///
+/// let config = Config::new("http://127.0.0.1:8080")?.connect_timeout(Duration::from_secs(2));
+/// assert_eq!(config.default_namespace(), "default");
+/// # Ok::<(), ConnectError>(())
+/// ```
 #[derive(Clone)]
 pub struct Config {
     pub(crate) server: Server,

@@ -3,22 +3,22 @@ use std::fmt;
 
 use watchkeeper_wire::Status;
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no way to the server: nothing was sent.
     #[error("cannot connect to {server}: {reason}")]
     Connect {
-        /// Where to, as `host:port`.
+        /// The server, as `host:port`.
         server: String,
-        /// What the system, the proxy or TLS says.
+        /// The message of the system, the proxy or TLS.
         reason: String,
     },
     /// There are no credentials to send the request with: nothing was sent.
     #[error("no credentials: {0}")]
     Credentials(String),
-    /// It cannot be sent as it is: nothing was sent.
+    /// The request is malformed: nothing was sent.
     #[error("the request cannot be sent: {0}")]
     Malformed(String),
     /// The connection broke off. The server may have received the request.
@@ -40,7 +40,7 @@ impl Error {
     }
 }
 
-/// Why a request did not succeed.
+/// The reason why a request did not succeed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
@@ -64,7 +64,7 @@ fn said(status: &Status) -> String {
     }
 }
 
-/// Why there is no connection: no cluster is configured, or not one that can be used.
+/// The reason why there is no connection: no cluster is configured, or not one that can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot find out which cluster to talk to: {reason}; looked at {looked_at}")]
 pub struct ConnectError {

@@ -4,7 +4,7 @@ use http::{Request, Response};
 
 use crate::{Body, Error};
 
-/// What a request is about, in the words of whoever sends it: the kind first, as in `ConfigMap shop/cart`. In the extensions of a
+/// The subject of a request, in the words of its sender: the kind first, as in `ConfigMap shop/cart`. In the extensions of a
 /// request it is for messages only, and goes nowhere.
 #[derive(Clone, Debug)]
 pub struct Subject(pub String);

@@ -111,6 +111,7 @@ impl SourceGauge {
 
 /// The status of an object, to be [written back](Source::write_status).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ObjectStatus {
     /// The key of the object.
     pub key: Key,
@@ -118,6 +119,13 @@ pub struct ObjectStatus {
     pub version: Version,
     /// The status as JSON.
     pub json: Vec<u8>,
+}
+
+impl ObjectStatus {
+    /// The status, as JSON, of this version of an object.
+    pub fn new(key: Key, version: Version, json: impl Into<Vec<u8>>) -> Self {
+        Self { key, version, json: json.into() }
+    }
 }
 
 /// Whether a status was written.

@@ -50,6 +50,7 @@ pub struct Right {
 /// Where a right is needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Namespaces {
     /// Everywhere.
     #[default]
@@ -63,6 +64,7 @@ pub enum Namespaces {
 /// When a right is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum When {
     /// In any case.
     #[default]

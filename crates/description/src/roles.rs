@@ -11,6 +11,7 @@ const NEVER_NAMED: [Verbs; 2] = [Verbs::CREATE, Verbs::DELETE_COLLECTION];
 
 /// What rights are as rules of RBAC: those of a ClusterRole, and those of a Role in each namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Roles {
     /// Everywhere.
     pub cluster: Vec<Value>,

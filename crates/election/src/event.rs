@@ -4,6 +4,7 @@ use crate::Leadership;
 
 /// An event of an election.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum ElectionEvent {
     /// Another candidate leads, or none does. Sent whenever the leader changes.
     Standby {

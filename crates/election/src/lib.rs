@@ -20,6 +20,7 @@
 //!             # let _ = fenced;
 //!         }
 //!         ElectionEvent::Lost(loss) => println!("{loss}"),
+//!         _ => {}
 //!     }
 //! }
 //! // When all work has ended:

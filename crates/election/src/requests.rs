@@ -2,7 +2,6 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use serde_json::Value;
-use tokio::time::timeout;
 use watchkeeper_connection::{Connection, RequestError};
 use watchkeeper_wire::{Refusal, ResourcePath, Uri};
 
@@ -30,23 +29,23 @@ impl Requests {
         }
     }
 
-    pub(crate) async fn read(&self, patience: Duration) -> Answer {
-        match self.send(Method::GET, &self.lease, None, patience).await {
+    pub(crate) async fn read(&self, timeout: Duration) -> Answer {
+        match self.send(Method::GET, &self.lease, None, timeout).await {
             Ok(lease) => Answer::Found(Some(Lease::new(lease))),
             Err(Failure::Refused(Refusal::NotFound, _)) => Answer::Found(None),
             Err(failure) => failure.into(),
         }
     }
 
-    pub(crate) async fn create(&self, lease: Lease, patience: Duration) -> Answer {
-        match self.send(Method::POST, &self.leases, Some(lease), patience).await {
+    pub(crate) async fn create(&self, lease: Lease, timeout: Duration) -> Answer {
+        match self.send(Method::POST, &self.leases, Some(lease), timeout).await {
             Ok(lease) => Answer::Written(Lease::new(lease)),
             Err(failure) => failure.into(),
         }
     }
 
-    pub(crate) async fn replace(&self, lease: Lease, patience: Duration) -> Answer {
-        match self.send(Method::PUT, &self.lease, Some(lease), patience).await {
+    pub(crate) async fn replace(&self, lease: Lease, timeout: Duration) -> Answer {
+        match self.send(Method::PUT, &self.lease, Some(lease), timeout).await {
             Ok(lease) => Answer::Written(Lease::new(lease)),
             // It was deleted meanwhile: as good as changed.
             Err(Failure::Refused(Refusal::NotFound, _)) => Answer::Conflict,
@@ -67,17 +66,17 @@ impl Requests {
         method: Method,
         path: &str,
         lease: Option<Lease>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Value, Failure> {
         let body = lease.map(|lease| lease.into_json().to_string().into_bytes()).unwrap_or_default();
         let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
         let request = request.body(body).map_err(|error| Failure::Other(error.to_string()))?;
-        match timeout(patience, self.connection.request(request)).await {
+        match tokio::time::timeout(timeout, self.connection.request(request)).await {
             Ok(Ok(answer)) => serde_json::from_slice(&answer)
                 .map_err(|error| Failure::Other(format!("the answer is not a lease: {error}"))),
             Ok(Err(RequestError::Refused(status))) => Err(Failure::Refused(status.refusal(), status.message)),
             Ok(Err(error)) => Err(Failure::Other(error.to_string())),
-            Err(_) => Err(Failure::TimedOut(patience)),
+            Err(_) => Err(Failure::TimedOut(timeout)),
         }
     }
 }
@@ -93,8 +92,8 @@ impl From<Failure> for Answer {
         match failure {
             Failure::Refused(Refusal::Conflict | Refusal::AlreadyExists, _) => Self::Conflict,
             Failure::Refused(_, why) | Failure::Other(why) => Self::Failed { why, timed_out: false },
-            Failure::TimedOut(patience) => {
-                Self::Failed { why: format!("no answer within {patience:?}"), timed_out: true }
+            Failure::TimedOut(timeout) => {
+                Self::Failed { why: format!("no answer within {timeout:?}"), timed_out: true }
             }
         }
     }

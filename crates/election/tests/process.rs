@@ -56,6 +56,7 @@ fn candidate() {
                     }
                     ElectionEvent::Lost(loss) => println!("lost: {loss}"),
                     ElectionEvent::Standby { .. } => println!("standby"),
+                    other => println!("{other:?}"),
                 },
                 _ = terminate.recv() => break,
             }

@@ -82,11 +82,11 @@ impl Events {
         self.recorder.counters.read()
     }
 
-    /// Stops to accept events and writes the pending ones, for at most `patience`. Returns the counts of all events.
-    pub async fn shutdown(mut self, patience: Duration) -> EventCounts {
+    /// Stops to accept events and writes the pending ones, for at most `grace`. Returns the counts of all events.
+    pub async fn shutdown(mut self, grace: Duration) -> EventCounts {
         self.ending.send_replace(true);
         if let Some(mut task) = self.task.take()
-            && timeout(patience, &mut task).await.is_err()
+            && timeout(grace, &mut task).await.is_err()
         {
             task.abort();
         }

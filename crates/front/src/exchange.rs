@@ -190,8 +190,8 @@ impl http_body::Body for Upload {
             self.stall.1 = None;
             return Poll::Ready(frame.map(|frame| self.within_limit(frame)));
         }
-        let (patience, timer) = &mut self.stall;
-        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(*patience)));
+        let (timeout, timer) = &mut self.stall;
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(*timeout)));
         timer.as_mut().poll(cx).map(|()| Some(Err(BodyError::Stalled)))
     }
 

@@ -148,14 +148,14 @@ impl Front {
     ///
     /// No connection is accepted any more. For two seconds, those that were accepted before are served as ever, their requests
     /// may be on their way; but clients are told to connect anew for the next one (`GOAWAY`, `Connection: close`). After
-    /// that it [shuts down](Self::shutdown). All of it takes no longer than `patience`.
+    /// that it [shuts down](Self::shutdown). All of it takes no longer than `grace`.
     ///
     /// # What it does not promise
     ///
     /// A client that keeps an HTTP/1.1 connection without using it may send a request at the moment in which it is closed. As
     /// with every server, such a client has to try again on another.
-    pub async fn hand_over(mut self, patience: Duration) -> Drained {
-        let deadline = Instant::now() + patience;
+    pub async fn hand_over(mut self, grace: Duration) -> Drained {
+        let deadline = Instant::now() + grace;
         self.listeners.clear();
         self.shared.leaving.cancel();
         let shared = Arc::clone(&self.shared);
@@ -164,15 +164,15 @@ impl Front {
                 report(&shared, task.await);
             }
         };
-        let _ = timeout(SETTLE_TIMEOUT.min(patience), served).await; // either way, what has not ended is told to
+        let _ = timeout(SETTLE_TIMEOUT.min(grace), served).await; // either way, what has not ended is told to
         self.tasks.retain(|task| !task.is_finished());
         self.shutdown(deadline.saturating_duration_since(Instant::now())).await
     }
 
     /// Stops: takes no more connections, tells clients to send no more requests, and has streams end; then waits for the
-    /// requests that run, at most for `patience`. What is left is cut off.
-    pub async fn shutdown(mut self, patience: Duration) -> Drained {
-        let deadline = Instant::now() + patience;
+    /// requests that run, at most for `grace`. What is left is cut off.
+    pub async fn shutdown(mut self, grace: Duration) -> Drained {
+        let deadline = Instant::now() + grace;
         self.listeners.clear();
         self.shared.leaving.cancel();
         self.shared.shutdown.begin();

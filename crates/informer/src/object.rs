@@ -26,6 +26,16 @@ pub enum Untyped {}
 /// A handle: cloning it is a reference count, and the state behind it never changes. What identifies the object and
 /// what most filters ask for is read without decoding anything; [`get`](Self::get) decodes the rest when it is needed,
 /// at most once for as long as the value is in use or among the store's recently decoded ones.
+///
+/// ```
+/// use serde_json::Value;
+/// use watchkeeper_informer::{DecodeError, Object};
+///
+/// fn size(widget: &Object<Value>) -> Result<Option<u64>, DecodeError> {
+///     println!("{} at {}", widget.key(), widget.version());
+///     Ok(widget.get()?["spec"]["size"].as_u64())
+/// }
+/// ```
 pub struct Object<K = Untyped> {
     record: Arc<Record>,
     kind: PhantomData<fn() -> K>,

@@ -160,9 +160,9 @@ async fn a_million_changes_with_a_slow_subscriber_stay_bounded_and_delay_nobody(
     go.notify_one();
     let last = OBJECTS + CHANGES;
     let mut meanwhile = 0;
-    let patience = std::time::Instant::now() + Duration::from_secs(120);
+    let deadline = std::time::Instant::now() + Duration::from_secs(120);
     while behind(&newest, last) > 0 {
-        assert!(std::time::Instant::now() < patience, "the quick ones are {} behind", behind(&newest, last));
+        assert!(std::time::Instant::now() < deadline, "the quick ones are {} behind", behind(&newest, last));
         meanwhile += u64::from(slow.take());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -10,6 +10,22 @@ use crate::state::Started;
 ///
 /// Ends with [`finish`](Job::finish). Dropping it instead, as happens when its worker panics or is cancelled, counts
 /// as [`JobOutcome::Retry`].
+///
+/// ```
+/// # use std::time::Duration;
+/// # use watchkeeper_queue::{JobOutcome, Queue};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let queue = Queue::new();
+/// queue.add("default/web");
+/// let Some(job) = queue.get().await else { return };
+/// assert_eq!((*job.key(), job.attempt()), ("default/web", 0));
+/// job.finish(JobOutcome::RetryAfter(Duration::from_millis(1)));
+///
+/// let Some(job) = queue.get().await else { return };
+/// assert_eq!(job.attempt(), 1);
+/// job.finish(JobOutcome::Done);
+/// # }
+/// ```
 #[must_use = "a job that is dropped counts as failed"]
 pub struct Job<K> {
     queue: Queue<K>,

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 /// The outcome of a run; see [`Job::finish`](crate::Job::finish).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JobOutcome {
     /// All is well: attempts are forgotten, no timer.
     Done,

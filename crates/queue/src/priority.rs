@@ -31,15 +31,25 @@ impl fmt::Display for Priority {
 /// # use watchkeeper_queue::{Add, Priority, Queue};
 /// let queue = Queue::new();
 /// queue.add_with("web-1", Priority::LOW);
-/// queue.add_with("web-2", Add { priority: Priority::LOW, after: Duration::from_secs(5) });
+/// queue.add_with("web-2", Add::from(Priority::LOW).after(Duration::from_secs(5)));
 /// # assert_eq!((queue.len(), queue.counts().delayed), (1, 1));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Add {
     /// The priority that the item is to have at least.
     pub priority: Priority,
     /// The delay before the key is ready; zero is at once.
     pub after: Duration,
+}
+
+impl Add {
+    /// Sets the delay before the key is ready. Default: none.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.after = delay;
+        self
+    }
 }
 
 impl From<Priority> for Add {

@@ -139,7 +139,7 @@ impl<K> Context<K> {
         };
         let json = serde_json::to_vec(status).map_err(Error::terminal)?;
         let Origin { source, key, version } = &**origin;
-        source.write_status(ObjectStatus { key: key.clone(), version: version.clone(), json }).await?;
+        source.write_status(ObjectStatus::new(key.clone(), version.clone(), json)).await?;
         Ok(())
     }
 

@@ -49,7 +49,7 @@ impl<R: WorkKey> Trigger<R> {
 
     /// Starts a reconcile after a delay. Of several, the earliest counts.
     pub fn fire_after(&self, work: impl Into<R>, delay: Duration) {
-        self.add(work.into(), Add { after: delay, ..Add::default() });
+        self.add(work.into(), Add::default().after(delay));
     }
 
     /// Starts a reconcile with another priority than the normal one.

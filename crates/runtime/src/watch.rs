@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use k8s_openapi::ClusterResourceScope;
-use watchkeeper_client::{Cache, Client, DynamicKind, DynamicObject, Kind};
+use watchkeeper_client::{Cache, Client, DynamicKind, DynamicObject, Kind, StaticKind};
 use watchkeeper_core::{Change, Key, Source, Version};
 use watchkeeper_description::Resource;
 use watchkeeper_informer::{Informer, InformerSet, Metadata, Object, Readable};
@@ -82,7 +82,7 @@ impl IntoWork<Request> for Key {
     }
 }
 
-impl<K: Kind, R: WorkKey> Watch<K, R> {
+impl<K: StaticKind, R: WorkKey> Watch<K, R> {
     /// A watch of a kind of the cluster.
     pub fn of<I>(work: impl Fn(&K) -> I + Send + Sync + 'static) -> Self
     where
@@ -114,36 +114,26 @@ impl<R: WorkKey> Watch<DynamicObject, R> {
     }
 }
 
-impl<K: Kind> Watch<K> {
+impl<K: StaticKind> Watch<K> {
     /// A kind whose objects are controlled by objects of kind `O`: each is work for the one that controls it. The group
     /// and the kind of the owner reference have to be those of `O`; its version does not matter.
-    pub fn owned_by<O: Kind>() -> Self {
-        let cluster_scoped = TypeId::of::<O::Scope>() == TypeId::of::<ClusterResourceScope>();
-        Self::owned_by_kind(O::group(&()).into_owned(), O::kind(&()).into_owned(), cluster_scoped)
+    pub fn owned_by<O: StaticKind>() -> Self {
+        Self::with_rules(Rules::owned_by::<O>())
     }
 
     /// As [`owned_by`](Self::owned_by), for owners of a kind that is known at run time only.
     pub fn owned_by_dynamic(owner: &DynamicKind) -> Self {
-        Self::owned_by_kind(owner.group().to_owned(), owner.kind().to_owned(), !owner.is_namespaced())
+        Self::with_rules(Rules::owned_by_dynamic(owner))
     }
 
-    fn owned_by_kind(group: String, kind: String, cluster_scoped: bool) -> Self {
-        Self::by_metadata(move |key, metadata| {
-            let owner = metadata.owner_references.iter().find(|owner| owner.controller)?;
-            let owners_group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-            let is_it = owner.kind == kind && owners_group == group;
-            let namespace = key.namespace().filter(|_| !cluster_scoped);
-            is_it.then(|| Key::new(namespace, &owner.name))
-        })
+    pub(crate) fn with_rules(rules: Rules<Request>) -> Self {
+        Self::new(Origin::cluster::<K>(), rules)
     }
 }
 
 impl Watch<DynamicObject> {
-    /// The same watch of another kind, one that is known at run time only.
-    #[must_use]
-    pub(crate) fn on(mut self, kind: DynamicKind) -> Self {
-        self.watch.origin = Origin::dynamic(kind);
-        self
+    pub(crate) fn dynamic_with_rules(kind: DynamicKind, rules: Rules<Request>) -> Self {
+        Self::new(Origin::dynamic(kind), rules)
     }
 }
 
@@ -275,6 +265,27 @@ impl<R: WorkKey> Rules<R> {
 }
 
 impl Rules<Request> {
+    /// Every object is work for the object of kind `O` that controls it.
+    pub(crate) fn owned_by<O: Kind>() -> Self {
+        let cluster_scoped = TypeId::of::<O::Scope>() == TypeId::of::<ClusterResourceScope>();
+        Self::owned_by_kind(O::group(&()).into_owned(), O::kind(&()).into_owned(), cluster_scoped)
+    }
+
+    /// As [`owned_by`](Self::owned_by), for owners of a kind that is known at run time only.
+    pub(crate) fn owned_by_dynamic(owner: &DynamicKind) -> Self {
+        Self::owned_by_kind(owner.group().to_owned(), owner.kind().to_owned(), !owner.is_namespaced())
+    }
+
+    fn owned_by_kind(group: String, kind: String, cluster_scoped: bool) -> Self {
+        Self::by_metadata(move |key, metadata| {
+            let owner = metadata.owner_references.iter().find(|owner| owner.controller)?;
+            let owners_group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+            let is_it = owner.kind == kind && owners_group == group;
+            let namespace = key.namespace().filter(|_| !cluster_scoped);
+            is_it.then(|| Key::new(namespace, &owner.name))
+        })
+    }
+
     /// Every object is work for itself.
     pub(crate) fn itself() -> Self {
         Self::mapping(|object, cluster| vec![Request::at(cluster, object.key().clone())])

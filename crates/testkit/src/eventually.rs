@@ -65,7 +65,7 @@ where
     F: FnMut() -> Answer + Send + 'a,
     Answer: Future<Output: Verdict> + Send + 'a,
 {
-    Eventually { check: boxed(check), patience: TIMEOUT, at: Location::caller() }
+    Eventually { check: boxed(check), timeout: TIMEOUT, at: Location::caller() }
 }
 
 /// Repeats a check for a second of tokio's time ([`throughout`](Consistently::throughout) says otherwise) and panics
@@ -96,7 +96,7 @@ where
 #[must_use = "nothing is asked until this is awaited"]
 pub struct Eventually<'a, T> {
     check: Check<'a, T>,
-    patience: Duration,
+    timeout: Duration,
     at: &'static Location<'static>,
 }
 
@@ -110,8 +110,8 @@ pub struct Consistently<'a, T> {
 
 impl<T> Eventually<'_, T> {
     /// Sets the timeout.
-    pub fn within(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 }
@@ -130,7 +130,7 @@ impl<'a, T: Send + 'a> IntoFuture for Eventually<'a, T> {
 
     fn into_future(mut self) -> Self::IntoFuture {
         Box::pin(async move {
-            let deadline = Instant::now() + self.patience;
+            let deadline = Instant::now() + self.timeout;
             let mut last = "the check did not come to an end".to_owned();
             while let Ok(verdict) = timeout_at(deadline, (self.check)()).await {
                 match verdict {
@@ -142,7 +142,7 @@ impl<'a, T: Send + 'a> IntoFuture for Eventually<'a, T> {
                 }
                 sleep(POLL_INTERVAL).await;
             }
-            panic!("{}: not within {:?}: {last}", self.at, self.patience)
+            panic!("{}: not within {:?}: {last}", self.at, self.timeout)
         })
     }
 }

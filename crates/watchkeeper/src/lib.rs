@@ -33,7 +33,7 @@
 //! | `webhooks` | no | `Manager::webhook`: admission and conversion webhooks; on Unix |
 //! | `latest` | yes | the newest version of the Kubernetes types; without it, choose one with a feature of `k8s-openapi` |
 //! | `compressed` | no | [`Policy::Compressed`](informer::Policy): caches held compressed; needs a C compiler |
-//! | `channel`, `etcd`, `files`, `http`, `mysql`, `postgres`, `sqlite`, `union`, `webhook` | no | what can be watched besides Kubernetes: modules of [`sources`] |
+//! | `channel`, `etcd`, `files`, `http`, `mysql`, `postgres`, `sqlite`, `union`, `webhook-source` | no | what can be watched besides Kubernetes: modules of [`sources`] |
 //!
 //! # The parts
 //!

@@ -42,6 +42,7 @@ pub enum Reached {
 
 /// The certificates of a webhook server.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Certificates {
     /// Made by the program itself, and replaced in time.
     Own(Rotation),

@@ -59,6 +59,36 @@ const KEEPER: &str = "webhook-certificates";
 /// A server of webhooks.
 ///
 /// From here on connections are taken; certificates and configurations come with [`run`](Self::run).
+///
+/// ```no_run
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use tokio_util::sync::CancellationToken;
+/// use watchkeeper_connection::Connection;
+/// use watchkeeper_supervision::Supervisor;
+/// use watchkeeper_webhook::{
+///     AdmissionRequest, Program, ServeError, Verdict, Webhook, WebhookMetrics, WebhookOptions, WebhookServer,
+/// };
+///
+/// fn validate(_new: &ConfigMap, _old: Option<&ConfigMap>, _: &AdmissionRequest) -> Verdict {
+///     Verdict::allow()
+/// }
+///
+/// async fn serve(connection: Connection, stop: CancellationToken) -> Result<(), ServeError> {
+///     let webhooks = [Webhook::of::<ConfigMap>().validate(validate).into()];
+///     let program = Program {
+///         name: "maps",
+///         namespace: connection.default_namespace(),
+///         locality: connection.locality(),
+///         installs: &|_| false,
+///         installed_by_others: false,
+///         supervisor: &Supervisor::default(),
+///     };
+///     let options = WebhookOptions::default();
+///     let server = WebhookServer::start(&webhooks, options, &program, &WebhookMetrics::default())?;
+///     server.run(connection.clone(), stop).await;
+///     Ok(())
+/// }
+/// ```
 pub struct WebhookServer {
     front: Front,
     address: SocketAddr,

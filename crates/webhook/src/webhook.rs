@@ -7,7 +7,7 @@ use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
 use std::marker::PhantomData;
-use watchkeeper_client::Kind;
+use watchkeeper_client::{DynamicKind, DynamicObject, Kind, StaticKind};
 use watchkeeper_description::Resource;
 
 use crate::admission::{self, AdmissionRequest, Answer, Handler, Operation, Verdict};
@@ -16,6 +16,7 @@ use crate::service::Routes;
 
 /// The fate of a write when its webhook cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FailurePolicy {
     /// The write is refused.
     Fail,
@@ -95,6 +96,14 @@ pub(crate) struct Raw {
 }
 
 impl<K: Kind> Webhook<K> {
+    fn begin(resource: Resource) -> Self {
+        let group = &resource.group;
+        let is_own = group.contains('.') && !group.ends_with(".k8s.io");
+        let failure_policy = if is_own { FailurePolicy::Fail } else { FailurePolicy::Ignore };
+        let erased = AnyWebhook { failure_policy, is_own, ..AnyWebhook::empty(resource) };
+        Self { erased, _kind: PhantomData }
+    }
+
     fn with(mut self, change: impl FnOnce(&mut AnyWebhook)) -> Self {
         change(&mut self.erased);
         self
@@ -210,20 +219,41 @@ impl<K: Kind> Webhook<K> {
 
 impl Webhook<()> {
     /// Begins the webhooks of a kind.
-    pub fn of<K: Kind>() -> Webhook<K> {
-        let group = K::group(&()).into_owned();
-        let is_own = group.contains('.') && !group.ends_with(".k8s.io");
-        let resource = Resource {
-            group,
+    pub fn of<K: StaticKind>() -> Webhook<K> {
+        Webhook::begin(Resource {
+            group: K::group(&()).into_owned(),
             version: K::version(&()).into_owned(),
             kind: K::kind(&()).into_owned(),
             plural: K::plural(&()).into_owned(),
             namespaced: TypeId::of::<K::Scope>() != TypeId::of::<ClusterResourceScope>(),
-        };
-        let failure_policy = if is_own { FailurePolicy::Fail } else { FailurePolicy::Ignore };
-        let mut erased = AnyWebhook::empty(resource);
-        (erased.failure_policy, erased.is_own) = (failure_policy, is_own);
-        Webhook { erased, _kind: PhantomData }
+        })
+    }
+
+    /// Begins the webhooks of a kind that is known at run time only.
+    ///
+    /// ```
+    /// use watchkeeper_client::{DynamicKind, DynamicObject};
+    /// use watchkeeper_webhook::{AdmissionRequest, Verdict, Webhook};
+    ///
+    /// let certificates = DynamicKind::namespaced("cert-manager.io", "v1", "Certificate", "certificates");
+    /// let webhook = Webhook::dynamic(&certificates).validate(
+    ///     |new: &DynamicObject, _: Option<&DynamicObject>, _: &AdmissionRequest| {
+    ///         let mut verdict = Verdict::allow();
+    ///         if new.get("/spec/secretName").is_none() {
+    ///             verdict.required("spec.secretName", "");
+    ///         }
+    ///         verdict
+    ///     },
+    /// );
+    /// ```
+    pub fn dynamic(kind: &DynamicKind) -> Webhook<DynamicObject> {
+        Webhook::begin(Resource {
+            group: kind.group().to_owned(),
+            version: kind.version().to_owned(),
+            kind: kind.kind().to_owned(),
+            plural: kind.plural().to_owned(),
+            namespaced: kind.is_namespaced(),
+        })
     }
 
     /// Answers reviews at any path. Nothing is configured for it: the configuration is the user's.

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::{ApiResource, DynamicResourceScope, Resource};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use watchkeeper_sources::kubernetes::{Connection, Kubernetes};
 
 use crate::kind::Scope;
 
@@ -86,6 +87,24 @@ impl DynamicKind {
         };
         let (api_version, kind) = (self.api_version(), self.kind.clone());
         DynamicObject { api_version, kind, metadata, fields: Map::new() }
+    }
+
+    /// A source of all objects of this kind, for an informer of its own.
+    ///
+    /// ```no_run
+    /// use watchkeeper_client::{Connection, DynamicKind, DynamicObject, Informer};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let certificates = DynamicKind::namespaced("cert-manager.io", "v1", "Certificate", "certificates");
+    /// let source = certificates.source(Connection::infer().await?).namespace("shop");
+    /// let informer = Informer::<DynamicObject>::builder().start(source);
+    /// informer.synced().await?;
+    /// println!("{} certificates", informer.store().len());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn source(&self, connection: impl Into<Connection>) -> Kubernetes {
+        Kubernetes::resource(connection, &self.resource())
     }
 
     pub(crate) fn resource(&self) -> ApiResource {

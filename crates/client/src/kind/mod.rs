@@ -9,7 +9,7 @@ use std::any::{Any, TypeId};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope, SubResourceScope};
 use kube_core::{ApiResource, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,6 +39,36 @@ impl<K> Kind for K where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Send + Sync + 'static
 {
 }
+
+/// A [`Kind`] whose type says which kind it is: all but [`DynamicObject`].
+///
+/// What is declared before there is an object, such as a controller, a cache or a right, is declared of such a type, or by a function
+/// that is given a [`DynamicKind`]. Implemented for everything that fits; there is nothing to implement by hand.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a kind of object",
+    label = "is not a kind",
+    note = "the kinds of Kubernetes are types of the `k8s_openapi` crate; a custom resource is made with `#[watchkeeper::kind(..)]`, which \
+            makes a type named after `kind = \"..\"` of the struct that is its spec"
+)]
+pub trait StaticKind: Kind {}
+
+impl<K: Kind> StaticKind for K where K::Scope: StaticScope {}
+
+/// The scope of a type that says which kind it is.
+#[diagnostic::on_unimplemented(
+    message = "the kind of these objects is known at run time only",
+    label = "does not say which kind is meant",
+    note = "give the `DynamicKind` to the function of the same purpose with `dynamic` in its name: `Controller::dynamic`, \
+            `Manager::cache_dynamic`, `Webhook::dynamic`, `owns_dynamic`, `reads_live_dynamic`"
+)]
+pub trait StaticScope {}
+
+#[diagnostic::do_not_recommend]
+impl StaticScope for NamespaceResourceScope {}
+#[diagnostic::do_not_recommend]
+impl StaticScope for ClusterResourceScope {}
+#[diagnostic::do_not_recommend]
+impl StaticScope for SubResourceScope {}
 
 /// The key of an object: its namespace and its name.
 ///

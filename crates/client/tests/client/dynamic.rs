@@ -1,7 +1,8 @@
 //! Kinds that are known at run time only.
 
 use serde_json::json;
-use watchkeeper_client::{Cache, DynamicKind, DynamicObject, Outcome, ready};
+use watchkeeper_client::{Cache, DynamicKind, DynamicObject, Informer, Outcome, ready};
+use watchkeeper_sources::kubernetes::Kubernetes;
 use watchkeeper_testkit::fixtures::key;
 
 use crate::world::{World, config_map};
@@ -101,4 +102,27 @@ async fn the_server_says_where_a_kind_is() {
         assert!(matches!(unknown, watchkeeper_client::Error::NotFound { .. }), "{unknown}");
         assert_eq!(unknown.to_string(), format!("the kind {kind} of {api_version} does not exist"));
     }
+}
+
+#[tokio::test]
+async fn a_kind_without_a_type_is_a_source_of_its_own_informer() {
+    let world = World::bare().await;
+    world.client.create(&config_map("a", "1")).await.unwrap();
+    let source = config_maps().source(world.env.connection()).namespace("default");
+    let informer = Informer::<DynamicObject>::builder().start(source);
+    informer.synced().await.unwrap();
+    let found = informer.store().get(&key("a")).unwrap().get().unwrap();
+    assert_eq!((found.kind.as_str(), found.get("/data/k")), ("ConfigMap", Some(&json!("1"))));
+}
+
+#[tokio::test]
+async fn a_source_of_objects_of_no_kind_is_refused_without_a_request_and_told_what_to_call() {
+    let world = World::bare().await;
+    let asked = world.env.count(|_| true);
+    let informer =
+        Informer::<DynamicObject>::builder().start(Kubernetes::of::<DynamicObject>(world.env.connection()));
+    let refused = informer.synced().await.unwrap_err().to_string();
+    assert!(refused.contains("DynamicObject names no plural"), "{refused}");
+    assert!(refused.contains("call DynamicKind::source"), "{refused}");
+    assert_eq!(world.env.count(|_| true), asked);
 }

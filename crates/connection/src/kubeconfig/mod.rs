@@ -24,6 +24,16 @@ use user::User;
 /// Files are read as kubectl reads them: of several, the first that has a cluster, a user or a context of a name wins with all of
 /// it, and so does the first that has a current context. Relative paths are relative to the file that they are in. Nothing
 /// but the files themselves is read until a [`Config`](crate::Config) becomes a connection.
+///
+/// ```no_run
+/// use watchkeeper_connection::{Config, Kubeconfig, KubeconfigError};
+///
+/// let kubeconfig = Kubeconfig::read("shop.kubeconfig")?;
+/// for context in kubeconfig.contexts() {
+///     println!("{context}: {}", Config::from_kubeconfig(&kubeconfig, Some(context))?.url());
+/// }
+/// # Ok::<(), KubeconfigError>(())
+/// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Kubeconfig {
     current_context: Option<String>,
@@ -32,16 +42,16 @@ pub struct Kubeconfig {
     users: BTreeMap<String, User>,
 }
 
-/// Why a kubeconfig does not lead to a cluster. Nothing of a secret is in it.
+/// The reason why a kubeconfig does not lead to a cluster. Nothing of a secret is in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KubeconfigError {
     /// A file cannot be read, or is no kubeconfig.
     #[error("kubeconfig {}: {reason}", .file.display())]
     File {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The mistake in it.
         reason: String,
     },
     /// There is no context of this name.

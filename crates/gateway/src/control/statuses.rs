@@ -96,7 +96,7 @@ impl Statuses {
         };
         let Some(status) = status else { return };
         let json = status.to_string().into_bytes();
-        let status = ObjectStatus { key: seen.key.clone(), version: seen.version.clone(), json };
+        let status = ObjectStatus::new(seen.key.clone(), seen.version.clone(), json);
         // The writer lives as long as this.
         let _ = self.queue.send(Written { follower: seen.follower, source: Arc::clone(source), status });
     }
@@ -291,7 +291,7 @@ mod tests {
         let writer = tokio::spawn(async move { write(&mut statuses, &Supervisor::default()).await });
         for text in ["first", "second"] {
             let key = Key::new(Some("default"), "hello");
-            let status = ObjectStatus { key, version: Version::from("1"), json: text.as_bytes().to_vec() };
+            let status = ObjectStatus::new(key, Version::from("1"), text);
             queue
                 .send(Written { follower: Follower::default(), source: Arc::clone(&source), status })
                 .unwrap();

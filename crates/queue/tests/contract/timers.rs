@@ -41,8 +41,8 @@ fn a_second_delayed_add_keeps_the_earlier_time() {
 #[test]
 fn a_second_delayed_add_keeps_the_higher_priority() {
     let (queue, clock) = queue_and_clock();
-    queue.add_with(1, Add { priority: Priority::LOW, after: ms(10) });
-    queue.add_with(1, Add { priority: Priority::NORMAL, after: ms(20) });
+    queue.add_with(1, Add::from(Priority::LOW).after(ms(10)));
+    queue.add_with(1, Add::from(Priority::NORMAL).after(ms(20)));
     clock.advance(ms(10));
     let job = queue.try_get().unwrap();
     assert_eq!(job.priority(), Priority::NORMAL);

@@ -102,7 +102,7 @@ impl Pair {
                 self.reference.add(key, priority, Duration::ZERO);
             }
             Op::AddAfter(key, priority, after) => {
-                self.queue.add_with(key, Add { priority, after });
+                self.queue.add_with(key, Add::from(priority).after(after));
                 self.reference.add(key, priority, after);
             }
             Op::Get => {

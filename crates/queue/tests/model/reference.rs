@@ -175,6 +175,7 @@ impl Reference {
             JobOutcome::Done | JobOutcome::Terminal => None,
             JobOutcome::RequeueAfter(delay) | JobOutcome::RetryAfter(delay) => Some(delay),
             JobOutcome::Retry => Some(backoff(state.failures)),
+            other => panic!("the reference does not know {other:?}"),
         };
         state.timer = running.asked_during;
         let mut again = running.again;

@@ -33,7 +33,7 @@ use crate::manager::{Environment, StartError};
 use crate::request::WorkKey;
 use crate::watch_task::{WatchTask, WorkSink};
 use settings::Settings;
-use watchkeeper_client::{DynamicKind, DynamicObject, Kind};
+use watchkeeper_client::{DynamicKind, DynamicObject, StaticKind};
 use worker::{Run, Workers};
 
 /// A controller: its watches and its reconciler.
@@ -61,7 +61,7 @@ type Start = Box<dyn FnOnce(&Environment) -> Result<Running, StartError> + Send>
 
 impl Controller {
     /// A controller for the objects of a kind.
-    pub fn of<K: Kind>() -> ControllerBuilder<Primary<K>> {
+    pub fn of<K: StaticKind>() -> ControllerBuilder<Primary<K>> {
         ControllerBuilder::new(K::kind(&()).to_lowercase(), Primary::kind())
     }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, ready};
 use parking_lot::RwLock;
-use watchkeeper_client::{DynamicKind, DynamicObject, Kind};
+use watchkeeper_client::{DynamicKind, DynamicObject, Kind, StaticKind};
 use watchkeeper_core::{ChangeKind, Source};
 use watchkeeper_description::{Resource, Right, Verbs};
 use watchkeeper_informer::{AnyValue, Readable, Store};
@@ -85,10 +85,10 @@ impl<K: Kind> ControllerBuilder<Primary<K>> {
     /// Reconciles an object when an object of kind `C` that it controls changes. Declares that `C` may be applied, changed and
     /// deleted, as [`Context::children`] does.
     #[must_use]
-    pub fn owns<C: Kind>(mut self) -> Self {
+    pub fn owns<C: StaticKind>(mut self) -> Self {
         self.declare_owned(resource::<C>());
-        let watch = self.owned::<C>();
-        self.watch(watch)
+        let rules = self.owned();
+        self.watch(Watch::<C>::with_rules(rules))
     }
 
     /// As [`owns`](Self::owns), for a kind that is known at run time only. Its objects are then known to [`Context::children`] by
@@ -96,8 +96,8 @@ impl<K: Kind> ControllerBuilder<Primary<K>> {
     #[must_use]
     pub fn owns_dynamic(mut self, kind: &DynamicKind) -> Self {
         self.declare_owned(dynamic_resource(kind));
-        let watch = self.owned::<DynamicObject>().on(kind.clone());
-        self.watch(watch)
+        let rules = self.owned();
+        self.watch(Watch::dynamic_with_rules(kind.clone(), rules))
     }
 
     fn declare_owned(&mut self, owned: Resource) {
@@ -109,10 +109,11 @@ impl<K: Kind> ControllerBuilder<Primary<K>> {
         }
     }
 
-    fn owned<C: Kind>(&self) -> Watch<C> {
+    /// A change of an object is work for the object of this controller's kind that controls it.
+    fn owned(&self) -> Rules<Request> {
         match &self.settings.dynamic {
-            Some(kind) => Watch::<C>::owned_by_dynamic(kind),
-            None => Watch::<C>::owned_by::<K>(),
+            Some(kind) => Rules::owned_by_dynamic(kind),
+            None => Rules::owned_by::<K>(),
         }
     }
 

@@ -3,7 +3,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchkeeper_client::{Client, DynamicKind, Kind};
+use watchkeeper_client::{Client, DynamicKind, StaticKind};
 use watchkeeper_description::{Resource, Right, Verbs};
 use watchkeeper_informer::Readable;
 use watchkeeper_queue::{Backoff, Priority, Queue};
@@ -203,7 +203,7 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
     #[must_use]
     pub fn watches<C, I>(self, work: impl Fn(&C) -> I + Send + Sync + 'static) -> Self
     where
-        C: Kind,
+        C: StaticKind,
         I: IntoIterator,
         I::Item: crate::watch::IntoWork<R>,
     {
@@ -212,7 +212,7 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
 
     /// Reads objects of kind `C` from a cache, without being woken by them.
     #[must_use]
-    pub fn reads<C: Kind>(mut self) -> Self {
+    pub fn reads<C: StaticKind>(mut self) -> Self {
         self.settings.reads.push(|client| informer::<C>(client).map(Kept::new));
         self.settings.rights.push(Right::of(resource::<C>(), Verbs::READ, "reads them"));
         self
@@ -223,7 +223,7 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
     /// What is [owned](Self::owns) need not be declared, nor the finalizer of the controller's own kind, nor its status if the manager
     /// [installs](crate::Manager::install) the kind.
     #[must_use]
-    pub fn writes<C: Kind>(mut self, verbs: Verbs) -> Self {
+    pub fn writes<C: StaticKind>(mut self, verbs: Verbs) -> Self {
         self.settings.rights.push(Right::of(resource::<C>(), verbs | Verbs::GET, "writes them"));
         self
     }
@@ -237,7 +237,7 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
 
     /// Declares that its runs write the status of objects of kind `C`.
     #[must_use]
-    pub fn writes_status<C: Kind>(mut self) -> Self {
+    pub fn writes_status<C: StaticKind>(mut self) -> Self {
         self.settings.rights.extend(status_of(resource::<C>(), "writes their status"));
         self
     }
@@ -251,7 +251,7 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
 
     /// Declares that its runs use a part of objects of kind `C` that has a path of its own: `scale`, `eviction`.
     #[must_use]
-    pub fn uses_subresource<C: Kind>(mut self, name: &str, verbs: Verbs) -> Self {
+    pub fn uses_subresource<C: StaticKind>(mut self, name: &str, verbs: Verbs) -> Self {
         self.settings.rights.push(Right::of(resource::<C>(), verbs, "uses a subresource").on(name));
         self
     }
@@ -265,12 +265,24 @@ impl<P, R: WorkKey> ControllerBuilder<P, R> {
 
     /// Declares that its runs read objects of kind `C` [from the API](watchkeeper_client::Client::live), past the cache, one or all of them.
     #[must_use]
-    pub fn reads_live<C: Kind>(mut self) -> Self {
+    pub fn reads_live<C: StaticKind>(mut self) -> Self {
         self.settings.rights.push(Right::of(resource::<C>(), Verbs::GET | Verbs::LIST, "reads them live"));
         self
     }
 
-    /// Declares that its runs, or its [dynamic watches](Self::dynamic_watches), read a kind that is known at run time only.
+    /// As [`reads_live`](Self::reads_live), for a kind that is known at run time only.
+    #[must_use]
+    pub fn reads_live_dynamic(mut self, kind: &DynamicKind) -> Self {
+        self.settings.rights.push(Right::of(
+            dynamic_resource(kind),
+            Verbs::GET | Verbs::LIST,
+            "reads them live",
+        ));
+        self
+    }
+
+    /// Declares that its runs, or its [dynamic watches](Self::dynamic_watches), read a kind that is known at run time only, from a cache that
+    /// is declared elsewhere: with [`Manager::cache_dynamic`](crate::Manager::cache_dynamic), or by a watch.
     #[must_use]
     pub fn reads_dynamic(mut self, kind: &DynamicKind) -> Self {
         self.settings.rights.push(Right::of(dynamic_resource(kind), Verbs::READ, "reads them"));

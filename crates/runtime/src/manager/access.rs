@@ -127,9 +127,9 @@ impl Access {
                 continue;
             }
             let places = match &right.namespaces {
-                Namespaces::All => vec![String::new()],
                 Namespaces::Own => vec![self.own_namespace.clone()],
                 Namespaces::These(names) => names.clone(),
+                _ => vec![String::new()],
             };
             for verbs in right.verbs.iter() {
                 let named = !right.names.is_empty() && verbs != Verbs::CREATE;

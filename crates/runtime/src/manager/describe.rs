@@ -1,6 +1,6 @@
 use std::io::Write as _;
 
-use watchkeeper_client::{DynamicKind, Kind};
+use watchkeeper_client::{DynamicKind, StaticKind};
 use watchkeeper_description::{
     API_VERSION, Description, Election, Metric, Namespaces, Port, Resource, Right, Rights, Run, Verbs, When,
 };
@@ -31,7 +31,7 @@ impl Manager {
 
     /// Declares that tasks write objects of kind `C`; as [on a controller](crate::ControllerBuilder::writes).
     #[must_use]
-    pub fn writes<C: Kind>(mut self, verbs: Verbs) -> Self {
+    pub fn writes<C: StaticKind>(mut self, verbs: Verbs) -> Self {
         self.about.rights.push(Right::of(resource::<C>(), verbs | Verbs::GET, "a task writes them"));
         self
     }
@@ -45,23 +45,47 @@ impl Manager {
 
     /// Declares that tasks write the status of objects of kind `C`.
     #[must_use]
-    pub fn writes_status<C: Kind>(mut self) -> Self {
+    pub fn writes_status<C: StaticKind>(mut self) -> Self {
         self.about.rights.extend(status_of(resource::<C>(), "a task writes their status"));
+        self
+    }
+
+    /// As [`writes_status`](Self::writes_status), for a kind that is known at run time only.
+    #[must_use]
+    pub fn writes_status_dynamic(mut self, kind: &DynamicKind) -> Self {
+        self.about.rights.extend(status_of(dynamic_resource(kind), "a task writes their status"));
         self
     }
 
     /// Declares that tasks use a part of objects of kind `C` that has a path of its own: `scale`, `eviction`.
     #[must_use]
-    pub fn uses_subresource<C: Kind>(mut self, name: &str, verbs: Verbs) -> Self {
+    pub fn uses_subresource<C: StaticKind>(mut self, name: &str, verbs: Verbs) -> Self {
         self.about.rights.push(Right::of(resource::<C>(), verbs, "a task uses a subresource").on(name));
+        self
+    }
+
+    /// As [`uses_subresource`](Self::uses_subresource), for a kind that is known at run time only.
+    #[must_use]
+    pub fn uses_subresource_dynamic(mut self, kind: &DynamicKind, name: &str, verbs: Verbs) -> Self {
+        self.about
+            .rights
+            .push(Right::of(dynamic_resource(kind), verbs, "a task uses a subresource").on(name));
         self
     }
 
     /// Declares that tasks read objects of kind `C` past the cache.
     #[must_use]
-    pub fn reads_live<C: Kind>(mut self) -> Self {
+    pub fn reads_live<C: StaticKind>(mut self) -> Self {
         let verbs = Verbs::GET | Verbs::LIST;
         self.about.rights.push(Right::of(resource::<C>(), verbs, "a task reads them live"));
+        self
+    }
+
+    /// As [`reads_live`](Self::reads_live), for a kind that is known at run time only.
+    #[must_use]
+    pub fn reads_live_dynamic(mut self, kind: &DynamicKind) -> Self {
+        let verbs = Verbs::GET | Verbs::LIST;
+        self.about.rights.push(Right::of(dynamic_resource(kind), verbs, "a task reads them live"));
         self
     }
 
@@ -74,7 +98,7 @@ impl Manager {
     }
 
     /// Asks the cluster at the start whether it allows what is declared. What is missing is in the log and in `/readyz`, with the rules to
-    /// add. [`run`](Self::run) does so in any case.
+    /// add. [`run`](Self::run) and [`run_until`](Self::run_until) do so in any case.
     #[must_use]
     pub fn checking_access(mut self) -> Self {
         self.about.checks_access = true;

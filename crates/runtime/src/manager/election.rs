@@ -108,6 +108,7 @@ impl Follower {
                 tracing::warn!(lease = %self.name, reason = %loss, "leadership lost");
                 self.lose();
             }
+            event => tracing::info!(lease = %self.name, ?event, "election"),
         }
     }
 

@@ -30,8 +30,8 @@ use prometheus_client::registry::Registry;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use watchkeeper_client::{Cache, Client, Kind};
-use watchkeeper_description::Right;
+use watchkeeper_client::{Cache, Client, DynamicKind, DynamicObject, Kind, StaticKind};
+use watchkeeper_description::{Resource, Right};
 use watchkeeper_informer::InformerSet;
 use watchkeeper_sources::kubernetes::Connection;
 
@@ -42,7 +42,7 @@ pub use start::StartError;
 
 use crate::clusters::Clusters;
 use crate::controller::Controller;
-use crate::declared::resource;
+use crate::declared::{dynamic_resource, resource};
 use crate::degradation::Kept;
 use crate::error::Result;
 use crate::events::Recorder;
@@ -109,7 +109,8 @@ use tasks::Task;
 ///
 /// The rest is declared with [`writes`](crate::ControllerBuilder::writes), [`writes_status`](crate::ControllerBuilder::writes_status),
 /// [`uses_subresource`](crate::ControllerBuilder::uses_subresource) and [`reads_live`](crate::ControllerBuilder::reads_live), on the controller or, for
-/// [tasks](Self::task), on the manager. [`allow_undeclared`](Self::allow_undeclared) turns that off.
+/// [tasks](Self::task), on the manager. Each has a twin for kinds that are known at run time only, with `_dynamic` at the end of its name.
+/// [`allow_undeclared`](Self::allow_undeclared) turns that off.
 pub struct Manager {
     name: String,
     target: Target,
@@ -217,11 +218,41 @@ impl Manager {
     /// Caches a kind, in the manager's own cluster, with these options instead of the default ones. Every controller that watches or reads
     /// the kind shares this cache.
     #[must_use]
-    pub fn cache<K: Kind>(mut self, cache: Cache<K>) -> Self {
-        let (resource, namespaces) = (resource::<K>(), cache.watched_namespaces());
+    pub fn cache<K: StaticKind>(self, cache: Cache<K>) -> Self {
+        self.cache_as(resource::<K>(), cache, Client::clone)
+    }
+
+    /// As [`cache`](Self::cache), for a kind that is known at run time only. It is read with a [client of the kind](Client::dynamic).
+    ///
+    /// ```no_run
+    /// # use watchkeeper_client::{Cache, DynamicKind, DynamicObject};
+    /// # use watchkeeper_runtime::Manager;
+    /// let certificates = DynamicKind::namespaced("cert-manager.io", "v1", "Certificate", "certificates");
+    /// let manager = Manager::from_environment("shop")
+    ///     .cache_dynamic(&certificates, Cache::of::<DynamicObject>().labels("shop"))
+    ///     .task("count", async move |client, _stop| {
+    ///         client.synced().await?;
+    ///         println!("{}", client.dynamic(&certificates).list::<DynamicObject>().await?.len());
+    ///         Ok(())
+    ///     });
+    /// ```
+    #[must_use]
+    pub fn cache_dynamic(self, kind: &DynamicKind, cache: Cache<DynamicObject>) -> Self {
+        let resource = dynamic_resource(kind);
+        let kind = kind.clone();
+        self.cache_as(resource, cache, move |client| client.dynamic(&kind))
+    }
+
+    fn cache_as<K: Kind>(
+        mut self,
+        resource: Resource,
+        cache: Cache<K>,
+        handle: impl FnOnce(&Client) -> Client + Send + 'static,
+    ) -> Self {
+        let namespaces = cache.watched_namespaces();
         self.about.caches.push(watchkeeper_description::Cache { resource, namespaces });
         self.caches.push(Box::new(move |clusters| {
-            clusters.own().declare(cache).map(|cache| Kept::new(cache.untyped()))
+            handle(clusters.own()).declare(cache).map(|cache| Kept::new(cache.untyped()))
         }));
         self
     }
@@ -329,8 +360,7 @@ impl Manager {
     /// what is declared (`check-access`).
     pub async fn run(mut self) -> Result<()> {
         match self.about.instead.take() {
-            Some(Instead::Describe) => describe::print(&self.description()),
-            Some(Instead::CheckAccess) => self.check_access().await,
+            Some(instead) => self.do_instead(instead).await,
             None => {
                 self.about.checks_access = true;
                 self.start().await?.run().await
@@ -340,14 +370,29 @@ impl Manager {
 
     /// Starts, and runs until the future resolves or a task fails. Signals are not listened to.
     ///
+    /// If the command line asks for something else, that is done as by [`run`](Self::run), and the future is dropped.
+    ///
     /// ```no_run
     /// # use watchkeeper_runtime::{Manager, Result};
     /// # async fn example(manager: Manager, finished: tokio::sync::oneshot::Receiver<()>) -> Result<()> {
     /// manager.run_until(async { drop(finished.await) }).await
     /// # }
     /// ```
-    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        self.start().await?.run_until(shutdown).await
+    pub async fn run_until(mut self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        match self.about.instead.take() {
+            Some(instead) => self.do_instead(instead).await,
+            None => {
+                self.about.checks_access = true;
+                self.start().await?.run_until(shutdown).await
+            }
+        }
+    }
+
+    async fn do_instead(self, instead: Instead) -> Result<()> {
+        match instead {
+            Instead::Describe => describe::print(&self.description()),
+            Instead::CheckAccess => self.check_access().await,
+        }
     }
 }
 

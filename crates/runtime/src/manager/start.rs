@@ -78,7 +78,7 @@ pub enum StartError {
     Cache(watchkeeper_client::Error),
     /// The command line asks for something else than to run.
     #[error(
-        "the command line asks for a description or a check: Manager::run does that, Manager::start does not"
+        "the command line asks for a description or a check: Manager::run and Manager::run_until do that, Manager::start does not"
     )]
     NotToRun,
     /// Webhooks cannot be served.
@@ -99,6 +99,17 @@ impl From<ConnectError> for StartError {
 impl Manager {
     /// Starts everything and returns. Waits a few seconds at the most for definitions that it installs, and neither for caches nor
     /// for the lead: see [`Running::ready`].
+    ///
+    /// ```no_run
+    /// # use watchkeeper_runtime::{Manager, Result};
+    /// # async fn example(manager: Manager) -> Result<()> {
+    /// let running = manager.start().await?;
+    /// running.ready().await;
+    /// println!("leads: {}", running.is_leading());
+    /// running.stop().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[cfg_attr(not(all(feature = "webhooks", unix)), allow(unused_mut, reason = "webhooks add tasks"))]
     pub async fn start(mut self) -> Result<Running, StartError> {
         if self.about.instead.is_some() {

@@ -10,7 +10,7 @@ use watchkeeper_testkit::{TestEnv, eventually};
 
 use crate::log::Log;
 
-fn of<K: watchkeeper_client::Kind>(log: &Log) -> Controller {
+fn of<K: watchkeeper_client::StaticKind>(log: &Log) -> Controller {
     let log = log.clone();
     Controller::of::<K>().reconcile(move |object: Arc<K>, _cx: Context<K>| {
         log.say(format!("{} {}", K::kind(&()), object.meta().name.as_deref().unwrap()));

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use watchkeeper_client::{Client, DynamicKind, DynamicObject, ready};
-use watchkeeper_runtime::{Action, Context, Controller, Manager, Result};
+use watchkeeper_client::{Cache, Client, DynamicKind, DynamicObject, ready};
+use watchkeeper_runtime::{Action, Context, Controller, ControllerBuilder, Manager, Primary, Result, Verbs};
 use watchkeeper_testkit::fixtures::{Widget, key, widget};
 use watchkeeper_testkit::{TestEnv, eventually};
+
+use crate::log::Log;
 
 async fn reconcile(object: Arc<DynamicObject>, cx: Context<DynamicObject>) -> Result<Action> {
     let size = object.get("/spec/size").map(ToString::to_string).unwrap_or_default();
@@ -106,4 +108,78 @@ async fn children_of_kinds_without_a_type_are_applied_put_back_and_pruned() {
     client.apply(&map("")).await.unwrap();
     eventually(|| async { there().await.is_empty() }).await;
     running.stop().await;
+}
+
+fn widgets() -> DynamicKind {
+    DynamicKind::namespaced("test.watchkeeper.dev", "v1", "Widget", "widgets")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_of_a_kind_without_a_type_is_read_by_tasks_with_its_options() {
+    let env = TestEnv::start().await;
+    env.install::<Widget>().await;
+    let person = Client::new(env.connection());
+    person.create(&widget("a", 3)).await.unwrap();
+    let mut marked = widget("b", 4);
+    marked.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    person.create(&marked).await.unwrap();
+    let log = Log::default();
+    let said = log.clone();
+    let manager = Manager::new("test", env.connection())
+        .cache_dynamic(&widgets(), Cache::of::<DynamicObject>().namespaces(["default"]).labels("app=web"))
+        .task("list", async move |client, _stop| {
+            client.synced().await?;
+            for widget in client.dynamic(&widgets()).list::<DynamicObject>().await? {
+                said.say(widget.metadata.name.clone().unwrap());
+            }
+            Ok(())
+        });
+    let description = manager.description();
+    let right = description.rights.iter().find(|right| right.target() == "widgets").unwrap();
+    assert_eq!(right.verbs, Verbs::READ);
+    assert_eq!(format!("{:?}", right.namespaces), r#"These(["default"])"#);
+    let running = manager.start().await.unwrap();
+    running.ready().await;
+    eventually(|| async { log.lines() == ["b"] }).await;
+    running.stop().await;
+}
+
+#[test]
+fn what_is_declared_of_a_kind_without_a_type_is_what_would_be_declared_of_its_type() {
+    let manager = || Manager::from_environment("test");
+    let rights = |manager: Manager| manager.description().rights;
+    let kind = widgets();
+    for (dynamic, typed) in [
+        (manager().cache_dynamic(&kind, Cache::of()), manager().cache(Cache::of::<Widget>())),
+        (manager().reads_live_dynamic(&kind), manager().reads_live::<Widget>()),
+        (manager().writes_dynamic(&kind, Verbs::CREATE), manager().writes::<Widget>(Verbs::CREATE)),
+        (manager().writes_status_dynamic(&kind), manager().writes_status::<Widget>()),
+        (
+            manager().uses_subresource_dynamic(&kind, "scale", Verbs::UPDATE),
+            manager().uses_subresource::<Widget>("scale", Verbs::UPDATE),
+        ),
+    ] {
+        assert_eq!(rights(dynamic), rights(typed));
+    }
+    let of_controller = |builder: ControllerBuilder<Primary<ConfigMap>>| {
+        rights(manager().controller(builder.reconcile(nothing)))
+    };
+    let maps = Controller::of::<ConfigMap>;
+    for (dynamic, typed) in [
+        (maps().owns_dynamic(&kind), maps().owns::<Widget>()),
+        (maps().reads_dynamic(&kind), maps().reads::<Widget>()),
+        (maps().reads_live_dynamic(&kind), maps().reads_live::<Widget>()),
+        (maps().writes_dynamic(&kind, Verbs::CREATE), maps().writes::<Widget>(Verbs::CREATE)),
+        (maps().writes_status_dynamic(&kind), maps().writes_status::<Widget>()),
+        (
+            maps().uses_subresource_dynamic(&kind, "scale", Verbs::UPDATE),
+            maps().uses_subresource::<Widget>("scale", Verbs::UPDATE),
+        ),
+    ] {
+        assert_eq!(of_controller(dynamic), of_controller(typed));
+    }
+}
+
+async fn nothing(_: Arc<ConfigMap>, _: Context<ConfigMap>) -> Result<Action> {
+    Ok(Action::done())
 }

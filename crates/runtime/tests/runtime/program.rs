@@ -179,6 +179,13 @@ async fn it_runs_until_the_future_that_it_was_given_resolves() {
 }
 
 #[tokio::test]
+async fn what_the_command_line_asks_for_is_done_instead_of_running_until_a_future_resolves() {
+    let manager = Manager::try_from_args(["test", "--kubeconfig", "no/such/file", "check-access"]).unwrap();
+    let error = manager.run_until(std::future::pending()).await.unwrap_err().to_string();
+    assert!(error.contains("looked at no/such/file"), "{error}");
+}
+
+#[tokio::test]
 async fn without_a_kubeconfig_it_says_where_it_looked() {
     let manager = Manager::try_from_args(["test", "--kubeconfig", "no/such/file"]).unwrap();
     let error = manager.start().await.unwrap_err().to_string();

@@ -7,7 +7,7 @@ use super::settings::Settings;
 
 /// Writes a status, if the object is still in the state that the status is about.
 pub(super) async fn write(settings: &Settings, status: ObjectStatus) -> Result<(), Error> {
-    let ObjectStatus { key, version, json } = status;
+    let ObjectStatus { key, version, json, .. } = status;
     let name = &settings.name;
     let Some(status_key) = settings.status_key(&key) else {
         let hint = "say where with status_prefix or status_suffix";

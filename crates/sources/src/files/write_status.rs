@@ -22,7 +22,7 @@ pub(super) async fn write(settings: Arc<Settings>, status: ObjectStatus) -> Resu
 }
 
 fn write_now(settings: &Settings, status: &ObjectStatus) -> Result<(), Error> {
-    let ObjectStatus { key, version, json } = status;
+    let ObjectStatus { key, version, json, .. } = status;
     let name = &settings.name;
     let Some(directory) = &settings.status_directory else {
         let advice = "say where with status_directory";

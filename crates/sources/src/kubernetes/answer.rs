@@ -69,9 +69,9 @@ impl Answer {
     }
 
     /// The next piece of the body.
-    pub(super) async fn piece(&mut self, patience: Duration) -> Result<Piece, Error> {
+    pub(super) async fn piece(&mut self, timeout: Duration) -> Result<Piece, Error> {
         // One deadline for all frames until one of them holds data.
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         loop {
             match timeout_at(deadline, self.body.frame()).await {
                 Err(_) => return Ok(Piece::Silence),

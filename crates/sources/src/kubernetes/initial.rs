@@ -53,12 +53,12 @@ impl Initial {
             if let Some(entry) = self.watch.ready() {
                 return Ok(self.take(entry));
             }
-            let patience = END_TIMEOUT.saturating_sub(self.waited);
-            if patience.is_zero() {
+            let timeout = END_TIMEOUT.saturating_sub(self.waited);
+            if timeout.is_zero() {
                 return Ok(Told::Useless("the end of the initial entries does not come"));
             }
             let before = Instant::now();
-            let filled = self.watch.fill(patience).await?;
+            let filled = self.watch.fill(timeout).await?;
             self.waited += before.elapsed();
             match filled {
                 Filled::More | Filled::Silence => {}

@@ -18,6 +18,8 @@ mod write_status;
 
 use std::sync::Arc;
 
+use futures_util::future::ready;
+use futures_util::stream;
 use kube_core::Resource;
 use kube_core::discovery::ApiResource;
 use watchkeeper_core::{Capabilities, Feed, Follow, ObjectStatus, Order, Source, Start, StatusWritten};
@@ -78,6 +80,9 @@ pub struct Kubernetes {
 
 impl Kubernetes {
     /// A source of all objects of a kind that is known at compile time.
+    ///
+    /// A type that does not name a plural is refused by every feed, without a request: objects of a kind that is known at run time only
+    /// are those of a [`resource`](Self::resource).
     pub fn of<K: Resource<DynamicType = ()>>(connection: impl Into<Connection>) -> Self {
         Self::resource(connection, &ApiResource::erase::<K>(&()))
     }
@@ -96,6 +101,7 @@ impl Kubernetes {
         let settings = Settings {
             connection: connection.into(),
             name,
+            has_plural: !plural.is_empty(),
             target,
             api_version: api_version.clone(),
             kind: kind.clone(),
@@ -193,6 +199,9 @@ impl Source for Kubernetes {
     }
 
     fn open(&self, start: Start) -> Feed {
+        if let Some(refused) = self.settings.refused() {
+            return Box::pin(stream::once(ready(Err(refused))));
+        }
         feed::open(self.settings.clone(), start)
     }
 

@@ -21,14 +21,14 @@ const RHYTHM: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Pulse {
     longest: Duration,
-    patience: Duration,
+    silence_timeout: Duration,
     last: Instant,
 }
 
 impl Pulse {
     /// Of a watch that begins now and that the server ends after `timeout`.
     pub(super) fn new(timeout: Duration, now: Instant) -> Self {
-        Self { longest: timeout + SILENCE_GRACE, patience: timeout + SILENCE_GRACE, last: now }
+        Self { longest: timeout + SILENCE_GRACE, silence_timeout: timeout + SILENCE_GRACE, last: now }
     }
 
     /// A bookmark came that was not asked for by anything else.
@@ -36,12 +36,12 @@ impl Pulse {
         let silence = now - self.last;
         self.last = now;
         if silence >= RHYTHM {
-            self.patience = (silence * 5 / 2).max(SHORTEST).min(self.longest);
+            self.silence_timeout = (silence * 5 / 2).max(SHORTEST).min(self.longest);
         }
     }
 
-    pub(super) fn patience(&self) -> Duration {
-        self.patience
+    pub(super) fn silence_timeout(&self) -> Duration {
+        self.silence_timeout
     }
 }
 
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn without_bookmarks_only_the_servers_own_limit_counts() {
-        assert_eq!(Pulse::new(300 * SECOND, Instant::now()).patience(), 330 * SECOND);
+        assert_eq!(Pulse::new(300 * SECOND, Instant::now()).silence_timeout(), 330 * SECOND);
     }
 
     #[test]
@@ -61,20 +61,20 @@ mod tests {
         let start = Instant::now();
         let mut pulse = Pulse::new(300 * SECOND, start);
         pulse.bookmark(start + 60 * SECOND);
-        assert_eq!(pulse.patience(), 150 * SECOND);
+        assert_eq!(pulse.silence_timeout(), 150 * SECOND);
         pulse.bookmark(start + 61 * SECOND);
-        assert_eq!(pulse.patience(), 150 * SECOND);
+        assert_eq!(pulse.silence_timeout(), 150 * SECOND);
     }
 
     #[test]
-    fn rare_bookmarks_do_not_shorten_the_patience_below_their_distance() {
+    fn rare_bookmarks_do_not_shorten_the_timeout_below_their_distance() {
         let start = Instant::now();
         let mut pulse = Pulse::new(600 * SECOND, start);
         pulse.bookmark(start + SECOND);
-        assert_eq!(pulse.patience(), 630 * SECOND);
+        assert_eq!(pulse.silence_timeout(), 630 * SECOND);
         pulse.bookmark(start + 101 * SECOND);
-        assert_eq!(pulse.patience(), 250 * SECOND);
+        assert_eq!(pulse.silence_timeout(), 250 * SECOND);
         pulse.bookmark(start + 500 * SECOND);
-        assert_eq!(pulse.patience(), 630 * SECOND);
+        assert_eq!(pulse.silence_timeout(), 630 * SECOND);
     }
 }

@@ -22,6 +22,8 @@ const STREAMING_RETRY_DELAY: Duration = Duration::from_secs(600);
 pub(super) struct Settings {
     pub(super) connection: Connection,
     pub(super) name: String,
+    /// Whether the kind says where its objects are.
+    pub(super) has_plural: bool,
     pub(super) target: Target,
     pub(super) api_version: String,
     pub(super) kind: String,
@@ -52,6 +54,17 @@ impl Settings {
     pub(super) fn identity(&self) -> String {
         let Self { target, managed_fields, dropped, max_object_bytes, .. } = self;
         format!("{target:?} {managed_fields} {dropped:?} {max_object_bytes}")
+    }
+
+    /// Why nothing can be asked for, if the kind does not say where its objects are.
+    pub(super) fn refused(&self) -> Option<Error> {
+        (!self.has_plural).then(|| {
+            Error::Fatal(format!(
+                "{} names no plural, so its objects are at no path: for a kind that is known at run time only, call \
+                 DynamicKind::source or Kubernetes::resource",
+                self.kind
+            ))
+        })
     }
 
     /// Whether to ask for the next list as a stream.

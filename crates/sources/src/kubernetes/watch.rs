@@ -76,11 +76,11 @@ impl Watch {
     }
 
     /// Waits for more bytes. Only when no entry is [ready](Self::ready).
-    pub(super) async fn fill(&mut self, patience: Duration) -> Result<Filled, Error> {
+    pub(super) async fn fill(&mut self, timeout: Duration) -> Result<Filled, Error> {
         if self.ended {
             return Ok(Filled::End);
         }
-        match self.answer.piece(patience).await? {
+        match self.answer.piece(timeout).await? {
             Piece::Data(data) => self.lines.push(data),
             Piece::Silence => return Ok(Filled::Silence),
             Piece::End => {
@@ -106,14 +106,14 @@ impl Watch {
             if let Some(entry) = self.ready() {
                 return Ok(Some(entry));
             }
-            let patience = self.pulse.patience();
-            match self.fill(patience).await? {
+            let timeout = self.pulse.silence_timeout();
+            match self.fill(timeout).await? {
                 Filled::More => {}
                 Filled::End => return Ok(None),
                 Filled::Silence => {
                     return Err(self
                         .answer
-                        .failed(format!("silent for {} s, taken for dead", patience.as_secs())));
+                        .failed(format!("silent for {} s, taken for dead", timeout.as_secs())));
                 }
             }
         }

@@ -11,7 +11,7 @@ use super::settings::Settings;
 
 /// Patches the status subresource, if the object is still in the state that the status is about.
 pub(super) async fn write(settings: &Settings, status: ObjectStatus) -> Result<(), Error> {
-    let ObjectStatus { key, version, json } = status;
+    let ObjectStatus { key, version, json, .. } = status;
     let fatal = |error: &dyn std::fmt::Display| Error::Fatal(format!("{} {key}: {error}", settings.name));
     let status: Value = serde_json::from_slice(&json).map_err(|_| fatal(&"the status is not JSON"))?;
     let patch = json!({"metadata": {"resourceVersion": version.to_string()}, "status": status});

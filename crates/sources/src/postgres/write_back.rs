@@ -20,7 +20,7 @@ const SHUTDOWN: &str = "57P";
 
 /// Writes a status for the state that it is about, over a connection that is kept. One that turns out to be closed is made anew.
 pub(super) async fn write(settings: &Settings, status: ObjectStatus) -> Result<(), Error> {
-    let ObjectStatus { key, version, json } = status;
+    let ObjectStatus { key, version, json, .. } = status;
     let about = |failure: Failure| failure.classify(&settings.name);
     let mut kept = settings.shared.writer.lock().await;
     if let Some(mut writer) = kept.take() {

@@ -189,9 +189,12 @@ impl Source for Union {
         self.shared.members.iter().flat_map(|member| member.source.gauges()).collect()
     }
 
-    fn write_status(&self, status: ObjectStatus) -> StatusWritten {
+    fn write_status(&self, mut status: ObjectStatus) -> StatusWritten {
         match self.named(&status.version) {
-            Some((member, version)) => member.source.write_status(ObjectStatus { version, ..status }),
+            Some((member, version)) => {
+                status.version = version;
+                member.source.write_status(status)
+            }
             None => {
                 let said =
                     format!("{}: {} is no version of {}", self.shared.name, status.version, status.key);

@@ -214,9 +214,9 @@ async fn an_object_names_its_member_and_its_status_goes_there() {
     assert_eq!(outer.origin(&version("b")).as_deref(), Some("second"));
     assert_eq!(outer.origin(&Version::from("nonsense")), None);
     assert!(outer.capabilities().status_write_back);
-    let status = ObjectStatus { key: key("b"), version: version("b"), json: b"{}".to_vec() };
+    let status = ObjectStatus::new(key("b"), version("b"), "{}");
     outer.write_status(status.clone()).await.unwrap();
     let written = second.written.lock().unwrap().clone();
-    assert_eq!(written, [ObjectStatus { version: Version::from(2), ..status }]);
+    assert_eq!(written, [ObjectStatus::new(status.key, Version::from(2), status.json)]);
     assert!(first.written.lock().unwrap().is_empty());
 }

@@ -12,12 +12,30 @@ use super::request::AdmissionRequest;
 use super::verdict::Verdict;
 
 /// The answer of a webhook: a verdict, and a patch.
+///
+/// ```
+/// use serde_json::json;
+/// use watchkeeper_webhook::{Answer, Verdict};
+/// let label = json!({"op": "add", "path": "/metadata/labels", "value": {"app": "web"}});
+/// let answer = Answer::from(Verdict::allow()).patched([label]);
+/// assert_eq!(answer.patch.len(), 1);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Answer {
     /// Whether the write may go on.
     pub verdict: Verdict,
     /// The changes to the object: the operations of a JSON patch (RFC 6902). Only of a mutating webhook.
     pub patch: Vec<Value>,
+}
+
+impl Answer {
+    /// Adds changes to the object: operations of a JSON patch.
+    #[must_use]
+    pub fn patched(mut self, operations: impl IntoIterator<Item = Value>) -> Self {
+        self.patch.extend(operations);
+        self
+    }
 }
 
 impl From<Verdict> for Answer {

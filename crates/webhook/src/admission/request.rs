@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 /// The operation that is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
+#[non_exhaustive]
 pub enum Operation {
     /// The object is created.
     Create,
@@ -81,6 +82,18 @@ pub struct UserInfo {
 /// The request of an API server to a webhook: an operation of a user on an object.
 ///
 /// The objects are at hand as [types](Self::object) or [as they were sent](Self::object_json).
+///
+/// ```
+/// use watchkeeper_webhook::{AdmissionRequest, Operation, Verdict};
+///
+/// fn deletions_are_announced(request: &AdmissionRequest) -> Verdict {
+///     let mut verdict = Verdict::allow();
+///     if request.operation == Operation::Delete && !request.dry_run {
+///         verdict.warn(format!("{} is told of it", request.user.username));
+///     }
+///     verdict
+/// }
+/// ```
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -180,7 +180,7 @@ async fn raw_reviews_are_answered_at_any_path() {
     let raw = Webhook::raw("/my/path", |request: Arc<AdmissionRequest>| async move {
         let mut verdict = Verdict::allow();
         verdict.warn(format!("{} by {}", request.operation, request.user.username));
-        Answer { verdict, patch: vec![json!({"op": "add", "path": "/x", "value": 1})] }
+        Answer::from(verdict).patched([json!({"op": "add", "path": "/x", "value": 1})])
     });
     let running = started(Manager::new("apps", env.connection()).webhook(raw)).await;
     let address = running.webhook_address().unwrap();

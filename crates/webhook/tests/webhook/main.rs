@@ -4,6 +4,7 @@
 mod admission;
 mod certificates;
 mod conversion;
+mod dynamic;
 mod hanging;
 mod hostile;
 mod kinds;

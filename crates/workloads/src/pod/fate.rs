@@ -80,25 +80,10 @@ pub(crate) fn image(reference: &str) -> Image {
     }
 }
 
-/// Reads `1h30m`, `5s`, `500ms`.
+/// Reads a time as Go writes it, `1h30m` or `500ms`, that is not before now.
 fn duration(text: &str) -> Option<Duration> {
-    let (mut total, mut rest) = (0.0, text.trim());
-    while !rest.is_empty() {
-        let number = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
-        let (amount, tail) = rest.split_at(number);
-        let unit = tail.find(|letter: char| letter.is_ascii_digit()).unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(unit);
-        let seconds = match unit {
-            "ms" => 0.001,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            _ => return None,
-        };
-        total += amount.parse::<f64>().ok()? * seconds;
-        rest = tail;
-    }
-    (!text.trim().is_empty()).then(|| Duration::try_from_secs_f64(total).ok()).flatten()
+    let nanoseconds = watchkeeper_go::duration::parse(text.trim()).ok()?;
+    u64::try_from(nanoseconds).ok().map(Duration::from_nanos)
 }
 
 #[cfg(test)]
@@ -112,6 +97,8 @@ mod tests {
         assert_eq!(read("5s"), Some(5_000));
         assert_eq!(read("1m30s"), Some(90_000));
         assert_eq!(read("1.5s"), Some(1_500));
+        assert_eq!(read(" 0 "), Some(0));
+        assert_eq!(duration("100us"), Some(Duration::from_micros(100)));
         for wrong in ["", "5", "s", "5 s", "-5s", "1d", "1e400s"] {
             assert_eq!(read(wrong), None, "{wrong:?}");
         }
