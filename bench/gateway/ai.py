@@ -4,12 +4,12 @@
     bench/gateway/run ai [--quick]
 
 The provider is nginx with an answer of 1 KB of each dialect. `wrk` with 32 connections posts a prompt of 1 KB, with a key. Our gateway checks the key, maps
-the model, reserves and settles limits of requests, tokens and money, and counts; once to a provider of the same dialect, once to one of another. LiteLLM has
+the model, reserves and settles limits of requests, tokens and money, counts, and writes a record of each call to a file; once to a provider of the same dialect, once to one of another. LiteLLM has
 its master key and one worker; Portkey passes on what a header says. The CPU time of all processes of a gateway, from /proc, by the number of requests; the
 gateways take turns, three times; medians are told. Memory is that of a gateway that has started, been asked once, and been idle for two seconds.
 
-`bench/gateway/install` installs what it takes; peers that are not there are left out. WATCHKEEPER names our program; without it, a release build is made. Exit
-code 1: a limit of ours is not kept.
+`bench/gateway/install` installs what it takes. WATCHKEEPER names our program; without it, a release build is made. Exit code 1: a limit of ours is not kept, calls have
+no records, or a peer is missing or does not answer, so that there is nothing to compare with; with --quick, that is only said.
 """
 
 import argparse
@@ -139,7 +139,8 @@ class Watchkeeper:
                 version = "gateway.watchkeeper.dev/v1alpha1"
                 file.write(json.dumps({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}) + "\n---\n")
         os.rename(os.path.join(objects, "objects.json"), os.path.join(objects, "objects.yaml"))
-        self.command = [program, "gateway", "--from", f"file:{objects}", "--admin", "off"]
+        self.records = os.path.join(folder, "records")
+        self.command = [program, "gateway", "--from", f"file:{objects}", "--admin", "off", "--records", self.records]
         self.environment = {}
 
 
@@ -211,7 +212,7 @@ def measure(kind, program, backend, folder, seconds):
         before, _ = cpu_and_memory(process.pid)
         requests, taken, errors = load(port, seconds, peer.headers, folder)
         after, memory = cpu_and_memory(process.pid)
-        return (after - before) / max(requests, 1) * 1e6, requests / taken, idle, memory, errors
+        run = (after - before) / max(requests, 1) * 1e6, requests / taken, idle, memory, errors
     finally:
         # Its own session: nobody else is in it.
         os.killpg(process.pid, signal.SIGTERM)
@@ -220,6 +221,36 @@ def measure(kind, program, backend, folder, seconds):
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+    # Accounting is a part of what is measured: one that stops has written all records, but those of files that were removed.
+    if hasattr(peer, "records") and not any(os.path.getsize(os.path.join(peer.records, name)) for name in os.listdir(peer.records)):
+        raise RuntimeError("has written no records")
+    return run
+
+
+def said(*command):
+    """The last line that a program says on its version."""
+    try:
+        lines = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    lines = (lines.stdout + lines.stderr).strip().splitlines()
+    return lines[-1].strip() if lines else "unknown"
+
+
+def versions(program, nginx, litellm, portkey):
+    """What is measured, and by what."""
+    yield "watchkeeper", said(program, "--version")
+    yield "nginx", said(nginx, "-v")
+    # wrk has no option for it that ends well.
+    told = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout.splitlines()
+    yield "wrk", told[0] if told else "unknown"
+    if litellm:
+        python = os.path.join(os.path.dirname(os.path.realpath(litellm)), "python")
+        yield "LiteLLM", said(python, "-c", "from importlib.metadata import version; print(version('litellm'))")
+    if portkey:
+        with open(os.path.join(os.path.dirname(portkey), "..", "package.json"), encoding="utf-8") as file:
+            yield "Portkey", json.load(file)["version"]
+        yield "node", said("node", "--version")
 
 
 def main():
@@ -234,9 +265,11 @@ def main():
     if not nginx or not shutil.which("wrk"):
         sys.exit("nginx and wrk are missing, which are needed for every row: bench/gateway/install")
     portkey = os.path.join(INSTALLED, "node_modules", "@portkey-ai", "gateway", "build", "start-server.js")
-    found = [(Watchkeeper, program), (WatchkeeperAcross, program),
-             (LiteLLM, find("litellm", os.path.join(INSTALLED, "litellm", "bin"))),
-             (Portkey, portkey if os.path.exists(portkey) else None)]
+    portkey = portkey if os.path.exists(portkey) else None
+    litellm = find("litellm", os.path.join(INSTALLED, "litellm", "bin"))
+    for name, version in versions(program, nginx, litellm, portkey):
+        print(f"{name}: {version}")
+    found = [(Watchkeeper, program), (WatchkeeperAcross, program), (LiteLLM, litellm), (Portkey, portkey)]
     rows = {}
     with tempfile.TemporaryDirectory() as folder:
         backend = free_port()
@@ -245,11 +278,12 @@ def main():
             for turn in range(1 if arguments.quick else 3):
                 for kind, path in found:
                     if not path:
-                        rows.setdefault(kind.name, "is not installed")
+                        rows.setdefault(kind.name, "is not installed: bench/gateway/install")
                         continue
                     try:
                         run = measure(kind, path, backend, os.path.join(folder, f"{kind.__name__}-{turn}"), 2 if arguments.quick else 10)
-                        rows.setdefault(kind.name, []).append(run)
+                        if not isinstance(rows.setdefault(kind.name, []), str):
+                            rows[kind.name].append(run)
                     except RuntimeError as error:
                         rows[kind.name] = str(error)
         finally:
@@ -260,6 +294,7 @@ def main():
     for name, runs in rows.items():
         if isinstance(runs, str):
             print(f"| {name} | {runs} | | | | |")
+            broken.append(f"{name}: {runs}")
             continue
         cpu, rate, idle, memory = (statistics.median(run[at] for run in runs) for at in range(4))
         errors = sum(run[4] for run in runs)

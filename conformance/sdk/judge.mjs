@@ -36,6 +36,31 @@ async function collected(stream) {
   return all;
 }
 
+// The code of a call of the provider of the slow model, which takes one call at a time.
+async function code(model) {
+  const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json" };
+  const body = JSON.stringify({ model: `${model}-again`, messages: [{ role: "user", content: "hello" }] });
+  const answer = await fetch(`${API}/v1/chat/completions`, { method: "POST", headers, body });
+  await answer.text();
+  return answer.status;
+}
+
+// After the first piece, the call is given up: that of the provider ends soon, which would run for minutes.
+async function withdrawn(model, stream, abort) {
+  const pieces = stream[Symbol.asyncIterator]();
+  await pieces.next();
+  const before = await code(model);
+  expect(before === 503, before);
+  abort();
+  const end = Date.now() + 5000;
+  for (;;) {
+    const told = await code(model);
+    if (told === 200) return;
+    expect(told === 503 && Date.now() < end, ["the call of the provider still runs", told]);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
 async function broken(ask) {
   let seen = 0;
   let failed;
@@ -93,8 +118,7 @@ const chat = {
   },
   async cancelled(model) {
     const stream = await this.client().chat.completions.create({ model: `${model}-slow`, messages: this.messages, stream: true });
-    for await (const _ of stream) break;
-    stream.controller.abort();
+    await withdrawn(model, stream, () => stream.controller.abort());
   },
   async models(model) {
     const names = (await collected(this.client().models.list())).map((known) => known.id);
@@ -141,8 +165,7 @@ const responses = {
   },
   async cancelled(model) {
     const stream = await this.client().responses.create({ model: `${model}-slow`, input: "hello", stream: true });
-    for await (const _ of stream) break;
-    stream.controller.abort();
+    await withdrawn(model, stream, () => stream.controller.abort());
   },
 };
 
@@ -189,9 +212,8 @@ const anthropic = {
     await broken(() => this.ask(`${model}-breaks`, { stream: true }));
   },
   async cancelled(model) {
-    const stream = await this.ask(`${model}-slow`, { stream: true });
-    for await (const _ of stream) break;
-    stream.controller.abort();
+    const stream = await this.ask(`${model}-slow`, { stream: true, max_tokens: 20000 });
+    await withdrawn(model, stream, () => stream.controller.abort());
   },
   async models(model) {
     const names = (await collected(this.client().models.list())).map((known) => known.id);
@@ -244,8 +266,7 @@ const gemini = {
     const abort = new AbortController();
     const config = { abortSignal: abort.signal };
     const stream = await this.client().models.generateContentStream({ model: `${model}-slow`, contents: "hello", config });
-    for await (const _ of stream) break;
-    abort.abort();
+    await withdrawn(model, stream, () => abort.abort());
   },
   async models(model) {
     const names = (await collected(await this.client().models.list())).map((known) => known.name);

@@ -9,6 +9,8 @@ import os
 import sys
 import time
 import traceback
+import urllib.error
+import urllib.request
 
 import anthropic
 import openai
@@ -28,6 +30,26 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
 def expect(condition, told=None):
     if not condition:
         raise AssertionError(told)
+
+
+def code(model):
+    """The code of a call of the provider of the slow model, which takes one call at a time."""
+    body = {"model": f"{model}-again", "messages": [{"role": "user", "content": "hello"}]}
+    headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
+    request = urllib.request.Request(f"{API}/v1/chat/completions", json.dumps(body).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def expect_ended(model):
+    """The call of the provider ends soon, which would run for minutes."""
+    end = time.monotonic() + 5
+    while (told := code(model)) != 200:
+        expect(told == 503 and time.monotonic() < end, f"the call of the provider still runs: {told}")
+        time.sleep(0.01)
 
 
 class OpenAiChat:
@@ -92,9 +114,11 @@ class OpenAiChat:
     def cancelled(self, model):
         stream = self.client().chat.completions.create(model=f"{model}-slow", messages=self.messages, stream=True)
         next(iter(stream))
+        expect(code(model) == 503)
         begin = time.monotonic()
         stream.close()
         expect(time.monotonic() - begin < 2)
+        expect_ended(model)
 
     def models(self, model):
         expect(model in [known.id for known in self.client().models.list()])
@@ -152,7 +176,9 @@ class OpenAiResponses(OpenAiChat):
     def cancelled(self, model):
         stream = self.client().responses.create(model=f"{model}-slow", input="hello", stream=True)
         next(iter(stream))
+        expect(code(model) == 503)
         stream.close()
+        expect_ended(model)
 
 
 class Anthropic:
@@ -213,8 +239,10 @@ class Anthropic:
             expect(seen and "scripted" in str(error), error)
 
     def cancelled(self, model):
-        with self.client().messages.stream(model=f"{model}-slow", max_tokens=5000, messages=self.messages) as stream:
+        with self.client().messages.stream(model=f"{model}-slow", max_tokens=20000, messages=self.messages) as stream:
             next(iter(stream.text_stream))
+            expect(code(model) == 503)
+        expect_ended(model)
 
     def models(self, model):
         expect(model in [known.id for known in self.client().models.list()])
@@ -287,7 +315,9 @@ class Gemini:
     def cancelled(self, model):
         stream = self.client().models.generate_content_stream(model=f"{model}-slow", contents="hello")
         next(stream)
+        expect(code(model) == 503)
         stream.close()
+        expect_ended(model)
 
     def models(self, model):
         expect(f"models/{model}" in [known.name for known in self.client().models.list()])

@@ -372,6 +372,11 @@ impl Ledger {
         (window.used, window.reserved)
     }
 
+    /// Whether the last period in which anything was used or reserved has ended, so that this ledger says no more than a new one.
+    pub fn is_over(&self, now: u64) -> bool {
+        self.windows.iter().zip(Period::ALL).all(|(window, period)| window.number < period.number(now))
+    }
+
     /// Notes what was used before, as records tell: for a start.
     pub fn restore(&mut self, now: u64, period: Period, used: Amounts) {
         self.turn(now);

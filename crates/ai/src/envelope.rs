@@ -4,10 +4,12 @@
 //! in place. All other bytes stay what they were, so that fields nobody here knows survive, and caches of prompts at the provider hold.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 use crate::{ApiError, Dialect};
 
@@ -114,6 +116,91 @@ pub fn read(dialect: Dialect, body: &[u8]) -> Result<Envelope, ApiError> {
         choices: choices.unwrap_or(1).max(1),
         stream_usage: fields.stream_options.and_then(|options| options.include_usage).unwrap_or(false),
     })
+}
+
+/// Reads all of a request that is passed on as it is.
+///
+/// # Errors
+///
+/// If it is not JSON, or two fields of an object have the same name: gateway and provider could read it differently.
+pub fn unambiguous(body: &[u8]) -> Result<Value, ApiError> {
+    let mut doubled = None;
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    match Unambiguous(&mut doubled).deserialize(&mut reader) {
+        Ok(value) => Ok(value),
+        Err(_) => Err(ApiError::invalid(match doubled {
+            Some(name) => {
+                let shown: String = name.chars().take(100).collect();
+                format!(
+                    "the body cannot be read: an object in it has the field {shown:?} twice; send it once"
+                )
+            }
+            None => "the body is not valid JSON".to_owned(),
+        })),
+    }
+}
+
+/// Reads a value, and stops at the first name that is there twice in an object.
+struct Unambiguous<'a>(&'a mut Option<String>);
+
+impl<'de> DeserializeSeed<'de> for Unambiguous<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Unambiguous<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(Unambiguous(&mut *self.0))? {
+            list.push(item);
+        }
+        Ok(list.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(name) = fields.next_key::<String>()? {
+            if object.contains_key(&name) {
+                *self.0 = Some(name);
+                return Err(A::Error::custom("a field is there twice"));
+            }
+            object.insert(name, fields.next_value_seed(Unambiguous(&mut *self.0))?);
+        }
+        Ok(object.into())
+    }
 }
 
 /// The same bytes with a limit of what the model may write, for requests of a dialect that have none. Messages of Anthropic always have one.

@@ -32,6 +32,7 @@ mod order;
 mod responses;
 pub mod sse;
 pub mod template;
+mod texts;
 mod translate;
 mod usage;
 
@@ -50,5 +51,6 @@ pub use money::{Money, Prices};
 pub use observer::Observer;
 pub use order::Order;
 pub use template::Template;
+pub use texts::{StreamText, StreamTexts};
 pub use translate::{Decoder, Encoder};
 pub use usage::Usage;

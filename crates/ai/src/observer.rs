@@ -1,8 +1,13 @@
+use std::collections::BTreeMap;
+
 use memchr::memmem;
 use serde_json::Value;
 
 use crate::sse::SseEvent;
 use crate::{ApiError, Dialect, Usage};
+
+/// The most answers of a stream that are told apart: more than any vendor gives at once.
+const ANSWERS: usize = 1_024;
 
 /// What passes by in a stream that is not translated.
 ///
@@ -10,6 +15,10 @@ use crate::{ApiError, Dialect, Usage};
 #[derive(Debug)]
 pub struct Observer {
     dialect: Dialect,
+    /// How many answers were asked for.
+    choices: u64,
+    /// The answers that came, by number, and whether they ended.
+    ended: BTreeMap<u64, bool>,
     /// What was used, as far as the provider has said.
     pub usage: Option<Usage>,
     /// Whether the model has written something.
@@ -23,9 +32,18 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// An observer of streams of a dialect.
-    pub fn new(dialect: Dialect) -> Self {
-        Self { dialect, usage: None, has_content: false, is_complete: false, error: None, only_usage: false }
+    /// An observer of streams of a dialect, of which so many answers were asked for at once.
+    pub fn new(dialect: Dialect, choices: u64) -> Self {
+        Self {
+            dialect,
+            choices,
+            ended: BTreeMap::new(),
+            usage: None,
+            has_content: false,
+            is_complete: false,
+            error: None,
+            only_usage: false,
+        }
     }
 
     /// Looks at an event.
@@ -73,7 +91,9 @@ impl Observer {
             Dialect::OpenAiChat => {
                 self.only_usage =
                     value["choices"].as_array().is_some_and(Vec::is_empty) && value["usage"].is_object();
-                self.is_complete |= value["choices"][0]["finish_reason"].is_string();
+                self.note_ends(&value["choices"], "finish_reason");
+                // Those that give fewer answers than were asked for say so with `[DONE]`.
+                self.is_complete |= self.choices <= self.ended.len() as u64 && self.all_ended();
                 Usage::from_openai(&value["usage"])
             }
             Dialect::OpenAiResponses => {
@@ -86,13 +106,31 @@ impl Observer {
                 Usage::from_anthropic(&value["usage"]).or(Usage::from_anthropic(&value["message"]["usage"]))
             }
             _ => {
-                self.is_complete |= value["candidates"][0]["finishReason"].is_string();
+                self.note_ends(&value["candidates"], "finishReason");
+                // Candidates that are filtered never come.
+                let is_blocked = value["promptFeedback"]["blockReason"].is_string();
+                self.is_complete = self.all_ended() || is_blocked;
                 Usage::from_gemini(&value["usageMetadata"])
             }
         };
         if let Some(usage) = usage {
             self.usage = Some(self.usage.map_or(usage, |known| known.merged(usage)));
         }
+    }
+
+    /// Takes note of which answers go on, and which end.
+    fn note_ends(&mut self, answers: &Value, reason: &str) {
+        for (at, answer) in answers.as_array().into_iter().flatten().enumerate() {
+            let number = answer["index"].as_u64().unwrap_or(at as u64);
+            if self.ended.len() >= ANSWERS && !self.ended.contains_key(&number) {
+                return;
+            }
+            *self.ended.entry(number).or_default() |= answer[reason].is_string();
+        }
+    }
+
+    fn all_ended(&self) -> bool {
+        !self.ended.is_empty() && self.ended.values().all(|ended| *ended)
     }
 }
 
@@ -123,7 +161,9 @@ fn has_content(dialect: Dialect, event: &Value) -> bool {
             _ => false,
         },
         Dialect::Gemini => {
-            let mut parts = event["candidates"][0]["content"]["parts"].as_array().into_iter().flatten();
+            let candidates = event["candidates"].as_array().into_iter().flatten();
+            let mut parts =
+                candidates.filter_map(|candidate| candidate["content"]["parts"].as_array()).flatten();
             parts.any(|part| has_other(part, &["thought", "thoughtSignature"]))
         }
         _ => {

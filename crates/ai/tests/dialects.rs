@@ -348,7 +348,7 @@ fn a_stream_means_the_same_in_every_dialect() {
 #[test]
 fn passers_by_see_usage_and_the_end() {
     for provider in PROVIDERS {
-        let mut observer = watchkeeper_ai::Observer::new(provider);
+        let mut observer = watchkeeper_ai::Observer::new(provider, 1);
         let all = events(&stream(provider));
         let mut first = None;
         for (at, event) in all.iter().enumerate() {
@@ -364,7 +364,7 @@ fn passers_by_see_usage_and_the_end() {
             if provider == Dialect::Anthropic { 3 } else { usize::from(provider == Dialect::OpenAiChat) };
         assert_eq!(first, Some(expected), "{provider:?}");
     }
-    let mut observer = watchkeeper_ai::Observer::new(Dialect::Anthropic);
+    let mut observer = watchkeeper_ai::Observer::new(Dialect::Anthropic, 1);
     let data =
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "later"}}).to_string();
     observer.take(&SseEvent { event: "error".into(), data });
@@ -547,7 +547,7 @@ fn arguments_that_are_no_object_are_an_error_and_not_none() {
 #[test]
 fn a_role_is_no_content() {
     let empty = |dialect: Dialect, event: Value| {
-        let mut observer = watchkeeper_ai::Observer::new(dialect);
+        let mut observer = watchkeeper_ai::Observer::new(dialect, 1);
         observer.take(&SseEvent { event: String::new(), data: event.to_string() });
         !observer.has_content
     };
@@ -557,7 +557,7 @@ fn a_role_is_no_content() {
         Dialect::OpenAiChat,
         chunk(json!({"role": "assistant", "content": null, "tool_calls": []}))
     ));
-    let mut observer = watchkeeper_ai::Observer::new(Dialect::OpenAiChat);
+    let mut observer = watchkeeper_ai::Observer::new(Dialect::OpenAiChat, 1);
     let spaced = r#"{"choices": [{"delta": {"role": "assistant", "content": ""}}]}"#.to_owned();
     observer.take(&SseEvent { event: String::new(), data: spaced });
     assert!(!observer.has_content);

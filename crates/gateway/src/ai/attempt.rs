@@ -34,9 +34,10 @@ const ERROR: usize = 64 << 10;
 const FOR_EVER: Duration = Duration::from_secs(86_400);
 /// The version of messages that providers are asked in, if the client does not say.
 const ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
-/// Headers of clients that providers of the same dialect get.
-const PASSED: [&str; 5] =
-    ["anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "traceparent"];
+/// Headers of clients that providers of the same dialect get, and that change what they answer.
+pub(super) const SHAPING: [&str; 3] = ["anthropic-version", "anthropic-beta", "openai-beta"];
+/// Headers that they get besides.
+const PASSED: [&str; 2] = ["idempotency-key", "traceparent"];
 
 /// What is to be done.
 pub(super) struct Work {
@@ -254,6 +255,7 @@ async fn one(
             client: work.dialect,
             strip_usage: translation.strip_usage,
             stamp: work.stamp.clone(),
+            choices: work.envelope.choices,
             between: work.gateway.timeouts.between_tokens,
         };
         let held = Held { lease: Some(lease), _active: active, provider: Arc::clone(provider) };
@@ -332,7 +334,7 @@ fn whole(
                 dialect.read_response(&body).map_or_else(|_| texts_of(&body), |response| said_by(&response))
             }
         };
-        call.said(&said);
+        call.said(0, &said);
     }
     let (answer, bytes) = match translated {
         None => (body, bytes),
@@ -405,7 +407,7 @@ fn request(
     *request.uri_mut() = target;
     let headers = request.headers_mut();
     if dialect == work.dialect {
-        for name in PASSED.map(HeaderName::from_static) {
+        for name in SHAPING.into_iter().chain(PASSED).map(HeaderName::from_static) {
             headers.extend(work.headers.get(&name).cloned().map(|value| (name, value)));
         }
     }

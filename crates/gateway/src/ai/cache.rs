@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use ring::digest::{Context, SHA256};
-use watchkeeper_ai::Dialect;
 
 /// What an answer depends on besides the request: a form of a model. Another form is another allocation.
 type Form = Arc<dyn Any + Send + Sync>;
@@ -17,7 +16,7 @@ type Form = Arc<dyn Any + Send + Sync>;
 /// The largest answer that is kept, as a part of all bytes.
 const LARGEST: usize = 8;
 
-/// The answers of a policy: to the same bytes, asked in the same dialect for the same model, for a while.
+/// The answers of a policy: to the same bytes and headers, asked in the same dialect for the same variant of a model, for a while.
 ///
 /// It belongs to one form of one policy. So nobody gets an answer that was given under another policy, or to another tenant, and an edit of the policy
 /// or of the model forgets all answers.
@@ -96,16 +95,10 @@ impl Cache {
 }
 
 impl Slot {
-    /// The place of a request among the answers. How it is asked counts too: a stream is another answer.
-    pub(super) fn of(
-        cache: &Arc<Cache>,
-        dialect: Dialect,
-        stream: bool,
-        (name, model): (&str, Form),
-        body: &[u8],
-    ) -> Self {
+    /// The place of a request among the answers: by all that makes a difference to what is answered.
+    pub(super) fn of(cache: &Arc<Cache>, model: Form, asked: &[&[u8]]) -> Self {
         let mut context = Context::new(&SHA256);
-        for part in [dialect.name().as_bytes(), &[u8::from(stream)], name.as_bytes(), body] {
+        for part in asked {
             context.update(&(part.len() as u64).to_be_bytes());
             context.update(part);
         }

@@ -148,10 +148,10 @@ impl Call {
         }
     }
 
-    /// Takes note of what the model says, if that is kept.
-    pub(super) fn said(&mut self, text: &str) {
+    /// Takes note of what the model says at a place of its answer, if that is kept.
+    pub(super) fn said(&mut self, place: usize, text: &str) {
         if let Some(content) = &mut self.content {
-            content.said(text);
+            content.said(place, text);
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! What is kept of a call is only gathered while it runs. It is made readable, redacted and cut by the thread that writes records.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
@@ -50,13 +51,16 @@ pub struct ContentLog {
 pub(super) struct Content {
     log: Arc<ContentLog>,
     request: Option<Bytes>,
-    response: Option<String>,
+    /// What was said, by place.
+    response: Option<BTreeMap<usize, String>>,
+    /// Whether more was said than is gathered.
+    is_full: bool,
 }
 
 impl Content {
     pub(super) fn of(log: &Arc<ContentLog>, request: &Bytes) -> Self {
         let request = log.requests.then(|| request.clone());
-        Self { log: Arc::clone(log), request, response: None }
+        Self { log: Arc::clone(log), request, response: None, is_full: false }
     }
 
     /// Whether it is to be told what the model says.
@@ -64,18 +68,24 @@ impl Content {
         self.log.responses
     }
 
-    /// Takes note of what the model says.
-    pub(super) fn said(&mut self, text: &str) {
-        if self.log.responses {
-            let said = self.response.get_or_insert_default();
-            let room = (self.log.max_bytes + MARGIN).saturating_sub(said.len());
-            said.push_str(start_of(text, room));
+    /// Takes note of what the model says at a place of its answer: it continues what was said there.
+    pub(super) fn said(&mut self, place: usize, text: &str) {
+        if !self.log.responses || self.is_full {
+            return;
         }
+        let places = self.response.get_or_insert_default();
+        let gathered: usize = places.values().map(String::len).sum();
+        let said = places.entry(place).or_default();
+        let room = (self.log.max_bytes + 2 * MARGIN).saturating_sub(gathered);
+        let taken = start_of(text, room);
+        said.push_str(taken);
+        self.is_full = taken.len() < text.len();
     }
 
     /// How much memory it takes while it waits to be written, in bytes.
     pub(super) fn size(&self) -> usize {
-        self.request.as_ref().map_or(0, Bytes::len) + self.response.as_ref().map_or(0, String::len)
+        let said = self.response.iter().flat_map(BTreeMap::values).map(String::len).sum::<usize>();
+        self.request.as_ref().map_or(0, Bytes::len) + said
     }
 
     /// The request and the answer as they are written.
@@ -91,8 +101,21 @@ impl Content {
             };
             self.cut(text)
         });
-        let response = self.response.as_ref().map(|said| self.cut(self.redacted(said)));
+        let response = self.response.as_ref().map(|places| {
+            let said: Vec<String> = places.values().map(|said| self.kept(said)).collect();
+            self.cut(said.join("\n"))
+        });
         (request, response)
+    }
+
+    /// What is kept of a place. What is cut in two at its end is not recognized, and goes.
+    fn kept(&self, said: &str) -> String {
+        let mut said = self.redacted(said);
+        if self.is_full {
+            let length = start_of(&said, said.len().saturating_sub(MARGIN)).len();
+            said.truncate(length);
+        }
+        said
     }
 
     fn cut(&self, mut text: String) -> String {
@@ -171,7 +194,7 @@ mod tests {
 
     fn response(log: &Arc<ContentLog>, pieces: &[&str]) -> String {
         let mut content = Content::of(log, &Bytes::new());
-        pieces.iter().for_each(|piece| content.said(piece));
+        pieces.iter().for_each(|piece| content.said(0, piece));
         content.to_texts().1.unwrap()
     }
 
@@ -204,6 +227,22 @@ mod tests {
         let kept = response(&log(true, &[], 30), &[&text]);
         assert_eq!(kept, format!("{} [number] ", "x".repeat(20)));
         assert_eq!(response(&log(true, &[], 17), &["ääääääääääää"]).len(), 16);
+    }
+
+    #[test]
+    fn what_is_said_in_turns_is_recognized_at_each_place_also_where_it_is_cut() {
+        let mut content = Content::of(&log(true, &[], 10_000), &Bytes::new());
+        for (place, said) in
+            [(0, "one 4111 11"), (1, "two 5500 00"), (0, "11 1111 1111"), (1, "00 0000 0004")]
+        {
+            content.said(place, said);
+        }
+        assert_eq!(content.to_texts().1.unwrap(), "one [number]\ntwo [number]");
+        let mut content = Content::of(&log(true, &[], 4_000), &Bytes::new());
+        content.said(0, "card 4111 11");
+        content.said(1, &"y ".repeat(4_000));
+        content.said(0, "11 1111 1111");
+        assert!(!content.to_texts().1.unwrap().contains("4111"));
     }
 
     #[test]

@@ -34,10 +34,12 @@ mod serve;
 mod share;
 mod stats;
 mod table;
+mod watch;
 mod webhook;
 
 pub use cache::Cache;
 pub(crate) use call::{Revocation, Shared};
+pub(crate) use clock::now;
 pub(crate) use cluster_store::ClusterStore;
 pub use content::ContentLog;
 pub(crate) use database_store::DatabaseStore;

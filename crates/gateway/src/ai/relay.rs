@@ -12,14 +12,13 @@ use watchkeeper_ai::sse::{MOST, Splitter, SseEvent, TooLarge};
 use watchkeeper_ai::{ApiError, Decoder, Dialect, Encoder, ErrorKind, Event, Observer, Stamp, Usage};
 
 use super::call::{Call, Cut};
-use super::guard::{Judge, Judged, UNAVAILABLE, guard, is_guarded};
+use super::guard::{Judge, Judged, UNAVAILABLE, is_guarded};
 use super::table::{AiKey, Provider};
+use super::watch::{Unasked, Watch};
 use crate::upstream::{Active, Lease};
 
 /// How much of a stream is held back until the model has written something, in bytes.
 const HELD_BACK: usize = 256 << 10;
-/// How much of what was said before is looked at again with what is said now, in bytes.
-const LOOKED_BACK: usize = 4 << 10;
 
 /// What is held while a stream runs.
 pub(super) struct Held {
@@ -41,6 +40,8 @@ pub(super) struct Route {
     pub(super) client: Dialect,
     pub(super) strip_usage: bool,
     pub(super) stamp: Stamp,
+    /// How many answers the client asked for.
+    pub(super) choices: u64,
     pub(super) between: Option<Duration>,
 }
 
@@ -76,18 +77,10 @@ enum Way {
     },
 }
 
-/// What was said, for those who look for something in it.
-struct Watch {
-    decoder: Option<Decoder>,
-    said: String,
-}
-
 /// What webhooks are asked while a stream runs: about all that came while they were asked before.
 struct Judging {
     judge: Judge,
-    /// What is to be asked about, after the end of what was.
-    said: String,
-    has_news: bool,
+    unasked: Unasked,
     /// What is asked now, and how many pieces wait for it, from the first that is ready.
     asked: Option<(Judged, usize)>,
     /// How many pieces may leave.
@@ -97,13 +90,12 @@ struct Judging {
 impl Relay {
     pub(super) fn new(route: Route, incoming: Incoming, held: Held, call: &Call) -> Self {
         let key = call.key.clone();
-        let Route { provider, client, strip_usage, stamp, between } = route;
+        let Route { provider, client, strip_usage, stamp, choices, between } = route;
         let is_watched = is_guarded(key.as_deref(), true) || call.wants_response();
-        let watch = is_watched.then(|| Watch { decoder: Decoder::new(provider), said: String::new() });
+        let watch = is_watched.then(|| Watch::new(provider, client));
         let judging = Judge::of(call, true).map(|judge| Judging {
             judge,
-            said: String::new(),
-            has_news: false,
+            unasked: Unasked::default(),
             asked: None,
             cleared: 0,
         });
@@ -117,7 +109,7 @@ impl Relay {
             },
             None => Way::Same {
                 splitter: Splitter::default(),
-                observer: Observer::new(provider),
+                observer: Observer::new(provider, choices),
                 partial: Vec::new(),
                 strip_usage,
             },
@@ -348,28 +340,13 @@ impl Relay {
     /// Looks for what the policy of the key does not want to be said.
     fn look(&mut self, events: &[SseEvent], call: &mut Call) -> Result<(), ApiError> {
         let Some(watch) = &mut self.watch else { return Ok(()) };
-        let (mut decoded, mut said) = (Vec::new(), String::new());
-        for event in events {
-            match &mut watch.decoder {
-                Some(decoder) => decoder.take(event, &mut decoded),
-                None => said.push_str(&event.data),
-            }
+        let all = watch.take(events)?;
+        for said in &all {
+            call.said(said.place, &said.text);
         }
-        for event in decoded {
-            if let Event::Text(text) | Event::ToolArguments(text) | Event::Thinking(text) = event {
-                said.push_str(&text);
-            }
-        }
-        if said.is_empty() {
-            return Ok(());
-        }
-        call.said(&said);
-        watch.said.push_str(&said);
-        guard(self.key.as_deref(), true, &watch.said)?;
-        forget(&mut watch.said);
+        watch.guard(self.key.as_deref())?;
         if let Some(judging) = &mut self.judging {
-            judging.said.push_str(&said);
-            judging.has_news = true;
+            all.iter().for_each(|said| judging.unasked.push(said));
         }
         Ok(())
     }
@@ -435,12 +412,11 @@ impl Judging {
         if self.asked.is_some() || ready == self.cleared {
             return false;
         }
-        if !std::mem::take(&mut self.has_news) {
+        let Some(text) = self.unasked.take() else {
             self.cleared = ready;
             return true;
-        }
-        self.asked = Some((self.judge.ask(self.said.clone()), ready));
-        forget(&mut self.said);
+        };
+        self.asked = Some((self.judge.ask(text), ready));
         false
     }
 
@@ -451,15 +427,6 @@ impl Judging {
             *pieces -= 1;
         }
     }
-}
-
-/// Forgets all but the end of what was said.
-fn forget(said: &mut String) {
-    let mut cut = said.len().saturating_sub(LOOKED_BACK);
-    while !said.is_char_boundary(cut) {
-        cut += 1;
-    }
-    said.drain(..cut);
 }
 
 /// Whether it is the provider that failed: not a policy, and not who judges for it.

@@ -135,10 +135,15 @@ async fn call(
             told(dialect, &error)
         }
     };
-    if let Ok(id) = HeaderValue::from_str(&id) {
+    identify(&mut response, &id);
+    response
+}
+
+/// Says by which name a call is in the records.
+fn identify(response: &mut Response, id: &str) {
+    if let Ok(id) = HeaderValue::from_str(id) {
         response.headers_mut().insert(HeaderName::from_static("x-request-id"), id);
     }
-    response
 }
 
 /// Reads a call, and estimates what it may use.
@@ -178,8 +183,7 @@ fn prepared(
     call.stream = stream.unwrap_or(envelope.stream) && !dialect.is_embeddings();
     let mut texts = None;
     if is_guarded(call.key.as_deref(), false) {
-        let value: Value =
-            serde_json::from_slice(&body).map_err(|_| ApiError::invalid("the body is not valid JSON"))?;
+        let value = envelope::unambiguous(&body)?;
         let said = texts_of(&value);
         guard(call.key.as_deref(), false, &said)?;
         texts = Some(said);
@@ -226,8 +230,20 @@ fn slot(call: &Call, work: &Work) -> Option<Slot> {
         value.contains("no-cache") || value.contains("no-store")
     });
     (!says_no).then(|| {
-        let model = Arc::clone(&work.model);
-        Slot::of(cache, work.dialect, work.stream, (&work.model.name, model), &work.body)
+        // Of a model that is not drawn anew for each call, each variant has answers of its own.
+        let variant = work.order.first().filter(|_| !matches!(work.model.split, Split::Random));
+        let (provider, model) = variant.map_or(("", ""), |(provider, model)| (&*provider.name, &**model));
+        let (dialect, name) = (work.dialect.name(), &*work.model.name);
+        let mut asked: Vec<&[u8]> = [dialect, name, provider, model].map(str::as_bytes).into();
+        asked.push(if work.stream { &b"stream"[..] } else { b"whole" });
+        for header in attempt::SHAPING {
+            let value = work.headers.get(header);
+            asked.push(if value.is_some() { &b"given"[..] } else { b"none" });
+            asked.push(value.map_or(&b""[..], HeaderValue::as_bytes));
+        }
+        asked.push(&work.body);
+        let form = Arc::clone(&work.model);
+        Slot::of(cache, form, &asked)
     })
 }
 
@@ -260,6 +276,7 @@ async fn prompt(
         return page(&prompt.openapi());
     }
     let mut call = Call::new(shared, gateway.key.clone(), dialect, key);
+    let id = call.id.clone();
     let answered = async {
         let body = read_body(body, gateway.max_body).await?;
         let inputs: Value = serde_json::from_slice(&body)
@@ -267,7 +284,7 @@ async fn prompt(
         let request = prompt.request(&inputs)?.to_string();
         let work = prepared(&table, gateway, parts, request.into(), &mut call, None, Some(false))?;
         call.reserve(&work.estimate).await?;
-        let answered = attempt::all(&mut call, &work).await.map_err(|failed| failed.error)?;
+        let answered = attempted(&mut call, &work).await.map_err(|failed| failed.error)?;
         let Answered::Whole(bytes) = answered else {
             return Err(ApiError::new(
                 ErrorKind::Provider,
@@ -280,10 +297,12 @@ async fn prompt(
         Ok(page(&prompt.answer(&response)))
     };
     let answered = answered.await;
-    answered.unwrap_or_else(|error: ApiError| {
+    let mut response = answered.unwrap_or_else(|error: ApiError| {
         call.failed(&error);
         told(dialect, &error)
-    })
+    });
+    identify(&mut response, &id);
+    response
 }
 
 /// The beginning of identifiers, as clients of the dialect are used to.
@@ -345,6 +364,16 @@ fn hash(bytes: &[u8]) -> u64 {
 
 type Attempts = Pin<Box<dyn Future<Output = (Call, Dialect, Result<Answered, Failed>)> + Send>>;
 
+/// Asks providers until one begins to answer, or the call is cut.
+async fn attempted(call: &mut Call, work: &Work) -> Result<Answered, Failed> {
+    let cut = call.cut();
+    tokio::select! {
+        biased;
+        error = cut => Err(error.into()),
+        answered = attempt::all(call, work) => answered,
+    }
+}
+
 /// Asks providers, and answers.
 async fn answered(call: Call, work: Work) -> Response {
     // The library of Google takes comments for answers.
@@ -352,12 +381,7 @@ async fn answered(call: Call, work: Work) -> Response {
     let (dialect, wait) = (work.dialect, work.gateway.keep_alive.filter(|_| may_comment));
     let mut attempts: Attempts = Box::pin(async move {
         let mut call = call;
-        let cut = call.cut();
-        let answered = tokio::select! {
-            biased;
-            error = cut => Err(error.into()),
-            answered = attempt::all(&mut call, &work) => answered,
-        };
+        let answered = attempted(&mut call, &work).await;
         (call, work.dialect, answered)
     });
     let done = match wait {

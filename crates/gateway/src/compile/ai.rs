@@ -15,12 +15,13 @@ use watchkeeper_core::Key;
 use watchkeeper_go::{Time, base64};
 
 use super::fields::{Problems, REGEX_BYTES, REGEX_LENGTH};
+use super::ledgers::Ledgers;
 use super::policy::digest;
 use super::route::reference;
 use super::{Compiler, Put, Users, backend};
 use crate::ai::{
     AiGateway, AiKey, AiPolicy, Cache, ContentLog, Guard, Look, Model, Prompt, Provider, ProviderKey, Retry,
-    Seldom, Split, Target, Timeouts, Webhook,
+    Seldom, Split, Target, Timeouts, Webhook, now,
 };
 use crate::kinds::{
     AIGatewayConfigSpec, AiAccess, AiDialect, AiProvider, AiProviderKey, Guardrail, GuardrailFailure,
@@ -64,8 +65,7 @@ pub(super) struct AiObjects {
     models: BTreeMap<Key, Arc<Model>>,
     pub(super) prompts: BTreeMap<Key, Arc<Prompt>>,
     policies: BTreeMap<Key, Compiled>,
-    /// What keys and policies have used, whatever becomes of their objects. By policy, and name of the key; empty for all keys.
-    ledgers: HashMap<(Key, String), Arc<Mutex<Ledger>>>,
+    ledgers: Ledgers,
 }
 
 struct Compiled {
@@ -522,15 +522,14 @@ impl Compiler {
     /// What a key has used, or a policy.
     pub(super) fn ledger(&mut self, policy: &Key, name: &str) -> Arc<Mutex<Ledger>> {
         let place = (policy.clone(), name.to_owned());
-        let spent = self.settings.spent.get(&place);
-        let ledger = self.ai.ledgers.entry(place).or_insert_with(|| {
+        let (spent, spent_at) = (self.settings.spent.get(&place), self.settings.spent_at);
+        self.ai.ledgers.get(place, now(), || {
             let mut ledger = Ledger::default();
             for (used, period) in spent.into_iter().flatten().zip(Period::ALL) {
-                ledger.restore(self.settings.spent_at, period, *used);
+                ledger.restore(spent_at, period, *used);
             }
-            Arc::new(Mutex::new(ledger))
-        });
-        Arc::clone(ledger)
+            ledger
+        })
     }
 
     /// Says anew whose the keys of a policy are: of two policies with the same key, that of the first by name counts.

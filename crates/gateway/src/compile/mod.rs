@@ -16,6 +16,7 @@ mod ai_prompt;
 mod api;
 mod backend;
 mod fields;
+mod ledgers;
 mod listener;
 mod mcp;
 mod policy;

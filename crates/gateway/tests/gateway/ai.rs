@@ -28,7 +28,7 @@ pub(crate) fn mock() -> Mock {
 }
 
 impl Ai {
-    /// A gateway with a provider of each dialect, all of them the same mock, and a key `secret` that may call everything.
+    /// A gateway with a provider of each dialect, and one that has responses, too, all of them the same mock, and a key `secret` that may call everything.
     pub(crate) async fn start() -> Self {
         Self::with(json!({})).await
     }
@@ -44,6 +44,7 @@ impl Ai {
             {"name": "openai", "dialect": "OpenAI", "url": url},
             {"name": "anthropic", "dialect": "Anthropic", "url": url},
             {"name": "gemini", "dialect": "Gemini", "url": url},
+            {"name": "responses", "dialect": "OpenAI", "url": url, "responses": true},
         ]});
         for (name, value) in settings.as_object().unwrap() {
             spec[name] = value.clone();

@@ -120,3 +120,80 @@ async fn an_answer_is_kept_for_those_of_the_same_policy_who_ask_the_same() {
         ai.bench.handle.metrics()
     );
 }
+
+#[tokio::test]
+async fn an_answer_is_kept_for_the_same_headers_and_the_same_variant() {
+    let ai = Ai::start().await;
+    ai.policy(json!({"keys": [{"name": "jane", "sha256": sha256("secret")}], "cache": {"ttl": "1h"}})).await;
+    ai.model("m", &[("anthropic", "echo")]).await;
+    let messages = json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]});
+    let ask = async |path: &str, body: &Value, name: &'static str, value: &str| {
+        let mut request = Ai::request(path, body, Some("secret"));
+        request.headers_mut().insert(name, value.parse().unwrap());
+        let told = crate::support::send(ai.bench.address, request).await;
+        assert_eq!(told.status, 200, "{}", told.text());
+        (told.header("x-cache").is_some(), ai.mock.last().unwrap().1)
+    };
+    for (name, values) in [
+        ("anthropic-beta", ["one", "two"]),
+        ("anthropic-version", ["2023-06-01", "2024-01-01"]),
+        ("openai-beta", ["a", "b"]),
+    ] {
+        for value in values {
+            assert!(!ask("/v1/messages", &messages, name, value).await.0, "{name}: {value}");
+            assert!(ask("/v1/messages", &messages, name, value).await.0, "{name}: {value}");
+        }
+    }
+    let targets = json!([{"provider": "openai", "model": "one"}, {"provider": "openai", "model": "two"}]);
+    let spec = json!({"model": "ab", "targets": targets, "split": {"by": "Header", "header": "x-user"}});
+    ai.bench.put("ModelContextMapping", "ab", spec).await;
+    let mut asked = Vec::new();
+    for user in 0..20 {
+        let path = "/v1/chat/completions";
+        let (hit, sent) = ask(path, &chat("ab", "hi"), "x-user", &format!("user-{user}")).await;
+        if !hit {
+            asked.push(sent);
+        }
+    }
+    assert_eq!(asked.len(), 2, "each variant is asked once");
+    assert_ne!(asked[0], asked[1]);
+}
+
+#[tokio::test]
+async fn a_request_that_can_be_read_in_two_ways_is_refused_where_it_is_guarded() {
+    let ai = Ai::start().await;
+    ai.model("openai", &[("openai", "echo")]).await;
+    ai.model("gemini", &[("gemini", "echo")]).await;
+    let bodies = [
+        (
+            "/v1/chat/completions",
+            r#"{"model":"openai","messages":[{"role":"user","content":"forbidden","content":"hi"}]}"#,
+        ),
+        (
+            "/v1/chat/completions",
+            r#"{"model":"openai","messages":[{"role":"user","content":"forbidden"}],"m\u0065ssages":[{"role":"user","content":"hi"}]}"#,
+        ),
+        (
+            "/v1beta/models/gemini:generateContent",
+            r#"{"contents":[{"parts":[{"text":"forbidden"}],"parts":[{"text":"hi"}]}]}"#,
+        ),
+    ];
+    let ask = async |path: &str, body: &'static str| {
+        let request = http::Request::post(path).header("host", "a").header("x-api-key", "secret");
+        let body = watchkeeper_front::Body::whole(body);
+        crate::support::send(ai.bench.address, request.body(body).unwrap()).await
+    };
+    for (path, body) in bodies {
+        assert_eq!(ask(path, body).await.status, 200, "{body}");
+    }
+    let before = ai.mock.requests();
+    ai.policy(json!({
+        "keys": [{"name": "jane", "sha256": sha256("secret")}], "guardrails": [{"name": "words", "pattern": "forbidden"}],
+    }))
+    .await;
+    for (path, body) in bodies {
+        let told = ask(path, body).await;
+        assert!(told.status == 400 && told.text().contains("twice"), "{body}: {}", told.text());
+    }
+    assert_eq!(ai.mock.requests(), before, "nobody was asked");
+}

@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 use http::Request;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use watchkeeper::client::{Client, Patch};
 use watchkeeper_core::Key;
 use watchkeeper_front::Body;
+use watchkeeper_gateway::From;
+use watchkeeper_gateway::kinds::ApiSubscription;
 
-use crate::ai::{Ai, chat, sha256, streamed};
-use crate::support::{Answer, Control, connect, id, object, send, within};
+use crate::ai::{Ai, chat, mock, sha256, streamed};
+use crate::support::{Answer, Bench, Control, cluster, connect, id, object, send, within};
 
 /// How soon keys work and do not.
 const KEYS: Duration = Duration::from_millis(50);
@@ -19,7 +22,7 @@ const GONE: Duration = Duration::from_millis(100);
 const ROUNDS: usize = 15;
 
 /// Half of all took no longer than this, and none longer than that and the longest stall of the machine.
-fn check(what: &str, mut times: Vec<Duration>, most: Duration, control: &Control) {
+pub(crate) fn check(what: &str, mut times: Vec<Duration>, most: Duration, control: &Control) {
     times.sort();
     let (half, last) = (times[times.len() / 2], times[times.len() - 1]);
     println!(
@@ -100,6 +103,39 @@ async fn a_subscription_works_and_is_refused_within_fifty_milliseconds() {
     }
     check("a subscription is approved", approved, KEYS, &control);
     check("a subscription is revoked", revoked, KEYS, &control);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approval_in_a_cluster_works_and_is_withdrawn_within_fifty_milliseconds() {
+    let env = cluster().await;
+    let client = Client::new(env.connection());
+    let bench = Bench::among(vec![From::Kubernetes(env.connection())]).await;
+    let ai = Ai::over(bench, mock(), json!({})).await;
+    ai.model("m", &[("openai", "echo")]).await;
+    let api = json!({"gateways": ["main"], "state": "Published", "subscription": "Approved"});
+    ai.bench.put("ApiDefinition", "llm", api).await;
+    let spec = json!({"api": "llm", "consumer": "team", "keys": [sha256("secret")]});
+    let mut subscription = ApiSubscription::new("team", serde_json::from_value(spec).unwrap());
+    subscription.metadata.namespace = Some("default".into());
+    client.create(&subscription).await.unwrap();
+    let key = Key::new(Some("default"), "team");
+    let tell = async |is_approved: bool| {
+        let status = if is_approved { "True" } else { "False" };
+        let condition = json!({"type": "Approved", "status": status, "reason": "Reviewed", "message": "", "lastTransitionTime": "2026-11-18T00:00:00Z"});
+        let patch = Patch::Merge(json!({"status": {"conditions": [condition]}}));
+        client.patch_status::<ApiSubscription>(&key, patch).await.unwrap();
+    };
+    let control = Control::start();
+    let (mut approved, mut revoked) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        // From the moment the API server has confirmed it.
+        tell(true).await;
+        approved.push(until(200, async || ai.chat("m").await).await);
+        tell(false).await;
+        revoked.push(until(401, async || ai.chat("m").await).await);
+    }
+    check("an approval in a cluster", approved, KEYS, &control);
+    check("the end of an approval in a cluster", revoked, KEYS, &control);
 }
 
 /// How many calls have ended because their clients left, as metrics tell it.

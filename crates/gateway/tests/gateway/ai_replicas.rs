@@ -1,6 +1,7 @@
 //! Budgets that replicas share, by objects in an API server or a table of a database.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
@@ -11,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use watchkeeper_connection::Connection;
+use watchkeeper_gateway::ai::records::{self, Destinations};
 use watchkeeper_gateway::kinds::LLMBudget;
 use watchkeeper_gateway::{BudgetStore, Options, description};
 use watchkeeper_testkit::TestEnv;
@@ -51,11 +53,21 @@ async fn database() -> (Database, Keeper) {
 
 /// A gateway without objects.
 async fn bench(keeper: Keeper) -> Bench {
+    recording(keeper, None).await
+}
+
+/// The same with records in a directory.
+async fn recording(keeper: Keeper, directory: Option<PathBuf>) -> Bench {
     let store = match keeper {
         Keeper::Cluster(connection) => BudgetStore::Kubernetes(connection),
         Keeper::Database(url) => BudgetStore::from_url(&url).unwrap(),
     };
-    Bench::start_with(json!({"port": 0}), Options { share_budgets: Some(store), ..Options::default() }).await
+    let records = Destinations { directory, table: None };
+    Bench::start_with(
+        json!({"port": 0}),
+        Options { share_budgets: Some(store), records, ..Options::default() },
+    )
+    .await
 }
 
 /// A replica, whose provider is this mock.
@@ -202,49 +214,110 @@ async fn a_replica_whose_database_is_gone_spends_what_it_has_until_it_is_back() 
     assert_eq!(served(&codes(address, 5).await), 5, "a new connection, and another slice");
 }
 
-/// Calls that are answered, that say nothing of usage, that break off and are tried again, in the middle of which policies are edited and replicas are killed.
-#[tokio::test]
-async fn two_hundred_clients_of_replicas_that_are_killed_make_no_more_requests_than_allowed() {
-    const CAP: u64 = 300;
-    let scripts = ["echo", "echo,usage=none", "echo,words=9,cut=4", "echo,cut=0", "echo,words=50,pace=1ms"];
-    let (_database, keeper) = database().await;
-    let mock = mock();
-    let url = format!("http://{}", mock.address());
-    let policy = |number: u64| {
-        json!({
-            "keys": [{"name": "jane", "sha256": sha256("secret")}, {"name": "joe", "sha256": sha256("other")}],
-            // The cap stays; what else is edited says nothing of it.
-            "limits": [{"per": "Month", "requests": CAP, "by": "Policy"}, {"per": "Day", "requests": 1_000_000 + number}],
-        })
-    };
-    let started = move |keeper: Keeper| {
-        let url = url.clone();
-        async move {
-            let bench = bench(keeper).await;
-            let provider = |name: &str, dialect: &str| json!({"name": name, "dialect": dialect, "url": url});
-            let spec = json!({
-                "providers": [provider("one", "OpenAI"), provider("other", "Anthropic")],
-                "retry": {"attempts": 2, "backoff": "1ms"}, "health": {"failures": 100},
-            });
-            bench.put("AIGatewayConfig", "main", spec).await;
-            for (number, script) in scripts.iter().enumerate() {
-                let other = json!({"provider": "other", "model": "echo,usage=none", "priority": 1});
-                let targets = json!([{"provider": "one", "model": script}, other]);
-                let spec = json!({"model": format!("m{number}"), "targets": targets, "maxOutputTokens": 100});
-                bench.put("ModelContextMapping", &format!("m{number}"), spec).await;
+/// What a limit is of, and how much it allows.
+#[derive(Clone, Copy)]
+enum Cap {
+    Requests(u64),
+    Tokens(u64),
+    /// In thousandths.
+    Cost(u64),
+}
+
+impl Cap {
+    fn limit(self) -> Value {
+        match self {
+            Self::Requests(most) => json!({"per": "Month", "requests": most, "by": "Policy"}),
+            Self::Tokens(most) => json!({"per": "Month", "tokens": most, "by": "Policy"}),
+            Self::Cost(most) => {
+                let cost = format!("{}.{:03}", most / 1_000, most % 1_000);
+                json!({"per": "Month", "cost": cost, "by": "Policy"})
             }
-            bench.put("LLMGatewayPolicy", "keys", policy(0)).await;
-            assert!(bench.handle.reports().iter().all(watchkeeper_gateway::Report::is_good));
-            bench
         }
-    };
-    let stays = started(keeper.clone()).await;
+    }
+
+    fn most(self) -> u64 {
+        match self {
+            Self::Requests(most) | Self::Tokens(most) | Self::Cost(most) => most,
+        }
+    }
+
+    /// What budgets were charged with, as all records together tell it.
+    fn charged(self, directory: &Path) -> u64 {
+        let mut charged = 0.0;
+        for replica in std::fs::read_dir(directory).unwrap() {
+            records::read(&replica.unwrap().path(), |record| {
+                charged += match self {
+                    Self::Requests(_) => record["chargedRequests"].as_f64().unwrap(),
+                    Self::Tokens(_) => record["chargedTokens"].as_f64().unwrap(),
+                    Self::Cost(_) => {
+                        record["chargedCost"].as_str().unwrap().parse::<f64>().unwrap() * 1_000.0
+                    }
+                };
+            })
+            .unwrap();
+        }
+        charged.round() as u64
+    }
+}
+
+/// What the models of these tests do.
+const SCRIPTS: [&str; 5] =
+    ["echo", "echo,usage=none", "echo,words=9,cut=4", "echo,cut=0", "echo,words=50,pace=1ms"];
+
+/// The policy of a cap. What else is edited says nothing of it.
+fn capped(cap: Cap, number: u64) -> Value {
+    json!({
+        "keys": [{"name": "jane", "sha256": sha256("secret")}, {"name": "joe", "sha256": sha256("other")}],
+        "limits": [cap.limit(), {"per": "Day", "requests": 1_000_000 + number}],
+    })
+}
+
+/// A replica with models that answer, say nothing of usage, or break off, each with another provider to try.
+async fn scripted(keeper: Keeper, url: String, cap: Cap, directory: PathBuf) -> Bench {
+    let bench = recording(keeper, Some(directory)).await;
+    let provider = |name: &str, dialect: &str| json!({"name": name, "dialect": dialect, "url": url});
+    let spec = json!({
+        "providers": [provider("one", "OpenAI"), provider("other", "Anthropic")],
+        "retry": {"attempts": 2, "backoff": "1ms"}, "health": {"failures": 100},
+    });
+    bench.put("AIGatewayConfig", "main", spec).await;
+    for (number, script) in SCRIPTS.iter().enumerate() {
+        let other = json!({"provider": "other", "model": "echo,usage=none", "priority": 1});
+        let spec = json!({
+            "model": format!("m{number}"), "targets": [{"provider": "one", "model": script}, other], "maxOutputTokens": 100,
+            "prices": {"input": "1000.00", "output": "1000.00"},
+        });
+        bench.put("ModelContextMapping", &format!("m{number}"), spec).await;
+    }
+    bench.put("LLMGatewayPolicy", "keys", capped(cap, 0)).await;
+    assert!(bench.handle.reports().iter().all(watchkeeper_gateway::Report::is_good));
+    bench
+}
+
+/// Two hundred clients at once of these replicas in turns: the codes they get, `None` if a replica is gone.
+fn two_hundred(addresses: [SocketAddr; 2]) -> JoinSet<Option<u16>> {
+    let mut clients = JoinSet::new();
+    for number in 0..200_usize {
+        let key = if number % 3 == 0 { "secret" } else { "other" };
+        let body = chat(&format!("m{}", number % SCRIPTS.len()), "hi");
+        let body = if number % 4 == 0 { body } else { streamed(body) };
+        clients.spawn(async move { code(addresses[number % 2], &body, key).await });
+    }
+    clients
+}
+
+/// Three times two hundred clients, in the middle of which the policy is edited and one of two replicas is killed.
+async fn storm(keeper: Keeper, cap: Cap) {
+    let (mock, directory) = (mock(), tempfile::tempdir().unwrap());
+    let url = format!("http://{}", mock.address());
+    let place = |name: &str| directory.path().join(name);
+    let stays = scripted(keeper.clone(), url.clone(), cap, place("stays")).await;
     let mut limited = 0;
     for round in 1..4 {
         let doomed =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (told, dies) = oneshot::channel();
-        let starting = started(keeper.clone());
+        let starting = scripted(keeper.clone(), url.clone(), cap, place(&format!("dies-{round}")));
         doomed.spawn(async move {
             let bench = starting.await;
             let _ = told.send(bench.address);
@@ -253,14 +326,7 @@ async fn two_hundred_clients_of_replicas_that_are_killed_make_no_more_requests_t
         });
         let dies = dies.await.unwrap();
         let before = mock.requests();
-        let mut clients = JoinSet::new();
-        for number in 0..200_usize {
-            let address = if number % 2 == 0 { stays.address } else { dies };
-            let key = if number % 3 == 0 { "secret" } else { "other" };
-            let body = chat(&format!("m{}", number % scripts.len()), "hi");
-            let body = if number % 4 == 0 { body } else { streamed(body) };
-            clients.spawn(async move { code(address, &body, key).await });
-        }
+        let mut clients = two_hundred([stays.address, dies]);
         // In the middle of them.
         for _ in 0..500 {
             if mock.requests() >= before + 20 {
@@ -268,14 +334,72 @@ async fn two_hundred_clients_of_replicas_that_are_killed_make_no_more_requests_t
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        doomed.shutdown_background();
-        stays.put("LLMGatewayPolicy", "keys", policy(round)).await;
+        // Nothing is given back, but what was charged is to be read.
+        let dead = tokio::task::spawn_blocking(move || doomed.shutdown_timeout(Duration::from_secs(10)));
+        stays.put("LLMGatewayPolicy", "keys", capped(cap, round)).await;
         while let Some(ended) = clients.join_next().await {
             // Those of the one that was killed broke off.
             limited += u64::from(ended.unwrap() == Some(429));
         }
+        dead.await.unwrap();
     }
-    let total = mock.requests();
-    assert!(total <= CAP, "{total} of {CAP}");
-    assert!(limited > 0 && total > CAP / 2, "{total} of {CAP}, {limited} refused");
+    let (requests, most) = (mock.requests(), cap.most());
+    stays.gateway.stop(Duration::from_secs(5)).await;
+    let charged = cap.charged(directory.path());
+    println!("{charged} of {most} charged, {requests} requests, {limited} refused");
+    if let Cap::Requests(most) = cap {
+        assert!(requests <= most, "{requests} of {most}");
+    }
+    assert!(charged <= most, "{charged} of {most}");
+    assert!(limited > 0 && charged > most / 8, "{charged} of {most}, {limited} refused");
+}
+
+#[tokio::test]
+async fn two_hundred_clients_of_replicas_that_are_killed_make_no_more_requests_than_allowed() {
+    let (_database, keeper) = database().await;
+    storm(keeper, Cap::Requests(300)).await;
+    let (_env, cluster) = cluster().await;
+    storm(Keeper::Cluster(cluster), Cap::Requests(300)).await;
+}
+
+#[tokio::test]
+async fn two_hundred_clients_of_replicas_that_are_killed_use_no_more_tokens_than_allowed() {
+    let (_database, keeper) = database().await;
+    storm(keeper, Cap::Tokens(15_000)).await;
+    let (_env, cluster) = cluster().await;
+    storm(Keeper::Cluster(cluster), Cap::Tokens(15_000)).await;
+}
+
+#[tokio::test]
+async fn two_hundred_clients_of_replicas_that_are_killed_spend_no_more_money_than_allowed() {
+    let (_database, keeper) = database().await;
+    storm(keeper, Cap::Cost(15_000)).await;
+    let (_env, cluster) = cluster().await;
+    storm(Keeper::Cluster(cluster), Cap::Cost(15_000)).await;
+}
+
+#[tokio::test]
+async fn a_limit_that_is_lowered_is_exceeded_by_no_more_than_what_is_leased() {
+    let (database, keeper) = database().await;
+    let (mock, directory) = (mock(), tempfile::tempdir().unwrap());
+    let url = format!("http://{}", mock.address());
+    let (before, after) = (Cap::Tokens(100_000), Cap::Tokens(10_000));
+    let one = scripted(keeper.clone(), url.clone(), before, directory.path().join("one")).await;
+    let other = scripted(keeper, url, before, directory.path().join("other")).await;
+    let addresses = [one.address, other.address];
+    two_hundred(addresses).join_all().await;
+    for replica in [&one, &other] {
+        replica.put("LLMGatewayPolicy", "keys", capped(after, 0)).await;
+    }
+    let leased = "SELECT sum((lease->>'leased')::bigint)::bigint FROM watchkeeper_ai_budgets, jsonb_array_elements(leases) AS lease WHERE lease->>'unit' = 'Tokens'";
+    let leased = u64::try_from(database.number(leased).await).unwrap();
+    assert!(leased > after.most(), "it is lowered below what is leased: {leased}");
+    let codes = two_hundred(addresses).join_all().await;
+    assert!(codes.contains(&Some(429)), "{codes:?}");
+    for replica in [one, other] {
+        replica.gateway.stop(Duration::from_secs(5)).await;
+    }
+    let charged = after.charged(directory.path());
+    println!("{charged} charged; {leased} were leased when the limit was lowered to {}", after.most());
+    assert!(charged <= leased, "{charged}, of which {leased} were leased");
 }

@@ -6,10 +6,14 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use crate::ai::{Ai, chat, sha256, streamed};
-use crate::support::{Answer, send, within};
+use crate::ai_promises::check;
+use crate::support::{Answer, Control, send, within};
+
+/// How soon a piece leaves after it came.
+const PIECE: Duration = Duration::from_millis(2);
 
 /// A request for a stream in each dialect, by the provider that speaks it.
-fn asked() -> [(&'static str, &'static str, Value); 3] {
+fn asked() -> [(&'static str, &'static str, Value); 4] {
     [
         ("openai", "/v1/chat/completions", streamed(chat("m", "hi"))),
         (
@@ -24,6 +28,7 @@ fn asked() -> [(&'static str, &'static str, Value); 3] {
             "/v1beta/models/m:streamGenerateContent?alt=sse",
             json!({"contents": [{"parts": [{"text": "hi"}]}]}),
         ),
+        ("responses", "/v1/responses", streamed(json!({"model": "m", "input": "hi"}))),
     ]
 }
 
@@ -127,6 +132,34 @@ async fn a_key_that_is_revoked_cuts_streams_and_calls_that_wait() {
 }
 
 #[tokio::test]
+async fn a_key_that_is_revoked_cuts_prompts_that_wait() {
+    let ai = Ai::start().await;
+    let policy = |keys: Value| json!({"keys": keys, "cutStreams": true});
+    ai.policy(policy(json!([{"name": "jane", "sha256": sha256("secret")}]))).await;
+    ai.model("late", &[("openai", "echo,delay=10m")]).await;
+    ai.model("soon", &[("openai", "echo")]).await;
+    for model in ["late", "soon"] {
+        let spec =
+            json!({"gateway": "main", "prompt": model, "version": "v1", "model": model, "template": "hi"});
+        ai.bench.put("PromptTemplate", model, spec).await;
+    }
+    let told = ai.post("/v1/prompts/soon", &json!({})).await;
+    assert!(told.status == 200 && told.header("x-request-id").is_some(), "{}", told.text());
+    let late = Ai::request("/v1/prompts/late", &json!({}), Some("secret"));
+    let waiting = tokio::spawn(send(ai.bench.address, late));
+    within("the provider being asked", async {
+        while ai.mock.requests() < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    ai.policy(policy(json!([]))).await;
+    let told = within("the answer", waiting).await.unwrap();
+    assert!(told.status == 401 && told.text().contains("the key was revoked"), "{}", told.text());
+    assert!(told.header("x-request-id").is_some());
+}
+
+#[tokio::test]
 async fn a_tenant_that_is_suspended_cuts_streams_if_it_says_so() {
     let ai = Ai::start().await;
     ai.bench.put("Tenant", "default", json!({"cutStreams": true})).await;
@@ -210,23 +243,32 @@ async fn the_same_dialect_passes_byte_by_byte_for_every_vendor() {
 
 #[tokio::test]
 async fn a_piece_is_passed_on_within_two_milliseconds() {
+    const WORDS: usize = 60;
     let ai = Ai::start().await;
-    for provider in ["openai", "anthropic"] {
-        ai.model("m", &[(provider, "echo,words=60,pace=5ms")]).await;
-        let mut response = ai.open("/v1/chat/completions", &streamed(chat("m", "hi"))).await;
+    let across = ["anthropic", "gemini"].map(|provider| {
+        let [(_, path, body), ..] = asked();
+        (provider, path, body)
+    });
+    for (provider, path, body) in asked().into_iter().chain(across) {
+        ai.model("m", &[(provider, &format!("echo,words={WORDS},pace=5ms"))]).await;
+        let control = Control::start();
+        let mut response = ai.open(path, &body).await;
         let mut came = Vec::new();
+        let piece = match path {
+            "/v1/chat/completions" => "\"content\":\"word",
+            "/v1/responses" => "\"delta\":\"word",
+            _ => "\"text\":\"word",
+        };
         while let Some(Ok(frame)) = response.body_mut().frame().await {
-            let data = frame.into_data().unwrap();
-            came.extend(String::from_utf8_lossy(&data).matches("\"content\":\"word").map(|_| Instant::now()));
+            let Ok(data) = frame.into_data() else { continue };
+            // What is said once more at the end has all words.
+            let data = String::from_utf8_lossy(&data);
+            came.extend(data.matches(piece).map(|_| Instant::now()).take(WORDS - came.len()));
         }
         // The first piece of the mock only begins, the last only ends.
         let sent = ai.mock.sent();
-        assert_eq!((sent.len(), came.len()), (62, 60), "{provider}");
+        assert_eq!((sent.len(), came.len()), (WORDS + 2, WORDS), "{provider} {path}");
         let delays = sent[1..].iter().zip(&came).map(|(sent, came)| came.saturating_duration_since(*sent));
-        let mut delays: Vec<Duration> = delays.collect();
-        delays.sort();
-        println!("{provider}: half within {:?}, all within {:?}", delays[30], delays[59]);
-        // A machine that does other things, too, delays some; a gateway that collects pieces delays all.
-        assert!(delays[15] < Duration::from_millis(2), "{provider}: {delays:?}");
+        check(&format!("a piece of {provider} for {path}"), delays.collect(), PIECE, &control);
     }
 }

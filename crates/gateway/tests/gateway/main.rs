@@ -6,6 +6,7 @@ mod ai;
 mod ai_budgets;
 mod ai_dialects;
 mod ai_mcp;
+mod ai_places;
 mod ai_promises;
 mod ai_records;
 mod ai_replicas;
