@@ -1,6 +1,7 @@
 //! What other servers serve: a group and version for which an APIService names a Service.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -18,6 +19,8 @@ pub(crate) struct Remote {
     pub(crate) resources: Vec<Value>,
     /// Where its documents of OpenAPI are, by the paths that they are about.
     pub(crate) documents: BTreeMap<String, String>,
+    /// What `/openapi/v2` says about it there: paths and definitions.
+    pub(crate) second_document: Arc<Value>,
 }
 
 /// Where another server is, and how it is known.
@@ -58,6 +61,7 @@ impl Remote {
                 .any(|condition| condition["type"] == "Available" && condition["status"] == "True"),
             resources: Vec::new(),
             documents: BTreeMap::new(),
+            second_document: Arc::default(),
         })
     }
 

@@ -70,12 +70,13 @@ async fn a_task_of_the_state_that_panics_begins_again_and_forgets_nothing() {
     let options = || Options { state: Some(state.clone()), ..Options::default() };
     let engine = Engine::start(reactor, options()).unwrap();
     let supervisor = engine.supervisor();
-    for (turn, name) in ["a", "b"].into_iter().enumerate() {
-        supervisor.inject("state");
-        until("a panic", || supervisor.panics("state") > turn as u64).await;
-        sender.put(&Key::new(None, name), &json!({"value": turn})).unwrap();
-        until("the object", || engine.delivered() == turn + 1 && engine.is_idle()).await;
+    supervisor.break_down("state");
+    until("a panic", || supervisor.panics("state") > 0).await;
+    for (at, name) in ["a", "b"].into_iter().enumerate() {
+        sender.put(&Key::new(None, name), &json!({"value": at})).unwrap();
+        until("the object", || engine.delivered() == at + 1 && engine.is_idle()).await;
     }
+    supervisor.mend("state");
     until("an end of the trouble", || supervisor.failing().is_empty()).await;
     engine.stop().await;
     let (_sender, source) = channel("items");

@@ -8,6 +8,7 @@
 mod forward;
 mod headers;
 mod identity;
+mod swagger;
 mod target;
 
 use std::collections::HashMap;
@@ -98,7 +99,7 @@ impl Aggregator {
     pub(crate) async fn resources(&self, remote: &Remote) -> Result<Vec<Value>, String> {
         let path = format!("/apis/{}", remote.api_version());
         let mut list = self.ask(remote, &path).await?;
-        match list["resources"].take() {
+        match taken(&mut list, "resources") {
             Value::Array(resources) => Ok(resources),
             _ => Ok(Vec::new()),
         }
@@ -106,7 +107,13 @@ impl Aggregator {
 
     /// Where the documents of another server are, by the paths that they are about.
     pub(crate) async fn documents(&self, remote: &Remote) -> Result<Value, String> {
-        Ok(self.ask(remote, "/openapi/v3").await?["paths"].take())
+        Ok(taken(&mut self.ask(remote, "/openapi/v3").await?, "paths"))
+    }
+
+    /// What another server says about its group and version in its document of the second version of OpenAPI.
+    pub(crate) async fn second_document(&self, remote: &Remote) -> Result<Value, String> {
+        let document = self.ask(remote, "/openapi/v2").await?;
+        Ok(swagger::only(document, &remote.api_version()))
     }
 
     async fn ask(&self, remote: &Remote, path: &str) -> Result<Value, String> {
@@ -138,4 +145,9 @@ impl Aggregator {
             Err(_) => Err(failed("context deadline exceeded")),
         }
     }
+}
+
+/// A field of what another server answered, whatever that is; null if there is none.
+fn taken(answer: &mut Value, field: &str) -> Value {
+    answer.get_mut(field).map(Value::take).unwrap_or_default()
 }

@@ -71,7 +71,13 @@ fn wants_protobuf(call: &Call) -> bool {
 fn second(registry: &Registry, protobuf: bool) -> Vec<u8> {
     let resources: Vec<_> = custom(registry).collect();
     let kinds: Vec<_> = resources.iter().filter_map(|resource| describe(resource)).collect();
-    if protobuf { openapi::v2_protobuf(&release(), &kinds) } else { openapi::v2(&release(), &kinds) }
+    let served = registry.remotes.iter().filter(|remote| remote.is_available);
+    let served = served.filter(|remote| registry.remote(&remote.group, &remote.version).is_some());
+    let others: Vec<_> = served.map(|remote| &*remote.second_document).collect();
+    match protobuf {
+        true => openapi::v2_protobuf_with(&release(), &kinds, &others),
+        false => openapi::v2_with(&release(), &kinds, &others),
+    }
 }
 
 /// Where the document of each group and version is. The hash in its address changes when the document does.

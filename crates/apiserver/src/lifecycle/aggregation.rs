@@ -88,9 +88,12 @@ fn with_known(server: &Server, remote: Remote) -> Remote {
     let registry = server.registry();
     let known = registry.remotes.iter().find(|known| known.api_version() == remote.api_version());
     match known {
-        Some(known) => {
-            Remote { resources: known.resources.clone(), documents: known.documents.clone(), ..remote }
-        }
+        Some(known) => Remote {
+            resources: known.resources.clone(),
+            documents: known.documents.clone(),
+            second_document: Arc::clone(&known.second_document),
+            ..remote
+        },
         None => remote,
     }
 }
@@ -100,8 +103,12 @@ async fn refreshed(server: &Server, mut remote: Remote) -> Remote {
     if !remote.is_available {
         return remote;
     }
-    let (resources, documents) =
-        future::join(server.aggregator.resources(&remote), server.aggregator.documents(&remote)).await;
+    let (resources, documents, second_document) = future::join3(
+        server.aggregator.resources(&remote),
+        server.aggregator.documents(&remote),
+        server.aggregator.second_document(&remote),
+    )
+    .await;
     if let Ok(resources) = resources {
         remote.resources = resources;
     }
@@ -111,6 +118,11 @@ async fn refreshed(server: &Server, mut remote: Remote) -> Remote {
             Some((path.clone(), document["serverRelativeURL"].as_str()?.to_owned()))
         });
         remote.documents = addresses.collect::<BTreeMap<_, _>>();
+    }
+    if let Ok(second_document) = second_document
+        && *remote.second_document != second_document
+    {
+        remote.second_document = Arc::new(second_document);
     }
     remote
 }

@@ -99,6 +99,22 @@ async fn answer(request: Request) -> Response {
         "/openapi/v3" => text(
             json!({"paths": {"apis/metrics.k8s.io/v1beta1": {"serverRelativeURL": "/openapi/v3/apis/metrics.k8s.io/v1beta1?hash=77"}}}),
         ),
+        "/openapi/v2" => text(json!({
+            "swagger": "2.0",
+            "paths": {
+                "/apis/metrics.k8s.io/v1beta1/nodes": {"get": {"operationId": "listNodeMetrics", "responses": {"200": {
+                    "description": "OK", "schema": {"$ref": "#/definitions/io.k8s.metrics.NodeMetrics"},
+                }}}},
+                "/api/v1/secrets": {"get": {"operationId": "stolen"}},
+            },
+            "definitions": {
+                "io.k8s.metrics.NodeMetrics": {"type": "object", "properties": {
+                    "metadata": {"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+                }},
+                "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {"description": "another one"},
+                "io.k8s.api.core.v1.Secret": {"description": "another one"},
+            },
+        })),
         "/openapi/v3/apis/metrics.k8s.io/v1beta1" => text(json!({"openapi": "3.0.0", "paths": {}})),
         "/apis/metrics.k8s.io/v1beta1/nodes/elsewhere" => {
             code = 302;
@@ -165,6 +181,19 @@ async fn a_group_of_another_server_is_found_and_answered_there() {
     let address =
         index["paths"]["apis/metrics.k8s.io/v1beta1"]["serverRelativeURL"].as_str().unwrap().to_owned();
     assert_eq!(api.get(&address).await.ok()["openapi"], "3.0.0");
+    let second = api.eventually("/openapi/v2", |answer| answer.text.contains("listNodeMetrics")).await;
+    let document = second.ok();
+    assert!(document["definitions"]["io.k8s.metrics.NodeMetrics"].is_object());
+    assert!(document["paths"]["/api/v1/secrets"].is_null() || !second.text.contains("stolen"));
+    assert!(!second.text.contains("another one"), "what is this server's own stays as it is");
+    let protobuf = http::Request::builder()
+        .uri("/openapi/v2")
+        .header("accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf");
+    let protobuf = protobuf.body(Body::empty()).unwrap();
+    let bytes =
+        http_body_util::BodyExt::collect(api.call(protobuf).await.into_body()).await.unwrap().to_bytes();
+    let says = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(says("listNodeMetrics") && says("io.k8s.metrics.NodeMetrics") && !says("stolen"));
 
     let answer = api.get(&format!("{GROUP}/namespaces/a%2Fb/pods?labelSelector=x%3Dy")).await;
     // What was judged: escapes are read before the path is split, as kube-apiserver does.

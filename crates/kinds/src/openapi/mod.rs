@@ -52,10 +52,20 @@ pub fn v3(group: &str, version: &str, release: &str, custom: &[CustomKind<'_>]) 
 ///
 /// Schemas of custom kinds are reduced to what Swagger can say.
 pub fn v2(release: &str, custom: &[CustomKind<'_>]) -> Vec<u8> {
-    swagger::json(release, custom)
+    v2_with(release, custom, &[])
+}
+
+/// The same with the paths and definitions of the documents of others. What there is already stays as it is.
+pub fn v2_with(release: &str, custom: &[CustomKind<'_>], others: &[&serde_json::Value]) -> Vec<u8> {
+    swagger::json(release, custom, others)
 }
 
 /// The same document in the protobuf encoding `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`.
 pub fn v2_protobuf(release: &str, custom: &[CustomKind<'_>]) -> Vec<u8> {
-    swagger::protobuf(release, custom)
+    v2_protobuf_with(release, custom, &[])
+}
+
+/// The document of [`v2_with`] in the same encoding.
+pub fn v2_protobuf_with(release: &str, custom: &[CustomKind<'_>], others: &[&serde_json::Value]) -> Vec<u8> {
+    swagger::protobuf(release, custom, others)
 }

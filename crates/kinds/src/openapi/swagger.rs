@@ -5,23 +5,29 @@ use super::resource::resources;
 use super::three::entry;
 use super::{CustomKind, protobuf, published};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 const TYPES: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-pub(super) fn json(release: &str, custom: &[CustomKind<'_>]) -> Vec<u8> {
+pub(super) fn json(release: &str, custom: &[CustomKind<'_>], others: &[&Value]) -> Vec<u8> {
     let resources = resources(custom);
+    let mut known = BTreeSet::new();
     let mut out = Vec::new();
     let info = json!({"title": "Kubernetes", "version": release});
     out.extend_from_slice(format!("{{\"swagger\":\"2.0\",\"info\":{info},\"paths\":{{").as_bytes());
     let mut is_first = true;
     for path in resources.iter().flat_map(paths) {
         entry(&mut out, &path.path, &path_item(&path), &mut is_first);
+        known.insert(path.path);
     }
+    each_new(others, "paths", known, |path, item| entry(&mut out, path, item, &mut is_first));
     out.extend_from_slice(b"},\"definitions\":{");
-    let mut is_first = true;
+    let (mut is_first, mut known) = (true, BTreeSet::new());
     published::each(&resources, custom, true, |name, schema| {
         entry(&mut out, name, &schema_of(name, schema), &mut is_first);
+        known.insert(name.to_owned());
     });
+    each_new(others, "definitions", known, |name, schema| entry(&mut out, name, schema, &mut is_first));
     let security = json!({"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header", "description": "A bearer token."}});
     let rest = format!(
         "}},\"parameters\":{{}},\"securityDefinitions\":{security},\"security\":[{{\"BearerToken\":[]}}]}}"
@@ -30,16 +36,31 @@ pub(super) fn json(release: &str, custom: &[CustomKind<'_>]) -> Vec<u8> {
     out
 }
 
-pub(super) fn protobuf(release: &str, custom: &[CustomKind<'_>]) -> Vec<u8> {
+pub(super) fn protobuf(release: &str, custom: &[CustomKind<'_>], others: &[&Value]) -> Vec<u8> {
     let resources = resources(custom);
+    let mut known = BTreeSet::new();
     let mut document = protobuf::Document::new("Kubernetes", release);
     for path in resources.iter().flat_map(paths) {
         document.path(&path.path, &path_item(&path));
+        known.insert(path.path);
     }
+    each_new(others, "paths", known, |path, item| document.path(path, item));
+    let mut known = BTreeSet::new();
     published::each(&resources, custom, true, |name, schema| {
         document.definition(name, &schema_of(name, schema));
+        known.insert(name.to_owned());
     });
+    each_new(others, "definitions", known, |name, schema| document.definition(name, schema));
     document.finish()
+}
+
+/// Calls `add` with what the documents of others have under names that are not known yet, each once.
+fn each_new(others: &[&Value], field: &str, mut known: BTreeSet<String>, mut add: impl FnMut(&str, &Value)) {
+    for (name, value) in others.iter().filter_map(|other| other[field].as_object()).flatten() {
+        if known.insert(name.clone()) {
+            add(name, value);
+        }
+    }
 }
 
 fn path_item(path: &Path) -> Value {
