@@ -15,7 +15,7 @@ async fn written(client: &Client, key: &str) -> Option<String> {
 
 fn status(revision: i64, json: &str) -> ObjectStatus {
     let version = Version::from(revision.unsigned_abs());
-    ObjectStatus { key: Key::new(Some("shop"), "cart"), version, json: json.into() }
+    ObjectStatus::new(Key::new(Some("shop"), "cart"), version, json)
 }
 
 #[tokio::test]

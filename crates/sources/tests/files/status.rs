@@ -11,7 +11,7 @@ use crate::place::{Place, route};
 use crate::tap::LONG;
 
 fn about(key: &Key, version: &Version, status: &Value) -> ObjectStatus {
-    ObjectStatus { key: key.clone(), version: version.clone(), json: status.to_string().into_bytes() }
+    ObjectStatus::new(key.clone(), version.clone(), status.to_string())
 }
 
 #[tokio::test]

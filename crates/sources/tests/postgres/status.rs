@@ -9,7 +9,7 @@ use watchkeeper_informer::Informer;
 use crate::server::{LONG, Server};
 
 fn about(key: &Key, version: &Version, status: &Value) -> ObjectStatus {
-    ObjectStatus { key: key.clone(), version: version.clone(), json: status.to_string().into_bytes() }
+    ObjectStatus::new(key.clone(), version.clone(), status.to_string())
 }
 
 #[tokio::test]
