@@ -193,7 +193,9 @@ fn aggregated_remote(remote: &Remote) -> Value {
             }
         }
     }
-    let freshness = if remote.is_available { "Current" } else { "Stale" };
+    // Until its server was asked, nothing is known of it.
+    let is_current = remote.is_available && !remote.resources.is_empty();
+    let freshness = if is_current { "Current" } else { "Stale" };
     json!({"version": remote.version, "resources": resources, "freshness": freshness})
 }
 

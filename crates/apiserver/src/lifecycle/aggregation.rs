@@ -71,8 +71,11 @@ pub(super) async fn follow(server: Arc<Server>) {
         // What is known is in force before others are asked, who may take their time.
         set(&server, remotes.clone());
         if !remotes.is_empty() {
+            let remotes = future::join_all(remotes.into_iter().map(|remote| listed(&server, remote))).await;
+            set(&server, remotes.clone());
+            // Documents are large, and nobody waits for them.
             let remotes =
-                future::join_all(remotes.into_iter().map(|remote| refreshed(&server, remote))).await;
+                future::join_all(remotes.into_iter().map(|remote| documented(&server, remote))).await;
             set(&server, remotes);
         }
         changed(&mut following).await;
@@ -98,20 +101,23 @@ fn with_known(server: &Server, remote: Remote) -> Remote {
     }
 }
 
-/// The same with what its server says now, if it does.
-async fn refreshed(server: &Server, mut remote: Remote) -> Remote {
+/// The same with the resources that its server lists now, or what is known if it does not answer.
+async fn listed(server: &Server, mut remote: Remote) -> Remote {
+    if remote.is_available
+        && let Ok(resources) = server.aggregator.resources(&remote).await
+    {
+        remote.resources = resources;
+    }
+    remote
+}
+
+/// The same with the documents that its server has now, or what is known if it does not answer.
+async fn documented(server: &Server, mut remote: Remote) -> Remote {
     if !remote.is_available {
         return remote;
     }
-    let (resources, documents, second_document) = future::join3(
-        server.aggregator.resources(&remote),
-        server.aggregator.documents(&remote),
-        server.aggregator.second_document(&remote),
-    )
-    .await;
-    if let Ok(resources) = resources {
-        remote.resources = resources;
-    }
+    let (documents, second_document) =
+        future::join(server.aggregator.documents(&remote), server.aggregator.second_document(&remote)).await;
     // Not every server has documents.
     if let Ok(Value::Object(documents)) = documents {
         let addresses = documents.iter().filter_map(|(path, document)| {

@@ -16,6 +16,7 @@ use watchkeeper_apiserver::front::{
     Tls, pem,
 };
 use watchkeeper_storage::Memory;
+use watchkeeper_testkit::eventually;
 
 use crate::harness::{Api, read};
 
@@ -168,14 +169,17 @@ async fn a_group_of_another_server_is_found_and_answered_there() {
     let group = api.get("/apis/metrics.k8s.io").await.ok();
     assert_eq!(group["preferredVersion"]["groupVersion"], "metrics.k8s.io/v1beta1");
     let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-    let all = api.get_as("/apis", accept).await.ok();
-    let found =
-        all["items"].as_array().unwrap().iter().find(|group| group["metadata"]["name"] == "metrics.k8s.io");
-    let version = &found.unwrap()["versions"][0];
-    assert_eq!(
-        (&version["freshness"], &version["resources"][1]["scope"]),
-        (&json!("Current"), &json!("Namespaced"))
-    );
+    // Until the other server has listed its resources, its version is stale.
+    let version = eventually(|| async {
+        let all = api.get_as("/apis", accept).await.ok();
+        let mut groups = all["items"].as_array().unwrap().iter();
+        let group = groups.find(|group| group["metadata"]["name"] == "metrics.k8s.io").unwrap();
+        let version = group["versions"][0].clone();
+        assert_eq!(version["freshness"] == "Current", version["resources"][1].is_object(), "{version}");
+        if version["freshness"] == "Current" { Ok(version) } else { Err(format!("still {version}")) }
+    })
+    .await;
+    assert_eq!(version["resources"][1]["scope"], "Namespaced");
     assert_eq!(version["resources"][1]["subresources"][0]["subresource"], "status");
     let index = api.eventually("/openapi/v3", |answer| answer.text.contains("metrics.k8s.io")).await.ok();
     let address =

@@ -136,7 +136,7 @@ fn what_cannot_be_watched_is_said_in_one_line_without_secrets() {
         (
             &["ftp://me:pass-word@host/x"],
             2,
-            "ftp://host/x: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, mysql:, mariadb:, etcd:",
+            "ftp://host/x: is no URL that can be watched: it has to begin with one of file:, http:, https:, postgres:, postgresql:, mysql:, mariadb:, sqlite:, etcd:",
         ),
         (
             &["file:x", "pods"],
