@@ -25,6 +25,8 @@ use crate::status_error::StatusError;
 /// How much text all warnings of an answer may have, and how much each of them if that is too little, as in kube-apiserver. Clients
 /// give up on an answer whose headers are too large: with HTTP/2, many at 16 KiB.
 const WARNINGS: (usize, usize) = (4096, 256);
+/// How many warnings an answer may have. Clients in Rust and Python give up on an HTTP/1 answer of more than a hundred headers.
+const MOST_WARNINGS: usize = 64;
 
 /// An answer.
 pub(crate) struct Reply {
@@ -344,10 +346,11 @@ fn json_line(value: &impl serde::Serialize) -> Vec<u8> {
     json
 }
 
-/// The warnings that are sent: each once; if they are too long together, each is cut, and as many are sent as fit.
+/// The warnings that are sent: each once, the first of many; if they are too long together, each is cut, and as many are sent as fit.
 fn sent(warnings: &[String]) -> Vec<String> {
     let mut known = HashSet::from([""]);
-    let distinct: Vec<&str> = warnings.iter().map(String::as_str).filter(|text| known.insert(text)).collect();
+    let distinct = warnings.iter().map(String::as_str).filter(|text| known.insert(text));
+    let distinct: Vec<&str> = distinct.take(MOST_WARNINGS).collect();
     let length: usize = distinct.iter().map(|text| text.chars().count()).sum();
     if length <= WARNINGS.0 {
         return distinct.into_iter().map(str::to_owned).collect();

@@ -78,7 +78,7 @@ fn start_writing(server: &Arc<Server>) {
     if server.storage.is_shared() {
         server.spawn_led(advertise::TASK, advertise::show_servers);
     }
-    server.spawn_led(expiry::TASK, |server| expiry::run(server));
+    server.spawn_led(expiry::TASK, expiry::run);
 }
 
 fn start_storage_protection(server: &Arc<Server>) {

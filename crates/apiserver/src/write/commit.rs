@@ -204,10 +204,10 @@ impl Writer {
         if resource.is_core("resourcequotas") {
             self.unless_stopping(self.quota_in_force(request)).await;
         }
-        if resource.is_crd() {
-            if let Err(failure) = self.definitions_in_force(revision).await {
-                tracing::warn!(definition = %request.target.name, failure = %failure.message, "CRD is stored, but not in force yet");
-            }
+        if resource.is_crd()
+            && let Err(failure) = self.definitions_in_force(revision).await
+        {
+            tracing::warn!(definition = %request.target.name, failure = %failure.message, "CRD is stored, but not in force yet");
         }
         if resource.group == webhooks::GROUP {
             self.unless_stopping(self.webhooks().reach(revision)).await;

@@ -7,6 +7,7 @@ mod conversion;
 mod dynamic;
 mod hanging;
 mod hostile;
+mod killed;
 mod kinds;
 mod nearby;
 mod rotation;
