@@ -236,9 +236,9 @@ async fn a_stream_that_ends_before_all_its_answers_has_broken_off() {
     two["n"] = 2.into();
     let generate =
         json!({"contents": [{"parts": [{"text": "hi"}]}], "generationConfig": {"candidateCount": 2}});
-    let cases: [(&str, &str, Value, fn() -> Value); 2] = [
-        ("openai", "/v1/chat/completions", two, || "stop".into()),
-        ("gemini", "/v1beta/models/m:streamGenerateContent?alt=sse", generate, || "STOP".into()),
+    let cases = [
+        ("openai", "/v1/chat/completions", two, json!("stop")),
+        ("gemini", "/v1beta/models/m:streamGenerateContent?alt=sse", generate, json!("STOP")),
     ];
     for (provider, path, body, stop) in cases {
         let event = |index: u64, reason: Value| match provider {
@@ -246,13 +246,13 @@ async fn a_stream_that_ends_before_all_its_answers_has_broken_off() {
             _ => candidate(index, reason),
         };
         ai.model("m", &[(provider, "m")]).await;
-        *events.lock() = vec![event(0, Value::Null), event(1, Value::Null), event(0, stop())];
+        *events.lock() = vec![event(0, Value::Null), event(1, Value::Null), event(0, stop.clone())];
         for _ in 0..2 {
             let told = ai.post(path, &body).await;
             assert!(told.text().contains("broke off"), "{provider}: {}", told.text());
             assert_eq!(told.header("x-cache"), None, "{provider}: it is not kept");
         }
-        events.lock().push(event(1, stop()));
+        events.lock().push(event(1, stop));
         let told = ai.post(path, &body).await;
         assert!(told.status == 200 && !told.text().contains("broke off"), "{provider}: {}", told.text());
         assert_eq!(ai.post(path, &body).await.header("x-cache"), Some("hit"), "{provider}");

@@ -1,5 +1,5 @@
 //! Webhooks of a manager, asked by an API server.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
 mod admission;
 mod certificates;
