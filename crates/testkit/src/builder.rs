@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -23,6 +24,7 @@ pub struct TestEnvBuilder {
     window: storage::Window,
     epoch: SystemTime,
     seed: Option<u64>,
+    address: Option<SocketAddr>,
     listening: bool,
     /// What was chosen that a real server does not offer.
     embedded_only: Option<&'static str>,
@@ -39,6 +41,7 @@ impl Default for TestEnvBuilder {
             window: storage::Window::default(),
             epoch: SystemTime::now(),
             seed: None,
+            address: None,
             listening: false,
             embedded_only: None,
         }
@@ -86,6 +89,13 @@ impl TestEnvBuilder {
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self.embedded_only = Some("a seed");
+        self
+    }
+
+    /// Sets the address at which the server says that it is, in `GET /api` and in the endpoints of the Service `default/kubernetes`.
+    pub fn advertised(mut self, address: SocketAddr) -> Self {
+        self.address = Some(address);
+        self.embedded_only = Some("an address");
         self
     }
 
@@ -148,11 +158,23 @@ impl TestEnvBuilder {
             let clock = storage::Clock::new(move || start.elapsed());
             Arc::new(Memory::new(storage::Options { clock, window, ..storage::Options::default() }))
         });
-        match ApiServer::start(Arc::clone(&storage), options.clone()).await {
-            Ok(server) => {
-                (Server::Embedded(Arc::new(server)), Behind::Embedded { storage, options: Box::new(options) })
-            }
+        let address = self.address;
+        match started(&storage, &options, address).await {
+            Ok(server) => (server, Behind::Embedded { storage, options: Box::new(options), address }),
             Err(error) => panic!("the server did not start: {error}"),
         }
     }
+}
+
+/// Starts a server over a storage, which says that it is at an address.
+pub(crate) async fn started(
+    storage: &Arc<dyn Storage>,
+    options: &watchkeeper_apiserver::Options,
+    address: Option<SocketAddr>,
+) -> Result<Server, watchkeeper_apiserver::Error> {
+    let server = ApiServer::start(Arc::clone(storage), options.clone()).await?;
+    if address.is_some() {
+        server.advertise(address).await?;
+    }
+    Ok(Server::Embedded(Arc::new(server)))
 }

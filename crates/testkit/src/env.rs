@@ -7,7 +7,6 @@ use std::time::SystemTime;
 use kube_core::CustomResourceExt;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use watchkeeper_apiserver::ApiServer;
 use watchkeeper_apiserver::Authorization;
 use watchkeeper_apiserver::authentication::Identity;
 use watchkeeper_connection::Connection;
@@ -21,7 +20,7 @@ use crate::server::Server;
 use crate::timeline::{Fate, Seen};
 use crate::wall_clock::WallClock;
 use crate::watches::Cut;
-use crate::{Call, Fault, Outcome, TestEnvBuilder, definitions, transport};
+use crate::{Call, Fault, Outcome, TestEnvBuilder, builder, definitions, transport};
 
 /// Where the service accounts of operators are.
 const NAMESPACE: &str = "default";
@@ -51,7 +50,11 @@ pub struct TestEnv {
 
 /// What remains of a server that goes away.
 pub(crate) enum Behind {
-    Embedded { storage: Arc<dyn Storage>, options: Box<watchkeeper_apiserver::Options> },
+    Embedded {
+        storage: Arc<dyn Storage>,
+        options: Box<watchkeeper_apiserver::Options>,
+        address: Option<SocketAddr>,
+    },
     Real(Arc<Real>),
 }
 
@@ -278,9 +281,9 @@ impl TestEnv {
             return;
         }
         let server = match &self.behind {
-            Behind::Embedded { storage, options } => {
-                match ApiServer::start(Arc::clone(storage), (**options).clone()).await {
-                    Ok(server) => Server::Embedded(Arc::new(server)),
+            Behind::Embedded { storage, options, address } => {
+                match builder::started(storage, options, *address).await {
+                    Ok(server) => server,
                     Err(error) => panic!("the server did not come back: {error}"),
                 }
             }

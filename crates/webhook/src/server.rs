@@ -78,7 +78,7 @@ const KEEPER: &str = "webhook-certificates";
 ///     let program = Program {
 ///         name: "maps",
 ///         namespace: connection.default_namespace(),
-///         locality: connection.locality(),
+///         connection: &connection,
 ///         installs: &|_| false,
 ///         installed_by_others: false,
 ///         supervisor: &Supervisor::default(),

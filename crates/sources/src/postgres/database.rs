@@ -19,7 +19,7 @@ use super::settings::Settings;
 /// use watchkeeper_sources::postgres::Database;
 ///
 /// let calls = Database::from_url("postgres://app@db.example.com/shop?table=calls&passwordFile=/run/password", "records").unwrap();
-/// assert_eq!((calls.name(), calls.table()), ("db.example.com/shop/calls", "\"calls\""));
+/// assert_eq!((calls.name(), calls.table().as_str()), ("db.example.com/shop/calls", "\"calls\""));
 /// ```
 ///
 /// Nothing is asked before [`connect`](Self::connect). No password is in an error or in what `Debug` shows.
