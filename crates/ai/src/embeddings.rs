@@ -1,4 +1,5 @@
 use serde_json::{Map, Value, json};
+use watchkeeper_go::base64;
 
 use crate::json::{number, set, strict_list, text};
 use crate::{ApiError, Dialect, ErrorKind, Stamp, Usage};
@@ -151,18 +152,8 @@ impl EmbeddingResponse {
 
 /// The numbers as little-endian floats of 32 bits, in base64.
 fn base64_of(vector: &[f64]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bytes: Vec<u8> = vector.iter().flat_map(|number| (*number as f32).to_le_bytes()).collect();
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let bits =
-            chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for at in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
-            text.push(if at <= chunk.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
+    base64::encode(bytes)
 }
 
 #[cfg(test)]

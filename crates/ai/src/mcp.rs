@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use watchkeeper_go::base64;
 
 /// The revision that is spoken.
 pub const VERSION: &str = "2026-07-28";
@@ -233,34 +234,8 @@ fn decoded(value: &str) -> Option<String> {
     let coded = value.strip_prefix(CODED.0).and_then(|rest| rest.strip_suffix(CODED.1));
     match coded {
         None => Some(value.to_owned()),
-        Some(coded) => String::from_utf8(base64(coded)?).ok(),
+        Some(coded) => String::from_utf8(base64::decode(coded).ok()?).ok(),
     }
-}
-
-/// Reads base64 with padding.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    let digits = text.trim_end_matches('=');
-    if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
-        return None;
-    }
-    let (mut bytes, mut held, mut bits) = (Vec::new(), 0_u32, 0);
-    for byte in digits.bytes() {
-        held = (held << 6) | u32::from(digit(byte)?);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push(((held >> bits) & 0xff) as u8);
-        }
-    }
-    Some(bytes)
 }
 
 /// The name of a tool as clients of the gateway see it.
