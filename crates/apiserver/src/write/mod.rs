@@ -1,4 +1,4 @@
-//! The write pipeline: the one way by which objects change.
+//! The write pipeline: the way by which objects change, but for three exceptions.
 //!
 //! ```text
 //!   decode ─▶ WriteRequest { target, subresource, operation, context }
@@ -18,6 +18,8 @@
 //! ```
 //!
 //! Creates, replacements, patches, applies, scales, bindings, evictions, deletions and the server's own writes all take it.
+//! The exceptions, of which no plug-in hears: `bootstrap/` commits the objects that every cluster has, before requests are served;
+//! `lifecycle/expiry.rs` deletes events whose time is over; over etcd, leases delete them, and `expiry.rs` only what has none.
 //! `operation/` is pure; nothing is locked across an await but the names of CRDs and the quotas of a
 //! namespace, around a commit.
 
