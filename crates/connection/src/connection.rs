@@ -41,6 +41,7 @@ pub struct Connection {
 
 /// The place of an API server, as seen from here; and so, whether it can come back by itself, as it does to webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Locality {
     /// In this process, or on the other side of something that this process made.
     Process,

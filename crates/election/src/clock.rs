@@ -8,13 +8,13 @@ use tokio::time::Instant;
 /// Two readings of one clock this close together tell what another said in between.
 const CLOSE: Duration = Duration::from_micros(50);
 
-/// How long a process has run: never goes back, does not care what the date is set to, and goes on while the process is
-/// stopped and while the machine is suspended.
+/// A clock that never goes back: the time since some moment, whatever the date is set to. It goes on while the process is stopped and
+/// while the machine is suspended.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> Duration + Send + Sync>);
+pub struct MonotonicClock(Arc<dyn Fn() -> Duration + Send + Sync>);
 
-impl Clock {
-    /// A clock whose time is that of this function.
+impl MonotonicClock {
+    /// Makes a clock whose time is that of this function.
     pub fn new(now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
@@ -27,7 +27,7 @@ impl Clock {
 
 /// Tokio's clock, which tests can pause, and on top of it the time that the machine was suspended: tokio's clock stands
 /// still then.
-impl Default for Clock {
+impl Default for MonotonicClock {
     fn default() -> Self {
         let start = Instant::now();
         let before = gap().unwrap_or_default();
@@ -88,9 +88,9 @@ fn read(clock: rustix::time::ClockId) -> Duration {
     )
 }
 
-impl fmt::Debug for Clock {
+impl fmt::Debug for MonotonicClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Clock")
+        f.write_str("MonotonicClock")
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn it_follows_the_time_of_tests() {
-        let clock = Clock::default();
+        let clock = MonotonicClock::default();
         let before = clock.now();
         tokio::time::advance(Duration::from_secs(3600)).await;
         assert_eq!(clock.now() - before, Duration::from_secs(3600));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::Clock;
+use crate::MonotonicClock;
 
 /// One term of a leader.
 ///
@@ -21,14 +21,14 @@ pub struct Leadership(Arc<Term>);
 
 struct Term {
     number: u64,
-    clock: Clock,
+    clock: MonotonicClock,
     /// Until when it is held, in nanoseconds of the clock; 0 if it has ended.
     until: AtomicU64,
     ended: watch::Sender<bool>,
 }
 
 impl Leadership {
-    pub(crate) fn new(number: u64, clock: Clock, until: Duration) -> Self {
+    pub(crate) fn new(number: u64, clock: MonotonicClock, until: Duration) -> Self {
         Self(Arc::new(Term {
             number,
             clock,
@@ -93,7 +93,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_ends_by_itself_and_for_good() {
         let second = Duration::from_secs(1);
-        let clock = Clock::default();
+        let clock = MonotonicClock::default();
         let leadership = Leadership::new(1, clock.clone(), clock.now() + second);
         assert!(leadership.is_held());
         assert!(leadership.extend(clock.now() + second * 2));

@@ -42,7 +42,7 @@ mod options;
 mod requests;
 mod sightings;
 
-pub use clock::Clock;
+pub use clock::MonotonicClock;
 pub use election::Election;
 pub use event::{ElectionEvent, Loss};
 pub use fence::NotLeading;

@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime};
 
 use watchkeeper_supervision::Supervisor;
 
-use crate::{Clock, identity};
+use crate::{MonotonicClock, identity};
 
 /// How much longer than the retry period a pause can be: it is jittered.
 pub(crate) const JITTER: f64 = 1.2;
@@ -35,7 +35,7 @@ pub struct ElectionOptions {
     /// candidate looks every retry period.
     pub watch: bool,
     /// The clock that measures all of these.
-    pub clock: Clock,
+    pub clock: MonotonicClock,
     /// The clock of the times in the Lease, which are for people: no decision depends on it.
     pub wall_clock: fn() -> SystemTime,
     /// The seed of the jitter.
@@ -52,7 +52,7 @@ impl Default for ElectionOptions {
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
             watch: true,
-            clock: Clock::default(),
+            clock: MonotonicClock::default(),
             wall_clock: SystemTime::now,
             seed: fastrand::u64(..),
             supervisor: Supervisor::default(),

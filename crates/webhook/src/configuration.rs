@@ -16,7 +16,7 @@ pub(crate) const APPLIED: &str = "webhook.watchkeeper.dev/applied";
 
 /// How an API server reaches the webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+pub(crate) enum Endpoint {
     /// Under this URL, to which paths are added: `https://127.0.0.1:9443`.
     Url(String),
     /// Through a Service.

@@ -40,7 +40,6 @@ pub use admission::{
     AdmissionRequest, Answer, GroupVersionKind, GroupVersionResource, Operation, UserInfo, Verdict,
 };
 pub use certificates::Rotation;
-pub use configuration::Endpoint;
 pub use describe::{converted, converted_definition, described, rights};
 pub use metrics::{METRICS, WebhookMetrics};
 pub use options::{Certificates, PORT, Reached, WebhookOptions, secret_name, service_name};

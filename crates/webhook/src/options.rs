@@ -26,6 +26,7 @@ pub struct WebhookOptions {
 
 /// How an API server reaches the webhooks of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reached {
     /// In a pod, through the Service `NAME-webhook` of its namespace. Beside an API server of the same machine, and in tests, directly;
     /// a server at a loopback address is asked whether it is on this machine, since a tunnel has such an address, too.
@@ -105,7 +106,7 @@ impl WebhookOptions {
         let way = match (&self.reached, locality) {
             (Reached::Automatically, Locality::Pod) => Way::Service(service_name(name)),
             (Reached::Automatically, Locality::Process | Locality::Machine) => Way::Here,
-            (Reached::Automatically, Locality::Elsewhere) => Way::Not,
+            (Reached::Automatically, _) => Way::Not,
             (Reached::Service(name), _) => Way::Service(name.clone()),
             (Reached::Url(url), _) => Way::Url(url.clone()),
             (Reached::Elsewhere, _) => Way::Elsewhere,

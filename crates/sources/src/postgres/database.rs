@@ -144,8 +144,9 @@ impl Session {
     }
 }
 
-/// Why a statement was not run.
+/// The error of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StatementError {
     /// The SQLSTATE, if the server refused it: then it had no effect.
     pub code: Option<String>,
