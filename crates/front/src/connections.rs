@@ -39,7 +39,7 @@ pub(crate) struct Connections {
     /// Told when there may be room again.
     freed: Notify,
     /// Those who wait to be let in, in the order in which they came: as many as `waiting_places`. Each is an open file, too.
-    waiting: Mutex<VecDeque<Arc<Patience>>>,
+    waiting: Mutex<VecDeque<Arc<Waiter>>>,
     waiting_places: usize,
     gate: Arc<Gate>,
     pub(crate) metrics: AccessMetrics,
@@ -71,10 +71,10 @@ pub(crate) enum Entry {
 /// One of those who wait, until this is dropped.
 pub(crate) struct Waiting {
     connections: Arc<Connections>,
-    patience: Arc<Patience>,
+    waiter: Arc<Waiter>,
 }
 
-struct Patience {
+struct Waiter {
     /// Told when somebody else is to wait instead.
     displaced: Notify,
     /// Whether something was seen to have been sent.
@@ -84,7 +84,7 @@ struct Patience {
     has_sent: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
-impl Patience {
+impl Waiter {
     fn is_silent(&self) -> bool {
         !self.spoke.load(Ordering::Relaxed) && {
             let spoke = (self.has_sent)();
@@ -178,9 +178,9 @@ impl Connections {
             waiting.remove(silent.unwrap_or_default())?.displaced.notify_one();
         }
         let (displaced, spoke) = (Notify::new(), AtomicBool::new(false));
-        let patience = Arc::new(Patience { displaced, spoke, has_sent: Box::new(has_sent.clone()) });
-        waiting.push_back(Arc::clone(&patience));
-        Some(Waiting { connections: Arc::clone(self), patience })
+        let waiter = Arc::new(Waiter { displaced, spoke, has_sent: Box::new(has_sent.clone()) });
+        waiting.push_back(Arc::clone(&waiter));
+        Some(Waiting { connections: Arc::clone(self), waiter })
     }
 
     /// Waits until there may be room: then, or when a connection ends.
@@ -295,7 +295,7 @@ impl Entry {
             Self::Admitted(connection) => return Some(connection),
             Self::Waiting { address, waiting } => (address, waiting),
         };
-        let Waiting { connections, patience } = &waiting;
+        let Waiting { connections, waiter } = &waiting;
         loop {
             match connections.try_admit(address) {
                 Ok(connection) => return Some(connection),
@@ -305,7 +305,7 @@ impl Entry {
                 }
                 Err(Full::Until(moment)) => tokio::select! {
                     () = connections.room_at(moment) => {}
-                    () = patience.displaced.notified() => {
+                    () = waiter.displaced.notified() => {
                         connections.metrics.dropped(Dropped::AddressFull);
                         return None;
                     }
@@ -317,7 +317,7 @@ impl Entry {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.connections.waiting.lock().retain(|other| !Arc::ptr_eq(other, &self.patience));
+        self.connections.waiting.lock().retain(|other| !Arc::ptr_eq(other, &self.waiter));
     }
 }
 

@@ -17,10 +17,10 @@ use crate::action::Stray;
 use crate::confirm;
 use crate::reaction::{Reaction, Shared, rounded};
 
-/// How long to wait before a second look.
-const SECOND_LOOK: Duration = Duration::from_secs(1);
-/// How long to wait if it fails.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How long to wait before objects that are missing are looked for once more: a source that is being filled anew has them by then.
+const CONFIRM_DELAY: Duration = Duration::from_secs(1);
+/// How long to wait before what was delivered earlier is compared again, after that failed: as long as a short interruption takes.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Whether everything that the source had at the beginning is in the queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,9 +92,9 @@ impl Follower {
                         Ok(()) => drop(self.settled.send_replace(Settled::Yes)),
                         Err(why) if self.shared.once => self.give_up(why),
                         Err(why) => {
-                            tracing::warn!("{}: {why}; looking again in {}", self.name, rounded(LOOK_AGAIN));
+                            tracing::warn!("{}: {why}; trying again in {}", self.name, rounded(RETRY_DELAY));
                             finding = Some(Box::pin(async {
-                                tokio::time::sleep(LOOK_AGAIN).await;
+                                tokio::time::sleep(RETRY_DELAY).await;
                                 self.find_missing().await
                             }));
                         }
@@ -175,7 +175,7 @@ impl Follower {
                 missing.len(),
                 known.len()
             );
-            tokio::time::sleep(SECOND_LOOK).await;
+            tokio::time::sleep(CONFIRM_DELAY).await;
             let there = confirm::keys(&*self.source).await;
             let there = there.map_err(|error| format!("what is gone is not known: {error}"))?;
             missing.retain(|key| !there.contains(key) && !self.store.contains(key));

@@ -17,10 +17,10 @@ use crate::wanted::Wanted;
 const CLIENTS: [usize; 2] = [1, 16];
 /// How many times faster we aim to be.
 const TIMES: f64 = 3.0;
-/// How long a server may take until it asks.
-const SOON: Duration = Duration::from_secs(60);
-/// How long to wait before a server is asked again whether it serves a version.
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long a server may take until it asks: it has to notice the configuration first.
+const CONFIGURED_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often a server is asked whether it serves a version: seldom enough not to be measured.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Configurations about kinds that nobody writes.
 const OTHERS: usize = 100;
 /// Objects that one call may be about.
@@ -159,10 +159,10 @@ async fn add_version(side: &mut Side, kind: &Kind, hook: &Hook) -> Result<()> {
     let nobody = format!("/apis/{GROUP}/v2/namespaces/nowhere/{}", kind.plural());
     let begin = Instant::now();
     while let Err(error) = side.connection.call(Ask::get(&nobody)).await {
-        if begin.elapsed() > SOON {
+        if begin.elapsed() > CONFIGURED_TIMEOUT {
             return Err(error);
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
@@ -172,7 +172,7 @@ async fn install(side: &mut Side, kind: &Kind, hook: &Hook) -> Result<()> {
     configure(side, kind.plural(), hook).await?;
     let (begin, before) = (Instant::now(), hook.asked());
     while hook.asked() == before {
-        if begin.elapsed() > SOON {
+        if begin.elapsed() > CONFIGURED_TIMEOUT {
             return Err("the webhook is not asked".into());
         }
         side.create(kind, 1, 1).await?;

@@ -195,7 +195,7 @@ impl Tracker {
     /// Reads a file after those who write to it, as far as one can wait for them.
     fn read_settled(&mut self, path: &Path) {
         let had_objects = self.settings.shared.lock().held.has_objects(path);
-        let patience = Instant::now() + QUIET;
+        let deadline = Instant::now() + QUIET;
         loop {
             // Somebody may be about to write more.
             let wait = match self.read_if(path, false, |content| {
@@ -207,7 +207,7 @@ impl Tracker {
                 Outcome::Missing => return self.agenda.hint(path.into(), Hint::Created, Instant::now()),
                 Outcome::Same | Outcome::Changed => return,
             };
-            if Instant::now() >= patience {
+            if Instant::now() >= deadline {
                 self.agenda.hint(path.into(), Hint::Writing, Instant::now());
                 return;
             }
