@@ -56,6 +56,13 @@ impl Api {
         Self::over(Arc::new(Memory::new(watchkeeper_storage::Options::default()))).await
     }
 
+    /// A server with options that differ from the default.
+    pub(crate) async fn start_with(change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = Options::default();
+        change(&mut options);
+        Self::with(Arc::new(Memory::new(watchkeeper_storage::Options::default())), options).await
+    }
+
     pub(crate) async fn over(storage: Arc<dyn Storage>) -> Self {
         Self::with(storage, Options::default()).await
     }

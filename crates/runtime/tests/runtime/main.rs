@@ -11,7 +11,7 @@ mod degraded;
 mod dynamic;
 mod failures;
 mod hot_loops;
-mod lead;
+mod leader_election;
 mod lists;
 mod lives;
 mod log;

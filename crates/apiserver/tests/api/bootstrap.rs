@@ -1,4 +1,4 @@
-//! What every cluster begins with.
+//! The objects that every cluster begins with.
 
 use std::sync::Arc;
 
