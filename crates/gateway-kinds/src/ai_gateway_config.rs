@@ -2,10 +2,10 @@ use std::collections::BTreeMap;
 
 use super::GatewayStatus;
 
-/// One API for many models: which providers there are, and where clients find them.
+/// An endpoint for models of several providers.
 ///
-/// Below `prefix`, clients may speak the dialects of OpenAI (`/v1/chat/completions`, `/v1/responses`, `/v1/embeddings`), Anthropic
-/// (`/v1/messages`) and Gemini (`/v1beta/models/MODEL:generateContent`), whatever the provider of a model speaks. `/v1/models` lists the models that
+/// Below `prefix`, clients use the APIs of OpenAI (`/v1/chat/completions`, `/v1/responses`, `/v1/embeddings`), Anthropic
+/// (`/v1/messages`) or Gemini (`/v1beta/models/MODEL:generateContent`), whatever the API of the provider is. `/v1/models` lists the models that
 /// the key of the client may call.
 #[watchkeeper::kind(
     group = "gateway.watchkeeper.dev",
@@ -22,48 +22,48 @@ use super::GatewayStatus;
 )]
 #[derive(PartialEq)]
 pub struct AIGatewayConfigSpec {
-    /// The listeners that serve it, as `name` or `namespace/name`. Default: all.
+    /// The listeners that serve this endpoint, as `name` or `namespace/name`. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listeners: Vec<String>,
     /// The hosts of requests: names, or `*.example.com` for all names below it. Default: every host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
-    /// What comes before the paths of the dialects. Default: `/`.
+    /// The path below which the endpoint is served. Default: `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// Who may call models. Default: `Keys`.
+    /// The clients that may call models. Default: `Keys`.
     #[serde(default)]
     pub access: AiAccess,
     /// The providers.
     #[schemars(length(min = 1, max = 64))]
     pub providers: Vec<AiProvider>,
-    /// How long things may take.
+    /// The timeouts of calls.
     #[serde(default)]
     pub timeouts: AiTimeouts,
-    /// When to try again.
+    /// Retries of calls that fail.
     #[serde(default)]
     pub retry: AiRetry,
-    /// When a provider that fails is left out for a while (outlier ejection).
+    /// Outlier ejection: providers that fail get no calls for a while.
     #[serde(default)]
     pub health: AiHealth,
-    /// Bytes that a request may carry; 413 for more. Default: 8 MiB.
+    /// The maximum size of a request body in bytes; larger ones are answered with 413. Default: 8 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1024, max = 67108864))]
     pub max_body_bytes: Option<i64>,
-    /// How often a client that waits for the first token of a stream gets a comment, so that nobody in between closes the connection. From the first comment on,
-    /// the status code is 200, and an error is told in the stream. Clients of Gemini get none: their library takes comments for answers. Default: never.
+    /// The interval of comments to a client that waits for the first token of a stream. They keep proxies in between from closing the connection. From the first
+    /// comment on, the status code is 200, and errors are reported in the stream. Clients of the Gemini API get none: their library takes comments for answers. Default: no comments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_alive: Option<String>,
 }
 
-/// Who may call models.
+/// The clients that may call models.
 #[watchkeeper::schema]
 #[derive(Copy, Default, PartialEq, Eq)]
 pub enum AiAccess {
     /// Clients with a key of an LLMGatewayPolicy.
     #[default]
     Keys,
-    /// Everybody. A key that is sent is looked at nevertheless, and its limits count.
+    /// All clients. If a client sends a key nevertheless, the key is checked and its limits apply.
     Open,
 }
 
@@ -73,27 +73,27 @@ pub enum AiAccess {
 pub struct AiProvider {
     /// The name that ModelContextMappings use.
     pub name: String,
-    /// What it speaks.
+    /// The API of the provider.
     pub dialect: AiDialect,
-    /// Where it is, without the path of the dialect. Default: that of the vendor.
+    /// The URL of the provider, without the path of the API. Default: that of the vendor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The key that the provider gets. Clients never see it. Default: none.
+    /// The key that is sent to the provider. Clients never see it. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<AiProviderKey>,
-    /// Headers that the provider gets besides.
+    /// Additional headers of requests to the provider.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// For `OpenAI`: whether it serves `/v1/responses` itself. Otherwise these requests are translated. Default: false.
+    /// For `OpenAI`: whether the provider serves `/v1/responses` itself. Otherwise these requests are translated. Default: false.
     #[serde(default)]
     pub responses: bool,
-    /// For `OpenAI`: whether it is asked to say at the end of a stream what was used. What the client did not ask for is removed from the stream. Default: true.
+    /// For `OpenAI`: whether the provider is asked to report usage at the end of a stream. If the client did not ask for it, the report is removed from the stream. Default: true.
     #[serde(default = "yes")]
     pub stream_usage: bool,
-    /// A file with the authorities that are believed, in PEM. Default: those of the system.
+    /// A PEM file with the certificate authorities to trust. Default: those of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<String>,
-    /// Requests at a time. Default: no limit.
+    /// The maximum number of concurrent requests. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_requests: Option<i32>,
@@ -103,23 +103,23 @@ fn yes() -> bool {
     true
 }
 
-/// What a provider speaks.
+/// The API of a provider.
 #[watchkeeper::schema]
 #[derive(Copy, PartialEq, Eq)]
 pub enum AiDialect {
-    /// That of OpenAI, and of the many servers that are compatible.
+    /// The API of OpenAI, and of servers that are compatible with it.
     OpenAI,
-    /// That of Anthropic.
+    /// The API of Anthropic.
     Anthropic,
-    /// That of Gemini.
+    /// The API of Gemini.
     Gemini,
 }
 
-/// Where the key of a provider is: `secretName`, or `file`.
+/// A reference to a key: `secretName` or `file`.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct AiProviderKey {
-    /// A Secret in the namespace of the object. In a cluster it has the type `gateway.watchkeeper.dev/provider-key`.
+    /// The name of a Secret in the namespace of the object. In a cluster the Secret must have the type `gateway.watchkeeper.dev/provider-key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_name: Option<String>,
     /// The entry of the Secret. Default: `apiKey`.
@@ -130,30 +130,30 @@ pub struct AiProviderKey {
     pub file: Option<String>,
 }
 
-/// How long things may take. `0s` is for ever.
+/// The timeouts of calls. `0s` is no timeout.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct AiTimeouts {
-    /// Until a connection is open. Default: `5s`.
+    /// The timeout for opening a connection. Default: `5s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect: Option<String>,
-    /// From the request to the first token of a stream, or to all of an answer that is no stream, for one try. Default: `2m`.
+    /// The timeout from the request to the first token of a stream, or to the end of an answer that is not streamed, for one attempt. Default: `2m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<String>,
-    /// From one piece of a stream to the next. Default: `1m`.
+    /// The timeout from one piece of a stream to the next. Default: `1m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_tokens: Option<String>,
 }
 
-/// When to try again. Providers that could serve a model take turns: those of the same priority by weight, then those of the next.
+/// Retries of calls that fail. They go to all providers of the model in turn: those of one priority by weight, then those of the next.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct AiRetry {
-    /// How often, over all providers. Default: 2.
+    /// The maximum number of retries, over all providers. Default: 2.
     #[serde(default = "two")]
     #[schemars(range(min = 0, max = 10))]
     pub attempts: i32,
-    /// How long to wait before the same provider is asked again; it doubles each time. Default: `250ms`.
+    /// The delay before the first retry at the same provider; it doubles with each retry. Default: `250ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<String>,
 }
@@ -168,15 +168,15 @@ fn two() -> i32 {
     2
 }
 
-/// When a provider that fails is left out for a while. Failures are broken connections, time-outs, and codes 429 and from 500.
+/// Outlier ejection: providers that fail get no calls for a while. Failures are broken connections, timeouts, and the codes 429 and 500 to 599.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct AiHealth {
-    /// After how many failures in a row. Default: 5.
+    /// The number of consecutive failures after which a provider is ejected. Default: 5.
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 1000))]
     pub failures: i32,
-    /// For how long, the first time; each time in a row adds as much, up to ten times. Default: `10s`.
+    /// The time of the first ejection; each one in a row adds as much, up to ten times. Default: `10s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eject_for: Option<String>,
 }

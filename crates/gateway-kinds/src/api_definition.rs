@@ -1,8 +1,8 @@
 use super::GatewayStatus;
 
-/// An API in its life: who may find it, who may use it, and until when.
+/// An API and its lifecycle: the routes that serve it, its state, and the clients that may use it.
 ///
-/// It is about routes that exist. A route that no ApiDefinition names is served as ever.
+/// A route that no ApiDefinition names is served without these rules.
 #[watchkeeper::kind(
     group = "gateway.watchkeeper.dev",
     version = "v1alpha1",
@@ -19,61 +19,61 @@ use super::GatewayStatus;
 )]
 #[derive(PartialEq)]
 pub struct ApiDefinitionSpec {
-    /// What it is called.
+    /// The title of the API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The GatewayRoutes of the same namespace that serve it.
+    /// The GatewayRoutes of the same namespace that serve the API.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub routes: Vec<String>,
-    /// The AIGatewayConfigs of the same namespace that serve it.
+    /// The AIGatewayConfigs of the same namespace that serve the API.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub gateways: Vec<String>,
-    /// Where it is in its life. Default: `Draft`.
+    /// The state of the API in its lifecycle. Default: `Draft`.
     #[serde(default)]
     pub state: ApiState,
-    /// For `Deprecated`: since when, as `2027-01-01T00:00:00Z`; told in the header `Deprecation`.
+    /// For `Deprecated`: the time of the deprecation, as `2027-01-01T00:00:00Z`; sent to clients in the header `Deprecation`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
-    /// For `Deprecated`: until when it is served; told in the header `Sunset`. It is not retired by itself.
+    /// For `Deprecated`: the time until which the API is served; sent to clients in the header `Sunset`. The API is not retired automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sunset: Option<String>,
-    /// For `Deprecated` and `Retired`: the URL of what takes its place; told in the header `Link`.
+    /// For `Deprecated` and `Retired`: the URL of the successor; sent to clients in the header `Link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<String>,
-    /// Who may use it. Default: `Open`.
+    /// The clients that may use the API. Default: `Open`.
     #[serde(default)]
     pub subscription: ApiSubscriptions,
-    /// Whether streams of models that run are cut when their subscription is revoked. New requests are refused at once in any case.
+    /// Whether running streams of models are cut when their subscription is revoked. New requests are refused at once in any case.
     #[serde(default)]
     pub cut_streams: bool,
 }
 
-/// Where an API is in its life.
+/// The state of an API in its lifecycle.
 #[watchkeeper::schema]
 #[derive(Copy, Default, PartialEq, Eq)]
 pub enum ApiState {
-    /// Nobody is served: 404.
+    /// Not served yet: requests are answered with 404.
     #[default]
     Draft,
-    /// It is served.
+    /// Served.
     Published,
-    /// It is served, and responses say that it will not be for long.
+    /// Served; responses say that the API is deprecated.
     Deprecated,
-    /// Nobody is served any more: 410.
+    /// Not served any more: requests are answered with 410.
     Retired,
 }
 
-/// Who may use an API.
+/// The clients that may use an API.
 #[watchkeeper::schema]
 #[derive(Copy, Default, PartialEq, Eq)]
 pub enum ApiSubscriptions {
-    /// Everybody, as far as policies allow it.
+    /// All clients, as far as policies allow it.
     #[default]
     Open,
-    /// Those with a key of an ApiSubscription. All subscriptions are good at once.
+    /// Clients with a key of an ApiSubscription. Subscriptions need no approval.
     Automatic,
-    /// Those with a key of an ApiSubscription whose status has the condition `Approved`.
+    /// Clients with a key of an ApiSubscription whose status has the condition `Approved`.
     Approved,
 }

@@ -1,9 +1,9 @@
 use super::GatewayStatus;
 
-/// A request to use an API, and the keys to use it with.
+/// A subscription to an API, with the keys of the client.
 ///
-/// Where the ApiDefinition wants it, the keys work as soon as the status has the condition `Approved`, which whoever approves writes, and stop working
-/// as soon as it is gone or `False`.
+/// If the ApiDefinition demands approval, the keys work while the status has the condition `Approved` with the status `True`. The approver writes that
+/// condition.
 #[watchkeeper::kind(
     group = "gateway.watchkeeper.dev",
     version = "v1alpha1",
@@ -23,13 +23,13 @@ use super::GatewayStatus;
 pub struct ApiSubscriptionSpec {
     /// The ApiDefinition of the same namespace.
     pub api: String,
-    /// Who asks. Backends get it as `x-consumer`.
+    /// The name of the client. Backends get it in the header `x-consumer`.
     #[schemars(length(min = 1, max = 128))]
     pub consumer: String,
     /// The SHA-256 of each key, as 64 hexadecimal digits. `watchkeeper gateway key` makes one. Clients send the key as `Authorization: Bearer KEY` or `x-api-key: KEY`.
     #[schemars(length(min = 1, max = 32))]
     pub keys: Vec<String>,
-    /// Whether it is suspended: refused, but kept.
+    /// Whether the subscription is suspended: its keys are refused.
     #[serde(default)]
     pub suspended: bool,
 }

@@ -1,6 +1,6 @@
 use super::GatewayStatus;
 
-/// Servers that requests go to: one of `url`, `endpoints` and `service`.
+/// A group of servers that requests are sent to: one of `url`, `endpoints` and `service`.
 #[watchkeeper::kind(
     group = "gateway.watchkeeper.dev",
     version = "v1alpha1",
@@ -16,7 +16,7 @@ use super::GatewayStatus;
 )]
 #[derive(Default, PartialEq)]
 pub struct GatewayBackendSpec {
-    /// One server: `http://host:port` or `https://host:port`. A path is put before that of requests.
+    /// One server: `http://host:port` or `https://host:port`. If the URL has a path, it is put before the path of requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Several servers.
@@ -26,28 +26,28 @@ pub struct GatewayBackendSpec {
     /// The endpoints of a Service, from its EndpointSlices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<BackendService>,
-    /// What the servers speak. Default: HTTP/1.1. gRPC needs `HTTP2`.
+    /// The protocol of the servers. Default: HTTP/1.1. gRPC needs `HTTP2`.
     #[serde(default)]
     pub protocol: BackendProtocol,
-    /// The `Host` that servers get. Default: that of the client.
+    /// The `Host` header of requests to the servers. Default: that of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// How to speak TLS to servers. A URL with `https` needs none of it.
+    /// TLS to the servers. A URL with `https` does not need this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<BackendTls>,
-    /// Which server gets the next request.
+    /// The load balancing between the servers.
     #[serde(default)]
     pub balance: Balance,
-    /// Which servers are left out.
+    /// The health checks of the servers.
     #[serde(default)]
     pub health: Health,
-    /// How much is sent to the servers at a time; 503 for more.
+    /// The limits of concurrency; requests above them are answered with 503.
     #[serde(default)]
     pub limits: BackendLimits,
-    /// How long connecting may take, TLS included. Default: `5s`.
+    /// The timeout for opening a connection, including TLS. Default: `5s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_timeout: Option<String>,
-    /// How long a connection may be idle before it is closed. Default: `60s`.
+    /// The time after which an idle connection is closed. Default: `60s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_timeout: Option<String>,
 }
@@ -58,7 +58,7 @@ pub struct GatewayBackendSpec {
 pub struct BackendEndpoint {
     /// `host:port`.
     pub address: String,
-    /// Its share of the requests, compared to the others. Default: 1.
+    /// The weight of the server, relative to the others. Default: 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1000))]
     pub weight: i32,
@@ -72,96 +72,96 @@ fn one() -> i32 {
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct BackendService {
-    /// Its name.
+    /// The name of the Service.
     pub name: String,
-    /// A port of the Service: its number.
+    /// The number of the port of the Service.
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
 }
 
-/// What servers speak.
+/// The protocol of the servers.
 #[watchkeeper::schema]
 #[derive(Copy, Default, PartialEq, Eq)]
 pub enum BackendProtocol {
     /// HTTP/1.1.
     #[default]
     HTTP1,
-    /// HTTP/2: agreed on by TLS, or without TLS by prior knowledge.
+    /// HTTP/2: negotiated with TLS, or with prior knowledge without it.
     HTTP2,
 }
 
-/// How to speak TLS to servers.
+/// TLS to servers.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct BackendTls {
-    /// The name that certificates have to have. Default: the host of the server.
+    /// The name that the certificate of a server must have. Default: the host of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
-    /// A file with the authorities that are believed, in PEM. Default: those of the system.
+    /// A PEM file with the certificate authorities to trust. Default: those of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<String>,
-    /// Authorities that are believed, in PEM.
+    /// The certificate authorities to trust, in PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<String>,
 }
 
-/// Which server gets the next request.
+/// The load balancing between the servers.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct Balance {
-    /// How it is chosen.
+    /// The algorithm.
     #[serde(default, rename = "type")]
     pub policy: BalancePolicy,
-    /// For `Hash`: the header whose value decides. Default: the address of the client.
+    /// For `Hash`: the header whose value is hashed. Default: the address of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
-    /// For `Hash`: the cookie whose value decides.
+    /// For `Hash`: the cookie whose value is hashed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cookie: Option<String>,
 }
 
-/// How the next server is chosen.
+/// The algorithm of load balancing.
 #[watchkeeper::schema]
 #[derive(Copy, Default, PartialEq, Eq)]
 pub enum BalancePolicy {
-    /// One after the other, by weight.
+    /// Servers take turns, by weight.
     #[default]
     RoundRobin,
-    /// Of two that are taken at random, the one with fewer requests.
+    /// Of two random servers, the one with fewer requests under way.
     LeastRequest,
-    /// The same for the same key, and another one for few keys only when servers come or go.
+    /// Consistent hashing: requests with the same key go to the same server. When servers come or go, few keys move.
     Hash,
 }
 
-/// Which servers are left out.
+/// The health checks of the servers.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct Health {
-    /// Requests that ask servers how they are.
+    /// Health checks by requests of the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<ActiveHealth>,
-    /// What is learned from the requests of clients.
+    /// Health checks by the requests of clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passive: Option<PassiveHealth>,
 }
 
-/// Requests that ask servers how they are. If none is healthy, requests are answered with 503.
+/// Health checks by requests of the gateway. If no server is healthy, requests of clients are answered with 503.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct ActiveHealth {
-    /// The path that is asked for.
+    /// The path of health checks.
     pub path: String,
-    /// How often. Default: `5s`.
+    /// The interval of health checks. Default: `5s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<String>,
-    /// How long an answer may take. Default: `2s`.
+    /// The timeout of a health check. Default: `2s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
-    /// After how many failures in a row a server is left out. Default: 2.
+    /// The number of consecutive failures after which a server is unhealthy. Default: 2.
     #[serde(default = "two")]
     #[schemars(range(min = 1, max = 100))]
     pub unhealthy_after: i32,
-    /// After how many successes in a row it is used again. Default: 1.
+    /// The number of consecutive successes after which a server is healthy again. Default: 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100))]
     pub healthy_after: i32,
@@ -171,19 +171,19 @@ fn two() -> i32 {
     2
 }
 
-/// Servers that fail are left out for a while (outlier ejection). Failures are broken connections, codes from 500, and time-outs of requests that
-/// were sent as a whole: of others, the client may have been slow.
+/// Outlier ejection: servers that fail get no requests for a while. Failures are broken connections, the codes 500 to 599, and timeouts of requests that
+/// were sent completely: otherwise the client may have been slow.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct PassiveHealth {
-    /// After how many failures in a row. Default: 5.
+    /// The number of consecutive failures after which a server is ejected. Default: 5.
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 1000))]
     pub failures: i32,
-    /// For how long, the first time; each time in a row adds as much, up to ten times. Default: `10s`.
+    /// The time of the first ejection; each one in a row adds as much, up to ten times. Default: `10s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eject_for: Option<String>,
-    /// How many of a hundred servers may be left out at most. Default: 50, so that an only server never is: that takes 100.
+    /// The maximum percentage of servers that may be ejected at a time. Default: 50. A backend's only server is ejected with 100 only.
     #[serde(default = "fifty")]
     #[schemars(range(min = 0, max = 100))]
     pub max_ejected_percent: i32,
@@ -197,15 +197,15 @@ fn fifty() -> i32 {
     50
 }
 
-/// How much is sent to the servers at a time.
+/// The limits of concurrency.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct BackendLimits {
-    /// Requests, over all servers. Default: no limit.
+    /// The maximum number of concurrent requests, over all servers. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub requests: Option<i32>,
-    /// Connections to each server. Requests that would need one more are answered with 503; health checks do not count. Default: no limit.
+    /// The maximum number of connections to each server. Requests that would need one more are answered with 503; health checks do not count. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub connections: Option<i32>,

@@ -63,7 +63,7 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
     ]
 }
 
-/// The same as JSON.
+/// The definitions of all kinds, as JSON.
 pub fn documents() -> Vec<Value> {
     // A definition is always JSON.
     definitions().into_iter().filter_map(|definition| serde_json::to_value(definition).ok()).collect()

@@ -1,6 +1,6 @@
 use super::GatewayStatus;
 
-/// Where the gateway listens.
+/// A port that the gateway listens on.
 ///
 /// Several listeners may share an address and a port if they have the same protocol and different host names: the listener with the
 /// most specific host name serves a request.
@@ -29,7 +29,7 @@ pub struct GatewayListenerSpec {
     /// `HTTP` is HTTP/1.1, and HTTP/2 for clients that begin with it. `HTTPS` is both over TLS.
     #[serde(default)]
     pub protocol: ListenerProtocol,
-    /// The host that is served here: a name, or `*.example.com` for all names below it. Default: every host.
+    /// The host of requests: a name, or `*.example.com` for all names below it. Default: every host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
     /// The certificates of an `HTTPS` listener.
@@ -38,18 +38,18 @@ pub struct GatewayListenerSpec {
     /// The namespaces whose routes may use this listener. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
-    /// Proxies whose `X-Forwarded-*` and `Forwarded` headers are believed, as addresses or networks: `10.0.0.0/8`. What others
-    /// send is removed.
+    /// The proxies whose `X-Forwarded-*` and `Forwarded` headers are trusted, as addresses or networks: `10.0.0.0/8`. Such headers of other
+    /// clients are removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusted_proxies: Vec<String>,
-    /// Whether connections begin with a header of the PROXY protocol, version 1 or 2, that says where the client is. Connections without one are
-    /// closed; so are those that are not from `trustedProxies`, if there are any. Default: no.
+    /// Whether connections begin with a header of the PROXY protocol, version 1 or 2, with the address of the client. Connections without one are
+    /// closed; so are those that are not from `trustedProxies`, if there are any. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub proxy_protocol: bool,
-    /// Which headers tell backends where a request came from. Default: `XForwarded`.
+    /// The headers in which backends get the address, scheme and host of the client's request. Default: `XForwarded`.
     #[serde(default)]
     pub forwarded: ForwardedHeaders,
-    /// How much clients may ask for.
+    /// The limits of clients.
     #[serde(default)]
     pub limits: ListenerLimits,
 }
@@ -62,7 +62,7 @@ fn loopback() -> String {
     "127.0.0.1".to_owned()
 }
 
-/// What is spoken on a listener.
+/// The protocol of a listener.
 #[watchkeeper::schema]
 #[derive(Copy, Default, PartialEq, Eq)]
 pub enum ListenerProtocol {
@@ -73,7 +73,7 @@ pub enum ListenerProtocol {
     HTTPS,
 }
 
-/// Which headers tell backends where a request came from.
+/// The headers in which backends get the address, scheme and host of the client's request.
 #[watchkeeper::schema]
 #[derive(Copy, Default, PartialEq, Eq)]
 pub enum ForwardedHeaders {
@@ -82,9 +82,9 @@ pub enum ForwardedHeaders {
     XForwarded,
     /// `Forwarded` of RFC 7239.
     Forwarded,
-    /// All of them.
+    /// `X-Forwarded-*` and `Forwarded`.
     Both,
-    /// None.
+    /// No headers.
     None,
 }
 
@@ -92,7 +92,7 @@ pub enum ForwardedHeaders {
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct ListenerTls {
-    /// The certificates. A client is shown the first that is for the host it asks for, or else the first of all.
+    /// The certificates. A client gets the first one for the host that it asks for, or else the first of all.
     pub certificates: Vec<ListenerCertificate>,
 }
 
@@ -100,40 +100,40 @@ pub struct ListenerTls {
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct ListenerCertificate {
-    /// The hosts that it is shown to; `*.example.com` are all names below it. Default: every host.
+    /// The hosts of the certificate; `*.example.com` are all names below it. Default: every host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
-    /// A Secret of type `kubernetes.io/tls` in the namespace of the listener.
+    /// The name of a Secret of type `kubernetes.io/tls` in the namespace of the listener.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_name: Option<String>,
-    /// A file with the certificate in PEM, and those between it and its authority.
+    /// A PEM file with the certificate and the intermediate ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_file: Option<String>,
-    /// A file with the key in PEM.
+    /// A PEM file with the private key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<String>,
 }
 
-/// How much clients may ask for. A change of these takes effect for connections that are opened after it.
+/// The limits of clients. A change takes effect for connections that are opened after it.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct ListenerLimits {
-    /// Connections at a time. Default: as many as the process can have, at most 10,000.
+    /// The maximum number of connections. Default: as many as the process can have, at most 10,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000000))]
     pub connections: Option<i32>,
-    /// Requests at a time on one HTTP/2 connection. Default: 100.
+    /// The maximum number of concurrent requests on one HTTP/2 connection. Default: 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub streams: Option<i32>,
-    /// Bytes that a request may carry. Default: no limit. Routes may allow less.
+    /// The maximum size of a request body in bytes. Default: no limit. Routes may allow less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub body_bytes: Option<i64>,
-    /// How long a connection may be idle. Default: `75s`.
+    /// The time after which an idle connection is closed. Default: `75s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<String>,
-    /// How long the headers of a request may take. Default: `10s`.
+    /// The timeout for the headers of a request. Default: `10s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<String>,
 }

@@ -1,6 +1,7 @@
-/// What gateways have leased of the budgets of a policy or a tenant. They write it themselves, with `--share-budgets`; there is nothing in it to edit.
+/// The leases of gateways on the budgets of a policy or a tenant. Gateways with `--share-budgets` write this object; it is not meant to be edited.
 ///
-/// A gateway spends no more of a limit than it has leased here, and all together lease no more than the limit. Who deletes it, forgets what was spent.
+/// A gateway spends no more of a limit than it has leased here, and all gateways together lease no more than the limit. If this object is deleted, the limits
+/// start anew.
 #[watchkeeper::kind(
     group = "gateway.watchkeeper.dev",
     version = "v1alpha1",
@@ -12,24 +13,24 @@
 )]
 #[derive(PartialEq)]
 pub struct LLMBudgetSpec {
-    /// What is leased.
+    /// The leases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<BudgetLease>,
 }
 
-/// What is leased of one budget.
+/// A lease on one budget.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct BudgetLease {
-    /// The name of the key; none for all keys together.
+    /// The name of the key; empty for all keys together.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub key: String,
-    /// In how long: Minute, Hour, Day or Month.
+    /// The length of the period: Minute, Hour, Day or Month.
     pub per: String,
-    /// In which period of this length, counted from 1970; months from the year 0.
+    /// The number of the period, counted from 1970; months are counted from the year 0.
     pub period: i64,
-    /// Of what: Requests, Tokens or Money.
+    /// The unit: Requests, Tokens or Money.
     pub unit: String,
-    /// How much; of money, in billionths.
+    /// The amount; of money, in billionths.
     pub leased: i64,
 }

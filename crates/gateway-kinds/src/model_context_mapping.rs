@@ -1,8 +1,8 @@
 use super::GatewayStatus;
 
-/// A model as clients know it, and who serves it.
+/// A model that clients can call, and the providers that serve it.
 ///
-/// It maps requests and responses between clients and providers. It is not about the Model Context Protocol (MCP) that agents and tools speak.
+/// It maps requests and responses between clients and providers. It has nothing to do with the Model Context Protocol (MCP) of agents and tools.
 #[watchkeeper::kind(
     group = "gateway.watchkeeper.dev",
     version = "v1alpha1",
@@ -22,43 +22,43 @@ pub struct ModelContextMappingSpec {
     /// The name by which clients call the model.
     #[schemars(length(min = 1, max = 256))]
     pub model: String,
-    /// Who serves it.
+    /// The targets that serve the model.
     #[schemars(length(min = 1, max = 32))]
     pub targets: Vec<ModelTarget>,
-    /// Which target of a priority gets a request.
+    /// The choice among targets of the same priority.
     #[serde(default)]
     pub split: ModelSplit,
-    /// What it costs. Without prices, calls cost nothing, and limits in money do not hold them up.
+    /// The prices of the model. Without prices, calls cost nothing, and limits of cost do not apply to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<ModelPrices>,
-    /// An expression of jq that changes requests after they were translated, as the provider gets them: `.temperature = 0 | del(.user)`.
+    /// A jq expression that changes requests after their translation for the provider: `.temperature = 0 | del(.user)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 8192))]
     pub request: Option<String>,
-    /// An expression of jq that changes answers as the provider gives them, before they are translated. Not for streams.
+    /// A jq expression that changes answers of the provider before their translation. It does not apply to streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 8192))]
     pub response: Option<String>,
-    /// How much the model writes at most if a request does not say: this much is reserved of budgets. Default: 4096.
+    /// The maximum number of tokens of an answer, for requests that set none: this many are reserved of budgets. Default: 4096.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000000))]
     pub max_output_tokens: Option<i64>,
 }
 
-/// Who serves a model.
+/// A provider that serves a model.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct ModelTarget {
     /// A provider of the AIGatewayConfig.
     pub provider: String,
-    /// The name of the model there. Default: the same.
+    /// The name of the model at the provider. Default: the name in `spec.model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Its share among the targets of the same priority. Default: 1.
+    /// The weight among the targets of the same priority. Default: 1.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 1000000))]
     pub weight: i32,
-    /// Targets with a larger number are asked when those with smaller ones fail. Default: 0.
+    /// The priority. Targets with a larger number are asked when those with smaller ones fail. Default: 0.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1000))]
     pub priority: i32,
@@ -68,19 +68,19 @@ fn one() -> i32 {
     1
 }
 
-/// Which target of a priority gets a request.
+/// The choice among targets of the same priority.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct ModelSplit {
-    /// How it is chosen.
+    /// The way in which the target is chosen.
     #[serde(default)]
     pub by: ModelSplitBy,
-    /// For `Header`: which.
+    /// For `Header`: the name of the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
 }
 
-/// How a target is chosen.
+/// The way in which a target is chosen.
 #[watchkeeper::schema]
 #[derive(Copy, Default, PartialEq, Eq)]
 pub enum ModelSplitBy {
@@ -93,18 +93,18 @@ pub enum ModelSplitBy {
     Header,
 }
 
-/// What a million tokens cost, as decimal numbers such as `"2.50"`, all in one currency.
+/// The prices of a million tokens, as decimal numbers such as `"2.50"`, all in one currency.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct ModelPrices {
-    /// Of the prompt.
+    /// The price of tokens of the prompt.
     pub input: String,
-    /// Of what the model writes.
+    /// The price of tokens of the answer.
     pub output: String,
-    /// Of the prompt, from a cache of the provider. Default: as `input`.
+    /// The price of tokens of the prompt that are read from a cache of the provider. Default: that of `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<String>,
-    /// Of the prompt, written to a cache of the provider. Default: as `input`.
+    /// The price of tokens of the prompt that are written to a cache of the provider. Default: that of `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<String>,
 }

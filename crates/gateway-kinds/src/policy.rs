@@ -1,6 +1,6 @@
 use super::GatewayStatus;
 
-/// Who may send requests, and how many.
+/// The conditions for requests: addresses, credentials, rates, and an OpenAPI document.
 ///
 /// A request has to satisfy all policies of its listener, its namespace and its route, in this order, and within one policy everything
 /// that is given: addresses first, then credentials, then rates.
@@ -18,7 +18,7 @@ use super::GatewayStatus;
 )]
 #[derive(PartialEq)]
 pub struct GatewayPolicySpec {
-    /// What it is for.
+    /// The listeners, routes or namespaces that the policy applies to.
     #[schemars(length(min = 1, max = 64))]
     pub targets: Vec<PolicyTarget>,
     /// Addresses of clients.
@@ -33,18 +33,18 @@ pub struct GatewayPolicySpec {
     /// Tokens of an issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwt: Option<JwtPolicy>,
-    /// How many requests.
+    /// The rate limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<RatePolicy>,
-    /// What requests may be, by an OpenAPI document.
+    /// The validation of requests against an OpenAPI document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub openapi: Option<OpenApiPolicy>,
 }
 
-/// Requests have to be as an OpenAPI document (3.0 or 3.1) says: one of `document` and `documentFile`.
+/// The validation of requests against an OpenAPI document (3.0 or 3.1): one of `document` and `documentFile`.
 ///
-/// Paths, methods, parameters of path, query and header, types of content, and bodies of JSON are checked; formats, cookies, parameters that
-/// are lists or objects, and responses are not. 404, 405, 415 or 400 says what is wrong.
+/// Paths, methods, parameters in path, query and headers, content types, and JSON bodies are checked; formats, cookies, parameters that
+/// are lists or objects, and responses are not. A request that is invalid is answered with 404, 405, 415 or 400.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct OpenApiPolicy {
@@ -55,30 +55,30 @@ pub struct OpenApiPolicy {
     /// A file with the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document_file: Option<String>,
-    /// What paths of requests have before those of the document, such as `/v1`.
+    /// The prefix of request paths that is not in the document, such as `/v1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// Whether paths and methods that the document does not have are let through. Default: no.
+    /// Whether requests for paths and methods that are not in the document are allowed. Default: false.
     #[serde(default)]
     pub allow_unknown: bool,
-    /// Bytes of bodies that are checked, and so read before they are sent on; 413 for more. Default: 1048576.
+    /// The maximum size in bytes of a body that is checked: it is read before the request is sent on. Larger ones are answered with 413. Default: 1048576.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16777216))]
     pub max_body_bytes: Option<i64>,
 }
 
-/// What a policy is for: objects of its namespace.
+/// A target of a policy, in the namespace of the policy.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct PolicyTarget {
-    /// What kind of thing.
+    /// The kind of the target.
     pub kind: PolicyTargetKind,
     /// The name of the listener or of the route. Not for `Namespace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// What a policy can be for.
+/// The kind of a policy's target.
 #[watchkeeper::schema]
 #[derive(Copy, PartialEq, Eq)]
 pub enum PolicyTargetKind {
@@ -90,23 +90,23 @@ pub enum PolicyTargetKind {
     Namespace,
 }
 
-/// Addresses of clients: 403 for others.
+/// Addresses of clients; requests from others are answered with 403.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct AddressPolicy {
-    /// Addresses or networks that may send requests. Default: all.
+    /// The addresses or networks that may send requests. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Addresses or networks that may not, even if they are among those that may.
+    /// The addresses or networks that may not send requests, even if they are allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
 }
 
-/// Keys of clients: 401 without one of them.
+/// Keys of clients; requests without one of them are answered with 401.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct ApiKeyPolicy {
-    /// The header that has the key. Default: `x-api-key`. Backends do not get it.
+    /// The header with the key. It is not passed on to backends. Default: `x-api-key`.
     #[serde(default = "key_header")]
     pub header: String,
     /// The keys.
@@ -118,21 +118,21 @@ fn key_header() -> String {
     "x-api-key".to_owned()
 }
 
-/// A key.
+/// A key of a client.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct ApiKey {
-    /// Whose key it is. Backends get it as `x-consumer`.
+    /// The name of the key's owner. Backends get it in the header `x-consumer`.
     pub name: String,
     /// The SHA-256 of the key, as 64 hexadecimal digits.
     pub sha256: String,
 }
 
-/// Users with passwords: 401 for others.
+/// Users with passwords (HTTP basic authentication); others are answered with 401.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct BasicPolicy {
-    /// What browsers show. Default: `gateway`.
+    /// The realm, which browsers may show. Default: `gateway`.
     #[serde(default = "realm")]
     pub realm: String,
     /// The users.
@@ -148,68 +148,68 @@ fn realm() -> String {
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct BasicUser {
-    /// The name. Backends get it as `x-consumer`.
+    /// The name. Backends get it in the header `x-consumer`.
     pub name: String,
     /// The password, as `watchkeeper gateway password` prints it: `pbkdf2-sha256$ITERATIONS$SALT$HASH`.
     pub password: String,
 }
 
-/// Tokens of an issuer, in `Authorization: Bearer`: 401 for others.
+/// JSON Web Tokens of an issuer, in `Authorization: Bearer`; requests without a valid one are answered with 401.
 ///
-/// Signatures are RS256, RS384, RS512, PS256, ES256, ES384 or EdDSA. `exp` and `nbf` are looked at, with a minute of tolerance.
+/// Signatures are RS256, RS384, RS512, PS256, ES256, ES384 or EdDSA. `exp` and `nbf` are checked with a tolerance of a minute.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct JwtPolicy {
-    /// What `iss` has to be.
+    /// The value that `iss` must have. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// One of these has to be in `aud`. Default: anything.
+    /// The audiences, one of which must be in `aud`. Default: any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audiences: Vec<String>,
     /// The keys of the issuer, as a JSON Web Key Set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks: Option<String>,
-    /// A file with them, read again when it changes.
+    /// A file with the JSON Web Key Set, read again when it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_file: Option<String>,
-    /// A URL with them, read again every five minutes.
+    /// The URL of the JSON Web Key Set, read again every five minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_url: Option<String>,
 }
 
-/// How many requests: 429 for more.
+/// A rate limit; requests above it are answered with 429.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct RatePolicy {
-    /// So many requests.
+    /// The number of requests in the time of `per`.
     #[schemars(range(min = 1))]
     pub requests: i64,
-    /// In so long. Default: `1s`.
+    /// The time in which `requests` are allowed. Default: `1s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per: Option<String>,
-    /// So many at once. Default: `requests`.
+    /// The maximum number of requests at once. Default: `requests`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub burst: Option<i64>,
-    /// Who shares a limit.
+    /// The requests that share a limit.
     #[serde(default)]
     pub by: RateKey,
-    /// For `Header`: which.
+    /// For `Header`: the name of the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
 }
 
-/// Who shares a limit.
+/// The requests that share a limit.
 #[watchkeeper::schema]
 #[derive(Copy, Default, PartialEq, Eq)]
 pub enum RateKey {
-    /// Everybody at one address.
+    /// Requests from the same address.
     #[default]
     Address,
-    /// Everybody with the same credential; without one, everybody at one address.
+    /// Requests with the same credential; requests without one share a limit by address.
     Consumer,
-    /// Everybody with the same value of a header.
+    /// Requests with the same value of a header.
     Header,
-    /// Everybody.
+    /// All requests.
     All,
 }

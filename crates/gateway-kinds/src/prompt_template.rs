@@ -4,7 +4,7 @@ use super::GatewayStatus;
 
 /// A prompt as a REST API: `POST /v1/prompts/NAME` with its inputs as JSON answers with what the model writes.
 ///
-/// `GET /v1/prompts/NAME/openapi.json` describes it. `/v1/prompts/NAME/VERSION` is one version; without a version, the last one serves.
+/// `GET /v1/prompts/NAME/openapi.json` describes it. `/v1/prompts/NAME/VERSION` is one version; without a version, the last one is used.
 #[watchkeeper::kind(
     group = "gateway.watchkeeper.dev",
     version = "v1alpha1",
@@ -22,7 +22,7 @@ use super::GatewayStatus;
 )]
 #[derive(PartialEq)]
 pub struct PromptTemplateSpec {
-    /// The AIGatewayConfig of the same namespace that serves it.
+    /// The AIGatewayConfig of the same namespace that serves the prompt.
     pub gateway: String,
     /// The name in the path: letters, digits, `-` and `_`. Default: the name of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,23 +30,23 @@ pub struct PromptTemplateSpec {
     /// The version in the path: letters, digits, `-`, `_` and `.`. Default: `v1`.
     #[serde(default = "first")]
     pub version: String,
-    /// What it does, for its OpenAPI document.
+    /// The description of the prompt in its OpenAPI document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The model, as a ModelContextMapping names it. The key of a client has to be allowed to call it.
+    /// The model, by the name in its ModelContextMapping. The key of the client must be allowed to call it.
     pub model: String,
-    /// What the model is told before the prompt: a template.
+    /// The system prompt: a template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 65536))]
     pub system: Option<String>,
-    /// The prompt: a template. `{{ name }}` is an input, `{% if name %}...{% else %}...{% endif %}` and `{% for item in list %}...{% endfor %}` are blocks. A name that is not
-    /// there is an error.
+    /// The prompt: a template. `{{ name }}` is an input, `{% if name %}...{% else %}...{% endif %}` and `{% for item in list %}...{% endfor %}` are blocks. An unknown
+    /// name is an error.
     #[schemars(length(min = 1, max = 65536))]
     pub template: String,
-    /// The inputs. Others are refused.
+    /// The inputs. Requests with other inputs are refused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, PromptInput>,
-    /// How much the model may write, in tokens. Default: that of the model.
+    /// The maximum number of tokens of an answer. Default: that of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000000))]
     pub max_tokens: Option<i64>,
@@ -63,13 +63,13 @@ pub struct PromptInput {
     /// Its type. Default: `String`.
     #[serde(default, rename = "type")]
     pub kind: PromptInputType,
-    /// What it is.
+    /// The description of the input in the OpenAPI document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it may be left out. Ask for it in the template with `{% if name %}`.
+    /// Whether the input may be missing. The template can check with `{% if name %}`.
     #[serde(default)]
     pub optional: bool,
-    /// How long a text may be, in bytes. Default: 65536.
+    /// The maximum length of a text, in bytes. Default: 65536.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1048576))]
     pub max_length: Option<i64>,
@@ -88,6 +88,6 @@ pub enum PromptInputType {
     Boolean,
     /// A list.
     Array,
-    /// Fields.
+    /// An object.
     Object,
 }

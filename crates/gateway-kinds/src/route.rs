@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 
 use super::GatewayStatus;
 
-/// Which requests go where.
+/// A route: the backends that requests are sent to, and the changes that are made to them.
 ///
 /// # Which rule serves a request
 ///
-/// Of all rules that match, the one with: the most specific host (a name, then the longest wildcard, then none), the most specific path
+/// Of all rules that match, the one with the most specific host (a name, then the longest wildcard, then none), the most specific path
 /// (exact, then regular expression, then the longest prefix), a method, the most headers, the most query parameters; then the rule of
 /// the oldest route, of the first route by namespace and name, and the first rule of that route.
 #[watchkeeper::kind(
@@ -31,39 +31,39 @@ pub struct GatewayRouteSpec {
     /// The hosts of requests: names, or `*.example.com` for all names below it. Default: every host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
-    /// What is done with requests.
+    /// The rules for requests.
     #[schemars(length(max = 64))]
     pub rules: Vec<RouteRule>,
 }
 
-/// What is done with the requests that match.
+/// A rule: the requests that match, and what is done with them.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct RouteRule {
-    /// Which requests: those that one of these matches. Default: all.
+    /// The conditions for requests, one of which must be met. Default: all requests match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub matches: Vec<RouteMatch>,
-    /// What is done with a request on its way, and with its response.
+    /// The changes to requests and responses.
     #[serde(default)]
     pub filters: RouteFilters,
-    /// Where requests go: each backend gets its share of them by weight. None are needed if a filter answers.
+    /// The backends, each of which gets its share of the requests by weight. None are needed if a filter answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub backends: Vec<WeightedBackend>,
-    /// How long things may take.
+    /// The timeouts of requests.
     #[serde(default)]
     pub timeouts: RouteTimeouts,
-    /// When to try another time. Default: once more if the connection to the backend could not be opened.
+    /// The retries of requests that fail. Default: one, if the connection to the backend could not be opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RouteRetry>,
-    /// Bytes that a request may carry; 413 for more. Default: that of the listener.
+    /// The maximum size of a request body in bytes; larger ones are answered with 413. Default: that of the listener.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub max_body_bytes: Option<i64>,
 }
 
-/// Which requests: those that all of this is true for.
+/// A condition for requests: all fields must match.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct RouteMatch {
@@ -73,56 +73,56 @@ pub struct RouteMatch {
     /// The method, such as `GET`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Headers that have to be there.
+    /// The headers that a request must have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub headers: Vec<FieldMatch>,
-    /// Parameters of the query that have to be there.
+    /// The query parameters that a request must have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub query: Vec<FieldMatch>,
 }
 
-/// A path: one of `prefix`, `exact` and `regex`.
+/// A condition for the path: one of `prefix`, `exact` and `regex`.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct PathMatch {
-    /// This path and all paths below it: `/shop` is for `/shop`, `/shop/` and `/shop/cart`, and not for `/shopping`.
+    /// This path and all paths below it: `/shop` matches `/shop`, `/shop/` and `/shop/cart`, but not `/shopping`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// This path.
+    /// This path only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact: Option<String>,
-    /// All paths that this regular expression matches as a whole.
+    /// A regular expression that must match the whole path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
 }
 
-/// A header or a parameter, with `value`, or matching `regex`, or with any value if there is neither.
+/// A condition for a header or a query parameter: `value`, or `regex`, or that it is present if neither is set.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct FieldMatch {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its value.
+    /// The exact value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// A regular expression that matches its value as a whole.
+    /// A regular expression that must match the whole value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
 }
 
-/// What is done with requests on their way, and with their responses, in the order of these fields.
+/// The changes to requests and responses, in the order of these fields.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct RouteFilters {
-    /// Answers requests of browsers that ask whether they may send others (CORS), and says in responses who may read them.
+    /// Cross-origin resource sharing (CORS): answers preflight requests of browsers, and adds the headers of CORS to responses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cors: Option<Cors>,
-    /// Answers with this, without any backend.
+    /// Answers with a fixed response, without a backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub respond: Option<Respond>,
-    /// Answers with a redirect, without any backend.
+    /// Answers with a redirect, without a backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect: Option<Redirect>,
     /// Changes host and path of the request.
@@ -131,8 +131,8 @@ pub struct RouteFilters {
     /// Changes headers of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_headers: Option<HeaderChanges>,
-    /// Sends a copy of the request to another backend, whose response is ignored. Only requests whose body is at most
-    /// 64 KiB, and only to backends that speak HTTP/1.1.
+    /// Sends a copy of the request to another backend, whose response is ignored. Only requests with bodies of at most
+    /// 64 KiB are copied, and only to backends with HTTP/1.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mirror: Option<Mirror>,
     /// Changes headers of the response.
@@ -164,7 +164,7 @@ fn ok() -> i32 {
     200
 }
 
-/// A redirect. What is not given stays as the client asked.
+/// A redirect. Parts of the URL that are not set stay as in the request.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct Redirect {
@@ -191,11 +191,11 @@ fn found() -> i32 {
     302
 }
 
-/// Another host and path for a request.
+/// A change of host and path.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct Rewrite {
-    /// The `Host` that the backend gets. Default: that of the client.
+    /// The `Host` header for the backend. Default: that of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The path.
@@ -203,14 +203,14 @@ pub struct Rewrite {
     pub path: Option<PathChange>,
 }
 
-/// Another path: one of `full` and `prefix`.
+/// A change of the path: one of `full` and `prefix`.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct PathChange {
-    /// This path instead of that of the request.
+    /// The path that replaces the path of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<String>,
-    /// This instead of the prefix that matched. Only for rules whose paths are all prefixes.
+    /// The path that replaces the prefix that matched. Only for rules whose paths are all prefixes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
 }
@@ -219,22 +219,22 @@ pub struct PathChange {
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct HeaderChanges {
-    /// Headers with the only value that they are to have.
+    /// Headers that are set: the value replaces all others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, String>,
-    /// Headers with a value that they are to have besides others.
+    /// Headers that are added: the value is sent with the existing ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub add: BTreeMap<String, String>,
-    /// Headers that are to be gone.
+    /// Headers that are removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<String>,
 }
 
-/// Who may read responses in a browser, and send what.
+/// The cross-origin requests that browsers may send (CORS).
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct Cors {
-    /// Origins such as `https://example.com`; `https://*.example.com` are all below it, `*` is everybody.
+    /// Origins such as `https://example.com`; `https://*.example.com` are all hosts below it, `*` are all origins.
     pub origins: Vec<String>,
     /// Methods besides `GET`, `HEAD` and `POST`; `*` are all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -248,18 +248,18 @@ pub struct Cors {
     /// Whether cookies and other credentials may be sent. Not with the origin `*`.
     #[serde(default)]
     pub credentials: bool,
-    /// How long a browser may remember this. Default: `5s`, as browsers do.
+    /// The time for which browsers may cache the answer to a preflight request. Default: `5s`, as in browsers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age: Option<String>,
 }
 
-/// Where copies of requests go.
+/// The backend that gets copies of requests.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct Mirror {
     /// The backend.
     pub backend: String,
-    /// How many of a hundred requests. Default: all.
+    /// The percentage of requests that are copied. Default: 100.
     #[serde(default = "all")]
     #[schemars(range(min = 0, max = 100))]
     pub percent: i32,
@@ -269,26 +269,26 @@ fn all() -> i32 {
     100
 }
 
-/// Which responses are compressed.
+/// The responses that are compressed.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct Compress {
-    /// Types of content. Default: text, JSON, JavaScript, XML and SVG. Streams of events are never compressed.
+    /// The content types to compress. Default: text, JSON, JavaScript, XML and SVG. Event streams are never compressed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<String>,
-    /// Responses that are known to be smaller are not compressed. Default: 1024.
+    /// The minimum size in bytes. Responses that are known to be smaller are not compressed. Default: 1024.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_bytes: Option<i64>,
 }
 
-/// A backend and its share.
+/// A backend and its weight.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct WeightedBackend {
-    /// The GatewayBackend.
+    /// The name of the GatewayBackend.
     pub name: String,
-    /// Its share, compared to that of the others. Default: 1.
+    /// The weight, relative to the other backends. Default: 1.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 1000000))]
     pub weight: i32,
@@ -298,38 +298,38 @@ fn one() -> i32 {
     1
 }
 
-/// How long things may take. `0s` is for ever.
+/// The timeouts of requests. `0s` is no timeout.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct RouteTimeouts {
-    /// From the head of the request to the head of the response, over all tries; 504 after it. Default: `60s`.
+    /// The timeout from the headers of the request to the headers of the response, over all attempts; 504 after it. Default: `60s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// The same for one try. Default: none.
+    /// The timeout of one attempt, from the headers of the request to the headers of the response. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<String>,
-    /// How long a response, or a connection after an upgrade, may be silent before it is cut. Default: `5m`.
+    /// The time after which a response, or a connection after an upgrade, is cut if no bytes come. Default: `5m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<String>,
 }
 
-/// When to try another time.
+/// The retries of requests that fail.
 ///
-/// A request is sent again if its method is idempotent, and as long as nothing of its body was sent or all of it is at most 64 KiB. Of
-/// all requests to a backend, no more than a fifth (and ten a second) are repeated, so that a backend in trouble is left alone.
+/// A request is retried if its method is idempotent, and if nothing of its body was sent or the whole body is at most 64 KiB. Of
+/// all requests to a backend, no more than a fifth (and ten per second) are retried, so that retries do not overload a failing backend.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct RouteRetry {
-    /// How often to try again.
+    /// The maximum number of retries.
     #[schemars(range(min = 0, max = 10))]
     pub attempts: i32,
-    /// Codes of responses that are tried again. Default: 502, 503, 504. Broken connections and time-outs of a try always are.
+    /// The status codes that are retried. Default: 502, 503, 504. Broken connections and timeouts of an attempt are always retried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statuses: Vec<i32>,
-    /// Whether to repeat requests whose method is not idempotent, such as `POST`.
+    /// Whether requests with methods that are not idempotent, such as `POST`, are retried. Default: false.
     #[serde(default)]
     pub non_idempotent: bool,
-    /// How long to wait before the first repetition; it doubles each time. Default: `25ms`.
+    /// The delay before the first retry; it doubles with each retry. Default: `25ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<String>,
 }

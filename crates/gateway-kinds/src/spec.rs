@@ -7,7 +7,11 @@ use crate::*;
 ///
 /// The decoder of each spec is compiled here, for size. A crate that is compiled for speed would compile its own copy.
 pub trait Spec: Sized {
-    /// Reads a spec. Fails with the first thing that is wrong with it.
+    /// Reads a spec.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake in it.
     fn read(value: Value) -> Result<Self, Error>;
 }
 

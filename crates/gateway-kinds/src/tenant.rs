@@ -1,8 +1,8 @@
 use super::{GatewayStatus, LlmLimit};
 
-/// What all of a namespace may use together.
+/// The limits that all keys of a namespace share.
 ///
-/// A namespace is a tenant: keys, models, prompts, subscriptions and records of one are nothing to another. This object adds what they share.
+/// A namespace is a tenant: its keys, models, prompts, subscriptions and records are separate from those of others. This object adds limits for the whole namespace.
 #[watchkeeper::kind(
     group = "gateway.watchkeeper.dev",
     version = "v1alpha1",
@@ -17,14 +17,14 @@ use super::{GatewayStatus, LlmLimit};
 )]
 #[derive(PartialEq)]
 pub struct TenantSpec {
-    /// How much all keys of the namespace may use together. `by` has no meaning here.
+    /// The limits that all keys of the namespace share. `by` has no meaning here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub limits: Vec<LlmLimit>,
-    /// Whether all calls of models of the namespace are refused: 403.
+    /// Whether all calls of models of the namespace are refused with 403.
     #[serde(default)]
     pub suspended: bool,
-    /// Whether streams that run are cut when it is suspended. New requests are refused at once in any case.
+    /// Whether running streams are cut when the tenant is suspended. New requests are refused at once in any case.
     #[serde(default)]
     pub cut_streams: bool,
 }

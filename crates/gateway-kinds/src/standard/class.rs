@@ -1,6 +1,6 @@
 use watchkeeper::prelude::Condition;
 
-/// A kind of gateways: those of the controller that it names.
+/// A class of gateways: those of one controller.
 #[watchkeeper::kind(
     group = "gateway.networking.k8s.io",
     version = "v1",
@@ -17,7 +17,7 @@ use watchkeeper::prelude::Condition;
 pub struct GatewayClassSpec {
     /// The controller: `watchkeeper.dev/gateway` is this one.
     pub controller_name: String,
-    /// What the class is for.
+    /// The description of the class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// An object with parameters. There are none for this controller.
@@ -29,18 +29,18 @@ pub struct GatewayClassSpec {
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct ParametersRef {
-    /// Its API group.
+    /// The API group.
     pub group: String,
-    /// Its kind.
+    /// The kind.
     pub kind: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its namespace.
+    /// The namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
-/// What became of a class.
+/// The status of a class.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct GatewayClassStatus {
@@ -48,16 +48,16 @@ pub struct GatewayClassStatus {
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// What the controller can do, in the words of the conformance suite.
+    /// The features that the controller supports, by their names in the conformance suite.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub supported_features: Vec<SupportedFeature>,
 }
 
-/// Something that the controller can do.
+/// A feature that the controller supports.
 #[watchkeeper::schema]
 #[derive(PartialEq, Eq)]
 pub struct SupportedFeature {
-    /// Its name.
+    /// The name.
     pub name: String,
 }

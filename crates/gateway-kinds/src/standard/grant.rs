@@ -1,4 +1,4 @@
-/// Who may refer to objects of the namespace that this is in.
+/// A permission for objects of other namespaces to refer to objects of this namespace.
 #[watchkeeper::kind(
     group = "gateway.networking.k8s.io",
     version = "v1",
@@ -11,10 +11,10 @@
 )]
 #[derive(PartialEq)]
 pub struct ReferenceGrantSpec {
-    /// Those who may refer.
+    /// The objects that may refer.
     #[schemars(length(max = 16))]
     pub from: Vec<ReferenceGrantFrom>,
-    /// What may be referred to.
+    /// The objects that may be referred to.
     #[schemars(length(max = 16))]
     pub to: Vec<ReferenceGrantTo>,
 }
@@ -31,7 +31,7 @@ pub struct ReferenceGrantFrom {
     pub namespace: String,
 }
 
-/// An object, or all of a kind.
+/// An object, or all objects of a kind.
 #[watchkeeper::schema]
 #[derive(PartialEq, Eq)]
 pub struct ReferenceGrantTo {

@@ -1,6 +1,6 @@
 use watchkeeper::prelude::Condition;
 
-/// Which requests go where.
+/// A route: the backends that requests are sent to, and the changes that are made to them.
 #[watchkeeper::kind(
     group = "gateway.networking.k8s.io",
     version = "v1",
@@ -22,7 +22,7 @@ pub struct HTTPRouteSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub hostnames: Vec<String>,
-    /// What is done with requests. Default: one rule for all of them, without a backend.
+    /// The rules for requests. Default: one rule for all of them, without a backend.
     #[serde(default = "one_rule")]
     #[schemars(length(max = 16))]
     pub rules: Vec<HTTPRouteRule>,
@@ -56,45 +56,45 @@ pub struct ParentRef {
     pub port: Option<i32>,
 }
 
-/// What is done with the requests that match.
+/// A rule: the requests that match, and what is done with them.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct HTTPRouteRule {
-    /// A name for people.
+    /// A name for humans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Which requests: those that one of these matches. Default: all.
+    /// The conditions for requests, one of which must be met. Default: all requests match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub matches: Vec<HTTPRouteMatch>,
-    /// What is done with requests on their way, and with their responses.
+    /// The changes to requests and responses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub filters: Vec<HTTPRouteFilter>,
-    /// Where requests go, by weight.
+    /// The backends, each of which gets its share of the requests by weight.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub backend_refs: Vec<HTTPBackendRef>,
-    /// How long things may take.
+    /// The timeouts of requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<HTTPRouteTimeouts>,
-    /// When to try again.
+    /// The retries of requests that fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<HTTPRouteRetry>,
 }
 
-/// Which requests: those that all of this is true for.
+/// A condition for requests: all fields must match.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct HTTPRouteMatch {
     /// The path. Default: every path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<HTTPPathMatch>,
-    /// Headers that have to be there. Of two with one name, the first counts.
+    /// The headers that a request must have. Of two conditions with the same name, the first counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub headers: Vec<HTTPValueMatch>,
-    /// Parameters of the query that have to be there.
+    /// The query parameters that a request must have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub query_params: Vec<HTTPValueMatch>,
@@ -103,7 +103,7 @@ pub struct HTTPRouteMatch {
     pub method: Option<String>,
 }
 
-/// A path.
+/// A condition for the path.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq, Eq)]
 pub struct HTTPPathMatch {
@@ -115,20 +115,20 @@ pub struct HTTPPathMatch {
     pub value: Option<String>,
 }
 
-/// A header or a parameter.
+/// A condition for a header or a query parameter.
 #[watchkeeper::schema]
 #[derive(PartialEq, Eq)]
 pub struct HTTPValueMatch {
     /// `Exact` or `RegularExpression`. Default: `Exact`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its value, or an expression that matches it.
+    /// The value, or a regular expression.
     pub value: String,
 }
 
-/// Something that is done with requests, or their responses: the field that `type` names.
+/// A change to requests or responses: the one that `type` names.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct HTTPRouteFilter {
@@ -147,10 +147,10 @@ pub struct HTTPRouteFilter {
     /// Changes host and path of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url_rewrite: Option<HTTPURLRewriteFilter>,
-    /// Sends copies of requests elsewhere.
+    /// Sends copies of requests to another backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_mirror: Option<HTTPRequestMirrorFilter>,
-    /// Says who may read responses in a browser.
+    /// Cross-origin resource sharing (CORS).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cors: Option<HTTPCORSFilter>,
 }
@@ -159,15 +159,15 @@ pub struct HTTPRouteFilter {
 #[watchkeeper::schema]
 #[derive(Default, PartialEq, Eq)]
 pub struct HTTPHeaderFilter {
-    /// Headers with the only value that they are to have.
+    /// Headers that are set: the value replaces all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub set: Vec<HTTPHeader>,
-    /// Headers with a value that they are to have besides others.
+    /// Headers that are added: the value is sent with the existing ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub add: Vec<HTTPHeader>,
-    /// Headers that are to be gone.
+    /// Headers that are removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub remove: Vec<String>,
@@ -177,13 +177,13 @@ pub struct HTTPHeaderFilter {
 #[watchkeeper::schema]
 #[derive(PartialEq, Eq)]
 pub struct HTTPHeader {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: String,
 }
 
-/// A redirect. What is not given stays as the client asked.
+/// A redirect. Parts of the URL that are not set stay as in the request.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq, Eq)]
 pub struct HTTPRequestRedirectFilter {
@@ -205,7 +205,7 @@ pub struct HTTPRequestRedirectFilter {
     pub status_code: Option<i32>,
 }
 
-/// Another host and path for a request.
+/// A change of host and path.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq, Eq)]
 pub struct HTTPURLRewriteFilter {
@@ -217,50 +217,50 @@ pub struct HTTPURLRewriteFilter {
     pub path: Option<HTTPPathModifier>,
 }
 
-/// Another path.
+/// A change of the path.
 #[watchkeeper::schema]
 #[derive(PartialEq, Eq)]
 pub struct HTTPPathModifier {
     /// `ReplaceFullPath` or `ReplacePrefixMatch`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// This path instead of that of the request.
+    /// The path that replaces the path of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace_full_path: Option<String>,
-    /// This instead of the prefix that matched.
+    /// The path that replaces the prefix that matched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace_prefix_match: Option<String>,
 }
 
-/// Where copies of requests go.
+/// The backend that gets copies of requests.
 #[watchkeeper::schema]
 #[derive(PartialEq, Eq)]
 pub struct HTTPRequestMirrorFilter {
     /// The Service.
     pub backend_ref: BackendRef,
-    /// How many of a hundred requests. Default: all.
+    /// The percentage of requests that are copied. Default: 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub percent: Option<i32>,
-    /// How many of so many requests.
+    /// The fraction of requests that are copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fraction: Option<Fraction>,
 }
 
-/// So many of so many.
+/// A fraction.
 #[watchkeeper::schema]
 #[derive(PartialEq, Eq)]
 pub struct Fraction {
-    /// How many.
+    /// The numerator.
     #[schemars(range(min = 0))]
     pub numerator: i32,
-    /// Of how many. Default: 100.
+    /// The denominator. Default: 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub denominator: Option<i32>,
 }
 
-/// Who may read responses in a browser, and send what.
+/// The cross-origin requests that browsers may send (CORS).
 #[watchkeeper::schema]
 #[derive(Default, PartialEq, Eq)]
 pub struct HTTPCORSFilter {
@@ -283,24 +283,24 @@ pub struct HTTPCORSFilter {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub expose_headers: Vec<String>,
-    /// How many seconds a browser may remember this. Default: 5.
+    /// The seconds for which browsers may cache the answer to a preflight request. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_age: Option<i32>,
 }
 
-/// A Service and its share.
+/// A Service and its weight.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct HTTPBackendRef {
     /// The Service.
     #[serde(flatten)]
     pub backend: BackendRef,
-    /// Its share, compared to that of the others. Default: 1.
+    /// The weight, relative to the other backends. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1000000))]
     pub weight: Option<i32>,
-    /// What is done with requests for this backend only. Not supported.
+    /// Changes to requests for this backend only. Not supported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub filters: Vec<HTTPRouteFilter>,
@@ -327,51 +327,51 @@ pub struct BackendRef {
     pub port: Option<i32>,
 }
 
-/// How long things may take. `0s` is for ever.
+/// The timeouts of requests. `0s` is no timeout.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq, Eq)]
 pub struct HTTPRouteTimeouts {
-    /// All of a request.
+    /// The timeout from the headers of the request to the headers of the response, over all attempts; 504 after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// One try.
+    /// The timeout of one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend_request: Option<String>,
 }
 
-/// When to try again.
+/// The retries of requests that fail.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq, Eq)]
 pub struct HTTPRouteRetry {
-    /// Codes of responses that are tried again.
+    /// The status codes that are retried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub codes: Vec<i32>,
-    /// How often. Default: once.
+    /// The maximum number of retries. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<i32>,
-    /// How long to wait.
+    /// The delay before a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<String>,
 }
 
-/// What became of a route.
+/// The status of a route.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct HTTPRouteStatus {
-    /// What the gateways say that it names.
+    /// The status of the route at each gateway that it names.
     #[serde(default)]
     pub parents: Vec<RouteParentStatus>,
 }
 
-/// What a gateway says of a route.
+/// The status of a route at one gateway.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct RouteParentStatus {
     /// The gateway, as the route names it.
     pub parent_ref: ParentRef,
-    /// Who says it.
+    /// The controller of the gateway.
     pub controller_name: String,
-    /// `Accepted`: the gateway serves the route. `ResolvedRefs`: everything that it refers to is there.
+    /// `Accepted`: the gateway serves the route. `ResolvedRefs`: all objects that the route refers to exist.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

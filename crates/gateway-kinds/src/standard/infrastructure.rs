@@ -4,7 +4,7 @@ use watchkeeper::prelude::Condition;
 
 use super::RouteGroupKind;
 
-/// Where a gateway listens, and for whose routes.
+/// A gateway: its listeners, and the routes that may use them.
 #[watchkeeper::kind(
     group = "gateway.networking.k8s.io",
     version = "v1",
@@ -23,11 +23,11 @@ use super::RouteGroupKind;
 pub struct GatewaySpec {
     /// The class.
     pub gateway_class_name: String,
-    /// Where it listens.
+    /// The listeners.
     #[schemars(length(min = 1, max = 64))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub listeners: Vec<StandardListener>,
-    /// The addresses to listen on. Default: one that the controller has for it.
+    /// The addresses to listen on. Default: an address of the controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub addresses: Vec<GatewayAddress>,
@@ -40,18 +40,18 @@ pub struct GatewayAddress {
     /// `IPAddress`; others are not supported. Default: `IPAddress`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The address. Default: one that the controller has for it.
+    /// The address. Default: an address of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
-/// A port of a gateway.
+/// A listener of a gateway.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct StandardListener {
-    /// Its name, by which routes refer to it.
+    /// The name, by which routes refer to the listener.
     pub name: String,
-    /// The host that is served here: a name, or `*.example.com` for all names below it. Default: every host.
+    /// The host of requests: a name, or `*.example.com` for all names below it. Default: every host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
     /// The port.
@@ -62,7 +62,7 @@ pub struct StandardListener {
     /// The certificates of an `HTTPS` listener.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<StandardTls>,
-    /// Whose routes are served. Default: those of the same namespace.
+    /// The routes that may use the listener. Default: those of the same namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_routes: Option<AllowedRoutes>,
 }
@@ -78,7 +78,7 @@ pub struct StandardTls {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub certificate_refs: Vec<SecretRef>,
-    /// Options of controllers. There are none for this one.
+    /// Options of the controller. This one has none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
 }
@@ -87,20 +87,20 @@ pub struct StandardTls {
 #[watchkeeper::schema]
 #[derive(PartialEq, Eq)]
 pub struct SecretRef {
-    /// Its API group. Default: the core.
+    /// The API group. Default: the core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Its kind. Default: `Secret`.
+    /// The kind. Default: `Secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its namespace. Default: that of the gateway; others need a ReferenceGrant.
+    /// The namespace. Default: that of the gateway; others need a ReferenceGrant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
-/// Whose routes are served.
+/// The routes that may use a listener.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct AllowedRoutes {
@@ -113,7 +113,7 @@ pub struct AllowedRoutes {
     pub kinds: Vec<RouteGroupKind>,
 }
 
-/// Namespaces.
+/// The namespaces of routes.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct RouteNamespaces {
@@ -125,19 +125,19 @@ pub struct RouteNamespaces {
     pub selector: Option<NamespaceSelector>,
 }
 
-/// Labels that namespaces have to have.
+/// A label selector for namespaces.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct NamespaceSelector {
     /// Labels with their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
-    /// What has to be true of labels.
+    /// Conditions for labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<LabelExpression>,
 }
 
-/// Something that has to be true of a label.
+/// A condition for a label.
 #[watchkeeper::schema]
 #[derive(PartialEq, Eq)]
 pub struct LabelExpression {
@@ -150,33 +150,33 @@ pub struct LabelExpression {
     pub values: Vec<String>,
 }
 
-/// What became of a gateway.
+/// The status of a gateway.
 #[watchkeeper::schema]
 #[derive(Default, PartialEq)]
 pub struct StandardGatewayStatus {
-    /// The addresses on which it listens.
+    /// The addresses on which the gateway listens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<GatewayAddress>,
-    /// `Accepted`: the gateway is valid. `Programmed`: it listens.
+    /// `Accepted`: the gateway is valid. `Programmed`: the gateway listens.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// What became of its listeners.
+    /// The status of each listener.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub listeners: Vec<StandardListenerStatus>,
 }
 
-/// What became of a listener.
+/// The status of a listener.
 #[watchkeeper::schema]
 #[derive(PartialEq)]
 pub struct StandardListenerStatus {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The kinds of routes that it serves.
+    /// The kinds of routes that the listener serves.
     #[serde(default)]
     pub supported_kinds: Vec<RouteGroupKind>,
-    /// How many routes there are for it.
+    /// The number of routes that use the listener.
     pub attached_routes: i32,
     /// `Accepted`, `Programmed`, `ResolvedRefs`, `Conflicted`.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

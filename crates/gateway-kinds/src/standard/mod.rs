@@ -1,7 +1,7 @@
 //! The kinds of Gateway API, in `gateway.networking.k8s.io/v1`, with the fields that the gateway understands.
 //!
-//! The definitions of the project have more fields. Objects with those are read all the same; a field that would change what becomes of
-//! requests and is not understood is told of in the status.
+//! The definitions of the project have more fields. Objects with those are accepted; if a field that is not supported would change how requests
+//! are handled, the status says so.
 
 mod class;
 mod grant;
@@ -20,10 +20,10 @@ use kube_core::CustomResourceExt as _;
 pub const GROUP: &str = "gateway.networking.k8s.io";
 /// Group and version, as objects name them.
 pub const API_VERSION: &str = "gateway.networking.k8s.io/v1";
-/// What a `GatewayClass` names as its controller that this gateway is for.
+/// The name of this gateway's controller in a `GatewayClass`.
 pub const CONTROLLER: &str = "watchkeeper.dev/gateway";
 
-/// Says who wrote a definition, so that it is not taken for that of the project.
+/// The annotation by which these definitions are not taken for those of the project.
 const APPROVAL: (&str, &str) =
     ("api-approved.kubernetes.io", "unapproved, a subset of the fields, from watchkeeper");
 
@@ -38,7 +38,7 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
     all
 }
 
-/// Which kinds may refer to which, for [`ReferenceGrant`] and `allowedRoutes`: group and kind.
+/// A kind of routes: group and kind.
 #[watchkeeper::schema]
 #[derive(PartialEq, Eq)]
 pub struct RouteGroupKind {
