@@ -1,4 +1,4 @@
-//! What an operator says about itself.
+//! The description of an operator, made by the operator itself.
 //!
 //! A manager knows, without a connection, which kinds it defines, what it watches and writes, where it serves metrics, and how
 //! it elects a leader. [`Description`] is that as one value, printed as JSON by `my-operator describe`. Everything that is made
@@ -27,7 +27,7 @@ pub use verbs::Verbs;
 /// would leave out what it stands for.
 pub const API_VERSION: &str = "describe.watchkeeper.dev/v2";
 
-/// What an operator is, as one value.
+/// The description of an operator, as one value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Description {
@@ -35,58 +35,58 @@ pub struct Description {
     pub api_version: String,
     /// The name of the program: its field manager and the default name of its lease.
     pub name: String,
-    /// Its version, if it says so.
+    /// The version of the program, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What it is for, in a sentence, if it says so.
+    /// The purpose of the program in a sentence, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// The CustomResourceDefinitions that it brings along, as objects.
+    /// The CustomResourceDefinitions of the program, as objects.
     #[serde(default)]
     pub definitions: Vec<Value>,
-    /// Its controllers.
+    /// The controllers of the program.
     #[serde(default)]
     pub controllers: Vec<Controller>,
-    /// What it caches, with the namespaces that a cache is limited to.
+    /// The resources that the program caches, with the namespaces that a cache is limited to.
     #[serde(default)]
     pub caches: Vec<Cache>,
-    /// What it asks of the cluster.
+    /// The rights that the program needs.
     #[serde(default)]
     pub rights: Rights,
-    /// How one of several replicas is chosen, if it can be.
+    /// The leader election among several replicas, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub election: Option<Election>,
-    /// Where probes and metrics are served, if they can be.
+    /// The port of probes and metrics, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics_port: Option<Port>,
-    /// The option that turns the installation of its definitions on and off, if there is one.
+    /// The option that turns the installation of the definitions on and off, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install_option: Option<String>,
     /// The option that takes the namespaces to watch, with commas between them, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces_option: Option<String>,
-    /// The metrics that it serves.
+    /// The metrics of the program.
     #[serde(default)]
     pub metrics: Vec<Metric>,
-    /// The admission and conversion webhooks that it serves.
+    /// The admission and conversion webhooks of the program.
     #[serde(default)]
     pub webhooks: Vec<Webhook>,
-    /// The port that webhooks are served on, if there are some.
+    /// The port of the webhooks, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_port: Option<u16>,
-    /// The arguments with which somebody else keeps the configurations and certificates of its webhooks; `{folder}` stands for the folder
-    /// with `tls.crt` and `tls.key`. Empty if that cannot be.
+    /// The arguments with which the program leaves the configurations and certificates of its webhooks to others; `{folder}` stands for the folder
+    /// with `tls.crt` and `tls.key`. Empty if the program has no such arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhook_arguments: Vec<String>,
-    /// How it is run, if it is not run as operators are.
+    /// The way in which the program is run in a cluster, if it differs from that of operators.
     #[serde(default, skip_serializing_if = "Run::is_default")]
     pub run: Run,
-    /// How long it takes to stop at most, in seconds.
+    /// The maximum time that a stop takes, in seconds.
     pub grace_seconds: u64,
 }
 
 impl Description {
-    /// Reads a description. One of another version is refused, and one with a field that is not known.
+    /// Reads a description. A description of another version, or with an unknown field, is refused.
     pub fn from_json(json: &[u8]) -> Result<Self, DescriptionError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -101,11 +101,11 @@ impl Description {
     }
 }
 
-/// Why something is not a description.
+/// The error of a text that is not a description.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescriptionError {
-    /// It is not what a program prints that describes itself.
+    /// The text is not what `describe` of a program prints.
     #[error("this is not the description of an operator: {0}")]
     Malformed(#[from] serde_json::Error),
     /// The program was made with another version of the framework.
@@ -123,92 +123,92 @@ pub struct Resource {
     pub group: String,
     /// The version that is used.
     pub version: String,
-    /// The kind of its objects: `ConfigMap`.
+    /// The kind of the objects: `ConfigMap`.
     pub kind: String,
-    /// Its plural name: `configmaps`.
+    /// The plural name of the resource: `configmaps`.
     pub plural: String,
-    /// Whether its objects are in namespaces.
+    /// Whether the objects are in namespaces.
     pub namespaced: bool,
 }
 
-/// One of its controllers.
+/// A controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Controller {
-    /// Its name in logs and metrics.
+    /// The name of the controller in logs and metrics.
     pub name: String,
-    /// The kind that it works on, if it works on objects of the cluster.
+    /// The resource that the controller reconciles, if it reconciles objects of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<Resource>,
-    /// What else wakes it.
+    /// The other resources whose changes the controller reacts to.
     #[serde(default)]
     pub watches: Vec<Resource>,
-    /// How many objects it works on at the same time.
+    /// The number of objects that are reconciled at the same time.
     pub concurrency: usize,
-    /// The finalizer that it puts on its objects, if any.
+    /// The finalizer that the controller adds to its objects, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finalizer: Option<String>,
 }
 
-/// A kind that is cached.
+/// A resource that is cached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Cache {
-    /// Which.
+    /// The resource.
     pub resource: Resource,
-    /// In these namespaces only; empty means all.
+    /// The namespaces that the cache is limited to; empty means all.
     #[serde(default)]
     pub namespaces: Vec<String>,
 }
 
-/// How a leader is elected.
+/// A leader election.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Election {
     /// The name of the Lease.
     pub lease: String,
-    /// Its namespace, if it is not that of the program.
+    /// The namespace of the Lease, if it is not that of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The option that turns it on; `None` if it is on in any case.
+    /// The option that turns the election on; `None` if it is always on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub option: Option<String>,
 }
 
-/// A port that it listens on.
+/// A port that the program listens on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Port {
-    /// Its number.
+    /// The number of the port.
     pub port: u16,
-    /// The option that takes an address for it; `None` if it listens in any case.
+    /// The option that takes the address to listen on; `None` if the program always listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub option: Option<String>,
 }
 
-/// A metric that it serves.
+/// A metric of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Metric {
-    /// Its name as a query has it, without the suffixes of histograms: `workqueue_depth`, `workqueue_adds_total`.
+    /// The name of the metric in queries, without the suffixes of histograms: `workqueue_depth`, `workqueue_adds_total`.
     pub name: String,
     /// `counter`, `gauge`, `histogram`, `info` or `unknown`.
     pub kind: String,
-    /// What it tells.
+    /// The help text of the metric.
     pub help: String,
 }
 
-/// A webhook that it serves.
+/// A webhook of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Webhook {
     /// `mutating`, `validating` or `conversion`.
     pub kind: String,
-    /// What it is asked about.
+    /// The resource that the webhook is asked about.
     pub resource: Resource,
-    /// Where it is served.
+    /// The path of the webhook.
     pub path: String,
-    /// What an API server is told of it: an entry of its configuration without `clientConfig`. Null for conversion.
+    /// The entry of the webhook configuration, without `clientConfig`. Null for conversion.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub entry: Value,
 }

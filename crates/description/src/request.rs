@@ -3,10 +3,10 @@ use std::fmt;
 use crate::Verbs;
 use crate::rights::{Right, target};
 
-/// A request as authorization sees it. What does not apply is empty.
+/// A request as authorization sees it. Fields that do not apply are empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requested<'a> {
-    /// What it does; nothing for what RBAC does not know.
+    /// The verb; none if RBAC has no verb for the request.
     pub verb: Verbs,
     /// The API group; empty for the core one.
     pub group: &'a str,
@@ -110,7 +110,7 @@ impl Undeclared {
         }
     }
 
-    /// The same, of this kind.
+    /// Sets the kind of the resource.
     #[must_use]
     pub fn of_kind(mut self, kind: impl Into<String>) -> Self {
         self.kind = Some(kind.into());

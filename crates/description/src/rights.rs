@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Requested, Resource, Undeclared, Verbs};
 
-/// What a program asks of a cluster: for every resource and subresource, the verbs, where, and because of what.
+/// The rights that a program needs in a cluster: for every resource and subresource the verbs, the namespaces, and the reasons.
 ///
-/// They are collected while the program is put together. [`complete`](Self::complete) says whether that is all: a program that
-/// sends undeclared requests on purpose has rights that nobody can derive.
+/// They are collected while the manager is built. [`complete`](Self::complete) says whether they are all: if a program
+/// sends undeclared requests on purpose, its rights cannot be derived.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rights {
@@ -19,66 +19,66 @@ pub struct Rights {
     incomplete: bool,
 }
 
-/// One thing that a program asks of a cluster.
+/// A right that a program needs in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Right {
-    /// Of which resource.
+    /// The resource.
     pub resource: Resource,
-    /// Of which part of its objects: `status`; empty for the objects themselves.
+    /// The subresource: `status`; empty for the objects themselves.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub subresource: String,
-    /// What it does with them.
+    /// The verbs.
     pub verbs: Verbs,
-    /// With these objects only; empty means all. Those that are created, listed or watched have no names yet: see [`roles`](crate::roles).
+    /// The names of the objects that the right is limited to; empty means all. Objects that are created, listed or watched have no names yet: see [`roles`](crate::roles).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
     /// Whether lists and watches ask for these names only (`metadata.name`), so that RBAC can limit them, too.
     #[serde(default, skip_serializing_if = "is_false")]
     pub selects_names: bool,
-    /// Where.
+    /// The namespaces.
     #[serde(default, skip_serializing_if = "Namespaces::are_all")]
     pub namespaces: Namespaces,
-    /// When it is needed.
+    /// The condition under which the right is needed.
     #[serde(default, skip_serializing_if = "When::is_always")]
     pub when: When,
-    /// What in the program asks for it.
+    /// The parts of the program that need the right.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<String>,
 }
 
-/// Where a right is needed.
+/// The namespaces in which a right is needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Namespaces {
-    /// Everywhere.
+    /// All namespaces, and objects without one.
     #[default]
     All,
-    /// In the namespace that the program runs in.
+    /// The namespace that the program runs in.
     Own,
-    /// In these.
+    /// These namespaces.
     These(Vec<String>),
 }
 
-/// When a right is needed.
+/// The condition under which a right is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum When {
-    /// In any case.
+    /// The right is always needed.
     #[default]
     Always,
-    /// If the program installs its own definitions and webhook configurations, and nobody else does.
+    /// The right is needed if the program installs its definitions and webhook configurations itself.
     InstallingDefinitions,
-    /// If the program keeps its webhook configurations and their certificates up to date, and nobody else does.
+    /// The right is needed if the program keeps its webhook configurations and their certificates up to date itself.
     ConfiguringWebhooks,
-    /// If a leader is elected.
+    /// The right is needed if a leader is elected.
     ElectingLeader,
 }
 
 impl Right {
-    /// These verbs on all objects of a resource.
+    /// Makes a right to these verbs on all objects of a resource.
     pub fn of(resource: Resource, verbs: Verbs, because: impl Into<String>) -> Self {
         Self {
             resource,
@@ -92,14 +92,14 @@ impl Right {
         }
     }
 
-    /// The same on a part of the objects.
+    /// Limits the right to a subresource.
     #[must_use]
     pub fn on(mut self, subresource: impl Into<String>) -> Self {
         self.subresource = subresource.into();
         self
     }
 
-    /// As RBAC names what it is about: `pods`, `pods/status`.
+    /// The name of the resource in rules of RBAC: `pods`, `pods/status`.
     pub fn target(&self) -> String {
         target(&self.resource.plural, &self.subresource)
     }
@@ -149,12 +149,12 @@ impl Rights {
         self.list.sort_by(|one, other| order(one).cmp(&order(other)));
     }
 
-    /// Says that the program also sends what it has not declared.
+    /// Notes that the program also sends requests that it has not declared.
     pub fn set_incomplete(&mut self) {
         self.incomplete = true;
     }
 
-    /// Limits everything about a resource to namespaces, as its cache is.
+    /// Limits all rights about a resource to namespaces, as its cache is.
     pub fn limit(&mut self, group: &str, plural: &str, namespaces: &[String]) {
         let limited = std::mem::take(&mut self.list);
         for mut right in limited {
@@ -166,7 +166,7 @@ impl Rights {
         }
     }
 
-    /// Limits everything that is asked of all namespaces to some. What has no namespace is left as it is.
+    /// Limits all rights in all namespaces to some namespaces. Rights to resources without namespaces stay as they are.
     pub fn limit_all(&mut self, namespaces: &[String]) {
         for mut right in std::mem::take(&mut self.list) {
             if right.namespaces == Namespaces::All && right.resource.namespaced {
@@ -176,12 +176,12 @@ impl Rights {
         }
     }
 
-    /// Whether these are all.
+    /// Whether these are all rights that the program needs.
     pub fn complete(&self) -> bool {
         !self.incomplete
     }
 
-    /// Each of them, sorted by group, resource and subresource.
+    /// All rights, sorted by group, resource and subresource.
     pub fn iter(&self) -> impl Iterator<Item = &Right> {
         self.list.iter()
     }
@@ -194,7 +194,7 @@ impl Rights {
         Err(Undeclared::new(request, &self.list))
     }
 
-    /// What none of these requests needed: each right with the verbs that were not used.
+    /// The rights that none of these requests needed, each with the verbs that were not used.
     pub fn unused<'a>(&self, requests: impl IntoIterator<Item = Requested<'a>>) -> Vec<Right> {
         let mut used: BTreeMap<usize, Verbs> = BTreeMap::new();
         for request in requests {

@@ -9,15 +9,15 @@ const UNNAMED: [Verbs; 4] = [Verbs::LIST, Verbs::WATCH, Verbs::CREATE, Verbs::DE
 /// Those of them that cannot be limited even if they select objects by their names.
 const NEVER_NAMED: [Verbs; 2] = [Verbs::CREATE, Verbs::DELETE_COLLECTION];
 
-/// What rights are as rules of RBAC: those of a ClusterRole, and those of a Role in each namespace.
+/// Rights as rules of RBAC: those of a ClusterRole, and those of a Role in each namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Roles {
-    /// Everywhere.
+    /// The rules of the ClusterRole.
     pub cluster: Vec<Value>,
-    /// In the namespace that the program runs in.
+    /// The rules of the Role in the namespace that the program runs in.
     pub own: Vec<Value>,
-    /// In other namespaces, by their names.
+    /// The rules of the Roles in other namespaces, by the names of the namespaces.
     pub namespaces: BTreeMap<String, Vec<Value>>,
 }
 

@@ -1,30 +1,30 @@
 use serde::{Deserialize, Serialize};
 
-/// How a program is run in a cluster. The default is how operators are run: as the only program of an image of their name, without
-/// storage, and reached by nobody but probes and scrapers.
+/// The way in which a program is run in a cluster. The default is that of operators: the only program of an image of its name, without
+/// storage, and with no port but that of probes and metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Run {
-    /// What it is among the parts of an application: the label `app.kubernetes.io/component`, and the name of its container.
+    /// The component of the application: the label `app.kubernetes.io/component`, and the name of the container.
     pub component: String,
     /// The name of the executable, which is also the default name of the image. Default: that of the description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Arguments before all others. `{name}` and `{namespace}` stand for the name that it is installed under and its namespace.
+    /// The arguments before all others. `{name}` and `{namespace}` stand for the name and the namespace of the installation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
-    /// The option that takes the filter of the log. Without one, the variable `RUST_LOG` has it.
+    /// The option that takes the filter of the log. Without such an option, the variable `RUST_LOG` is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_option: Option<String>,
     /// The ports that clients use, besides that of probes and metrics.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<ServedPort>,
-    /// How much memory it may have, as Kubernetes writes quantities.
+    /// The memory limit, as a quantity of Kubernetes.
     pub memory: String,
-    /// What it keeps. A program that keeps something has one replica.
+    /// The volume of the program. A program with a volume has one replica.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<Volume>,
-    /// What it keeps in memory for the next run of itself in the same Pod: it is gone with the Pod, and each replica has its own.
+    /// A volume in memory that outlives restarts of the container. It is deleted with the Pod, and each replica has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scratch: Option<Volume>,
 }
@@ -33,7 +33,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServedPort {
-    /// Its name: `https`.
+    /// The name of the port: `https`.
     pub name: String,
     /// The port of the Service.
     pub port: u16,
@@ -41,13 +41,13 @@ pub struct ServedPort {
     pub target: u16,
 }
 
-/// A volume of its own, or a part of memory that is mounted as one.
+/// A volume, in storage or in memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Volume {
-    /// Where it is mounted.
+    /// The path at which the volume is mounted.
     pub path: String,
-    /// How large it is, as Kubernetes writes quantities: `1Gi`.
+    /// The size, as a quantity of Kubernetes: `1Gi`.
     pub size: String,
 }
 

@@ -3,7 +3,7 @@ use std::ops::BitOr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What may be done with objects, in the words of RBAC. Several are joined with `|`.
+/// A set of verbs of RBAC. Sets are joined with `|`.
 ///
 /// ```
 /// use watchkeeper_description::Verbs;
@@ -18,59 +18,59 @@ const NAMES: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "
 impl Verbs {
     /// Reads one object.
     pub const GET: Self = Self(1);
-    /// Reads all.
+    /// Reads all objects.
     pub const LIST: Self = Self(1 << 1);
-    /// Follows changes.
+    /// Watches objects.
     pub const WATCH: Self = Self(1 << 2);
-    /// Makes new ones: `Client::create`.
+    /// Creates objects: `Client::create`.
     pub const CREATE: Self = Self(1 << 3);
-    /// Replaces: `Client::update`.
+    /// Replaces objects: `Client::update`.
     pub const UPDATE: Self = Self(1 << 4);
-    /// Changes parts: `Client::patch`, `Client::modify`.
+    /// Changes parts of objects: `Client::patch`, `Client::modify`.
     pub const PATCH: Self = Self(1 << 5);
-    /// Deletes one: `Client::delete`.
+    /// Deletes single objects: `Client::delete`.
     pub const DELETE: Self = Self(1 << 6);
-    /// Deletes many at once: `Client::delete_all_of`.
+    /// Deletes many objects at once: `Client::delete_all_of`.
     pub const DELETE_COLLECTION: Self = Self(1 << 7);
-    /// Makes or changes, as `Client::apply` does: create and patch.
+    /// The verbs that `Client::apply` needs: create and patch.
     pub const APPLY: Self = Self(Self::CREATE.0 | Self::PATCH.0);
-    /// What a cache needs: get, list and watch.
+    /// The verbs that a cache needs: get, list and watch.
     pub const READ: Self = Self(Self::GET.0 | Self::LIST.0 | Self::WATCH.0);
-    /// Nothing.
+    /// No verb.
     pub const NONE: Self = Self(0);
 
-    /// The verb that RBAC calls so.
+    /// The verb with this name in RBAC.
     pub fn named(name: &str) -> Option<Self> {
         NAMES.iter().position(|known| *known == name).map(|bit| Self(1 << bit))
     }
 
-    /// Whether all of these are among them.
+    /// Whether all of these verbs are in the set.
     pub fn contains(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// These without others.
+    /// The verbs of this set that are not among the others.
     #[must_use]
     pub fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }
 
-    /// Each of them.
+    /// The single verbs of the set.
     pub fn iter(self) -> impl Iterator<Item = Self> {
         (0..NAMES.len()).map(|bit| Self(1 << bit)).filter(move |verb| self.contains(*verb))
     }
 
-    /// Their names.
+    /// The names of the verbs.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         NAMES.iter().enumerate().filter(move |(bit, _)| self.0 & 1 << bit != 0).map(|(_, name)| *name)
     }
 
-    /// How they are written in a program: `Verbs::CREATE | Verbs::DELETE`.
+    /// The set as Rust code: `Verbs::CREATE | Verbs::DELETE`.
     pub fn source(self) -> String {
         const SOURCE: [&str; 8] =
             ["GET", "LIST", "WATCH", "CREATE", "UPDATE", "PATCH", "DELETE", "DELETE_COLLECTION"];

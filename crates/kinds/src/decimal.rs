@@ -150,7 +150,7 @@ impl Quantity {
         Self { exponent: self.exponent.checked_add(3)?, ..*self }.whole()
     }
 
-    /// The same rounded up to a whole number.
+    /// The quantity rounded up to a whole number.
     pub fn rounded_up(&self) -> Self {
         match self.whole() {
             Some(digits) if !self.is_whole() => Self { digits, exponent: 0, form: self.form },
@@ -158,7 +158,7 @@ impl Quantity {
         }
     }
 
-    /// Which is larger; `None` if they are too far apart to reckon with.
+    /// Compares two quantities; `None` if they are too far apart for the computation.
     pub fn compare(&self, other: &Self) -> Option<std::cmp::Ordering> {
         let least = self.exponent.min(other.exponent);
         Some(self.scaled_to(least)?.cmp(&other.scaled_to(least)?))

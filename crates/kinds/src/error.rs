@@ -1,4 +1,4 @@
-/// Why an object could not be read as its kind: a bad request.
+/// The error of an object that cannot be read as its kind: a bad request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

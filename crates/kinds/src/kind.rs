@@ -25,17 +25,17 @@ pub struct Kind {
     pub plural: &'static str,
     /// One of it, `deployment`.
     pub singular: &'static str,
-    /// What users may type instead, `deploy`.
+    /// The short names, `deploy`.
     pub short_names: &'static [&'static str],
-    /// The groups of resources it is in, `all`.
+    /// The categories that the kind is in, `all`.
     pub categories: &'static [&'static str],
     /// Whether objects live in namespaces.
     pub namespaced: bool,
-    /// What can be done with objects.
+    /// The verbs of the resource.
     pub verbs: Verbs,
     /// The subresources, by name.
     pub subresources: &'static [SubresourceInfo],
-    /// What names objects may have.
+    /// The rule for the names of objects.
     pub name_rule: NameRule,
     /// Whether `metadata.generation` is kept. The prepare functions set it; setting `deletionTimestamp` counts it up
     /// once more.
@@ -44,9 +44,9 @@ pub struct Kind {
     pub unconditional_update: bool,
     /// Whether an update of an object that is not there creates it.
     pub create_on_update: bool,
-    /// What field selectors may name beside `metadata.name` and, if namespaced, `metadata.namespace`.
+    /// The fields that field selectors may name besides `metadata.name` and, if namespaced, `metadata.namespace`.
     pub selectable_fields: &'static [SelectableField],
-    /// Where the scale subresource finds its numbers.
+    /// The paths of the numbers of the scale subresource.
     pub scale: Option<ScalePaths>,
     /// The group and version whose objects these are another view of: events of `events.k8s.io` are stored as core
     /// events. The kind and the resource have the same name there.
@@ -60,23 +60,23 @@ pub struct Kind {
     /// Whether dependents stay when an object is deleted and nobody says what becomes of them, for the sake of clients that
     /// are older than garbage collection.
     pub orphans_by_default: bool,
-    /// How often kube-apiserver checks the metadata of an update.
+    /// The number of times that kube-apiserver checks the metadata of an update.
     pub metadata_checks: MetadataChecks,
     /// The table that lists are shown as.
     pub(crate) table: Layout,
-    /// Its functions.
+    /// The functions of the kind.
     pub(crate) strategy: Strategy,
 }
 
-/// How often kube-apiserver says of an update of a kind what is wrong with its metadata, besides what it says of every kind.
-/// Clients see it as causes that are repeated.
+/// The number of times that kube-apiserver checks the metadata of an update, besides the checks of every kind.
+/// Clients see repeated causes in the Status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetadataChecks {
-    /// How often as a change of the metadata.
+    /// The number of checks of the change of the metadata.
     pub on_change: usize,
-    /// How often as the metadata of an object.
+    /// The number of checks of the new metadata.
     pub on_object: usize,
-    /// Whether once more as a change, when a subresource is written.
+    /// Whether the change is checked once more when a subresource is written.
     pub on_subresource: bool,
 }
 
@@ -115,13 +115,13 @@ impl Verbs {
 pub struct SubresourceInfo {
     /// The last part of the path, `status`.
     pub name: &'static str,
-    /// What is read and written there, if not objects of the kind itself. Discovery then names its group and version.
+    /// The type that is read and written there, if not the kind itself. Discovery then names its group and version.
     pub speaks: Option<Speaks>,
-    /// What can be done with it, in the order discovery lists the verbs.
+    /// The verbs, in the order in which discovery lists them.
     pub verbs: &'static [&'static str],
 }
 
-/// What a subresource reads and writes: a type that is not the one of its parent.
+/// The type that a subresource reads and writes, if it is not that of its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speaks {
     /// The group, `autoscaling`.
@@ -132,7 +132,7 @@ pub struct Speaks {
     pub kind: &'static str,
 }
 
-/// What names objects of a kind may have.
+/// The rule for the names of objects of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
     /// A DNS subdomain.
@@ -148,7 +148,7 @@ pub enum NameRule {
 }
 
 impl NameRule {
-    /// What is wrong with a name.
+    /// The problems of a name.
     pub fn problems(self, name: &str) -> Vec<String> {
         match self {
             Self::DnsSubdomain => dns_subdomain_problems(name),
@@ -173,9 +173,9 @@ fn path_segment_problems(name: &str) -> Vec<String> {
 pub struct SelectableField {
     /// The name in the selector, `spec.nodeName`.
     pub label: &'static str,
-    /// Where the value is, if it has another path than the label.
+    /// The path of the value, if it is not the label.
     pub path: &'static str,
-    /// Where the value is looked for if there is none.
+    /// The path of the value if there is none at `path`.
     pub or: Option<&'static str>,
     /// The value of an object that has none there.
     pub absent: &'static str,
@@ -213,7 +213,7 @@ impl Kind {
         self.subresource("status").is_some()
     }
 
-    /// How its objects are shown as rows of a table.
+    /// The printer of rows of a table.
     pub fn printer(&self) -> Printer {
         Printer::of(self.table)
     }
@@ -223,8 +223,8 @@ impl Kind {
         self.strategy.warning.and_then(|warning| warning(new, old))
     }
 
-    /// How many seconds an object is given to end by itself, if the client asks for so many; `None` for kinds whose objects
-    /// go at once.
+    /// The grace period in seconds with which an object is deleted, if the client asks for this one; `None` for kinds whose objects
+    /// are deleted at once.
     pub fn grace_period(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
         self.strategy.grace_period.map(|seconds| seconds(object, asked))
     }

@@ -69,8 +69,8 @@ pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
     all().iter().find(|kind| kind.group == group && kind.version == version && kind.plural == plural)
 }
 
-/// How objects of a kind are shown as rows of a table, whichever version they are of: all versions of a kind share one table,
-/// as they do in kube-apiserver. Also for some kinds that are not served, or only as a subresource, such as `Scale`.
+/// The printer of table rows for a kind. All versions of a kind share one table, as they do in kube-apiserver. There are
+/// printers for some kinds that are not served, or only as a subresource, such as `Scale`.
 pub fn printer(group: &str, kind: &str) -> Option<watchkeeper_table::Printer> {
     let served = all().iter().find(|known| known.group == group && known.kind == kind).map(Kind::printer);
     served.or_else(|| {

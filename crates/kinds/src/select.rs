@@ -22,7 +22,7 @@ impl Kind {
         Some(found.unwrap_or_else(|| field.absent.to_owned()))
     }
 
-    /// What kube-apiserver answers to a selector that names a field it may not.
+    /// The message of kube-apiserver for a selector with a field that is not selectable.
     pub fn unsupported_field(&self, label: &str) -> String {
         match self.strategy.unsupported_field {
             Some(answer) => answer(label),

@@ -10,11 +10,11 @@ use crate::role::text;
 pub struct Binding {
     /// The namespace of a RoleBinding; empty for a ClusterRoleBinding.
     pub namespace: String,
-    /// Its name.
+    /// The name of the binding.
     pub name: String,
     /// The role.
     pub role: RoleRef,
-    /// Whom it is given to.
+    /// The subjects that the role is given to.
     pub subjects: Vec<Subject>,
 }
 
@@ -23,11 +23,11 @@ pub struct Binding {
 pub struct RoleRef {
     /// `Role` or `ClusterRole`; anything else leads nowhere.
     pub kind: String,
-    /// Its name. A Role is in the namespace of the binding.
+    /// The name of the role. A Role is in the namespace of the binding.
     pub name: String,
 }
 
-/// Somebody whom a role is given to.
+/// A subject that a role is given to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// `User`, `Group` or `ServiceAccount`; anything else is nobody.

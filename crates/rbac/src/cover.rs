@@ -3,14 +3,14 @@ use std::collections::BTreeSet;
 use crate::rule::{Texts, has, matches_path};
 use crate::{Rule, User};
 
-/// What of `wanted` is not covered by `held`, in pieces of one verb on one resource or path; nothing if all is covered.
+/// The rules of `wanted` that `held` does not cover, in pieces of one verb on one resource or path; empty if all are covered.
 pub fn missing(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
     let pieces = wanted.iter().flat_map(pieces);
     pieces.filter(|piece| !held.iter().any(|rule| covers(rule, piece))).collect()
 }
 
-/// What somebody is told who wants to give away more than they have: `missing` are the pieces they lack, `failures` what
-/// went wrong when their rules were looked up.
+/// The message for a user who wants to grant more than they have: `missing` are the rules that they lack, `failures` the
+/// errors of the lookup of their rules.
 pub fn describe_missing(user: &User<'_>, missing: Vec<Rule>, failures: &[String]) -> String {
     let lines: BTreeSet<String> = compact(missing).iter().map(Rule::to_string).collect();
     let lines: Vec<String> = lines.into_iter().collect();

@@ -29,25 +29,25 @@ struct Bindings {
 /// Whether a request is allowed.
 #[derive(Clone, Debug)]
 pub enum Decision {
-    /// It is.
+    /// The request is allowed.
     Allowed(Grant),
-    /// It is not. The roles that could not be found may have allowed it: these are the reasons.
+    /// The request is denied. The reasons name roles that could not be found and might have allowed it.
     Denied(Vec<String>),
 }
 
-/// What allows a request; its text says so in the words of kube-apiserver.
+/// The binding that allows a request. Its `Display` is the message of kube-apiserver.
 #[derive(Clone, Debug)]
 pub struct Grant {
     binding: Arc<Binding>,
     subject: Subject,
 }
 
-/// The rules that apply to somebody.
+/// The rules that apply to a user.
 #[derive(Clone, Debug, Default)]
 pub struct RulesOf {
     /// The rules.
     pub rules: Vec<Rule>,
-    /// Why some may be missing.
+    /// The reasons why rules may be missing.
     pub failures: Vec<String>,
 }
 
@@ -209,7 +209,7 @@ impl Decision {
         matches!(self, Self::Allowed(_))
     }
 
-    /// Why, in the words of kube-apiserver; empty if nothing but the absence of rules is to blame.
+    /// The reason of the decision, in the words of kube-apiserver; empty if no rule allows the request and none was missing.
     pub fn reason(&self) -> String {
         match self {
             Self::Allowed(grant) => grant.to_string(),

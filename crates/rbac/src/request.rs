@@ -1,16 +1,16 @@
-/// What somebody asks to do, in the words of rules.
+/// A request, in the words of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// What is to be done: `get`, `list`, `create`, `impersonate`; for paths the method of the request in small letters.
+    /// The verb: `get`, `list`, `create`, `impersonate`; for paths the method of the request in lower case.
     pub verb: &'a str,
-    /// What it is to be done to.
+    /// The resource or the path of the request.
     pub about: About<'a>,
 }
 
-/// What a request is about.
+/// The resource or the path of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About<'a> {
-    /// A resource, or an object of it. What is not said is empty.
+    /// A resource, or an object of it. Fields that do not apply are empty.
     Resource {
         /// The API group; empty for the core group.
         group: &'a str,
@@ -18,7 +18,7 @@ pub enum About<'a> {
         resource: &'a str,
         /// The subresource.
         subresource: &'a str,
-        /// The namespace; empty for what is in none, and for all of them.
+        /// The namespace; empty for resources without namespaces, and for all namespaces.
         namespace: &'a str,
         /// The name of the object.
         name: &'a str,
@@ -37,7 +37,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Who asks.
+/// The user of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct User<'a> {
     /// The name of the user.
@@ -56,7 +56,7 @@ impl User<'_> {
 /// What the user names of service accounts begin with.
 const ACCOUNTS: &str = "system:serviceaccount:";
 
-/// The user that a service account is.
+/// The user name of a service account.
 pub fn account_user(namespace: &str, name: &str) -> String {
     format!("{ACCOUNTS}{namespace}:{name}")
 }

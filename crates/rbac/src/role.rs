@@ -4,27 +4,27 @@ use serde_json::{Value, json};
 
 use crate::{Rule, Selector};
 
-/// Rules in a namespace.
+/// A Role: rules in a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// Where it is, and where it counts.
+    /// The namespace of the role, in which its rules apply.
     pub namespace: String,
-    /// Its name.
+    /// The name of the role.
     pub name: String,
-    /// What it allows.
+    /// The rules.
     pub rules: Vec<Rule>,
 }
 
-/// Rules for everywhere.
+/// A ClusterRole: rules in all namespaces, and for resources without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterRole {
-    /// Its name.
+    /// The name of the role.
     pub name: String,
-    /// What it allows. If it is the sum of other roles, what they allowed when that was last worked out.
+    /// The rules. If the role aggregates others, their rules at the time of the last aggregation.
     pub rules: Vec<Rule>,
-    /// Its labels, by which others may take it up.
+    /// The labels, by which other roles may aggregate this one.
     pub labels: BTreeMap<String, String>,
-    /// Which roles it is the sum of; empty if it is not.
+    /// The selectors of the roles that this one aggregates; empty if it aggregates none.
     pub sum_of: Vec<Selector>,
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::{About, Request};
 
-/// What a role allows: verbs on resources, or on paths that lead to no resource.
+/// A rule of a role: verbs on resources, or on paths that lead to no resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Rule {
     /// The verbs; `*` is all of them.

@@ -55,17 +55,17 @@ pub fn v2(release: &str, custom: &[CustomKind<'_>]) -> Vec<u8> {
     v2_with(release, custom, &[])
 }
 
-/// The same with the paths and definitions of the documents of others. What there is already stays as it is.
+/// The document of [`v2`] with the paths and definitions of other documents. Existing paths and definitions are not replaced.
 pub fn v2_with(release: &str, custom: &[CustomKind<'_>], others: &[&serde_json::Value]) -> Vec<u8> {
     swagger::json(release, custom, others)
 }
 
-/// The same document in the protobuf encoding `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`.
+/// The document of [`v2`] in the protobuf encoding `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`.
 pub fn v2_protobuf(release: &str, custom: &[CustomKind<'_>]) -> Vec<u8> {
     v2_protobuf_with(release, custom, &[])
 }
 
-/// The document of [`v2_with`] in the same encoding.
+/// The document of [`v2_with`] in the encoding of [`v2_protobuf`].
 pub fn v2_protobuf_with(release: &str, custom: &[CustomKind<'_>], others: &[&serde_json::Value]) -> Vec<u8> {
     swagger::protobuf(release, custom, others)
 }

@@ -5,10 +5,10 @@ use super::{END, begin_envelope, write};
 use serde_json::Value;
 use watchkeeper_wire::protobuf::Writer;
 
-/// How a kind of lists is written in protobuf, piece by piece, so that neither the objects nor their encoding need all be
-/// there at once: [`begin`](Self::begin), then every [`item`](Self::item), then [`END`](Self::END).
+/// Writes lists of a kind in protobuf, piece by piece, so that neither all objects nor their whole encoding have to be in
+/// memory: [`begin`](Self::begin), then every [`item`](Self::item), then [`END`](Self::END).
 ///
-/// What comes first says how long all of it is, so the length of the items must be known before the first of them is sent.
+/// The first bytes contain the length of the whole list, so the length of the items must be known before the first of them is sent.
 ///
 /// ```
 /// use serde_json::json;
@@ -30,7 +30,7 @@ pub struct List {
 }
 
 impl List {
-    /// What follows the last item.
+    /// The bytes after the last item.
     pub const END: &[u8] = END;
 
     /// A kind of lists; `None` if it has no protobuf encoding.
@@ -40,8 +40,8 @@ impl List {
         Some(Self { api_version: api_version.to_owned(), kind: kind.to_owned(), message, items })
     }
 
-    /// What comes before `items` bytes of items: that it is a list, and its metadata, an object or null. `None` if a value of
-    /// the metadata is of another type than it should be.
+    /// The bytes before `items` bytes of items: the type, and the metadata of the list, an object or null. `None` if a value in
+    /// the metadata has a wrong type.
     pub fn begin(&self, metadata: &Value, items: usize) -> Option<Vec<u8>> {
         let mut raw = Writer::default();
         write::field(&mut raw, self.message.field_named("metadata")?, Some(metadata))?;

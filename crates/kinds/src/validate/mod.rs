@@ -29,7 +29,7 @@ use serde_json::Value;
 use watchkeeper_schema::{FieldError, Path, metadata};
 
 impl Kind {
-    /// What is wrong with an object that is created, or that replaces `old`; nothing if the list is empty.
+    /// Validates an object that is created, or that replaces `old`. An empty list means that it is valid.
     ///
     /// The words are those of kube-apiserver. The rules are the ones users run into first, not all there are. Both objects
     /// must have been coerced, defaulted and prepared. That an update leaves name, namespace and uid alone is for the
@@ -69,8 +69,8 @@ impl Kind {
         errors
     }
 
-    /// What is wrong with an object whose part other than the main one replaces that of `old`: its status, what holds a
-    /// namespace, or a decision. Under the same conditions as [`validate`](Self::validate).
+    /// Validates an object whose subresource replaces that of `old`: its status, the finalizers of a namespace, or an
+    /// approval. The conditions are those of [`validate`](Self::validate).
     pub fn validate_part(&self, part: crate::Subresource, new: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let rules = self.strategy.validate_subresources.iter().find(|(of, _)| *of == part);

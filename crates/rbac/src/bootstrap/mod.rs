@@ -16,7 +16,7 @@ const VERBS: [(&str, &str); 4] = [
     ("record", "create,patch,update"),
 ];
 
-/// What every cluster begins with.
+/// The roles and bindings that every cluster begins with.
 #[derive(Clone, Debug, Default)]
 pub struct Bootstrap {
     /// The ClusterRoles. Those that are sums have the rules of their parts.
