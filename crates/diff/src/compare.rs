@@ -4,26 +4,26 @@ use serde_json::{Map, Value};
 
 use crate::path::{Path, Segment};
 
-/// One field that differs.
+/// A field that differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Which field.
+    /// The path of the field.
     pub path: Path,
-    /// Its value before; `None` if it was not there.
+    /// The value before; `None` if the field was not there.
     pub from: Option<Value>,
-    /// Its value after; `None` if it is gone.
+    /// The value after; `None` if the field is gone.
     pub to: Option<Value>,
 }
 
-/// How two states differ, in the order of their fields' names.
+/// Compares two states, and returns their differences in the order of the field names.
 ///
-/// Maps are compared member by member. A map that comes or goes is told as the members that come or go, down to values
-/// that are not maps; the items of a list that come or go are told as they are.
+/// Maps are compared member by member. If a map comes or goes, each of its members is a difference, down to values
+/// that are not maps; items of a list that come or go are differences as a whole.
 ///
 /// Items of lists are paired by a key where there is one: if all items of both lists are maps and have a `name` (or a `type`,
 /// a `key`, ...; see the source) that is different for each. Items so paired that only changed places are told once, as a
-/// difference of the list whose values are the keys in their order. In other lists, what is equal at the beginning and at the
-/// end is passed over, and the rest is paired by place.
+/// difference of the list whose values are the keys in their order. In other lists, equal items at the beginning and at the
+/// end are skipped, and the rest is paired by place.
 pub fn compare(old: &Value, new: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     values(&Path::default(), Some(old), Some(new), &mut found);

@@ -3,10 +3,10 @@ use serde_json::{Map, Value};
 use crate::compare::Difference;
 use crate::path::{Path, Segment};
 
-/// Who made a change, by the names that writers give themselves (`kubectl-edit`, `kubelet`), as far as `metadata.managedFields`
-/// tells: those with a new entry or a new time; where times are too coarse to tell, the last owner of a field that differs.
+/// The field managers that made a change (`kubectl-edit`, `kubelet`), as far as `metadata.managedFields` shows
+/// them: those with a new entry or a new time; where times are too coarse, the last owner of a field that differs.
 ///
-/// Of an object that has just come (`old` is `None`), all that are there. Usually there is one name; there are several if the
+/// For a new object (`old` is `None`), all managers are returned. Usually there is one name; there are several if the
 /// states are several changes apart.
 pub fn managers(old: Option<&Value>, new: &Value, differences: &[Difference]) -> Vec<String> {
     let before: Vec<Entry<'_>> = old.map(entries).unwrap_or_default();

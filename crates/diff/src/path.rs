@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::visible::is_unseen;
 
-/// Where in an object: `spec.containers[name=web].image`, `metadata.labels["app.kubernetes.io/name"]`, `spec.args[2]`.
+/// The path of a field in an object: `spec.containers[name=web].image`, `metadata.labels["app.kubernetes.io/name"]`, `spec.args[2]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Path(pub Vec<Segment>);
 
@@ -18,10 +18,10 @@ pub enum Segment {
     Item {
         /// The field that tells the list's items apart.
         key: String,
-        /// Its value, as text.
+        /// The value of the key, as text.
         value: String,
     },
-    /// The item of a list at this place.
+    /// The item of a list at this index.
     Index(usize),
 }
 
@@ -122,7 +122,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Why a text is not a [`Path`].
+/// The error of a text that is not a [`Path`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathError {
     text: String,

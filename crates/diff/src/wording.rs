@@ -11,11 +11,11 @@ use crate::visible::{is_unseen, visible};
 /// could be taken for something else, or could move a terminal's cursor, is in quotes and escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wording {
-    /// Which field.
+    /// The path of the field.
     pub path: String,
-    /// Its value before.
+    /// The value before.
     pub from: Option<String>,
-    /// Its value after.
+    /// The value after.
     pub to: Option<String>,
 }
 

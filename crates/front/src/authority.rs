@@ -10,9 +10,9 @@ use watchkeeper_x509::{Certificate, PublicKeyInfo, alternative_name, der, extens
 use crate::Error;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// How long the certificate of an [`Authority`] counts: ten years.
+/// The validity of the certificate of an [`Authority`]: ten years.
 pub const AUTHORITY_LIFE: Duration = DAY.saturating_mul(3650);
-/// How long the certificates count that an [`Authority`] issues: a year.
+/// The validity of certificates that an [`Authority`] issues: a year.
 pub const LEAF_LIFE: Duration = DAY.saturating_mul(365);
 /// Clocks of clients may be behind ours.
 const LEEWAY: Duration = Duration::from_secs(3600);
@@ -77,12 +77,12 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// An authority of this name with this key, and a new certificate that it signs itself.
+    /// Makes an authority with this name and key, and a new self-signed certificate.
     pub fn with_key(common_name: &str, key: Key, now: SystemTime) -> Result<Self, Error> {
         Self::with_life(common_name, key, now, AUTHORITY_LIFE)
     }
 
-    /// The same for another time than [`AUTHORITY_LIFE`].
+    /// Makes an authority as [`with_key`](Self::with_key) does, with a validity other than [`AUTHORITY_LIFE`].
     pub fn with_life(common_name: &str, key: Key, now: SystemTime, life: Duration) -> Result<Self, Error> {
         let subject = name([(oid::COMMON_NAME, common_name)]);
         let end = now + life;
@@ -102,7 +102,7 @@ impl Authority {
         Ok(Self { certificate, subject, key_id: Some(key.id()), key, end })
     }
 
-    /// The authority that has this certificate and this key. The error says why they are none.
+    /// Makes an authority of an existing certificate and its key. The error says why that is impossible.
     pub fn restore(certificate: CertificateDer<'static>, key: Key) -> Result<Self, &'static str> {
         let parsed = Certificate::read(&certificate).map_err(|_| "not an X.509 certificate")?;
         if parsed.public_key != key.public_key_info() {
@@ -116,22 +116,22 @@ impl Authority {
         Ok(Self { subject, key_id, key, certificate, end })
     }
 
-    /// Its certificate: what has to be trusted.
+    /// The certificate of the authority, which clients have to trust.
     pub fn certificate(&self) -> &CertificateDer<'static> {
         &self.certificate
     }
 
-    /// When its certificate ends.
+    /// The end of the validity of the certificate.
     pub fn end(&self) -> SystemTime {
         self.end
     }
 
-    /// Its key.
+    /// The key of the authority.
     pub fn into_key(self) -> Key {
         self.key
     }
 
-    /// A certificate for the holder of `key`: the user is the common name, the groups are the organizations.
+    /// Issues a certificate for the holder of `key`: the user is the common name, the groups are the organizations.
     pub fn issue(
         &self,
         key: &Key,
@@ -142,7 +142,7 @@ impl Authority {
         self.issue_for(key, subject, purpose, now, LEAF_LIFE)
     }
 
-    /// The same for another time than [`LEAF_LIFE`].
+    /// Issues a certificate as [`issue`](Self::issue) does, with a validity other than [`LEAF_LIFE`].
     pub fn issue_for(
         &self,
         key: &Key,

@@ -20,13 +20,13 @@ enum Content {
     Stream(UnsyncBoxBody<Bytes, BodyError>),
 }
 
-/// Why a body could not be read to its end.
+/// The error of a body that could not be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// There is more than the reader allows: for a client, HTTP 413.
+    /// The body is larger than the reader allows: for a client, HTTP 413.
     #[error("the body is larger than {limit} bytes")]
     TooLarge {
-        /// How much was allowed.
+        /// The number of bytes that are allowed.
         limit: usize,
     },
     /// The peer stopped sending in the middle, for longer than anybody would wait.
@@ -38,22 +38,22 @@ pub enum BodyError {
 }
 
 impl Body {
-    /// Nothing.
+    /// An empty body.
     pub fn empty() -> Self {
         Self(Content::Whole(Bytes::new()))
     }
 
-    /// These bytes.
+    /// A body of these bytes.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         Self(Content::Whole(bytes.into()))
     }
 
-    /// The pieces of this stream, sent as they come. The body ends well when the stream ends.
+    /// A body of the pieces of this stream, which are sent as they come. It ends without an error when the stream ends.
     pub fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self::wrap(StreamBody::new(pieces.map(|piece| Ok::<_, BodyError>(Frame::data(piece)))))
     }
 
-    /// Any other body, its trailers included. HTTP/1.1 sends trailers only if the head announces them.
+    /// Wraps another body, including its trailers. HTTP/1.1 sends trailers only if the head announces them.
     pub fn wrap<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -63,7 +63,7 @@ impl Body {
         Self(Content::Stream(UnsyncBoxBody::new(body)))
     }
 
-    /// The same body, with something that is dropped when a stream has been sent or given up; at once if there is none.
+    /// Adds a value that is dropped when the stream has been sent or given up; at once if the body is no stream.
     pub fn with(self, companion: impl Send + Unpin + 'static) -> Self {
         match self.0 {
             Content::Whole(_) => self,

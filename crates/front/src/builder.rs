@@ -59,31 +59,31 @@ impl FrontBuilder {
         self
     }
 
-    /// How many connections there may be, and of whom. Default: as many as this process can have.
+    /// Sets the limits of connections. Default: as many as this process can have.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// How long clients may take.
+    /// Sets the timeouts of clients.
     pub fn deadlines(mut self, deadlines: Deadlines) -> Self {
         self.deadlines = deadlines;
         self
     }
 
-    /// Where to count. Default: where nobody looks.
+    /// Sets the metrics. Default: metrics that are not served.
     pub fn metrics(mut self, metrics: &AccessMetrics) -> Self {
         self.metrics = metrics.clone();
         self
     }
 
-    /// The supervisor of the tasks of the front. A service that reports its health gives its own.
+    /// Sets the supervisor of the tasks of the front. A service that reports its health passes its own.
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
         self.supervisor = supervisor;
         self
     }
 
-    /// The name of the task that accepts connections, for the supervisor. Default: `listener`.
+    /// Sets the name of the task that accepts connections, for the supervisor. Default: `listener`.
     pub fn task(mut self, name: impl Into<String>) -> Self {
         self.task = name.into();
         self

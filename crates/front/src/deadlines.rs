@@ -1,25 +1,25 @@
 use std::time::Duration;
 
-/// How long clients may take for something before their connection is closed.
+/// The timeouts of clients. When one has passed, the connection is closed.
 ///
-/// How long an answer may take is up to the service.
+/// The service is responsible for the timeouts of its answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// From connecting to the end of the TLS handshake. Default: 10 s.
+    /// The timeout from connecting to the end of the TLS handshake. Default: 10 s.
     pub handshake: Duration,
-    /// From there to the end of the headers of the first request. For later requests of an HTTP/1 connection, from the first byte to the end of
+    /// The timeout from there to the end of the headers of the first request; for later requests of an HTTP/1 connection, from the first byte to the end of
     /// the headers. Default: 10 s; kube-apiserver waits 32 s.
     pub first_request: Duration,
-    /// How long a stranger may keep a connection without a request. Default: 30 s. Load balancers ask for the health of servers
+    /// The idle timeout of connections that are not authenticated. Default: 30 s. Load balancers check the health of servers
     /// every ten seconds or so.
     pub stranger_idle: Duration,
-    /// HTTP/1: how long somebody who was authenticated may keep a connection without a request. Default: 100 s. That is longer than most clients keep a connection that they do not use, so that it is
-    /// them who close it.
+    /// The idle timeout of authenticated HTTP/1 connections. Default: 100 s. That is longer than most clients keep an idle connection, so that
+    /// the client closes it.
     pub http1_idle: Duration,
-    /// HTTP/2: how long somebody who was authenticated may keep a connection without a request. Default: 90 s. Go clients close
-    /// theirs after as long, and kube-apiserver has the same limit: clients that come back sooner find it open.
+    /// The idle timeout of authenticated HTTP/2 connections. Default: 90 s. Go clients close theirs after the same time, and
+    /// kube-apiserver has the same limit: clients that come back sooner find it open.
     pub http2_idle: Duration,
-    /// How long a client may send nothing of a body that has begun. Default: 60 s.
+    /// The time after which a body is given up if the client sends nothing more of it. Default: 60 s.
     pub body_stall: Duration,
 }
 

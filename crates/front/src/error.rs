@@ -1,24 +1,24 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a front could not be set up. The text names files and addresses, never a secret.
+/// The error of a front that cannot be set up. The text names files and addresses, never a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An address cannot be listened on: choose another, or stop who has it.
+    /// An address cannot be listened on: choose another, or stop the program that uses it.
     #[error("cannot listen on {address}: {reason}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The error of the operating system.
         reason: String,
     },
-    /// A socket that somebody else made cannot be listened on, or not be given to somebody else.
+    /// A socket of another process cannot be listened on, or a socket cannot be passed on to another process.
     #[error("socket {socket}: {reason}")]
     Socket {
-        /// Its name, or its number among those that were inherited.
+        /// The name of the socket, or its number among the inherited ones.
         socket: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// A file with a key, a certificate or another secret is not what it should be: restore it.
@@ -26,7 +26,7 @@ pub enum Error {
     File {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// The cryptography failed: keys and certificates that do not fit together, or a broken system.

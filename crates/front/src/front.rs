@@ -72,17 +72,17 @@ pub(crate) enum Protocol {
     Https(Tls),
 }
 
-/// How a shutdown went.
+/// The result of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
     /// All requests were answered to the end.
     Clean,
-    /// When the time was over, something was still running and was cut off.
+    /// Some requests were still running when the time was over, and were cut off.
     CutOff,
 }
 
 impl Front {
-    /// Begins with what answers.
+    /// Begins to build a front for a service.
     pub fn builder(service: impl Service) -> FrontBuilder {
         FrontBuilder::new(Box::new(service))
     }
@@ -120,12 +120,12 @@ impl Front {
         Ok(front)
     }
 
-    /// The addresses it listens on, in the order in which they were given to the builder, with the ports that were chosen.
+    /// The addresses that the front listens on, in the order in which they were given to the builder, with the ports that were chosen.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.listeners.iter().map(Listener::address)
     }
 
-    /// Its metrics.
+    /// The metrics of the front.
     pub fn metrics(&self) -> &AccessMetrics {
         &self.shared.connections.metrics
     }

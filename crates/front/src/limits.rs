@@ -11,33 +11,33 @@ const MOST_STRANGERS: usize = 2_000;
 /// Requests at a time on one HTTP/2 connection, as in kube-apiserver. Go clients open another connection for more.
 const STREAMS: u32 = 100;
 
-/// How many connections a [`Front`](crate::Front) keeps open, and how many requests run on each.
+/// The limits of a [`Front`](crate::Front): connections, and requests on each.
 ///
-/// A connection is a stranger's until the service says whose it is ([`Peer::authenticated`](crate::Peer::authenticated)). Only strangers are ever
-/// closed to make room for others: the one of which nothing was heard for longest.
+/// A connection is a stranger's until the service says whose it is ([`Peer::authenticated`](crate::Peer::authenticated)). Only strangers' connections are
+/// closed to make room for others: first the one that has sent nothing for longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections in all. When all of them are authenticated, more are refused.
+    /// The maximum number of connections. When all of them are authenticated, more are refused.
     pub connections: usize,
-    /// Connections of strangers. The rest of `connections` is reserved for the authenticated.
+    /// The maximum number of strangers' connections. The rest of `connections` is reserved for authenticated ones.
     pub strangers: usize,
-    /// Connections of strangers from one address. The machine of the server itself has no such limit: its programs share
+    /// The maximum number of strangers' connections from one address. The machine of the server itself has no such limit: its programs share
     /// an address.
     pub strangers_per_address: usize,
-    /// Authenticated connections of one user. More than these may be open, but count as those of strangers.
+    /// The number of authenticated connections of one user. More may be open, but they count as strangers' connections.
     pub connections_per_user: usize,
-    /// Requests at a time on one HTTP/2 connection; more are refused with `REFUSED_STREAM`.
+    /// The maximum number of concurrent requests on one HTTP/2 connection; more are refused with `REFUSED_STREAM`.
     pub streams: u32,
-    /// The bytes that a request may carry. One that announces more is answered with 413 before the service is called; of others,
-    /// the body breaks off. No limit by default: a service that reads bodies into memory has its own ([`Body::read`]), and may
-    /// want to choose its words.
+    /// The maximum size of a request body in bytes. A request that announces more is answered with 413 before the service is called; the body
+    /// of others breaks off. Default: no limit, since a service that reads bodies into memory has its own limit ([`Body::read`]) and
+    /// its own message.
     ///
     /// [`Body::read`]: crate::Body::read
     pub body_bytes: u64,
 }
 
 impl Limits {
-    /// So many connections: half of them for strangers, but no more than 2,000; a quarter of those for each address; half
+    /// Limits for a number of connections: half of them for strangers, but no more than 2,000; a quarter of those for each address; half
     /// of all for each user.
     pub fn of_connections(connections: usize) -> Self {
         let connections = connections.max(1);
@@ -52,7 +52,7 @@ impl Limits {
         }
     }
 
-    /// As many connections as a process that may open so many files can have, but no more than 10,000: 256 files, or a
+    /// Limits for a process that may open this number of files: as many connections, but no more than 10,000. 256 files, or a
     /// quarter of them if that is less, are left for everything else.
     pub fn of_files(files: u64) -> Self {
         let connections = files.saturating_sub(RESERVED_FILES.min(files / 4)).min(MOST_CONNECTIONS);

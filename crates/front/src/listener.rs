@@ -39,7 +39,7 @@ impl Listener {
         Ok(Self { socket, address, name: None })
     }
 
-    /// The same with a name, by which a process that inherits it knows what it is for.
+    /// Names the socket, so that a process that inherits it knows its purpose.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -51,17 +51,17 @@ impl Listener {
         self
     }
 
-    /// Its name, if it has one.
+    /// The name of the socket, if it has one.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Its address, with the port that was chosen.
+    /// The address of the socket, with the port that was chosen.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The same socket once more. It listens until both are gone.
+    /// Clones the handle of the socket, which listens until both handles are dropped.
     pub fn try_clone(&self) -> Result<Self, Error> {
         let (address, name) = (self.address, self.name.clone());
         let socket = self.socket.try_clone();

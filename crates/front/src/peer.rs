@@ -11,7 +11,7 @@ use crate::connections::Place;
 
 /// The other end of a connection. Every request that came in over a socket has it among its extensions.
 ///
-/// Whoever keeps one does not keep its connection open.
+/// A `Peer` does not keep its connection open.
 #[derive(Clone)]
 pub struct Peer(Arc<Inner>);
 
@@ -55,7 +55,7 @@ impl Peer {
         request.extensions().get()
     }
 
-    /// Where the connection comes from. In front of a proxy, that is the proxy.
+    /// The address that the connection comes from. Behind a proxy, it is that of the proxy.
     pub fn address(&self) -> SocketAddr {
         self.0.address
     }

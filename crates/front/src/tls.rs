@@ -13,27 +13,27 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use crate::tls_files::Followed;
 use crate::{Error, TlsFiles};
 
-/// How a listener speaks TLS: which certificate it shows, and whose certificates of clients it believes. TLS 1.2 and 1.3, HTTP/2
+/// The TLS of a listener: its certificates, and the authorities of client certificates that it trusts. TLS 1.2 and 1.3, HTTP/2
 /// before HTTP/1.1.
 ///
-/// It can be [replaced](Self::replace) at any time, which all clones see. Connections that are open stay as they are; whoever
-/// connects later gets the new certificate and is measured by the new authorities, sessions that are resumed included.
+/// It can be [replaced](Self::replace) at any time, for all clones. Open connections stay as they are; new ones, including
+/// resumed sessions, get the new certificate and are checked with the new authorities.
 #[derive(Clone)]
 pub struct Tls {
     current: Arc<RwLock<Arc<ServerConfig>>>,
     files: Option<Arc<Followed>>,
 }
 
-/// Whether clients are asked for a certificate, and by whom it has to be issued. One that nobody of these issued, or that has
-/// expired, fails the handshake.
+/// Whether clients are asked for a certificate, and the authorities that have to have issued it. With a certificate of another
+/// issuer, or an expired one, the handshake fails.
 #[derive(Clone, Debug, Default)]
 pub enum ClientAuth {
-    /// They are not asked.
+    /// Clients are not asked for a certificate.
     #[default]
     Off,
-    /// They may show one.
+    /// Clients may present a certificate of one of these authorities.
     Optional(Vec<CertificateDer<'static>>),
-    /// They have to show one.
+    /// Clients must present a certificate of one of these authorities.
     Required(Vec<CertificateDer<'static>>),
 }
 
@@ -118,7 +118,7 @@ fn server_config(certificates: impl CertificateSource, clients: &ClientAuth) -> 
 }
 
 impl ServerCertificate {
-    /// A certificate, those between it and its authority, and its key.
+    /// Makes a server certificate of a chain and the key of its first certificate.
     pub fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, Error> {
         let certified = CertifiedKey::from_der(chain, key, &ring::default_provider());
         let certified = certified.map_err(|error| {
@@ -127,7 +127,7 @@ impl ServerCertificate {
         Ok(Self(Arc::new(certified)))
     }
 
-    /// The same in PEM, from anywhere but files: a Secret, for example.
+    /// Makes a server certificate of a chain and a key in PEM, from a Secret for example. For files there is [`TlsFiles`].
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, Error> {
         let wrong = |what: &str| Error::Cryptography(format!("the {what} of the server is not in PEM"));
         let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();

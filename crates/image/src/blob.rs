@@ -1,10 +1,10 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// Bytes that are known by their digest.
+/// Bytes with their digest and media type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob {
-    /// What they are.
+    /// The media type.
     pub media_type: &'static str,
     /// `sha256:` and the digest in hexadecimal.
     pub digest: String,
@@ -30,7 +30,7 @@ impl Blob {
         Self::new(media_type, value.to_string())
     }
 
-    /// How others refer to it.
+    /// The descriptor, by which manifests refer to the blob.
     pub fn descriptor(&self) -> Value {
         json!({"mediaType": self.media_type, "digest": self.digest, "size": self.bytes.len()})
     }

@@ -1,18 +1,18 @@
-/// Why there is no image, or why it is not where it should be.
+/// The error of an image that cannot be built, written or pushed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was given cannot be. The text says what, and what to do.
+    /// The input is invalid. The text says why, and what to do.
     #[error("{0}")]
     Input(String),
     /// A file could not be read or written.
     #[error("{path}: {error}")]
     File {
-        /// Which.
+        /// The path of the file.
         path: String,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// A registry does not answer as it should.
+    /// A registry cannot be reached, or does not answer as expected.
     #[error("{0}")]
     Registry(String),
 }

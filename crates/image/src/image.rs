@@ -20,20 +20,20 @@ pub const USER: u32 = 65532;
 /// Where the certificates of authorities are in an image, which is where programs look for them.
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 
-/// What an image is made of.
+/// The contents of an image.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
-    /// What the program is called in the image, at its root.
+    /// The name of the program, which is at the root of the image.
     pub name: String,
     /// The program for each platform.
     pub programs: Vec<(Platform, Vec<u8>)>,
-    /// Certificates of authorities, as PEM, for programs that speak to others over TLS.
+    /// The certificate authorities in PEM, for programs that connect to others over TLS.
     pub certificates: Option<Vec<u8>>,
     /// Labels of the image, which are annotations of its manifests, too.
     pub labels: BTreeMap<String, String>,
-    /// What the program is made of, as CycloneDX.
+    /// The software bill of materials, as CycloneDX.
     pub sbom: Option<Vec<u8>>,
-    /// When it was made, in seconds since the epoch: `SOURCE_DATE_EPOCH`.
+    /// The time of creation, in seconds since the epoch: `SOURCE_DATE_EPOCH`.
     pub time: u64,
 }
 
@@ -90,17 +90,17 @@ impl Image {
         Ok(image)
     }
 
-    /// What others pull: the index, or the manifest if there is but one platform.
+    /// The blob that the tag refers to: the index, or the manifest if there is one platform only.
     pub fn root(&self) -> &Blob {
         self.index.as_ref().unwrap_or(&self.variants[0].manifest)
     }
 
-    /// The digest that it is known by.
+    /// The digest of the image.
     pub fn digest(&self) -> &str {
         &self.root().digest
     }
 
-    /// What is transferred, in bytes, for each platform.
+    /// The bytes that a pull transfers, for each platform.
     pub fn sizes(&self) -> impl Iterator<Item = (&Platform, usize)> {
         self.variants.iter().map(|variant| {
             let layers: usize = variant.layers.iter().map(|layer| layer.blob.bytes.len()).sum();

@@ -2,14 +2,14 @@ use std::fmt;
 
 use crate::error::Error;
 
-/// What a program runs on.
+/// A platform of programs: operating system and architecture.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Platform {
     /// `linux`.
     pub os: String,
-    /// As images name it: `amd64`, `arm64`.
+    /// The architecture by its name in images: `amd64`, `arm64`.
     pub architecture: String,
-    /// `v7` of `arm`.
+    /// The variant of the architecture: `v7` of `arm`.
     pub variant: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Platform {
         }
     }
 
-    /// The name that Rust has for it, with a libc that can be linked statically.
+    /// The target of Rust for the platform, with a libc that can be linked statically.
     pub fn target(&self) -> Option<&'static str> {
         match (self.os.as_str(), self.architecture.as_str(), self.variant.as_deref()) {
             ("linux", "amd64", _) => Some("x86_64-unknown-linux-musl"),
@@ -62,12 +62,12 @@ impl fmt::Display for Platform {
     }
 }
 
-/// What can be read from a program before it runs.
+/// The facts about a program that its file contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// What it runs on.
+    /// The platform of the program.
     pub platform: Platform,
-    /// The loader that it asks for: if there is one, it is linked dynamically and does not start in an image without it.
+    /// The loader. A program with a loader is linked dynamically and does not start in an image without it.
     pub loader: Option<String>,
 }
 

@@ -2,23 +2,23 @@ use std::fmt;
 
 use crate::error::Error;
 
-/// Where an image is in a registry: `registry.example.com:5000/team/shop:1.0`.
+/// The reference of an image in a registry: `registry.example.com:5000/team/shop:1.0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Host, and port if there is one.
+    /// The host of the registry, with the port if there is one.
     pub registry: String,
-    /// The name below it.
+    /// The name of the repository.
     pub repository: String,
     /// The tag.
     pub tag: String,
 }
 
 impl Reference {
-    /// Reads a reference. The host has to be said; without a tag it is `latest`.
+    /// Reads a reference. The host is required; the default tag is `latest`.
     ///
     /// # Errors
     ///
-    /// If a part cannot be what it is.
+    /// If a part is invalid.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |what: &str| {
             Error::Input(format!(

@@ -14,7 +14,7 @@ use crate::reference::Reference;
 /// The longest answer of a registry that is read: they are short, or a mistake.
 const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
 
-/// Who pushes.
+/// The login for a registry.
 #[derive(Clone)]
 pub struct Login {
     /// The name.
@@ -23,10 +23,10 @@ pub struct Login {
     pub password: String,
 }
 
-/// A registry that images are pushed to, by the HTTP API of the Open Container Initiative.
+/// A registry that images are pushed to, with the HTTP API of the Open Container Initiative.
 ///
-/// Each blob is sent in one request, and only if it is not there yet. A registry that asks for a token is asked for one where it says, with the
-/// login if there is one. The login is sent to nobody else than the registry and the place that it names for tokens.
+/// Each blob is sent in one request, and only if the registry does not have it. If the registry demands a token, one is requested from the server that it names, with the
+/// login if there is one. The login is sent to the registry and to that server only.
 pub struct Registry {
     client: HttpClient,
     place: Reference,
@@ -36,12 +36,12 @@ pub struct Registry {
     authorization: Option<String>,
 }
 
-/// What a push came to.
+/// The result of a push.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pushed {
-    /// Blobs that were sent.
+    /// The number of blobs that were sent.
     pub sent: usize,
-    /// Blobs that were there already.
+    /// The number of blobs that the registry had already.
     pub present: usize,
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::definition::Definition;
 use crate::lint::{Finding, Severity};
 
-/// What would break for those who have objects of an earlier definition: fields that are gone or narrower, fields that are newly required,
+/// Finds incompatible changes between two versions of a definition: fields that are gone or narrower, fields that are newly required,
 /// versions that are no longer served.
 ///
 /// Adding is compatible: fields that are optional, versions, values of an enumeration, wider limits.

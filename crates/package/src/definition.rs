@@ -2,12 +2,12 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-/// A CustomResourceDefinition, read as far as is needed to ship it.
+/// A CustomResourceDefinition, with the fields that renderers need.
 #[derive(Clone, Debug)]
 pub struct Definition<'a> {
-    /// All of it.
+    /// The whole definition.
     pub value: &'a Value,
-    /// Its name: `shops.example.com`.
+    /// The name: `shops.example.com`.
     pub name: &'a str,
     /// The group.
     pub group: &'a str,
@@ -15,7 +15,7 @@ pub struct Definition<'a> {
     pub kind: &'a str,
     /// The plural.
     pub plural: &'a str,
-    /// Whether objects live in namespaces.
+    /// Whether the objects are in namespaces.
     pub namespaced: bool,
 }
 

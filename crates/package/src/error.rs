@@ -1,12 +1,12 @@
-/// Why nothing can be rendered.
+/// The error of an operator that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The name of the operator cannot be a name in a cluster.
+    /// The name of the operator is not valid in a cluster.
     #[error(
         "the operator is called {0:?}, which is no DNS label of at most 50 characters: give its package another name"
     )]
     Name(String),
-    /// A namespace that cannot be one.
+    /// The name of a namespace is invalid.
     #[error("{0:?} is no namespace: it has to be a DNS label of at most 63 characters")]
     Namespace(String),
     /// A definition lacks something that every definition has.
@@ -26,7 +26,7 @@ pub enum Error {
     Bundle {
         /// The name of the program.
         name: String,
-        /// What a bundle cannot have.
+        /// The part of the operator that a bundle does not support.
         why: String,
     },
 }

@@ -6,22 +6,22 @@ use crate::parts::Path;
 /// A file that is shipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Where it is, from the folder of the output, with `/`.
+    /// The path below the folder of the output, with `/`.
     pub path: String,
-    /// What is in it.
+    /// The content.
     pub text: String,
-    /// Whose it is.
+    /// The owner of the file, and so when it is written.
     pub keep: Keep,
 }
 
-/// Whose a file is.
+/// The owner of a file, and so when it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Written anew each time.
+    /// A generated file: written anew each time.
     Generated,
-    /// Written if it is not there; the user's from then on.
+    /// A file of the user: written once, if it is not there.
     Once,
-    /// The same, but for the values of these keys, which follow what is rendered for as long as the keys are there.
+    /// A file of the user in which the values of these keys are updated, for as long as the keys are there.
     Parts(&'static [Path]),
 }
 

@@ -49,11 +49,11 @@ pub use types::types;
 
 /// One kind of output.
 pub struct Renderer {
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it writes, in a few words.
+    /// The files that it writes, in a few words.
     pub about: &'static str,
-    /// The paths that it owns: files of these that it did not write are left from earlier.
+    /// The paths that it owns: other files there are left from an earlier run.
     pub owns: &'static [&'static str],
     /// Renders it.
     pub render: fn(&Operator<'_>) -> Result<Vec<File>, Error>,

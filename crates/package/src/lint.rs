@@ -13,25 +13,25 @@ const STORAGE_LIMIT: usize = 1024 * 1024;
 /// Formats of numbers that Kubernetes knows. Others are passed over, and the server warns of them.
 const NUMBER_FORMATS: [&str; 4] = ["int32", "int64", "float", "double"];
 
-/// A mistake in a definition, or something that users will miss.
+/// A mistake in a definition, or something that is missing in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The definition and its version: `shops.example.com v1`.
     pub definition: String,
     /// The field as an object has it, `spec.maxSize`; empty for the definition as a whole.
     pub field: String,
-    /// What is wrong, and what to do.
+    /// The message: the problem, and what to do.
     pub message: String,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// A server refuses it, or it breaks something.
+    /// A server refuses the definition, or the change breaks clients.
     Error,
-    /// It works, and could be better.
+    /// The definition works, and could be better.
     Warning,
 }
 

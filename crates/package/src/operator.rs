@@ -4,7 +4,7 @@ use watchkeeper_description::{Description, Roles, Volume, When, roles};
 use crate::definition::Definition;
 use crate::error::Error;
 
-/// What a project says that its program does not know.
+/// The settings of a project: facts that its program does not know.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
@@ -14,25 +14,25 @@ pub struct Settings {
     pub version: Option<String>,
     /// The namespace that manifests are made for. Default: the name of the operator and `-system`.
     pub namespace: Option<String>,
-    /// What it is for, in a sentence. Default: that of the description, which goes first if its program is one of several in an executable.
+    /// The purpose of the operator, in a sentence. Default: that of the description, which comes first if its program is one of several in an executable.
     pub about: Option<String>,
-    /// Where people read about it.
+    /// The URL of the home page.
     pub homepage: Option<String>,
-    /// Where its source is.
+    /// The URL of the source code.
     pub repository: Option<String>,
-    /// Its licence, as SPDX has it.
+    /// The licence, as an SPDX expression.
     pub license: Option<String>,
-    /// Who made it: `Name <mail>`.
+    /// The authors: `Name <mail>`.
     pub authors: Vec<String>,
-    /// Words to find it by.
+    /// The keywords for catalogues.
     pub keywords: Vec<String>,
-    /// Objects to begin with, for documentation and catalogues.
+    /// The sample objects, for documentation and catalogues.
     pub samples: Vec<Value>,
     /// The namespaces that the overlay `namespaced` watches. Default: that of the operator.
     pub watch_namespaces: Vec<String>,
 }
 
-/// An operator to be shipped: its description, and what its project says.
+/// An operator to be shipped: its description, and the settings of its project.
 #[derive(Clone, Debug)]
 pub struct Operator<'a> {
     pub(crate) description: &'a Description,

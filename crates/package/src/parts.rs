@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 use watchkeeper_schema::yaml;
 
-/// Where a value is in a YAML file: the keys from the root.
+/// The path of a value in a YAML file: the keys from the root.
 pub type Path = &'static [&'static str];
 
 /// The text of a user with the values of these keys as they were rendered, where they differ; all else stays as it is, comments included.

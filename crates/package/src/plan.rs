@@ -3,18 +3,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::file::{File, Keep};
 use crate::parts::updated;
 
-/// What has to happen for a folder to have what was rendered.
+/// A difference between the rendered files and a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference<'a> {
-    /// A file is not there.
+    /// A file is missing.
     Missing(&'a File),
-    /// A file says something else.
+    /// A generated file differs.
     Changed(&'a File),
-    /// A file of the user in which values are outdated, as it should be.
+    /// A file of the user in which values are outdated, with the new values.
     Outdated(File),
-    /// A file of the user in which this value is outdated, and has to be changed by the user.
+    /// A file of the user in which this value is outdated; only the user can change it.
     Unwritable(&'a File, String),
-    /// A file of a renderer that it does not write any more.
+    /// A file in the paths of a renderer that it does not write any more.
     Stale(String),
 }
 

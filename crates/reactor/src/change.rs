@@ -7,11 +7,11 @@ use watchkeeper_core::Key;
 /// The type of a change since the last delivery of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It was not there, or it was never delivered.
+    /// The object is new, or it was never delivered.
     Added,
-    /// It is another one.
+    /// The object has changed.
     Changed,
-    /// It is gone.
+    /// The object is gone.
     Gone,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for Event {
 pub struct Change {
     /// The name of the source in the reactor's file.
     pub source: Arc<str>,
-    /// Which object.
+    /// The key of the object.
     pub key: Key,
     /// The type of the change.
     pub event: Event,

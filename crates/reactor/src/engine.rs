@@ -28,18 +28,18 @@ use crate::reaction::{Reaction, Shared, Tally};
 use crate::source::{ClusterKind, Origin};
 use crate::state::beside;
 
-/// How a reactor runs.
+/// The options of a running reactor.
 #[derive(Debug, Default)]
 pub struct Options {
     /// The cluster, for a reactor that [needs one](Reactor::needs_cluster).
     pub connection: Option<Connection>,
-    /// The file in which it is written down what was delivered. Without one, everything is delivered again after a restart.
+    /// The file that records the states that were delivered. Without it, all objects are delivered again after a restart.
     pub state: Option<PathBuf>,
-    /// Where `/metrics` is served.
+    /// The address that `/metrics` is served at.
     pub metrics: Option<SocketAddr>,
-    /// Says what would be done, and does nothing. The state file is read and not written.
+    /// Whether actions are only printed, not run. The state file is read and not written.
     pub dry_run: bool,
-    /// Gives up a change that failed after as many tries as its reaction allows, or one; see [`Engine::finished`].
+    /// Whether a change is given up when it has failed as often as its reaction allows, or once; see [`Engine::finished`].
     pub once: bool,
 }
 
@@ -252,7 +252,7 @@ impl Engine {
         }
     }
 
-    /// Where metrics are served.
+    /// The address that metrics are served at.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.server.as_ref().map(MetricsServer::address)
     }
@@ -301,7 +301,7 @@ impl Engine {
         &self.shared.metrics.supervisor
     }
 
-    /// How many states are held as delivered, over all reactions.
+    /// The number of states that are held as delivered, over all reactions.
     pub fn delivered(&self) -> usize {
         self.shared.delivered.len()
     }
@@ -311,7 +311,7 @@ impl Engine {
         self.reactions.iter().all(|reaction| reaction.is_idle())
     }
 
-    /// How many reactions run now.
+    /// The number of reactions that are running.
     pub fn running(&self) -> usize {
         self.reactions.iter().map(|reaction| reaction.queue.counts().running).sum()
     }

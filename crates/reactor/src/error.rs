@@ -1,4 +1,4 @@
-/// Why a reactor does not start, or does not go on.
+/// The error of a reactor that cannot start or cannot go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

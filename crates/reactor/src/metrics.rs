@@ -129,7 +129,7 @@ impl MetricsServer {
         Ok(Self { address, _front: front.start().map_err(io::Error::other)? })
     }
 
-    /// Where it listens.
+    /// The address that the server listens at.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -42,7 +42,7 @@ impl Serialize for Columns {
 /// The name of an object, first of nearly every table.
 pub const NAME: Column =
     text("Name", "The name of the object, unique within its kind and namespace.").of_names();
-/// How long an object exists.
+/// The age of an object.
 pub const AGE: Column = text("Age", "The time since the object was created.");
 /// When an object was created, for kinds that have no table of their own.
 pub(crate) const CREATED: Column = column("Created At", "date", "The time at which the object was created.");
@@ -72,12 +72,12 @@ const fn column(name: &'static str, kind: &'static str, description: &'static st
 }
 
 impl Column {
-    /// The same column, shown only by the wide table.
+    /// Makes a column that only the wide table shows.
     pub const fn wide(self) -> Self {
         Self { priority: 1, ..self }
     }
 
-    /// The same column, whose cells are names of objects.
+    /// Makes a column whose cells are names of objects.
     pub const fn of_names(self) -> Self {
         Self { format: "name", ..self }
     }

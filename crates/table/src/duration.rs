@@ -6,7 +6,7 @@ use watchkeeper_go::Time;
 /// What stands where a length of time would, if a moment lies more than a second in the future.
 const INVALID: &str = "<invalid>";
 
-/// How long `duration` is, the shorter the more exact.
+/// Writes a duration for people, as `kubectl` does: the shorter, the more exact.
 ///
 /// ```
 /// use std::time::Duration;
@@ -19,7 +19,7 @@ pub fn human(duration: Duration) -> String {
     human_seconds(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// How long `duration` is, in one unit: `59s`, `59m`, `23h`, `364d`, `3y`.
+/// Writes a duration in one unit: `59s`, `59m`, `23h`, `364d`, `3y`.
 pub fn human_short(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (minutes, hours) = (seconds / 60, seconds / 3600);
@@ -32,12 +32,12 @@ pub fn human_short(duration: Duration) -> String {
     }
 }
 
-/// How long ago a moment was.
+/// Writes the time since a moment.
 pub fn age(since: Time, now: Time) -> String {
     human_seconds(now.seconds_since(since))
 }
 
-/// As [`human`], of whole seconds that may be negative: clocks differ, so one second into the future is still now.
+/// Writes whole seconds as [`human`] does. They may be negative: clocks differ, so one second into the future is still now.
 pub fn human_seconds(seconds: i64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let days = hours / 24;

@@ -1,6 +1,6 @@
-/// Why a definition given to this crate could not be used.
+/// The error of a definition that cannot be used.
 ///
-/// Objects are never the reason: a cell that cannot be made of an object is null.
+/// Objects cause no errors: a cell that cannot be made of an object is null.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -14,11 +14,11 @@ pub enum Error {
     /// printer of those.
     #[error("unrecognized column definition {path:?}: {reason}")]
     Column {
-        /// Which of the columns, from 0.
+        /// The index of the column, from 0.
         index: usize,
-        /// Its `jsonPath`.
+        /// The `jsonPath` of the column.
         path: String,
-        /// What is wrong with it.
+        /// The mistake in the column.
         reason: String,
     },
 }

@@ -22,7 +22,7 @@ pub struct Layout {
     pub(crate) completion: Option<fn(&Value) -> Option<Completion>>,
 }
 
-/// Why the row of an object is complete.
+/// The reason why the row of an object is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The reason of the condition, `Succeeded`.
@@ -52,7 +52,7 @@ impl Layout {
         Self { columns, cells, completion: None }
     }
 
-    /// The same table, whose rows say when an object is over.
+    /// Makes a table whose rows say when an object is completed.
     pub const fn completed_when(self, completion: fn(&Value) -> Option<Completion>) -> Self {
         Self { completion: Some(completion), ..self }
     }

@@ -27,7 +27,7 @@ pub fn canonical(value: &Value) -> String {
     }
 }
 
-/// As [`canonical`], of something that Go holds a pointer to.
+/// Writes a value as [`canonical`] does, or `<nil>` for null, as Go writes a pointer.
 pub fn optional(value: &Value) -> String {
     if value.is_null() { "<nil>".into() } else { canonical(value) }
 }

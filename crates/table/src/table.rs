@@ -11,10 +11,10 @@ use std::time::SystemTime;
 pub enum Include {
     /// Nothing.
     None,
-    /// Its metadata, as a [`Partial`].
+    /// The metadata of the object, as a [`Partial`].
     #[default]
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
 }
 

@@ -91,7 +91,7 @@ pub struct Mistake {
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// Which field: `spec.reactions[0].on`. Empty for the whole file.
+    /// The field: `spec.reactions[0].on`. Empty for the whole file.
     pub field: String,
     /// The message.
     pub message: String,
@@ -194,7 +194,7 @@ impl Reactor {
         &self.name
     }
 
-    /// How many sources and reactions there are.
+    /// The number of sources and the number of reactions.
     pub fn size(&self) -> (usize, usize) {
         (self.sources.len(), self.reactions.len())
     }

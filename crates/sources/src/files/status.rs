@@ -2,7 +2,7 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// How changes are noticed.
+    /// The way in which the source notices changes.
     pub watching: Watching,
     /// Changes that were found without an event. Stays 0 unless events get lost or the links lead elsewhere.
     pub drift: u64,
@@ -10,7 +10,7 @@ pub struct Status {
     pub notes: Vec<String>,
 }
 
-/// How a source notices changes.
+/// The way in which a source notices changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Watching {
@@ -21,7 +21,7 @@ pub enum Watching {
     Events,
     /// By polling.
     Polling {
-        /// Why.
+        /// The reason for polling.
         reason: String,
     },
 }

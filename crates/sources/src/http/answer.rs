@@ -32,7 +32,7 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap) -> Option<Error> 
     })
 }
 
-/// How long a service asks to be left alone, an hour at the most. A date is compared with the service's own clock.
+/// The delay that a service asks for with `Retry-After`, an hour at most. A date is compared with the service's own clock.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?;
     if let Ok(seconds) = value.parse() {

@@ -28,39 +28,39 @@ pub(super) struct Settings {
     pub(super) max_body_bytes: usize,
 }
 
-/// How a list is divided into pages.
+/// The paging of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pages {
-    /// It is not.
+    /// The list is one page.
     One,
     /// The header `Link` with `rel="next"` has the URL of the next page.
     Link,
-    /// At this JSON pointer, a page has the URL of the next one.
+    /// A page has the URL of the next one at this JSON pointer.
     Next(String),
-    /// At this JSON pointer, a page has a token, and the next page is asked for with the token as this parameter. As in Kubernetes, all
-    /// pages of a token are of one moment.
+    /// A page has a token at a JSON pointer, and the next page is requested with the token as a parameter. As in Kubernetes, all
+    /// pages of a token show the list at one moment.
     Token {
-        /// Where the token is: `/metadata/continue`.
+        /// The JSON pointer of the token: `/metadata/continue`.
         pointer: String,
         /// The name of the parameter: `continue`.
         parameter: String,
     },
 }
 
-/// How a service is asked to wait until something has changed.
+/// The long polling of a service: a request waits until something has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Waiting {
-    /// With the header `Prefer: wait=N` (RFC 7240) and the validators of the last answer.
+    /// Requests have the header `Prefer: wait=N` (RFC 7240) and the validators of the last answer.
     Prefer(Duration),
-    /// With the index of the last answer, as Consul does.
+    /// Requests have the index of the last answer, as those to Consul.
     Index {
-        /// The header in which an answer says its index.
+        /// The header of answers with the index.
         header: String,
-        /// The parameter with which a request says the index that is known; `wait=Ns` is added.
+        /// The parameter of requests with the last index; `wait=Ns` is added.
         parameter: String,
-        /// How long to wait.
+        /// The time that a request waits.
         wait: Duration,
     },
 }

@@ -59,7 +59,7 @@ impl Database {
         Ok(Self { settings: Arc::new(settings) })
     }
 
-    /// How long the server may be silent. Default: 30 seconds.
+    /// Sets the time after which a server that sends nothing has failed. Default: 30 seconds.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         Arc::make_mut(&mut self.settings).timeout = timeout;
@@ -116,7 +116,7 @@ impl Session {
         Ok(rows)
     }
 
-    /// The same, a row at a time.
+    /// Runs statements, all of them or none, and calls a function with each row.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl Session {
 pub struct StatementError {
     /// The SQLSTATE, if the server refused it: then it had no effect.
     pub code: Option<String>,
-    /// What the program can do about it.
+    /// The error, classified by what the program can do about it.
     pub error: Error,
 }
 

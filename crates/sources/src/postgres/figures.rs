@@ -22,7 +22,7 @@ pub struct Figures {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Slot {
-    /// Its name.
+    /// The name of the slot.
     pub name: String,
     /// Bytes of the log that the slot retains.
     pub retained_bytes: u64,

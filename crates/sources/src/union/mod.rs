@@ -81,9 +81,9 @@ struct Named {
 pub struct MemberStatus {
     /// The name of the source.
     pub name: Arc<str>,
-    /// Whether all of its objects were told once.
+    /// Whether all objects of the source were delivered once.
     pub synced: bool,
-    /// Why it failed; `None` as soon as it delivers again.
+    /// The error of the source; `None` as soon as it delivers again.
     pub error: Option<Error>,
 }
 

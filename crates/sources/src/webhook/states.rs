@@ -14,22 +14,22 @@ pub(super) const BELIEVED: Duration = Duration::from_secs(3);
 /// The versions of at least so many objects that are gone are remembered.
 const REMEMBERED: usize = 1000;
 
-/// Where in the payload of a webhook the state of an object is, as JSON pointers. The key and the version are at the same places in the
+/// The state of an object in the payload of a webhook: JSON pointers to its parts. Key and version must be at the same places in the
 /// objects of the other source.
 ///
-/// A delivery is taken for a state if there is an object with a key and a version, which has to be a number that grows with every change of
-/// the object. Any other delivery is a reason to look. What is older than what is known is passed over, so that deliveries may come in
-/// any order and more than once. The other source has the last word: it is read three seconds after a state was delivered, and what it
-/// shows then is what there is.
+/// A delivery counts as a state if it has an object with a key and a version, which has to be a number that grows with every change of
+/// the object. After any other delivery, the other source is read. A state that is older than the known one is ignored, so that deliveries may come in
+/// any order and more than once. The other source has the last word: it is read three seconds after a state was delivered, and the states that it
+/// shows then replace those that were delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// Where the object is: `/data`.
+    /// The pointer to the object: `/data`.
     pub object: String,
-    /// Where the object has its name: `/id`.
+    /// The pointer to the key, within the object: `/id`.
     pub key: String,
-    /// Where the object has its version: `/version`.
+    /// The pointer to the version, within the object: `/version`.
     pub version: String,
-    /// Where the payload says that the object is gone, with `true`, and the version of that is the object's: `/deleted`.
+    /// The pointer to a value that is `true` if the object was deleted: `/deleted`. The version of the object is then that of the deletion.
     pub deleted: Option<String>,
 }
 
