@@ -146,6 +146,16 @@ impl Client {
     }
 
     /// Options of a client, with their defaults.
+    ///
+    /// ```no_run
+    /// # use watchkeeper_client::{Client, Connection};
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = Client::builder(Connection::infer().await?)
+    ///     .manager("shop-operator") // the field manager of applies
+    ///     .namespaces(["shop", "stock"]) // the only ones that caches watch
+    ///     .build();
+    /// # Ok(()) }
+    /// ```
     pub fn builder(connection: impl Into<Connection>) -> ClientBuilder {
         ClientBuilder {
             connection: connection.into(),

@@ -16,6 +16,21 @@ use crate::{Body, Error};
 /// Sends requests to HTTP servers, wherever their URLs say, as a [`Connection`](crate::Connection) does to a cluster.
 ///
 /// A handle, cheap to clone; clones share their TCP connections.
+///
+/// ```no_run
+/// use bytes::Bytes;
+/// use http::Request;
+/// use http_body_util::BodyExt;
+/// use watchkeeper_connection::HttpClient;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// let client = HttpClient::new(None)?;
+/// let answer = client.send(Request::get("https://example.com/items.json").body(Bytes::new())?).await?;
+/// if answer.status().is_success() {
+///     println!("{} bytes", answer.into_body().collect().await?.to_bytes().len());
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct HttpClient {
     tls: Arc<Tls>,

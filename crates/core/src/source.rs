@@ -89,6 +89,13 @@ pub trait Source: Send + Sync + 'static {
 }
 
 /// A figure of a source that goes up and down.
+///
+/// ```
+/// use watchkeeper_core::SourceGauge;
+/// // What `Source::gauges` of a source with a log returns.
+/// let gauge = SourceGauge::new("orders", "replication_lag_bytes", "Bytes of the log that were not read yet", 512.0);
+/// assert_eq!((&*gauge.source, gauge.value), ("orders", 512.0));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SourceGauge {
@@ -110,6 +117,14 @@ impl SourceGauge {
 }
 
 /// The status of an object, to be [written back](Source::write_status).
+///
+/// ```
+/// use watchkeeper_core::{Error, Key, ObjectStatus, Source, Version};
+/// /// Writes that an order was shipped, unless the order has changed since `version`.
+/// async fn shipped(orders: &dyn Source, key: Key, version: Version) -> Result<(), Error> {
+///     orders.write_status(ObjectStatus::new(key, version, r#"{"shipped": true}"#)).await
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ObjectStatus {

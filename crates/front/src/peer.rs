@@ -55,7 +55,7 @@ impl Peer {
         request.extensions().get()
     }
 
-    /// The address that the connection comes from. Behind a proxy, it is that of the proxy.
+    /// The address of the client. Behind a proxy, it is that of the proxy, unless the proxy tells the client's with the PROXY protocol.
     pub fn address(&self) -> SocketAddr {
         self.0.address
     }

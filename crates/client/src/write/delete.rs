@@ -72,6 +72,14 @@ impl Client {
 
     /// Deletes all objects of a kind, or those that match. Until the cache has caught up, all reads of the kind go to the
     /// API, since the answer does not say what has become of which object.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use watchkeeper_client::{Client, Error};
+    /// # async fn example(client: &Client) -> Result<(), Error> {
+    /// client.delete_all_of::<ConfigMap>().in_namespace("shop").labels("app=cart").await?;
+    /// # Ok(()) }
+    /// ```
     pub fn delete_all_of<K: Kind>(&self) -> DeleteAll<'_, K> {
         DeleteAll {
             client: self,

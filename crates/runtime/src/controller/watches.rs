@@ -13,6 +13,30 @@ use crate::watch_task::{WatchTask, WorkSink};
 ///
 /// For controllers that learn what to watch from the objects that they reconcile. A handle: clones are the same
 /// controller's.
+///
+/// ```no_run
+/// # use std::sync::Arc;
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// use watchkeeper_client::{DynamicKind, DynamicObject};
+/// use watchkeeper_core::Key;
+/// use watchkeeper_runtime::{Action, Context, Controller, Manager, Result, Watch};
+/// # async fn reconcile(_: Arc<ConfigMap>, _: Context<ConfigMap>) -> Result<Action> { Ok(Action::done()) }
+/// # async fn example() -> Result<()> {
+/// let certificates = DynamicKind::namespaced("cert-manager.io", "v1", "Certificate", "certificates");
+/// let controller = Controller::of::<ConfigMap>().reads_dynamic(&certificates);
+/// let watches = controller.dynamic_watches();
+/// let running = Manager::from_environment("maps").controller(controller.reconcile(reconcile)).start().await?;
+///
+/// // From now on, a map is reconciled when the certificate with its name changes.
+/// let id = watches.add(Watch::dynamic(certificates, |certificate: &DynamicObject| {
+///     let metadata = &certificate.metadata;
+///     metadata.name.as_deref().map(|name| Key::new(metadata.namespace.as_deref(), name))
+/// }))?;
+/// // Not any more.
+/// watches.remove(id).await;
+/// running.stop().await;
+/// # Ok(()) }
+/// ```
 pub struct DynamicWatches<R = Request> {
     state: Arc<Mutex<State<R>>>,
 }

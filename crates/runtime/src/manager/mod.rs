@@ -257,8 +257,29 @@ impl Manager {
         self
     }
 
-    /// Another cluster, for controllers [in clusters](crate::ControllerBuilder::in_clusters) and for
+    /// Adds another cluster, for controllers [in clusters](crate::ControllerBuilder::in_clusters) and for
     /// [`Context::cluster`](crate::Context::cluster).
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use watchkeeper_runtime::{Action, Context, Controller, Manager, Result};
+    /// # use watchkeeper_sources::kubernetes::Connection;
+    /// async fn reconcile(map: Arc<ConfigMap>, cx: Context<ConfigMap>) -> Result<Action> {
+    ///     // The client is that of the cluster that the map is in.
+    ///     let others = cx.client().list::<ConfigMap>().await?;
+    ///     println!("{:?}, one of {}", map.metadata.name, others.len());
+    ///     Ok(Action::done())
+    /// }
+    ///
+    /// # async fn example(edge: Connection) -> Result<()> {
+    /// Manager::from_environment("maps")
+    ///     .cluster("edge", edge)
+    ///     .controller(Controller::of::<ConfigMap>().in_clusters(["edge"]).reconcile(reconcile))
+    ///     .run()
+    ///     .await
+    /// # }
+    /// ```
     #[must_use]
     pub fn cluster(mut self, name: impl Into<Arc<str>>, connection: impl Into<Connection>) -> Self {
         self.clusters.insert(name.into(), connection.into());

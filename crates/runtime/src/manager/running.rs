@@ -64,6 +64,21 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The metrics and readiness of a [running manager](Running).
+///
+/// It outlives the manager, so that a program can print what the manager did.
+///
+/// ```no_run
+/// # use watchkeeper_runtime::{Manager, Result};
+/// # async fn example(manager: Manager) -> Result<()> {
+/// let running = manager.start().await?;
+/// let observer = running.observer();
+/// for (check, reason) in observer.not_ready() {
+///     println!("{check}: {reason}");
+/// }
+/// running.stop().await;
+/// print!("{}", observer.metrics());
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Observer {
     metrics: Metrics,

@@ -98,11 +98,33 @@ impl Receiver {
     }
 
     /// A source that reads another one again for every delivery.
+    ///
+    /// ```
+    /// # use watchkeeper_sources::webhook::Receiver;
+    /// # fn example<S: watchkeeper_core::Source>(orders: S) -> impl watchkeeper_core::Source {
+    /// let receiver = Receiver::github("/var/run/secrets/shop/webhook");
+    /// receiver.hints_for(orders)
+    /// # }
+    /// ```
     pub fn hints_for<S: Source>(&self, source: S) -> Hooked<S> {
         Hooked::new(source, self.clone(), None)
     }
 
     /// A source that takes deliveries for states of another one's objects, if they are newer than what is known. See [`Payload`].
+    ///
+    /// ```
+    /// # use watchkeeper_sources::webhook::{Payload, Receiver};
+    /// # fn example<S: watchkeeper_core::Source>(orders: S) -> impl watchkeeper_core::Source {
+    /// // {"data": {"id": "17", "version": 4, "total": 3}} or {"data": {"id": "17", "version": 5}, "deleted": true}
+    /// let payload = Payload {
+    ///     object: "/data".into(),
+    ///     key: "/id".into(),
+    ///     version: "/version".into(),
+    ///     deleted: Some("/deleted".into()),
+    /// };
+    /// Receiver::standard("/var/run/secrets/shop/webhook").states_of(orders, payload)
+    /// # }
+    /// ```
     pub fn states_of<S: Source>(&self, source: S, payload: Payload) -> Hooked<S> {
         Hooked::new(source, self.clone(), Some(payload))
     }

@@ -17,6 +17,16 @@ use super::record::{Record, millis};
 use crate::configuration::Shown;
 
 /// When authorities and certificates are replaced.
+///
+/// ```
+/// # use std::time::Duration;
+/// use watchkeeper_webhook::{Certificates, Rotation, WebhookOptions};
+/// // Certificates that are valid for a day.
+/// let mut rotation = Rotation::default();
+/// rotation.certificate_life = Duration::from_secs(24 * 3600);
+/// let mut options = WebhookOptions::default();
+/// options.certificates = Certificates::Own(rotation);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rotation {
