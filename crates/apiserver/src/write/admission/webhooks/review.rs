@@ -38,11 +38,14 @@ impl Question<'_> {
         let Self { attributes, resource, object, old } = self;
         let (target, context) = (attributes.target, attributes.context);
         let asked = &target.resource;
-        let kind = |resource: &Resource| match attributes.subresource {
-            "scale" => json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
-            "eviction" => json!({"group": "policy", "version": "v1", "kind": "Eviction"}),
-            "binding" => json!({"group": "", "version": "v1", "kind": "Binding"}),
-            "token" => json!({"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}),
+        let speaks = asked
+            .builtin_kind()
+            .and_then(|kind| kind.subresource(attributes.subresource))
+            .and_then(|subresource| subresource.speaks);
+        let kind = |resource: &Resource| match (speaks, attributes.subresource) {
+            (Some(of), _) => json!({"group": of.group, "version": of.version, "kind": of.kind}),
+            // That of a custom resource.
+            (None, "scale") => json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
             _ => json!({"group": resource.group, "version": resource.version, "kind": resource.kind}),
         };
         let place = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
