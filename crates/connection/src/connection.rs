@@ -43,13 +43,13 @@ pub struct Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Locality {
-    /// In this process, or on the other side of something that this process made.
+    /// The API server is in this process, or behind something that this process made.
     Process,
-    /// On this machine, as far as its address says: a loopback one. It may also be the near end of a tunnel, or of a cluster in containers.
+    /// The API server is on this machine, judged by its loopback address. It may also be the near end of a tunnel, or of a cluster in containers.
     Machine,
     /// This process runs in a pod of its cluster.
     Pod,
-    /// Anywhere else.
+    /// The API server is anywhere else.
     Elsewhere,
 }
 

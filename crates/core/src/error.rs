@@ -15,9 +15,9 @@ pub enum Error {
     /// The source throttles its readers: wait, then retry.
     #[error("throttled: {reason}")]
     Throttled {
-        /// How long the source asked us to wait, if it said so.
+        /// The delay that the source asked for, if it did.
         after: Option<Duration>,
-        /// What the source said.
+        /// The message of the source.
         reason: String,
     },
     /// The source cannot be reached or cannot answer now: wait, then retry.
@@ -26,7 +26,7 @@ pub enum Error {
         /// Whether the source answered at all. If it keeps answering and keeps failing, asking for a snapshot
         /// instead may help; if it cannot be reached, it does not.
         answered: bool,
-        /// What happened.
+        /// The failure.
         reason: String,
     },
     /// The source denies access: report it, keep retrying, do not hold up anything else.

@@ -22,15 +22,15 @@ pub enum SyntaxError {
     /// Another byte was expected.
     #[error("expected {expected} at byte {at}")]
     Unexpected {
-        /// Where, counted from the start of the bytes.
+        /// The offset from the start of the bytes.
         at: usize,
-        /// What would have been right.
+        /// A description of what was expected.
         expected: &'static str,
     },
     /// Nested deeper than [`MAX_DEPTH`].
     #[error("nested too deeply at byte {at}")]
     TooDeep {
-        /// Where, counted from the start of the bytes.
+        /// The offset from the start of the bytes.
         at: usize,
     },
 }

@@ -184,7 +184,7 @@ impl<S: Source + ?Sized> Source for Arc<S> {
 /// The events of a [`Source`]: a lazy, owned stream that ends after its first error.
 pub type Feed = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
 
-/// Where a feed begins.
+/// The beginning of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
     /// With a complete set.
@@ -193,11 +193,11 @@ pub enum Start {
     Resume(Version),
 }
 
-/// How new a snapshot has to be.
+/// The required freshness of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Freshness {
-    /// Whatever is cheapest for the source; may be old.
+    /// Any state, whichever is cheapest for the source; may be old.
     Any,
     /// Not older than this version.
     NotOlderThan(Version),
@@ -251,7 +251,7 @@ pub struct Rejection {
     /// The key of the object, if it could be read. `None` means that any object may have been meant: what the feed
     /// says is then no longer the whole truth, and the reader should take a new snapshot in due time.
     pub key: Option<Key>,
-    /// The position of the log after the rejected entry, if it could be read.
+    /// Sets the position of the log after the rejected entry, if it could be read.
     pub position: Option<Version>,
     /// The class of the error.
     pub reason: Reason,
@@ -307,7 +307,7 @@ impl Reason {
 }
 
 impl Rejection {
-    /// Of something that does not move the log. Without a key, any object may have been meant.
+    /// A rejection that does not move the log. Without a key, it may be about any object.
     pub fn new(key: Option<Key>, reason: Reason, detail: impl Into<String>) -> Self {
         Self { key, position: None, reason, detail: detail.into() }
     }
@@ -319,7 +319,7 @@ impl Rejection {
         self
     }
 
-    /// The position of the log after the rejected entry, if it could be read.
+    /// Sets the position of the log after the rejected entry, if it could be read.
     #[must_use]
     pub fn at(mut self, position: Option<Version>) -> Self {
         self.position = position;
@@ -347,9 +347,9 @@ impl fmt::Display for Rejection {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// How versions of the source compare.
+    /// The order of the source's versions.
     pub order: Order,
-    /// How the source follows changes after a snapshot.
+    /// The way in which the source follows changes after a snapshot.
     pub follow: Follow,
     /// If a snapshot drops more than this share of the objects known so far (or all of them), it has to be confirmed
     /// by a second one before anything is deleted. `None` where the source can be trusted, as Kubernetes can; set
@@ -380,7 +380,7 @@ impl Capabilities {
     }
 }
 
-/// How a source goes on after a snapshot.
+/// The way in which a source follows changes after a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Follow {

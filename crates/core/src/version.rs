@@ -70,7 +70,7 @@ impl fmt::Debug for Version {
     }
 }
 
-/// How the versions of a source compare.
+/// The order of the versions of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Equal or not equal; nothing else may be concluded.
@@ -80,7 +80,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// How two versions relate, or `None` where that cannot be known. Callers must treat `None` as "may be newer".
+    /// Compares two versions; `None` if their order is not known. Callers must treat `None` as "may be newer".
     pub fn compare(self, left: &Version, right: &Version) -> Option<Ordering> {
         match self {
             _ if left.is_empty() || right.is_empty() => None,

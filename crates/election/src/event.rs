@@ -8,7 +8,7 @@ use crate::Leadership;
 pub enum ElectionEvent {
     /// Another candidate leads, or none does. Sent whenever the leader changes.
     Standby {
-        /// Who leads, as far as is known.
+        /// The leader, as far as it is known.
         leader: Option<String>,
     },
     /// This candidate leads.
@@ -23,12 +23,12 @@ pub enum ElectionEvent {
 pub enum Loss {
     /// The lease is held by another candidate.
     Taken {
-        /// Who that is; may be nobody, or somebody of the same name.
+        /// The new holder; may be none, or a candidate with the same name.
         by: Option<String>,
     },
     /// The lease could not be renewed in time.
     NotRenewed {
-        /// Why the last try failed, if there was one.
+        /// The error of the last attempt, if there was one.
         last: Option<String>,
     },
     /// The lease was released.

@@ -28,8 +28,8 @@ pub struct ElectionOptions {
     pub lease_duration: Duration,
     /// The time for which the leader retries a renewal before it gives up: 10 s.
     pub renew_deadline: Duration,
-    /// How often the leader renews, and how often the others look: 2 s. The latter take up to 2.2 times longer, so that they
-    /// do not come all at once; as they also watch the lease, that is for when watches fail.
+    /// The interval at which the leader renews, and at which the others look: 2 s. The latter wait up to 2.2 times longer, so that they
+    /// do not come all at once; since they also watch the lease, they need it only when watches fail.
     pub retry_period: Duration,
     /// Whether to watch the lease, so as to take over at once when it is released. Without the permission to watch, the
     /// candidate looks every retry period.

@@ -51,7 +51,7 @@ impl Encoding {
         Self { alphabet, values, is_padded, is_strict: false }
     }
 
-    /// The same encoding, with one text only for the same bytes but for line breaks: the bits behind the last byte have to
+    /// Makes the encoding strict: apart from line breaks, the same bytes have one text only, since the bits behind the last byte have to
     /// be zero.
     #[must_use]
     pub const fn strict(self) -> Self {

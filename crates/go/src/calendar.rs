@@ -33,7 +33,7 @@ pub fn date(days: i64) -> (i64, i64, i64) {
     (era * 400 + year + next, month, day)
 }
 
-/// How many days a month has; none if there is no such month.
+/// The number of days of a month; none if there is no such month.
 pub fn days_in(year: i64, month: i64) -> i64 {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {

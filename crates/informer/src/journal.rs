@@ -40,11 +40,11 @@ pub enum Entry<K> {
     Mended(Key),
     /// The source failed, or has to be asked for a snapshot again.
     Interrupted {
-        /// What failed; `None` if a snapshot is due for another reason.
+        /// The failure; `None` if a snapshot is due for another reason.
         error: Option<Error>,
-        /// How long the informer waits before it asks again.
+        /// The delay before the informer opens the source again.
         wait: Duration,
-        /// What it will ask for.
+        /// The beginning of the next feed.
         next: Start,
     },
 }

@@ -19,9 +19,9 @@ pub struct Metadata {
     /// Owners.
     #[serde(deserialize_with = "or_default")]
     pub owner_references: Vec<Owner>,
-    /// When the object was created, as RFC 3339 text.
+    /// The time of creation, as RFC 3339 text.
     pub creation_timestamp: Option<String>,
-    /// When its deletion was asked for, as RFC 3339 text.
+    /// The time at which the deletion was requested, as RFC 3339 text.
     pub deletion_timestamp: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-/// Why something given to this crate could not be used, by what the API server answers.
+/// The error of an input that cannot be used, by the answer of the API server.
 ///
 /// An object that breaks its schema is not an error of this kind: that is a list of [`FieldError`](crate::FieldError)s.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,18 +16,18 @@ pub enum Error {
     /// A keyword of an OpenAPI schema has a value of the wrong type: a bad request.
     #[error("{at}: expected {expected}")]
     Schema {
-        /// Which keyword, as a path into the schema.
+        /// The keyword, as a path into the schema.
         at: String,
-        /// What would have been right.
+        /// A description of what was expected.
         expected: &'static str,
     },
     /// `metadata` cannot be read as the metadata of an object: a bad request at the root, an invalid field in an
     /// embedded object.
     #[error("{message}")]
     Metadata {
-        /// Where, as a printed [`Path`](crate::Path).
+        /// The field, as a printed [`Path`](crate::Path).
         at: String,
-        /// What Go's decoder would say.
+        /// The message of Go's decoder.
         message: String,
     },
     /// The body is not a patch of its kind: a bad request.
@@ -40,7 +40,7 @@ pub enum Error {
         crate::patch::MAX_OPERATIONS
     )]
     TooManyOperations {
-        /// How many there were.
+        /// The number of operations.
         operations: usize,
     },
     /// The patch does not fit the object: unprocessable. kube-apiserver hides this text from its clients and says `the
@@ -50,7 +50,7 @@ pub enum Error {
     /// A strategic merge patch cannot be merged into the object: an internal error, as kube-apiserver has it.
     #[error("{0}")]
     Unmergeable(String),
-    /// What is applied is not something that can be applied here: a bad request.
+    /// The applied object cannot be applied here: a bad request.
     #[error("{0}")]
     NotApplicable(String),
     /// Owners cannot be worked out, or an applied object does not fit the shape of its kind: an internal error, as

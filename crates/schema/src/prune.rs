@@ -22,8 +22,8 @@ impl Schema {
         self.coerce_with(object, Self::prune)
     }
 
-    /// The same, but unknown fields stay: kube-apiserver does that with what admission webhooks make of an object, and prunes it only
-    /// when it is stored.
+    /// Coerces as [`coerce`](Self::coerce) does, but keeps unknown fields: kube-apiserver does that with the objects of admission webhooks, and prunes them only
+    /// when they are stored.
     pub fn coerce_unpruned(&self, object: &mut Value) -> Result<(), Error> {
         self.coerce_with(object, |_, _| Vec::new()).map(drop)
     }
@@ -92,8 +92,8 @@ pub fn unknown_field(path: &str) -> String {
     format!("unknown field \"{path}\"")
 }
 
-/// What strict field validation answers, from the strict errors of the decoder and the unknown fields: `strict decoding error:
-/// duplicate field "spec.size", unknown field "spec.zip"`. `None` if there is nothing to complain about.
+/// The message of strict field validation, from the strict errors of the decoder and the unknown fields: `strict decoding error:
+/// duplicate field "spec.size", unknown field "spec.zip"`. `None` if there are none.
 pub fn strict_message(strict_errors: &[String], unknown_fields: &[String]) -> Option<String> {
     let texts: Vec<String> =
         strict_errors.iter().cloned().chain(unknown_fields.iter().map(|path| unknown_field(path))).collect();

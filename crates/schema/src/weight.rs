@@ -8,7 +8,7 @@ use crate::Error;
 use serde_json::Value;
 use watchkeeper_core::json::{Cursor, MAX_DEPTH, SyntaxError};
 
-/// How many bytes of memory a decoded document may take: 64 MiB.
+/// The maximum memory of a decoded document, in bytes: 64 MiB.
 ///
 /// That is 20 times the largest body, 1.5 million numbers in a list, or 90,000 objects with a field or two each.
 pub const MAX_TREE: usize = 64 << 20;
@@ -31,7 +31,7 @@ const ALLOCATION: (usize, usize) = (24, 8);
 pub struct Weight(usize);
 
 impl Weight {
-    /// How many bytes it is so far.
+    /// The number of bytes so far.
     pub fn bytes(self) -> usize {
         self.0
     }

@@ -143,8 +143,8 @@ impl TestEnv {
         )
     }
 
-    /// What an operator with a [connection of its own](Self::connection_for) asks for in its description and has not used, as far as the last 10,000
-    /// requests tell.
+    /// The rights in the description of an operator that its [connection](Self::connection_for) has not used in the last 10,000
+    /// requests.
     pub fn unused_rights(&self, description: &Description) -> Vec<Right> {
         let user = operator_name(&description.name);
         let requests = self.requests();

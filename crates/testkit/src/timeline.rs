@@ -32,11 +32,11 @@ pub struct Seen {
 pub enum Fate {
     /// Nothing yet.
     Pending,
-    /// It was answered with this code.
+    /// The request was answered with this code.
     Answered(u16),
     /// The connection broke, or there was none.
     Broken,
-    /// Whoever asked gave up.
+    /// The client gave up.
     Abandoned,
 }
 

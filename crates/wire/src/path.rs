@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-/// Where the objects of a resource are in the API.
+/// The path of a resource in the API, and of its objects.
 ///
 /// Names are escaped, so that none of them leads to another place.
 ///

@@ -16,7 +16,7 @@ pub const NOT_ACCEPTABLE: &str = "NotAcceptable";
 pub const ALREADY_EXISTS: &str = "AlreadyExists";
 /// The object has changed since it was read, or others own what is to be changed.
 pub const CONFLICT: &str = "Conflict";
-/// What was there is gone for good.
+/// The object is gone for good.
 pub const GONE: &str = "Gone";
 /// The version asked for has been forgotten.
 pub const EXPIRED: &str = "Expired";

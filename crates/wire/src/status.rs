@@ -52,7 +52,7 @@ pub struct StatusDetails {
     /// The causes.
     #[serde(deserialize_with = "or_default")]
     pub causes: Vec<StatusCause>,
-    /// How long the client is asked to wait; 0 if it is not.
+    /// The seconds that the client is asked to wait; 0 if it is not.
     #[serde(deserialize_with = "or_default")]
     pub retry_after_seconds: u64,
 }
@@ -117,7 +117,7 @@ impl Status {
         self.details.as_ref().map_or(&[], |details| &details.causes)
     }
 
-    /// How long the client is asked to wait: an hour at most, whatever the server says.
+    /// The time that the client is asked to wait: an hour at most, whatever the server says.
     pub fn retry_after(&self) -> Option<Duration> {
         let seconds = self.details.as_ref()?.retry_after_seconds;
         (seconds > 0).then(|| Duration::from_secs(seconds).min(MAX_RETRY_AFTER))

@@ -7,11 +7,11 @@ use crate::{Malformed, Name, oid, time};
 /// A certificate, as far as somebody looks into it. Neither its signature nor its chain is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate<'a> {
-    /// Who issued it.
+    /// The issuer.
     pub issuer: Name<'a>,
-    /// Whom it is about.
+    /// The subject: the holder of the key.
     pub subject: Name<'a>,
-    /// When it counts.
+    /// The validity.
     pub validity: Validity,
     /// The key of its owner: a [`PublicKeyInfo`](crate::PublicKeyInfo), as it is written.
     pub public_key: &'a [u8],
@@ -23,7 +23,7 @@ pub struct Certificate<'a> {
     pub alternative_names: Vec<AlternativeName>,
 }
 
-/// When a certificate counts, both ends included.
+/// The validity of a certificate, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
     /// The first second.

@@ -40,7 +40,7 @@ pub const fn explicit(number: u8) -> u8 {
 pub struct Value<'a> {
     /// The tag.
     pub tag: u8,
-    /// What is between its length and its end.
+    /// The bytes after the length.
     pub content: &'a [u8],
     /// All of it, tag and length included.
     pub encoded: &'a [u8],

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Why some bytes are not what they should be. Says nothing of what is in them.
+/// The error of bytes that cannot be read. It contains nothing of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub(crate) &'static str);
 

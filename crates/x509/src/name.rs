@@ -7,21 +7,21 @@ const T61_STRING: u8 = 0x14;
 const IA5_STRING: u8 = 0x16;
 const BMP_STRING: u8 = 0x1e;
 
-/// Who somebody is, in a certificate or a request for one: attributes in order.
+/// A name in a certificate or a request for one: attributes in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name<'a> {
     /// The name as it is written.
     pub encoded: &'a [u8],
-    /// Its attributes, in order, whichever of its sets they are in.
+    /// The attributes, in order, whichever of its sets they are in.
     pub attributes: Vec<Attribute<'a>>,
 }
 
 /// An attribute of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
-    /// Its [object identifier](crate::oid).
+    /// The [object identifier](crate::oid) of the attribute.
     pub id: &'a [u8],
-    /// Its text; `None` if it has a type that is no text.
+    /// The text; `None` if the type of the value is no text.
     pub value: Option<String>,
 }
 

@@ -4,9 +4,9 @@ use crate::{Malformed, Name};
 /// A request for a certificate (PKCS #10). Its signature is not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateRequest<'a> {
-    /// Whom the certificate should name.
+    /// The subject of the requested certificate.
     pub subject: Name<'a>,
-    /// Whose key it should be for: a [`PublicKeyInfo`](crate::PublicKeyInfo), as it is written.
+    /// The key of the requested certificate: a [`PublicKeyInfo`](crate::PublicKeyInfo), as it is encoded.
     pub public_key: &'a [u8],
 }
 

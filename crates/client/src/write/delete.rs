@@ -16,15 +16,15 @@ use crate::state::view::ReadState;
 use crate::state::{KindState, is_gone};
 use crate::write::Answers;
 
-/// Deletion propagation: how objects are treated that the deleted one owns.
+/// Deletion propagation: the treatment of objects that the deleted one owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Propagation {
-    /// They are deleted afterwards.
+    /// Owned objects are deleted afterwards.
     Background,
-    /// They are deleted first; until then the object stays, with a finalizer.
+    /// Owned objects are deleted first; until then the object stays, with a finalizer.
     Foreground,
-    /// They stay, without this owner.
+    /// Owned objects stay, without this owner.
     Orphan,
 }
 

@@ -59,13 +59,13 @@ pub enum KubeconfigError {
     NoContext {
         /// The name.
         name: String,
-        /// Those there are.
+        /// The contexts of the kubeconfig.
         contexts: Vec<String>,
     },
     /// No context was chosen, here or there.
     #[error("the kubeconfig has no current context: {}", listed(.contexts))]
     NoCurrentContext {
-        /// Those there are.
+        /// The contexts of the kubeconfig.
         contexts: Vec<String>,
     },
     /// The context does not say how to reach a server, or as whom.

@@ -83,7 +83,7 @@ impl Controller {
         ControllerBuilder::new(name.into(), Keyed)
     }
 
-    /// Its name.
+    /// The name of the controller.
     pub fn name(&self) -> &str {
         &self.name
     }

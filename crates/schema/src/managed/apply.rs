@@ -21,13 +21,13 @@ pub struct Applied {
     pub changed: bool,
 }
 
-/// Why nothing was applied.
+/// The error of an apply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
     /// Others own fields and have given them other values.
     #[error(transparent)]
     Conflicts(#[from] Conflicts),
-    /// It cannot be done.
+    /// The apply is impossible.
     #[error(transparent)]
     Failed(#[from] Error),
 }

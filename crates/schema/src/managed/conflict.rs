@@ -13,7 +13,7 @@ pub struct Conflict {
     pub path: FieldPath,
 }
 
-/// Why an apply was refused. Prints as the message of the `Status` with reason `Conflict`.
+/// The conflicts of an apply that was refused. They print as the message of the `Status` with reason `Conflict`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Conflicts {
     /// Sorted by manager; never empty.

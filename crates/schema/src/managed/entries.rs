@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use watchkeeper_go as go;
 
-/// How fields came to be owned.
+/// The operation by which fields came to be owned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// By server-side apply: what is no longer applied is removed.
@@ -28,11 +28,11 @@ impl Operation {
 pub struct Entry {
     /// The manager.
     pub manager: String,
-    /// How they came to be owned.
+    /// The operation by which the fields came to be owned.
     pub operation: Operation,
     /// The version the fields are recorded in.
     pub api_version: String,
-    /// When the manager last changed something.
+    /// The time of the manager's last change.
     pub time: Option<String>,
     /// The fields that it owns.
     pub fields: FieldSet,

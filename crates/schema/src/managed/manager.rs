@@ -1,7 +1,7 @@
 use crate::{FieldError, Path};
 use watchkeeper_go as go;
 
-/// How long the name of a manager may be, in bytes.
+/// The maximum length of the name of a manager, in bytes.
 pub const MAX_NAME: usize = 128;
 
 /// What is wrong with the name of a manager: it must not be longer than [`MAX_NAME`] and have only printable characters.

@@ -4,10 +4,10 @@ use crate::{Error, Weight};
 use serde_json::{Map, Value};
 use watchkeeper_go as go;
 
-/// How many operations a patch may have.
+/// The maximum number of operations of a patch.
 pub const MAX_OPERATIONS: usize = 10_000;
 
-/// How many bytes of JSON the copies of a patch may add up to.
+/// The maximum size of all copies of a patch, in bytes of JSON.
 pub const MAX_COPIED: usize = 3 << 20;
 
 /// How many values may be looked at to find out how deep moved ones are. A patch that moves large things deeper over and
@@ -69,7 +69,7 @@ impl JsonPatch {
         &self.strict_errors
     }
 
-    /// How many operations there are.
+    /// The number of operations.
     pub fn len(&self) -> usize {
         self.operations.len()
     }

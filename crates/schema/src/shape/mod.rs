@@ -8,7 +8,7 @@ mod read;
 use crate::Error;
 use serde_json::Value;
 
-/// What a merge has to know about a kind: the types of its fields, which lists are sets or maps, which values are taken
+/// The shape of a kind, as merges need it: the types of its fields, which lists are sets or maps, which values are taken
 /// as a whole, and the strategies and merge keys of strategic merge patch.
 ///
 /// Made from an OpenAPI schema: of a custom resource ([`Shape::of_custom_resource`]), or of a built-in kind with its

@@ -1,9 +1,9 @@
 /// One document of a text that may have several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// Which document of the text it is, from 1.
+    /// The number of the document in the text, from 1.
     pub number: usize,
-    /// How many lines of the text come before it.
+    /// The number of lines before the document.
     pub lines_before: usize,
     /// The document, with the directives and the marker before it.
     pub text: &'a str,

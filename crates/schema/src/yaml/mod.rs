@@ -75,7 +75,7 @@ pub struct Doubled {
     pub column: usize,
 }
 
-/// Why a document could not be read, and where that was found.
+/// The error of a document that cannot be read, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {error}")]
 pub struct Misread {

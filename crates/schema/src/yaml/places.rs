@@ -5,7 +5,7 @@ use crate::json::MAX_DEPTH;
 use saphyr_parser::{Event, Parser, Span, StrInput};
 use std::collections::HashMap;
 
-/// Where a value of a document begins: of a member its name, of an item the item itself.
+/// The beginning of a value in a document: of a member its name, of an item the item itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The line, from 1.

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use super::record::{Record, millis};
 use crate::configuration::Shown;
 
-/// When authorities and certificates are replaced.
+/// The times after which authorities and certificates are replaced.
 ///
 /// ```
 /// # use std::time::Duration;

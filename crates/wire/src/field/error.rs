@@ -20,7 +20,7 @@ pub enum Reason {
     Duplicate,
     /// The field may not be set.
     Forbidden,
-    /// What the value names is not there.
+    /// The object that the value names does not exist.
     NotFound,
     /// The text is too long.
     TooLong,
@@ -71,13 +71,13 @@ impl Reason {
 pub struct FieldError {
     /// The reason.
     pub reason: Reason,
-    /// Where, as a printed [`Path`].
+    /// The field, as a printed [`Path`].
     pub field: String,
     /// The value at fault; `None` where the text shows none.
     pub value: Option<Value>,
     /// The rule, or empty.
     pub detail: String,
-    /// How the value is shown, where that is not its JSON: kube-apiserver prints some of its own structures.
+    /// The text of the value, if it is not its JSON: kube-apiserver prints some of its own structures.
     pub shown: Option<String>,
 }
 
@@ -156,8 +156,8 @@ impl FieldError {
         Self { reason, field: at.to_string(), value, detail: detail.into(), shown: None }
     }
 
-    /// The same error with another text for its value: that of a Go structure, whose fields are in an order of their own
-    /// and have other names than in JSON.
+    /// Sets another text for the value: that of a Go structure, whose fields have an order of their own
+    /// and other names than in JSON.
     ///
     /// ```
     /// use serde_json::json;
@@ -171,7 +171,7 @@ impl FieldError {
         self
     }
 
-    /// The same error with a list of structures for its value.
+    /// Sets another text for the value: that of a list of Go structures.
     #[must_use]
     pub fn structures<'a>(mut self, items: impl IntoIterator<Item = Vec<(&'a str, Value)>>) -> Self {
         let items: Vec<String> = items.into_iter().map(|fields| structure(&fields)).collect();

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a field is, printed as Kubernetes prints it: `spec.containers[0].name`, `spec.labels[app]`.
+/// The path of a field, printed as Kubernetes prints it: `spec.containers[0].name`, `spec.labels[app]`.
 ///
 /// A name follows a dot, an index or a map key stands in brackets; nothing is quoted or escaped, so two different
 /// places can print alike (`a.b` as one name or as two). The path of the whole object prints as `<nil>`, which is

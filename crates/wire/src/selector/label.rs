@@ -22,7 +22,7 @@ pub struct Requirement {
     values: Vec<String>,
 }
 
-/// How a label relates to the values of a requirement.
+/// The relation of a label to the values of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `a in (x,y)`
