@@ -69,7 +69,8 @@ pub(super) fn path(asked: &Asked<'_>, written: &str) -> Option<PathBuf> {
         Some(with_host) => match with_host.find('/').map(|at| with_host.split_at(at)) {
             Some(("" | "localhost", path)) => path,
             _ => {
-                asked.url.wrong(format!("names another machine: {scheme}:///path is a path on this one"));
+                let here = format!("{scheme}:path or {scheme}:///path is a path on this one");
+                asked.url.wrong(format!("names another machine: {here}"));
                 return None;
             }
         },

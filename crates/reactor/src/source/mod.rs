@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `file:./routes/`, `file:/etc/app.yaml` | the YAML and JSON documents of a directory or a file |
 //! | `https://host/items.json#/items` | the items of a list, at a JSON pointer |
-//! | `postgres://host/database?table=routes` | the rows of a table |
-//! | `mysql://host/database?table=routes`, `mariadb://...` | the rows of a table, polled |
+//! | `postgres://user@host/database?table=routes` | the rows of a table |
+//! | `mysql://user@host/database?table=routes`, `mariadb://...` | the rows of a table, polled |
 //! | `sqlite:./app.db?table=routes` | the rows of a table in a file of SQLite |
 //! | `etcd://host:2379/prefix` | the keys below a prefix |
 //!
@@ -253,7 +253,7 @@ mod tests {
             ("sqlite:?table=routes", "sqlite:: names no file or directory"),
             (
                 "sqlite://host/app.db?table=routes",
-                "sqlite://host/app.db: names another machine: sqlite:///path is a path on this one",
+                "sqlite://host/app.db: names another machine: sqlite:path or sqlite:///path is a path on this one",
             ),
             ("etcd:///prefix", "etcd:///prefix: names no host: expected etcd://host:2379/prefix"),
             (
@@ -263,7 +263,7 @@ mod tests {
             ("file:", "file:: names no file or directory"),
             (
                 "file://server/share",
-                "file://server/share: names another machine: file:///path is a path on this one",
+                "file://server/share: names another machine: file:path or file:///path is a path on this one",
             ),
             (
                 "file:x?as=bundle",

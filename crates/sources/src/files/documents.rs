@@ -168,7 +168,11 @@ impl Reader<'_> {
         let said = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (said(&value, "apiVersion"), said(&value, "kind"));
         if api_version.is_empty() || kind.is_empty() {
-            return self.fault(place, Reason::Unreadable, "expected an object with apiVersion and kind");
+            return self.fault(
+                place,
+                Reason::Unreadable,
+                "expected an object with apiVersion and kind, unless objects are named by path",
+            );
         }
         if kind.ends_with("List")
             && let Some(Value::Array(items)) = value.get_mut("items").map(Value::take)
@@ -257,7 +261,12 @@ mod tests {
         let (_, faults) = read(Identity::Object, "a.yaml", b"kind: Route\napiVersion: v1\n");
         assert_eq!(faults, ["d/a.yaml:1:1: document 1: Route: no metadata.name"]);
         let (_, faults) = read(Identity::Object, "a.yaml", b"- 1\n");
-        assert_eq!(faults, ["d/a.yaml:1:1: document 1: expected an object with apiVersion and kind"]);
+        assert_eq!(
+            faults,
+            [
+                "d/a.yaml:1:1: document 1: expected an object with apiVersion and kind, unless objects are named by path"
+            ]
+        );
     }
 
     #[test]

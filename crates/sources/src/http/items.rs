@@ -64,7 +64,11 @@ impl Items {
             (None, Some(member)) => Document::named(Key::new(None, member), "".into(), body),
             (None, None) => match Document::read(&body, &Projection::default()) {
                 Ok(document) => document,
-                Err(unreadable) => return self.nameless(at, &unreadable.to_string()),
+                Err(unreadable) => {
+                    let why =
+                        format!("{unreadable}; a key such as /id says where else items have their names");
+                    return self.nameless(at, &why);
+                }
             },
         };
         self.object(at, document);
@@ -136,7 +140,8 @@ mod tests {
         assert_eq!(read(|_| {}, json!({"consul": [], "web": ["v1"]})).unwrap().0, ["consul", "web"]);
         let pods = json!([{"metadata": {"name": "a", "namespace": "n"}}, {"metadata": {}}]);
         let (keys, faults) = read(|_| {}, pods).unwrap();
-        assert_eq!((keys, faults), (vec!["n/a".to_owned()], vec!["/1: no metadata.name".to_owned()]));
+        let fault = "/1: no metadata.name; a key such as /id says where else items have their names";
+        assert_eq!((keys, faults), (vec!["n/a".to_owned()], vec![fault.to_owned()]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The feed of another source, read again after each delivery.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt as _};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep_until};
-use watchkeeper_core::{Error, Event, Feed, Follow, Freshness, Source, Start};
+use watchkeeper_core::{Error, Event, Feed, Follow, Freshness, Key, Source, Start};
 
 use super::Payload;
 use super::states::{BELIEVED, Delivered, States};
@@ -40,7 +40,7 @@ pub(super) fn open(
         in_snapshot: false,
         look_at: None,
         queue: VecDeque::new(),
-        later: Vec::new(),
+        later: HashSet::new(),
     };
     let events = stream::unfold(Some(Box::new(feeding)), |feeding| async move {
         let mut feeding = feeding?;
@@ -64,8 +64,8 @@ struct Feeding {
     /// When to begin a new feed.
     look_at: Option<Instant>,
     queue: VecDeque<Event>,
-    /// What was delivered while a snapshot was taken.
-    later: Vec<Event>,
+    /// The objects of which something was delivered while a snapshot was taken.
+    later: HashSet<Key>,
 }
 
 /// What a turn waits for.
@@ -134,13 +134,13 @@ impl Feeding {
         match self.states.delivered(&payload, body, std::time::Instant::now()) {
             Delivered::Hint => self.look_after(TOGETHER),
             Delivered::Old => {}
-            Delivered::News(event) => {
+            Delivered::News(key) => {
                 // The other source has the last word.
                 self.look_after(BELIEVED);
                 if self.in_snapshot {
-                    self.later.push(event);
+                    self.later.insert(key);
                 } else {
-                    self.queue.push_back(event);
+                    self.queue.extend(self.states.newest(&key));
                 }
             }
         }
@@ -173,7 +173,8 @@ impl Feeding {
                     self.look_after(BELIEVED);
                 }
                 self.queue.push_back(Event::Complete(version));
-                self.queue.extend(self.later.drain(..));
+                // Unless the snapshot had something newer: it came later than what was delivered.
+                self.queue.extend(self.later.drain().filter_map(|key| self.states.newest(&key)));
             }
             (event, _) => self.queue.push_back(event),
         }

@@ -45,7 +45,9 @@ const WAITING: usize = 256;
 ///
 /// # What it does not promise
 ///
-/// GitHub signs no time: what was recorded can be sent again at any time. It is a reason to look then, and nothing more.
+/// GitHub signs neither the time nor the id: what was recorded can be sent again at any time. With [`hints_for`](Self::hints_for) it is a reason to look,
+/// and nothing more. With [`states_of`](Self::states_of) it is passed over if a newer version is known; the state of an object that is not there and
+/// of which no version is known, as after a restart, is believed until the other source was read, three seconds later.
 #[derive(Clone)]
 pub struct Receiver {
     inner: Arc<Inner>,

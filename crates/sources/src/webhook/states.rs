@@ -59,8 +59,8 @@ impl Newer {
 /// What a delivery is.
 #[derive(Debug)]
 pub(super) enum Delivered {
-    /// A newer state.
-    News(Event),
+    /// A newer state of this object.
+    News(Key),
     /// What is known already, or older.
     Old,
     /// A reason to look.
@@ -75,11 +75,8 @@ impl States {
         if known.is_some_and(|known| version <= known) {
             return Delivered::Old;
         }
-        self.newer.insert(key.clone(), Newer { since: now, version, document: document.clone() });
-        Delivered::News(match document {
-            Some(document) => Event::Put { document, position: None },
-            None => Event::Gone { key, position: None },
-        })
+        self.newer.insert(key.clone(), Newer { since: now, version, document });
+        Delivered::News(key)
     }
 
     pub(super) fn begin(&mut self) {
@@ -107,9 +104,16 @@ impl States {
 
     /// The states that the other source does not list yet, at the end of its snapshot.
     pub(super) fn unlisted(&mut self, now: Instant) -> Vec<Document> {
-        let listed = &self.listed;
-        self.newer.retain(|_, newer| newer.is_believed(now));
+        let (listed, known) = (&self.listed, &mut self.known);
         // What was known of objects that are gone keeps late deliveries from bringing them back.
+        self.newer.retain(|key, newer| {
+            let believed = newer.is_believed(now);
+            if !believed {
+                let known = known.entry(key.clone()).or_default();
+                *known = newer.version.max(*known);
+            }
+            believed
+        });
         if self.known.len() > 2 * listed.len() + REMEMBERED {
             self.known.retain(|key, _| listed.contains(key));
         }
@@ -117,9 +121,21 @@ impl States {
         unlisted.filter_map(|(_, newer)| newer.document.clone()).collect()
     }
 
+    /// The state of an object that was delivered, as long as it is newer than what the other source has listed.
+    pub(super) fn newest(&self, key: &Key) -> Option<Event> {
+        Some(event(key, self.newer.get(key)?.document.clone()))
+    }
+
     /// Whether there are states that the other source has still to confirm.
     pub(super) fn is_unconfirmed(&self) -> bool {
         !self.newer.is_empty()
+    }
+}
+
+fn event(key: &Key, document: Option<Document>) -> Event {
+    match document {
+        Some(document) => Event::Put { document, position: None },
+        None => Event::Gone { key: key.clone(), position: None },
     }
 }
 
@@ -166,9 +182,11 @@ mod tests {
 
     fn deliver(states: &mut States, delivery: &Value, now: Instant) -> String {
         match states.delivered(&payload(), delivery.to_string().as_bytes(), now) {
-            Delivered::News(Event::Put { document, .. }) => format!("put {}", document.header.key),
-            Delivered::News(Event::Gone { key, .. }) => format!("gone {key}"),
-            Delivered::News(_) => unreachable!(),
+            Delivered::News(key) => match states.newest(&key) {
+                Some(Event::Put { document, .. }) => format!("put {}", document.header.key),
+                Some(Event::Gone { key, .. }) => format!("gone {key}"),
+                other => format!("{other:?}"),
+            },
             Delivered::Old => "old".into(),
             Delivered::Hint => "hint".into(),
         }
@@ -216,5 +234,29 @@ mod tests {
         assert_eq!(listed(&mut states, 1, 4).as_deref(), Some(r#"{"id":1,"v":4}"#));
         assert!(states.unlisted(now + BELIEVED).is_empty());
         assert_eq!(deliver(&mut states, &json!({"data": {"id": 1, "v": 4}}), now), "old");
+    }
+    #[test]
+    fn what_was_believed_in_vain_is_not_brought_back_by_what_is_late() {
+        let (mut states, now) = (States::default(), Instant::now());
+        let state = |version: u64, gone: bool| json!({"data": {"id": 1, "v": version}, "gone": gone});
+        assert_eq!(deliver(&mut states, &state(3, false), now), "put 1");
+        assert_eq!(deliver(&mut states, &state(5, true), now), "gone 1");
+        states.begin();
+        assert!(states.unlisted(now + BELIEVED).is_empty());
+        for late in [state(3, false), state(4, false), state(5, false)] {
+            assert_eq!(deliver(&mut states, &late, now + BELIEVED), "old");
+        }
+        assert_eq!(deliver(&mut states, &state(6, false), now + BELIEVED), "put 1");
+    }
+
+    #[test]
+    fn what_was_delivered_is_the_newest_state_until_a_newer_one_is_listed() {
+        let (mut states, now) = (States::default(), Instant::now());
+        deliver(&mut states, &json!({"data": {"id": 1, "v": 5}}), now);
+        states.begin();
+        states.listed(&payload(), document(1, 4), now);
+        assert!(states.newest(&Key::new(None, "1")).is_some());
+        states.listed(&payload(), document(1, 6), now);
+        assert!(states.newest(&Key::new(None, "1")).is_none());
     }
 }

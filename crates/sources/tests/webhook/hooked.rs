@@ -1,19 +1,23 @@
 //! What becomes of a delivery.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _, stream};
 use serde_json::{Value, json};
 use watchkeeper_core::contract::{Memory, World, check};
-use watchkeeper_core::{Capabilities, Error, Event, Feed, Follow, Key, Source, Start};
+use watchkeeper_core::{
+    Capabilities, Document, Error, Event, Feed, Follow, Freshness, Key, Order, Source, Start, Version,
+};
 use watchkeeper_informer::{Informer, Subscription};
 use watchkeeper_sources::channel::{Channel, Sender, channel};
 use watchkeeper_sources::files::Files;
+use watchkeeper_sources::http::Http;
 use watchkeeper_sources::webhook::Payload;
 
 use crate::sender::Shop;
+use crate::service::Service;
 
 /// A source that has to be asked: what changes in it is seen in the next snapshot only.
 #[derive(Clone)]
@@ -232,4 +236,125 @@ async fn a_hooked_source_holds_the_contract_of_the_other_one() {
     let files = HookedFiles { directory: tempfile::tempdir().unwrap(), shop: Shop::standard() };
     let kept = check(&files).await.unwrap();
     assert_eq!(kept.len(), 6, "{kept:?}");
+}
+
+/// A list that is asked for once an hour, of a service that tells of each change with the new state. Its values are versions, too.
+struct Telling {
+    service: Service,
+    shop: Shop,
+    version: AtomicU64,
+}
+
+impl Telling {
+    fn next(&self) -> u64 {
+        self.version.fetch_add(1, Ordering::Relaxed)
+    }
+
+    async fn tell(&self, object: Value, deleted: bool) {
+        let id = format!("delivery-{}", self.next());
+        let status = self.shop.deliver(&id, &json!({"data": object, "deleted": deleted}).to_string()).await;
+        assert_eq!(status, 202);
+    }
+}
+
+impl World for Telling {
+    fn source(&self) -> impl Source {
+        let list = Http::get(&self.service.url("/items")).items("/items").key("/id");
+        self.shop.receiver.states_of(
+            list.interval(Duration::from_secs(3600)),
+            Payload { version: "/value".into(), ..payload() },
+        )
+    }
+
+    async fn put(&self, name: &str, _: u64) {
+        let version = self.next();
+        self.service.put(name, version);
+        self.tell(json!({"id": name, "value": version}), false).await;
+    }
+
+    async fn delete(&self, name: &str) {
+        self.service.remove(name);
+        self.tell(json!({"id": name, "value": self.next()}), true).await;
+    }
+
+    async fn expire(&self) -> bool {
+        false
+    }
+
+    async fn corrupt(&self, name: &str) -> bool {
+        self.service.corrupt(name);
+        self.tell(json!({"di": name, "value": self.next()}), false).await;
+        true
+    }
+
+    async fn cut(&self) -> bool {
+        self.service.lock().cut = true;
+        true
+    }
+
+    async fn mend(&self) {
+        self.service.lock().cut = false;
+    }
+}
+
+#[tokio::test]
+async fn a_source_whose_states_are_delivered_holds_the_contract() {
+    let telling =
+        Telling { service: Service::start().await, shop: Shop::standard(), version: AtomicU64::new(1) };
+    let kept = check(&telling).await.unwrap();
+    assert_eq!(kept.len(), 6, "{kept:?}");
+}
+
+/// A source of what it is given: once, and then of nothing.
+struct Given(Mutex<Option<Feed>>);
+
+impl Source for Given {
+    fn name(&self) -> &str {
+        "given"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(Order::Opaque, Follow::Hints)
+    }
+
+    fn open(&self, _: Start) -> Feed {
+        self.0.lock().unwrap().take().unwrap_or_else(|| Box::pin(stream::pending()))
+    }
+}
+
+#[tokio::test]
+async fn an_older_delivery_that_comes_while_a_list_is_read_does_not_undo_what_the_list_says() {
+    let shop = Shop::standard();
+    let (give, given) = tokio::sync::mpsc::unbounded_channel::<Event>();
+    let given = stream::unfold(given, |mut given| async { Some((Ok(given.recv().await?), given)) });
+    let source = shop.receiver.states_of(Given(Mutex::new(Some(Box::pin(given)))), payload());
+    let mut feed = source.open(Start::Snapshot(Freshness::Newest));
+    let state = |id: &str, version: u64| json!({"id": id, "v": version});
+    let item = |id: &str, version: u64| {
+        Event::Item(Document::named(key(id), Version::from(version), state(id, version).to_string().into()))
+    };
+    let mut told = async || match feed.next().await.unwrap().unwrap() {
+        Event::Item(document) | Event::Put { document, .. } => {
+            String::from_utf8(document.body.into()).unwrap()
+        }
+        other => format!("{other:?}").chars().take(8).collect(),
+    };
+    give.send(Event::Begin).unwrap();
+    give.send(item("early", 1)).unwrap();
+    assert_eq!(told().await, "Begin");
+    assert_eq!(told().await, r#"{"id":"early","v":1}"#);
+    for (number, (id, version)) in [("a", 5), ("early", 2), ("early", 3)].into_iter().enumerate() {
+        shop.deliver(&number.to_string(), &json!({"data": state(id, version)}).to_string()).await;
+    }
+    give.send(item("a", 6)).unwrap();
+    give.send(Event::Complete(Version::from(1))).unwrap();
+    assert_eq!(told().await, r#"{"id":"a","v":6}"#);
+    assert_eq!(told().await, "Complete");
+    shop.deliver("last", &json!({"data": state("b", 1)}).to_string()).await;
+    let mut all = Vec::new();
+    while all.last().is_none_or(|last| last != r#"{"id":"b","v":1}"#) {
+        all.push(told().await);
+    }
+    // Only what the list had before it was delivered.
+    assert_eq!(all, [r#"{"id":"early","v":3}"#, r#"{"id":"b","v":1}"#]);
 }

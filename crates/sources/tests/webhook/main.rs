@@ -5,4 +5,7 @@
 mod chaos;
 mod hooked;
 mod sender;
+#[path = "../http/service.rs"]
+#[allow(dead_code, reason = "the tests of HTTP use the rest")]
+mod service;
 mod verified;

@@ -31,6 +31,13 @@ pub(crate) fn signed(secret: &str, id: &str, time: u64, body: &str) -> String {
     format!("webhook-id: {id}\r\nwebhook-timestamp: {time}\r\nwebhook-signature: v1,{signature}\r\n")
 }
 
+/// The headers of a delivery as GitHub sends them.
+pub(crate) fn github(secret: &str, id: &str, body: &str) -> String {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), body.as_bytes());
+    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("x-hub-signature-256: sha256={hex}\r\nx-github-delivery: {id}\r\n")
+}
+
 impl Shop {
     pub(crate) fn open(make: impl FnOnce(std::path::PathBuf) -> Receiver) -> Self {
         let directory = tempfile::tempdir().unwrap();

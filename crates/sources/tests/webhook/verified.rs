@@ -1,9 +1,8 @@
 //! Who is believed.
 
-use ring::hmac;
 use watchkeeper_sources::webhook::Receiver;
 
-use crate::sender::{SECRET, Shop, now, signed};
+use crate::sender::{SECRET, Shop, github, now, signed};
 
 #[tokio::test]
 async fn a_delivery_is_believed_if_it_is_signed_and_of_now() {
@@ -78,13 +77,6 @@ async fn a_recorded_delivery_under_the_id_of_another_keeps_the_other_from_nothin
     // The id is not signed, so that anybody can write another one.
     shop.send("POST", &github(SECRET, "2", recorded), recorded).await;
     assert_eq!(shop.send("POST", &github(SECRET, "2", honest), honest).await, 202);
-}
-
-/// The headers of a delivery as GitHub sends them.
-fn github(secret: &str, id: &str, body: &str) -> String {
-    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), body.as_bytes());
-    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("x-hub-signature-256: sha256={hex}\r\nx-github-delivery: {id}\r\n")
 }
 
 #[tokio::test]
