@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -32,6 +33,9 @@ pub enum BodyError {
     /// The peer stopped sending in the middle, for longer than anybody would wait.
     #[error("the rest of the body did not come in time")]
     Stalled,
+    /// What came is no body: chunks that are none, or more or less than was announced. Whoever sent it is at fault.
+    #[error("the body is malformed: {0}")]
+    Malformed(String),
     /// The connection broke, or the producer of the body gave up.
     #[error("the body broke off: {0}")]
     Interrupted(String),
@@ -53,13 +57,17 @@ impl Body {
         Self::wrap(StreamBody::new(pieces.map(|piece| Ok::<_, BodyError>(Frame::data(piece)))))
     }
 
-    /// Wraps another body, including its trailers. HTTP/1.1 sends trailers only if the head announces them.
+    /// Wraps another body, including its trailers. HTTP/1.1 sends trailers only if the head announces them. Its errors stay as they are if they
+    /// are [`BodyError`]s; others are [interruptions](BodyError::Interrupted).
     pub fn wrap<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: fmt::Display,
     {
-        let body = body.map_err(|error| BodyError::Interrupted(error.to_string()));
+        let body = body.map_err(|error| match (&error as &dyn Any).downcast_ref::<BodyError>() {
+            Some(known) => known.clone(),
+            None => BodyError::Interrupted(error.to_string()),
+        });
         Self(Content::Stream(UnsyncBoxBody::new(body)))
     }
 

@@ -1,8 +1,10 @@
 use std::convert::Infallible;
+use std::error::Error as _;
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -134,6 +136,7 @@ async fn call(client: &Client, mut request: http::Request<Incoming>) -> Response
             stall: (client.shared.deadlines.body_stall, None),
             unread: unread.take(),
             is_coming,
+            shared: Arc::clone(&client.shared),
         }),
     });
     if is_too_large {
@@ -156,15 +159,53 @@ struct Upload {
     left: u64,
     /// How long we wait for the client, and the timer that runs while we do.
     stall: (Duration, Option<Pin<Box<Sleep>>>),
-    /// Who is told what was not read.
+    /// Who is told what was not read; of HTTP/1.
     unread: Option<Arc<Unread>>,
     /// Whether the client sends it: unasked, or because it was asked for it.
     is_coming: bool,
+    shared: Arc<Shared>,
 }
 
 impl Upload {
-    fn within_limit(&mut self, frame: hyper::Result<Frame<Bytes>>) -> Result<Frame<Bytes>, BodyError> {
-        let frame = frame.map_err(|error| BodyError::Interrupted(error.to_string()))?;
+    /// Takes what came next, or the end.
+    fn next(
+        &mut self,
+        frame: Option<hyper::Result<Frame<Bytes>>>,
+    ) -> Option<Result<Frame<Bytes>, BodyError>> {
+        match frame {
+            Some(Ok(frame)) => Some(self.within_limit(frame)),
+            Some(Err(error)) => {
+                let failed = self.failed(&error);
+                self.forget_stream();
+                Some(Err(failed))
+            }
+            // hyper takes a stream that its client resets without an error for one that is complete.
+            None if self.unread.is_none() && !self.is_end_stream() => {
+                self.forget_stream();
+                Some(Err(BodyError::Interrupted("the client reset the stream".to_owned())))
+            }
+            None => None,
+        }
+    }
+
+    /// What became of it, which is counted if it is the client's fault.
+    fn failed(&self, error: &hyper::Error) -> BodyError {
+        if !is_malformed(error) {
+            return BodyError::Interrupted(error.to_string());
+        }
+        self.shared.connections.metrics.malformed();
+        let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        BodyError::Malformed(reason)
+    }
+
+    /// A stream of HTTP/2 that failed fails whenever it is read.
+    fn forget_stream(&mut self) {
+        if self.unread.is_none() {
+            self.incoming = None;
+        }
+    }
+
+    fn within_limit(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyError> {
         let length = frame.data_ref().map_or(0, |data| data.len() as u64);
         match self.left.checked_sub(length) {
             Some(left) => self.left = left,
@@ -188,7 +229,7 @@ impl http_body::Body for Upload {
         let Some(incoming) = &mut self.incoming else { return Poll::Ready(None) };
         if let Poll::Ready(frame) = Pin::new(incoming).poll_frame(cx) {
             self.stall.1 = None;
-            return Poll::Ready(frame.map(|frame| self.within_limit(frame)));
+            return Poll::Ready(self.next(frame));
         }
         let (timeout, timer) = &mut self.stall;
         let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(*timeout)));
@@ -206,12 +247,32 @@ impl http_body::Body for Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        if let (Some(incoming), Some(unread)) = (self.incoming.take(), &self.unread)
-            && !incoming.is_end_stream()
-        {
-            unread.leave(incoming, self.is_coming);
+        let incoming = self.incoming.take().filter(|incoming| !incoming.is_end_stream());
+        let Some(mut incoming) = incoming else { return };
+        if let Some(unread) = &self.unread {
+            return unread.leave(incoming, self.is_coming);
+        }
+        // hyper gives up a request of HTTP/2 as soon as its stream is reset: maybe before anybody has read why.
+        let mut context = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(frame)) = Pin::new(&mut incoming).poll_frame(&mut context) {
+            if let Err(error) = frame {
+                self.failed(&error);
+                return;
+            }
         }
     }
+}
+
+/// Whether what a client sent is no body. What it did not finish may have become one.
+fn is_malformed(error: &hyper::Error) -> bool {
+    let Some(cause) = error.source() else { return false };
+    #[cfg(feature = "http2")]
+    if let Some(cause) = cause.downcast_ref::<h2::Error>() {
+        // We reset it, not the client; and not with all others of its connection, which is counted as one.
+        return cause.is_reset() && cause.is_library();
+    }
+    let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(kind, Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))
 }
 
 /// The body of a response, on its way out: as long as it is, the request counts as running.

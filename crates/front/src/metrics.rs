@@ -80,8 +80,9 @@ impl AccessMetrics {
         );
     }
 
-    /// HTTP/1 requests that could not be read, or not in one way only, and HTTP/2 connections that broke the protocol or flooded the server, so far: the service does
-    /// not see them, and they are not among the metrics of the registry.
+    /// HTTP/1 requests that could not be read, or not in one way only, requests whose [bodies are malformed](crate::BodyError::Malformed), and HTTP/2 connections
+    /// that broke the protocol or flooded the server, so far. Streams of HTTP/2 that are reset because of their heads are not among them: neither hyper nor
+    /// the service sees these. None of it is among the metrics of the registry.
     pub fn malformed_so_far(&self) -> u64 {
         self.malformed.get()
     }

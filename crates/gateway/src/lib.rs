@@ -25,6 +25,7 @@ mod metrics;
 pub mod mock;
 pub mod net;
 pub mod object;
+pub mod packed_json;
 pub mod policy;
 mod proxy;
 mod query;

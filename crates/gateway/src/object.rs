@@ -8,6 +8,7 @@ use watchkeeper_core::Key;
 use watchkeeper_schema::Schema;
 
 use crate::kinds::{API_VERSION, Spec, documents, standard};
+use crate::packed_json::{self, PackedJson};
 
 /// The namespace of objects that name none, as in files.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -185,8 +186,8 @@ impl fmt::Display for ObjectId {
 pub struct Input {
     /// Which object.
     pub id: ObjectId,
-    /// All of it.
-    pub json: Arc<Value>,
+    /// All of it. There are as many of these as objects, and few are read at a time.
+    pub json: PackedJson,
     /// When it was created, as Kubernetes writes times: these sort as text. `None` for objects of sources that do not know.
     pub created: Option<Arc<str>>,
     /// Moves when the spec moves; 0 if the source does not count.
@@ -211,43 +212,49 @@ impl Input {
         let namespace = text("/metadata/namespace").filter(|namespace| !namespace.is_empty());
         let namespace = kind.is_namespaced().then_some(namespace.unwrap_or(DEFAULT_NAMESPACE));
         let id = ObjectId { kind, key: Key::new(namespace, name) };
+        if !packed_json::fits(&value, packed_json::LEVELS) {
+            let levels = packed_json::LEVELS;
+            return Err(Problem::new("", format!("{id} is nested too deeply: {levels} levels are allowed")));
+        }
         let created = text("/metadata/creationTimestamp").map(Into::into);
         let generation = value.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
-        Ok(Some(Self { id, created, generation, json: Arc::new(value) }))
+        Ok(Some(Self { id, created, generation, json: PackedJson::of(&value) }))
     }
 
     /// Whether both would be compiled to the same: only statuses, versions, labels and the like differ.
     pub(crate) fn means_the_same(&self, other: &Self) -> bool {
-        (self.id.kind.has_status() || self.id.kind.is_standard())
-            && (self.generation, &self.created) == (other.generation, &other.created)
-            && self.is_approved() == other.is_approved()
-            && self.json.get("spec") == other.json.get("spec")
-            && self
-                .json
-                .as_object()
-                .map(|fields| fields.keys().filter(|key| *key != "status").collect::<Vec<_>>())
-                == other
-                    .json
-                    .as_object()
-                    .map(|fields| fields.keys().filter(|key| *key != "status").collect::<Vec<_>>())
+        if !(self.id.kind.has_status() || self.id.kind.is_standard())
+            || (self.generation, &self.created) != (other.generation, &other.created)
+        {
+            return false;
+        }
+        if self.json == other.json {
+            return true;
+        }
+        let (one, other) = (self.json.read(), other.json.read());
+        let fields = |object: &Value| {
+            let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
+            fields.filter(|key| *key != "status").cloned().collect::<Vec<_>>()
+        };
+        has_approval(&one) == has_approval(&other)
+            && one.get("spec") == other.get("spec")
+            && fields(&one) == fields(&other)
     }
 
     /// Whether the status has the condition `Approved`, which others write.
     pub(crate) fn is_approved(&self) -> bool {
-        let conditions = self.json.pointer("/status/conditions").and_then(Value::as_array);
-        let mut conditions = conditions.into_iter().flatten();
-        conditions.any(|condition| condition["type"] == "Approved" && condition["status"] == "True")
+        has_approval(&self.json.read())
     }
 
     /// The files that the spec names: its fields `file` and those that end in `File`.
-    pub(crate) fn files(&self) -> Vec<&str> {
-        fn collect<'a>(value: &'a Value, files: &mut Vec<&'a str>) {
+    pub(crate) fn files(&self) -> Vec<String> {
+        fn collect(value: &Value, files: &mut Vec<String>) {
             match value {
                 Value::Object(fields) => {
                     for (name, value) in fields {
                         match value {
                             Value::String(file) if name == "file" || name.ends_with("File") => {
-                                files.push(file);
+                                files.push(file.clone());
                             }
                             value => collect(value, files),
                         }
@@ -258,13 +265,13 @@ impl Input {
             }
         }
         let mut files = Vec::new();
-        self.json.get("spec").into_iter().for_each(|spec| collect(spec, &mut files));
+        self.json.read().get("spec").into_iter().for_each(|spec| collect(spec, &mut files));
         files
     }
 
     /// The spec as `S`, or all that is wrong with the object by its schema. Fields that the schema does not know are wrong.
     pub(crate) fn checked<S: Spec>(&self) -> Result<S, Vec<Problem>> {
-        let mut value = (*self.json).clone();
+        let mut value = self.json.read();
         if let Some(schema) = schema(self.id.kind) {
             let unknown = schema.coerce(&mut value);
             let unknown = unknown.map_err(|error| vec![Problem::new("metadata", error.to_string())])?;
@@ -286,6 +293,13 @@ impl Input {
         let spec = value.get_mut("spec").map(Value::take).unwrap_or_default();
         S::read(spec).map_err(|error| vec![Problem::new("spec", error.to_string())])
     }
+}
+
+/// Whether others have approved of an object, by a condition of its status.
+fn has_approval(object: &Value) -> bool {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "Approved" && condition["status"] == "True")
 }
 
 /// A row with columns becomes an object.
@@ -384,5 +398,13 @@ mod tests {
         assert!(Input::read(pod).unwrap().is_none());
         assert!(Input::read(json!({"a": 1})).is_err());
         assert!(Input::read(json!({"apiVersion": "v1", "kind": "Secret"})).is_err());
+    }
+
+    #[test]
+    fn an_object_that_could_not_be_read_again_is_refused() {
+        let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+        let route = json!({"apiVersion": API_VERSION, "kind": "GatewayRoute", "metadata": {"name": "a"}, "spec": deep});
+        let said = Input::read(route).unwrap_err().to_string();
+        assert_eq!(said, "GatewayRoute default/a is nested too deeply: 100 levels are allowed");
     }
 }

@@ -229,6 +229,25 @@ fn cases() -> u32 {
     std::env::var("WATCHKEEPER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300)
 }
 
+#[test]
+fn a_status_that_comes_back_is_in_the_form_that_is_kept_unless_that_is_an_older_one() {
+    let mut compiler = Compiler::new(Settings::default());
+    let mut say = |rules: &Value, status: &str| {
+        let mut object = object("GatewayRoute", "a", 1, json!({"rules": rules}));
+        object["status"] = json!({"observed": status});
+        tell(&mut compiler, &Told { source: 0, object, is_gone: false });
+        let good = compiler.good();
+        assert_eq!(good.len(), 1);
+        let kept = good[0].1.json.read();
+        (kept["spec"]["rules"].clone(), kept["status"]["observed"].as_str().unwrap().to_owned())
+    };
+    let (rules, wrong) = (json!([{"backends": [{"name": "x"}]}]), json!([{"nonsense": true}]));
+    assert_eq!(say(&rules, "one"), (rules.clone(), "one".to_owned()));
+    assert_eq!(say(&rules, "two"), (rules.clone(), "two".to_owned()), "or there would be two");
+    assert_eq!(say(&wrong, "three"), (rules.clone(), "two".to_owned()));
+    assert_eq!(say(&wrong, "four"), (rules.clone(), "two".to_owned()), "what counts cannot be used");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! watchkeeper-bench-gateway proxy LISTEN BACKEND           the least that a proxy on hyper can be
-//! watchkeeper-bench-gateway load ADDRESS PATH RATE SECONDS requests at a fixed rate, whether answers come or not
+//! watchkeeper-bench-gateway load ADDRESS PATH RATE SECONDS requests at a fixed rate, up to 64 at a time whether answers come or not;
+//!                                                          RATE 0: as many as there are answers to
 //! ```
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
             (Ok(rate), Ok(seconds)) => runtime.block_on(load::load(address, path, rate, seconds)),
             _ => Err("RATE and SECONDS are numbers".into()),
         },
-        _ => Err("proxy LISTEN BACKEND, or load ADDRESS PATH RATE SECONDS".into()),
+        _ => Err("proxy LISTEN BACKEND, or load ADDRESS PATH RATE SECONDS (RATE 0: as many as there are answers to)".into()),
     };
     done.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
 }

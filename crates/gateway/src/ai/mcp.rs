@@ -130,6 +130,7 @@ pub(crate) async fn serve_tools(asked: AskedTools) -> Response {
             413,
             format!("the request is larger than {limit} bytes: send less, or have spec.maxBodyBytes of the McpRoute raised"),
         ),
+        BodyError::Malformed(_) => McpError::invalid("the body of the request is malformed"),
         _ => McpError::invalid("the request broke off"),
     });
     let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());

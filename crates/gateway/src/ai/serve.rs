@@ -322,6 +322,7 @@ async fn read_body(body: Body, limit: usize) -> Result<Bytes, ApiError> {
             format!("the request is larger than {limit} bytes: send less, or have spec.maxBodyBytes of the AIGatewayConfig raised"),
         ),
         BodyError::Stalled => ApiError::invalid("the rest of the request did not come in time"),
+        BodyError::Malformed(_) => ApiError::invalid("the body of the request is malformed"),
         BodyError::Interrupted(_) => ApiError::invalid("the request broke off"),
     })
 }

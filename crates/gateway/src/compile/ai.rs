@@ -30,6 +30,7 @@ use crate::kinds::{
 };
 use crate::net::HostPattern;
 use crate::object::{Input, InputKind, ObjectId, Problem};
+use crate::packed_json::PackedJson;
 use crate::table::{Action, NewPath, PathPattern, Route, RouteHead, Rule};
 use crate::upstream::Backend;
 
@@ -600,7 +601,7 @@ pub(super) fn reached(
 ) -> Option<Backend> {
     let id = ObjectId { kind: InputKind::Backend, key: key.clone() };
     let json = json!({"metadata": {"name": key.name()}, "spec": as_backend});
-    let as_input = Input { id, json: Arc::new(json), created: None, generation: 0 };
+    let as_input = Input { id, json: PackedJson::of(&json), created: None, generation: 0 };
     let around = backend::Around { base, service: &|_, _| Vec::new() };
     match backend::compile(&as_input, learned, &around) {
         Ok(compiled) => Some(compiled.backend),

@@ -92,7 +92,8 @@ pub(super) fn compile(input: &Input, state: Arc<PolicyState>, base: &Path) -> Re
 pub(super) fn unusable(input: &Input, state: Arc<PolicyState>) -> Policy {
     let key = &input.id.key;
     let namespace = key.namespace().unwrap_or_default();
-    let targets = input.json.pointer("/spec/targets").and_then(Value::as_array);
+    let json = input.json.read();
+    let targets = json.pointer("/spec/targets").and_then(Value::as_array);
     let read = |target: &Value| {
         let named = |name: &Value| Some(Key::new(Some(namespace), name.as_str()?));
         match target["kind"].as_str()? {

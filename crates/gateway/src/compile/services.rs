@@ -40,16 +40,16 @@ struct Slice {
 impl Services {
     /// Takes a Service or a slice; says which Services are concerned.
     pub(super) fn put(&mut self, input: &Input) -> Vec<Key> {
-        let key = &input.id.key;
+        let (key, json) = (&input.id.key, input.json.read());
         if input.id.kind == InputKind::Service {
-            self.ports.insert(key.clone(), service_ports(&input.json));
+            self.ports.insert(key.clone(), service_ports(&json));
             return vec![key.clone()];
         }
         let mut concerned = self.remove(&input.id);
-        let label = input.json.pointer("/metadata/labels").and_then(|labels| labels.get(SERVICE_LABEL));
+        let label = json.pointer("/metadata/labels").and_then(|labels| labels.get(SERVICE_LABEL));
         if let Some(name) = label.and_then(Value::as_str) {
             let service = Key::new(key.namespace(), name);
-            self.slices.entry(service.clone()).or_default().insert(key.clone(), slice(&input.json));
+            self.slices.entry(service.clone()).or_default().insert(key.clone(), slice(&json));
             self.owners.insert(key.clone(), service.clone());
             concerned.push(service);
         }

@@ -103,7 +103,7 @@ fn write(directory: &Path, objects: &[(Place, Input)], names: &[String]) -> Resu
     objects.sort_by_key(|(place, _)| *place);
     let objects = objects.iter().filter_map(|(place, input)| {
         let (source, key) = (names.get(source_number(place))?, &place.1);
-        Some(json!({"source": source, "key": [key.namespace(), key.name()], "object": *input.json}))
+        Some(json!({"source": source, "key": [key.namespace(), key.name()], "object": input.json.read()}))
     });
     let state = json!({"sources": names, "objects": objects.collect::<Vec<_>>()}).to_string();
     private_file::write(&directory.join(FILE), state.as_bytes()).map_err(|error| error.to_string())

@@ -15,6 +15,7 @@ use super::sources::Follower;
 use crate::compile::Report;
 use crate::kinds::standard;
 use crate::object::ObjectId;
+use crate::packed_json::PackedJson;
 
 /// The name of the task that writes statuses.
 const TASK: &str = "statuses";
@@ -44,7 +45,7 @@ struct Seen {
     follower: Follower,
     key: Key,
     version: Version,
-    status: Value,
+    status: PackedJson,
 }
 
 impl Statuses {
@@ -77,7 +78,7 @@ impl Statuses {
         if !id.1.kind.has_status() || self.source(follower).is_none() {
             return;
         }
-        let status = object.get("status").cloned().unwrap_or_default();
+        let status = PackedJson::of(object.get("status").unwrap_or(&Value::Null));
         self.seen.insert(id, Seen { follower, key: key.clone(), version, status });
     }
 
@@ -90,9 +91,10 @@ impl Statuses {
     pub(super) fn tell(&mut self, report: &Report) {
         let Some(seen) = self.seen.get(&(report.source, report.id.clone())) else { return };
         let Some(source) = self.source(seen.follower) else { return };
+        let before = seen.status.read();
         let status = match &report.status {
-            Some(wanted) => standard_status(wanted, &seen.status),
-            None => status(report, &seen.status),
+            Some(wanted) => standard_status(wanted, &before),
+            None => status(report, &before),
         };
         let Some(status) = status else { return };
         let json = status.to_string().into_bytes();

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +16,8 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use watchkeeper_front::{Body, BodyError, Response};
 
 use super::answer::{CrossOrigin, plain, tell_origin};
-use super::relay::{Bounded, Exchange, Relay, Sent, Trailed};
+use super::relay::{Exchange, Relay, Sent};
+use super::upload::{Upload, UploadEnd};
 use super::{compress, ended, hop, tunnel};
 use crate::table::{Action, Listener, Rule};
 use crate::upstream::{Backend, Counted, EndpointState, Hashed, Lease, NoEndpoint, Reason};
@@ -28,6 +28,13 @@ const KEPT: u64 = 64 << 10;
 const MIRRORS: usize = 256;
 /// How long a copy may take.
 const MIRROR_TIMEOUT: Duration = Duration::from_secs(10);
+/// The answers to clients whose requests are not read to their ends.
+const GIVEN_UP: [StatusCode; 4] = [
+    StatusCode::BAD_REQUEST,
+    StatusCode::REQUEST_TIMEOUT,
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::GATEWAY_TIMEOUT,
+];
 
 /// What is to be done with a request.
 pub(super) struct Order {
@@ -42,6 +49,8 @@ pub(super) struct Order {
     /// The protocol that the client asks to switch to.
     pub(super) upgrade: Option<HeaderValue>,
     pub(super) accepts_gzip: bool,
+    /// Since when it is worked on.
+    pub(super) begin: Instant,
     /// When the whole of it has to be answered.
     pub(super) deadline: Option<Instant>,
 }
@@ -58,9 +67,27 @@ impl Default for Mirrors {
 /// What a request carries.
 enum Payload {
     /// All of it is here.
-    Whole(Bytes),
+    Whole { bytes: Bytes, since: Instant },
     /// It comes as it is sent on; there once.
-    Stream(Option<Body>),
+    Stream { body: Option<Body>, end: UploadEnd },
+}
+
+impl Payload {
+    /// What the client is to blame for.
+    fn fault(&self) -> Option<&BodyError> {
+        match self {
+            Self::Whole { .. } => None,
+            Self::Stream { end, .. } => end.fault(),
+        }
+    }
+
+    /// Since when all of it is there.
+    fn complete_since(&self) -> Option<Instant> {
+        match self {
+            Self::Whole { since, .. } => Some(*since),
+            Self::Stream { end, .. } => end.complete_since(),
+        }
+    }
 }
 
 /// Sends a request to a backend, and its response to the client.
@@ -96,11 +123,15 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
     if address(&mut parts, &order, action, backend).is_none() {
         return ended(exchange, plain(StatusCode::BAD_REQUEST, "the path cannot be sent to the backend"));
     }
-    let exceeded = Arc::new(AtomicBool::new(false));
-    let http2 = backend.transport.http2;
-    let payload = match payload(&order, &parts.method, body, &exceeded, http2).await {
+    let payload = match payload(&order, &parts.method, body).await {
         Ok(payload) => payload,
-        Err(response) => return ended(exchange, response),
+        Err(mut response) => {
+            // Who sends what cannot be read, or too slowly, is not listened to any more.
+            if response.status() != StatusCode::PAYLOAD_TOO_LARGE {
+                close(&mut response, version);
+            }
+            return ended(exchange, response);
+        }
     };
     if let Some((mirrored, parts)) = copied {
         mirror(&exchange, &order, mirrored, parts, &payload);
@@ -109,15 +140,16 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
         parts.headers.insert(UPGRADE, protocol.clone());
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
-    let is_whole = matches!(payload, Payload::Whole(_));
-    let (response, lease, counted) = match attempt_all(&order, backend, parts, payload, &exceeded).await {
+    let upload = match &payload {
+        Payload::Whole { .. } => None,
+        Payload::Stream { end, .. } => Some(end.clone()),
+    };
+    let (response, lease, counted) = match attempt_all(&order, backend, parts, payload).await {
         Ok(answered) => answered,
         Err(mut response) => {
             // Who was not done sending, and is not waited for, has to connect anew.
-            let is_given_up =
-                [StatusCode::GATEWAY_TIMEOUT, StatusCode::PAYLOAD_TOO_LARGE].contains(&response.status());
-            if is_given_up && !is_whole && version < Version::HTTP_2 {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            if upload.is_some() && GIVEN_UP.contains(&response.status()) {
+                close(&mut response, version);
             }
             return ended(exchange, response);
         }
@@ -125,7 +157,7 @@ pub(super) async fn forward(mut exchange: Exchange, order: Order, mut parts: Par
     if let Some(line) = &mut exchange.line {
         line.endpoint = Some(Arc::clone(&counted.endpoint().address));
     }
-    let sent = Sent { _backend: active, _endpoint: counted };
+    let sent = Sent { _backend: active, _endpoint: counted, upload };
     deliver(exchange, &order, response, lease, sent)
 }
 
@@ -160,40 +192,35 @@ fn address(parts: &mut Parts, order: &Order, action: &Action, backend: &Backend)
     Some(())
 }
 
+/// Has the connection of a client of HTTP/1 end with a response.
+fn close(response: &mut Response, version: Version) {
+    if version < Version::HTTP_2 {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
 /// What a request carries, within the limits of its route.
-async fn payload(
-    order: &Order,
-    method: &Method,
-    body: Body,
-    exceeded: &Arc<AtomicBool>,
-    http2: bool,
-) -> Result<Payload, Response> {
+async fn payload(order: &Order, method: &Method, body: Body) -> Result<Payload, Response> {
     if body.is_end_stream() {
-        return Ok(Payload::Whole(Bytes::new()));
+        return Ok(Payload::Whole { bytes: Bytes::new(), since: order.begin });
     }
     let (action, listener) = (&*order.rule.action, &order.listener);
-    let too_large = || plain(StatusCode::PAYLOAD_TOO_LARGE, "the body of the request is too large");
     let hint = body.size_hint();
     let limit = action.max_body.or(listener.max_body);
-    let body = match limit {
-        Some(limit) if hint.lower() > limit => return Err(too_large()),
-        Some(limit) => Body::wrap(Bounded { body, left: limit, exceeded: Arc::clone(exceeded) }),
-        None => body,
-    };
-    // HTTP/1 sends trailers on only if they were announced, and that they were is not.
-    let body = match http2 {
-        true => Body::wrap(Trailed { body }),
-        false => body,
-    };
+    if limit.is_some_and(|limit| hint.lower() > limit) {
+        return Err(too_large());
+    }
     let is_kept = action.retry.allows(method) || action.mirror.is_some();
     if !is_kept || hint.exact().is_none_or(|length| length > KEPT) {
-        return Ok(Payload::Stream(Some(body)));
+        let end = UploadEnd::default();
+        let body = Body::wrap(Upload::new(body, limit, end.clone()));
+        return Ok(Payload::Stream { body: Some(body), end });
     }
-    match in_time(order.deadline, body.read(KEPT as usize)).await.unwrap_or(Err(BodyError::Stalled)) {
-        Ok(bytes) => Ok(Payload::Whole(bytes)),
-        Err(BodyError::TooLarge { .. }) => Err(too_large()),
-        Err(BodyError::Stalled) => Err(unsent()),
-        Err(BodyError::Interrupted(_)) => Err(plain(StatusCode::BAD_REQUEST, "the request broke off")),
+    // Its length is known, and is not too much.
+    let read = in_time(order.deadline, body.read(KEPT as usize)).await.unwrap_or(Err(BodyError::Stalled));
+    match read {
+        Ok(bytes) => Ok(Payload::Whole { bytes, since: Instant::now() }),
+        Err(error) => Err(unreadable(&error)),
     }
 }
 
@@ -205,9 +232,20 @@ pub(super) async fn in_time<T>(deadline: Option<Instant>, future: impl Future<Ou
     }
 }
 
-/// The answer to a client that does not get done with its request.
-pub(super) fn unsent() -> Response {
-    plain(StatusCode::REQUEST_TIMEOUT, "the rest of the request did not come in time")
+/// The answer to a client whose body could not be read.
+pub(super) fn unreadable(error: &BodyError) -> Response {
+    match error {
+        BodyError::TooLarge { .. } => too_large(),
+        BodyError::Stalled => {
+            plain(StatusCode::REQUEST_TIMEOUT, "the rest of the request did not come in time")
+        }
+        BodyError::Malformed(_) => plain(StatusCode::BAD_REQUEST, "the body of the request is malformed"),
+        BodyError::Interrupted(_) => plain(StatusCode::BAD_REQUEST, "the request broke off"),
+    }
+}
+
+fn too_large() -> Response {
+    plain(StatusCode::PAYLOAD_TOO_LARGE, "the body of the request is too large")
 }
 
 type Answered = (http::Response<Incoming>, Lease, Counted);
@@ -218,11 +256,10 @@ async fn attempt_all(
     backend: &Backend,
     parts: Parts,
     mut payload: Payload,
-    exceeded: &AtomicBool,
 ) -> Result<Answered, Response> {
     let (action, client, deadline) = (&*order.rule.action, order.client, order.deadline);
     let retry = &action.retry;
-    let is_whole = matches!(payload, Payload::Whole(_));
+    let is_whole = matches!(payload, Payload::Whole { .. });
     let may_repeat = retry.allows(&parts.method) && is_whole;
     let mut tried: Vec<Arc<EndpointState>> = Vec::new();
     let mut parts = Some(parts);
@@ -237,14 +274,21 @@ async fn attempt_all(
         // Only those who may send it again need it again.
         let again = (may_repeat && !is_last).then(|| head.clone());
         let body = match &mut payload {
-            Payload::Whole(bytes) => Body::whole(bytes.clone()),
-            Payload::Stream(body) => body.take().unwrap_or_default(),
+            Payload::Whole { bytes, .. } => Body::whole(bytes.clone()),
+            Payload::Stream { body, .. } => body.take().unwrap_or_default(),
         };
         // From now on: a server that does not answer has it, too.
         let counted = Counted::begin(&endpoint);
         let sending = endpoint.send(&backend.transport, Request::from_parts(head, body));
-        let attempt = action.timeouts.attempt.map(|limit| Instant::now() + limit);
+        let asked = Instant::now();
+        let attempt = action.timeouts.attempt.map(|limit| asked + limit);
         let sent = in_time([attempt, deadline].into_iter().flatten().min(), sending).await;
+        if !matches!(sent, Some(Ok(_)))
+            && let Some(fault) = payload.fault()
+        {
+            tracing::debug!(backend = %backend.key, reason = %fault, "a request could not be read to its end");
+            return Err(unreadable(fault));
+        }
         let (failure, unsent) = match sent {
             Some(Ok((response, lease))) => {
                 let code = response.status().as_u16();
@@ -255,9 +299,6 @@ async fn attempt_all(
                 (None, None)
             }
             Some(Err(failed)) => {
-                if exceeded.load(Relaxed) {
-                    return Err(plain(StatusCode::PAYLOAD_TOO_LARGE, "the body of the request is too large"));
-                }
                 tracing::debug!(backend = %backend.key, endpoint = %endpoint.address, reason = %failed.reason, "a request failed");
                 match failed.reason {
                     Reason::Full(_) => (Some(full()), failed.request),
@@ -268,8 +309,7 @@ async fn attempt_all(
                 }
             }
             None => {
-                // Of a body that was still coming, the client may have been slow.
-                if is_whole {
+                if is_server_slow(order, &payload, asked) {
                     backend.note(&endpoint, false);
                 }
                 if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
@@ -283,7 +323,7 @@ async fn attempt_all(
         let next = match unsent {
             Some(unsent) if !is_last => {
                 let (head, body) = unsent.into_parts();
-                if let Payload::Stream(stream) = &mut payload {
+                if let Payload::Stream { body: stream, .. } = &mut payload {
                     *stream = Some(body);
                 }
                 Some(head)
@@ -308,6 +348,14 @@ async fn attempt_all(
             sleep_until(again).await;
         }
     }
+}
+
+/// Whether it is the server that did not answer in time which is to blame, and not its client: it had as long as the client took to send the request,
+/// or as long as an attempt may take.
+fn is_server_slow(order: &Order, payload: &Payload, asked: Instant) -> bool {
+    let Some(complete) = payload.complete_since() else { return false };
+    let (client, server) = (complete - order.begin, complete.max(asked).elapsed());
+    server >= order.rule.action.timeouts.attempt.map_or(client, |limit| client.min(limit))
 }
 
 fn late() -> Response {
@@ -344,7 +392,7 @@ fn mirrored(exchange: &Exchange, action: &Action) -> Option<Arc<Backend>> {
 
 /// Sends a copy of a request to another backend, with the path and the host that this one wants, and forgets about it.
 fn mirror(exchange: &Exchange, order: &Order, backend: Arc<Backend>, mut parts: Parts, payload: &Payload) {
-    let Payload::Whole(bytes) = payload else { return };
+    let Payload::Whole { bytes, .. } = payload else { return };
     let Ok(permit) = Arc::clone(&exchange.shared.mirrors.0).try_acquire_owned() else { return };
     if address(&mut parts, order, &order.rule.action, &backend).is_none() {
         return;
@@ -398,14 +446,8 @@ fn deliver(
     // What the connection to the backend left there is nobody's business.
     head.extensions = http::Extensions::new();
     let is_over = incoming.is_end_stream();
-    let mut relay = Relay {
-        incoming,
-        lease: Some(lease),
-        idle: action.timeouts.idle,
-        timer: None,
-        exchange,
-        _sent: sent,
-    };
+    let mut relay =
+        Relay { incoming, lease: Some(lease), idle: action.timeouts.idle, timer: None, exchange, sent };
     if is_over && let Some(lease) = relay.lease.take() {
         lease.finish();
     }

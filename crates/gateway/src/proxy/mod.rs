@@ -9,6 +9,7 @@ mod hop;
 pub(crate) mod path;
 mod relay;
 mod tunnel;
+mod upload;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -123,7 +124,8 @@ async fn serve(shared: Arc<Shared>, address: SocketAddr, request: Request) -> Re
     let response = match route(&mut exchange, address, &mut parts, ip).await {
         Ok(way) => {
             let Way { rule, listener, target, path, cross, client, upgrade, accepts_gzip, payloads } = way;
-            let deadline = rule.action.timeouts.request.map(|limit| tokio::time::Instant::now() + limit);
+            let begin = tokio::time::Instant::now();
+            let deadline = rule.action.timeouts.request.map(|limit| begin + limit);
             let body = match checked(&exchange, &payloads, &parts, body, deadline).await {
                 Ok(body) => body,
                 Err(response) => return ended(exchange, response),
@@ -149,6 +151,7 @@ async fn serve(shared: Arc<Shared>, address: SocketAddr, request: Request) -> Re
                 cross,
                 upgrade,
                 accepts_gzip,
+                begin,
                 deadline,
             };
             let api = exchange.table.api(&order.rule.route.key).cloned();
@@ -393,8 +396,7 @@ async fn checked(
             BodyError::TooLarge { .. } => {
                 plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large to be checked")
             }
-            BodyError::Stalled => forward::unsent(),
-            _ => plain(StatusCode::BAD_REQUEST, "the body ended before it was complete"),
+            error => forward::unreadable(&error),
         })
     })?;
     for (payload, _) in payloads {

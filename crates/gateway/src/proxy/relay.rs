@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,11 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
-use watchkeeper_front::{Body, BodyError};
+use watchkeeper_front::BodyError;
 
+use super::Shared;
 use super::access_log::Line;
-use super::{Shared, hop};
+use super::upload::UploadEnd;
 use crate::spans::{Ended, Span};
 use crate::table::{RouteHead, Table};
 use crate::upstream::{Active, Counted, Lease};
@@ -61,6 +62,8 @@ impl Drop for Exchange {
 pub(crate) struct Sent {
     pub(crate) _backend: Active,
     pub(crate) _endpoint: Counted,
+    /// How its body ends, if it may go on while the response comes.
+    pub(crate) upload: Option<UploadEnd>,
 }
 
 /// The body of a response, from a backend to a client. Pieces leave as they come.
@@ -71,7 +74,7 @@ pub(crate) struct Relay {
     pub(crate) idle: Option<Duration>,
     pub(crate) timer: Option<Pin<Box<Sleep>>>,
     pub(crate) exchange: Exchange,
-    pub(crate) _sent: Sent,
+    pub(crate) sent: Sent,
 }
 
 impl Relay {
@@ -83,7 +86,10 @@ impl Relay {
 
     fn cut(&mut self, reason: impl Into<String>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         self.lease = None;
-        self.exchange.shared.counters.cut.fetch_add(1, Relaxed);
+        // A client whose own body breaks off ends the exchange on both sides.
+        if self.sent.upload.as_ref().is_none_or(|upload| upload.fault().is_none()) {
+            self.exchange.shared.counters.cut.fetch_add(1, Relaxed);
+        }
         Poll::Ready(Some(Err(BodyError::Interrupted(reason.into()))))
     }
 }
@@ -128,76 +134,5 @@ impl http_body::Body for Relay {
 
     fn size_hint(&self) -> SizeHint {
         self.incoming.size_hint()
-    }
-}
-
-/// The body of a request whose trailers say nothing that only a head may say.
-pub(crate) struct Trailed {
-    pub(crate) body: Body,
-}
-
-impl http_body::Body for Trailed {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        Poll::Ready(frame.map(|frame| {
-            let mut frame = frame?;
-            if let Some(trailers) = frame.trailers_mut() {
-                hop::remove_from_trailers(trailers);
-            }
-            Ok(frame)
-        }))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-/// The body of a request that may not be larger than so much.
-pub(crate) struct Bounded {
-    pub(crate) body: Body,
-    pub(crate) left: u64,
-    /// Set when there was more.
-    pub(crate) exceeded: Arc<AtomicBool>,
-}
-
-impl http_body::Body for Bounded {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame {
-            let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-            match self.left.checked_sub(length) {
-                Some(left) => self.left = left,
-                None => {
-                    self.exceeded.store(true, Relaxed);
-                    return Poll::Ready(Some(Err(BodyError::TooLarge { limit: 0 })));
-                }
-            }
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

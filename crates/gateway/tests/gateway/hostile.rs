@@ -9,6 +9,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use watchkeeper_front::Body;
+use watchkeeper_gateway::upstream::EndpointState;
 
 use crate::support::{Bench, Control, Server, within};
 
@@ -35,6 +36,8 @@ struct Seen {
     /// Whether there was a request for a path that is only in bodies.
     smuggled: AtomicBool,
     bodies: Mutex<Vec<String>>,
+    /// Requests whose bodies broke off.
+    cut: AtomicUsize,
 }
 
 /// A request that nobody sends but as part of another.
@@ -51,8 +54,9 @@ async fn guarded() -> (Bench, Server, Arc<Seen>) {
             async move {
                 seen.smuggled.fetch_or(request.uri().path().contains("smuggled"), Relaxed);
                 seen.reached.fetch_add(1, Relaxed);
-                if let Ok(body) = request.into_body().read(1 << 20).await {
-                    seen.bodies.lock().push(String::from_utf8_lossy(&body).into_owned());
+                match request.into_body().read(1 << 20).await {
+                    Ok(body) => seen.bodies.lock().push(String::from_utf8_lossy(&body).into_owned()),
+                    Err(_) => drop(seen.cut.fetch_add(1, Relaxed)),
                 }
                 watchkeeper_front::Response::new(Body::whole("reached"))
             }
@@ -62,6 +66,30 @@ async fn guarded() -> (Bench, Server, Arc<Seen>) {
     let rule = json!({"matches": [{"path": {"prefix": "/files"}}], "filters": {"rewrite": {"path": {"prefix": "/public"}}}, "backends": [{"name": "one"}]});
     bench.put("GatewayRoute", "files", json!({"rules": [rule, {"backends": [{"name": "one"}]}]})).await;
     (bench, server, seen)
+}
+
+/// Has the server of a guarded gateway be left out for an hour after one failure.
+async fn strict(bench: &Bench, server: &Server, protocol: &str) -> Arc<EndpointState> {
+    let spec = json!({
+        "endpoints": [{"address": server.address.to_string()}],
+        "protocol": protocol,
+        "health": {"passive": {"failures": 1, "ejectFor": "1h", "maxEjectedPercent": 100}},
+    });
+    bench.put("GatewayBackend", "one", spec).await;
+    let table = bench.handle.table();
+    let backend = table.backend(&crate::support::id("GatewayBackend", "one").key).unwrap();
+    Arc::clone(&backend.endpoints[0].state)
+}
+
+/// Waits until so many requests were refused because of how they were written, and fails if there are more.
+async fn malformed_becomes(bench: &Bench, expected: usize, what: &str) {
+    let counted = async {
+        while malformed(bench) < expected {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within(&format!("{what} to be counted"), counted).await;
+    assert_eq!(malformed(bench), expected, "{what}");
 }
 
 /// How many requests were refused because of how they were written.
@@ -87,19 +115,106 @@ async fn what_is_smuggled_would_be_seen() {
 }
 
 #[tokio::test]
-async fn chunks_that_are_not_chunks_break_off() {
-    let (bench, _server, seen) = guarded().await;
-    for chunks in [
-        "5\r\nhello\r\nzz\r\n",
-        "ffffffffffffffffff\r\n",
-        "-1\r\n",
-        "5\r\nhelloXX0\r\n\r\n",
-        "0x5\r\nhello\r\n0\r\n\r\n",
-    ] {
-        let head = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
-        let answer = raw(&bench, format!("{head}{chunks}{SMUGGLED}").as_bytes()).await;
-        assert!(!answer.contains("200 OK"), "{chunks:?}: {answer}");
-        assert!(!seen.smuggled.load(Relaxed), "{chunks:?}");
+async fn chunks_that_are_not_chunks_break_off_and_no_server_is_blamed_for_them() {
+    let (bench, server, seen) = guarded().await;
+    for protocol in ["HTTP1", "HTTP2"] {
+        let state = strict(&bench, &server, protocol).await;
+        for chunks in [
+            "5\r\nhello\r\nzz\r\n",
+            "ffffffffffffffffff\r\n",
+            "-1\r\n",
+            "5\r\nhelloXX0\r\n\r\n",
+            "0x5\r\nhello\r\n0\r\n\r\n",
+        ] {
+            let before = malformed(&bench);
+            let head = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
+            let answer = raw(&bench, format!("{head}{chunks}{SMUGGLED}").as_bytes()).await;
+            assert!(answer.starts_with("HTTP/1.1 400 "), "{protocol} {chunks:?}: {answer}");
+            assert!(answer.contains("\r\nconnection: close\r\n"), "{protocol} {chunks:?}: {answer}");
+            assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{protocol} {chunks:?}: {answer}");
+            assert!(!seen.smuggled.load(Relaxed), "{protocol} {chunks:?}");
+            assert_eq!(malformed(&bench), before + 1, "{protocol} {chunks:?}");
+            assert_eq!(state.failures.load(Relaxed), 0, "{protocol} {chunks:?}");
+            assert!(!state.is_ejected(), "{protocol} {chunks:?}");
+        }
+        assert_eq!(seen.bodies.lock().as_slice(), [""; 0], "{protocol}: no body was complete");
+        assert_eq!(bench.get("/").await.text(), "reached", "{protocol}");
+        seen.bodies.lock().clear();
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_ends_because_of_the_body_of_its_client_was_not_cut_by_the_server() {
+    let bench = Bench::start().await;
+    // The response is what comes, as it comes.
+    let server = Server::start(|request: watchkeeper_front::Request| async move {
+        watchkeeper_front::Response::new(Body::wrap(request.into_body()))
+    });
+    bench.backend("one", &[&server]).await;
+    let state = strict(&bench, &server, "HTTP1").await;
+    bench.route("all", "/", "one").await;
+    let mut stream = TcpStream::connect(bench.address).await.unwrap();
+    let begin = b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n";
+    stream.write_all(begin).await.unwrap();
+    let mut read = Vec::new();
+    while !String::from_utf8_lossy(&read).contains("hello") {
+        assert!(within("the response", stream.read_buf(&mut read)).await.unwrap() > 0);
+    }
+    stream.write_all(b"zz\r\n").await.unwrap();
+    let _ = within("the end", stream.read_to_end(&mut read)).await; // it may be reset
+    assert!(!String::from_utf8_lossy(&read).contains("\r\n0\r\n"), "it is not complete");
+    assert_eq!(malformed(&bench), 1);
+    assert!(bench.handle.metrics().contains("gateway_cut_total 0\n"), "{}", bench.handle.metrics());
+    assert!(state.failures.load(Relaxed) == 0 && !state.is_ejected());
+}
+
+#[tokio::test]
+async fn who_gives_up_half_way_is_no_reason_to_blame_a_server_and_half_a_body_is_not_taken_for_all_of_it() {
+    let (bench, server, seen) = guarded().await;
+    let state = strict(&bench, &server, "HTTP1").await;
+    let cut = async |expected: usize| {
+        within("the body to break off", async {
+            while seen.cut.load(Relaxed) < expected || state.active.load(Relaxed) > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        assert_eq!(seen.bodies.lock().as_slice(), [""; 0], "of {expected}");
+        assert_eq!((state.failures.load(Relaxed), malformed(&bench)), (0, 0), "of {expected}");
+    };
+    let reached = async |expected: usize| {
+        within("the request to be sent on", async {
+            while seen.reached.load(Relaxed) < expected {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    };
+    for (at, length) in ["content-length: 100", "transfer-encoding: chunked"].into_iter().enumerate() {
+        let mut stream = TcpStream::connect(bench.address).await.unwrap();
+        let request = format!("POST / HTTP/1.1\r\nhost: a\r\n{length}\r\n\r\n5\r\nhello\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        reached(at + 1).await;
+        drop(stream);
+        cut(at + 1).await;
+    }
+    // By HTTP/2: with no error, and with the one that browsers send.
+    let lengths = [&[][..], &[("content-length", "100")]];
+    for (at, (length, code)) in
+        lengths.into_iter().flat_map(|length| [(length, 0_u32), (length, 8)]).enumerate()
+    {
+        let mut stream = TcpStream::connect(bench.address).await.unwrap();
+        let head = h2::fields(&[&ASKED[..], length].concat());
+        let begin = [
+            h2::PREFACE,
+            &h2::frame(h2::SETTINGS, 0, 0, &[]),
+            &h2::frame(h2::HEADERS, h2::END_HEADERS, 1, &head),
+            &h2::frame(h2::DATA, 0, 1, b"hello"),
+        ];
+        stream.write_all(&begin.concat()).await.unwrap();
+        reached(at + 3).await;
+        stream.write_all(&h2::frame(h2::RST_STREAM, 0, 1, &code.to_be_bytes())).await.unwrap();
+        cut(at + 3).await;
     }
     assert_eq!(bench.get("/").await.text(), "reached");
 }
@@ -164,6 +279,22 @@ async fn frames(bench: &Bench, frames: &[Vec<u8>]) -> &'static str {
     .await
 }
 
+/// Reads until a frame of this kind has come.
+async fn until_frame(stream: &mut TcpStream, kind: u8) {
+    within("a frame", async {
+        loop {
+            let mut head = [0; 9];
+            stream.read_exact(&mut head).await.unwrap();
+            let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+            stream.read_exact(&mut payload).await.unwrap();
+            if head[3] == kind {
+                return;
+            }
+        }
+    })
+    .await;
+}
+
 const ASKED: [(&str, &str); 4] =
     [(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", "/")];
 
@@ -214,18 +345,109 @@ async fn nothing_is_smuggled_from_http2_to_a_server_of_http1() {
         assert_ne!(frames(&bench, &bytes).await, "200", "{what}");
         assert_eq!(seen.reached.load(Relaxed), before, "{what}");
     }
-    // A length that is not that of the body: the stream is reset, and what was sent on is broken off.
-    for length in ["4", "400"] {
-        let head = h2::fields(&[&ASKED[..], &[("content-length", length)]].concat());
-        let bytes = vec![
-            h2::frame(h2::HEADERS, h2::END_HEADERS, 1, &head),
-            h2::frame(h2::DATA, h2::END_STREAM, 1, SMUGGLED.as_bytes()),
-        ];
-        assert_ne!(frames(&bench, &bytes).await, "200", "{length}");
-    }
     assert!(!seen.smuggled.load(Relaxed));
     assert_eq!(*seen.bodies.lock(), [""; 0], "no body was complete");
     assert_eq!(bench.get("/").await.text(), "reached");
+}
+
+#[tokio::test]
+async fn a_length_that_is_not_that_of_the_body_is_counted_and_no_server_is_blamed_for_it() {
+    let (bench, server, seen) = guarded().await;
+    for protocol in ["HTTP1", "HTTP2"] {
+        let state = strict(&bench, &server, protocol).await;
+        for length in ["4", "400"] {
+            let head = h2::fields(&[&ASKED[..], &[("content-length", length)]].concat());
+            let head = h2::frame(h2::HEADERS, h2::END_HEADERS, 1, &head);
+            let data = h2::frame(h2::DATA, h2::END_STREAM, 1, SMUGGLED.as_bytes());
+            let before = malformed(&bench);
+            // The stream is reset, and what was sent on is broken off.
+            assert_ne!(frames(&bench, &[head.clone(), data.clone()]).await, "200", "{protocol} {length}");
+            malformed_becomes(&bench, before + 1, length).await;
+            // The same when the server has begun to read.
+            let mut stream = TcpStream::connect(bench.address).await.unwrap();
+            let sent = seen.reached.load(Relaxed);
+            let begin = [h2::PREFACE, &h2::frame(h2::SETTINGS, 0, 0, &[]), &head].concat();
+            stream.write_all(&begin).await.unwrap();
+            within("the request to be sent on", async {
+                while seen.reached.load(Relaxed) == sent {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            })
+            .await;
+            stream.write_all(&data).await.unwrap();
+            malformed_becomes(&bench, before + 2, length).await;
+            within("the request to end", async {
+                while state.active.load(Relaxed) > 0 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            })
+            .await;
+            assert_eq!(state.failures.load(Relaxed), 0, "{protocol} {length}");
+            assert!(!state.is_ejected(), "{protocol} {length}");
+        }
+        assert!(!seen.smuggled.load(Relaxed));
+        assert_eq!(seen.bodies.lock().as_slice(), [""; 0], "{protocol}: no body was complete");
+        assert_eq!(bench.get("/").await.text(), "reached", "{protocol}");
+        seen.bodies.lock().clear();
+    }
+}
+
+#[tokio::test]
+async fn streams_that_are_reset_because_of_their_heads_are_counted_as_one_when_they_are_too_many() {
+    let (bench, _server, _) = guarded().await;
+    let with = |stream: u32, more: &[(&str, &str)]| {
+        let head = h2::fields(&[&ASKED[..], more].concat());
+        h2::frame(h2::HEADERS, h2::END_STREAM | h2::END_HEADERS, stream, &head)
+    };
+    let wrong = |at: u32| with(2 * at + 1, &[("connection", "close")]);
+    let begin = [h2::PREFACE, &h2::frame(h2::SETTINGS, 0, 0, &[])].concat();
+    let mut stream = TcpStream::connect(bench.address).await.unwrap();
+    let few: Vec<u8> = (0..10).flat_map(wrong).collect();
+    stream.write_all(&[begin, few, with(2 * 10 + 1, &[])].concat()).await.unwrap();
+    until_frame(&mut stream, h2::HEADERS).await;
+    assert_eq!(malformed(&bench), 0, "the connection is still good");
+    let many: Vec<u8> = (11..5_000).flat_map(wrong).collect();
+    let _ = stream.write_all(&many).await; // may be closed before all is written
+    let mut rest = Vec::new();
+    let _ = within("the end of the connection", stream.read_to_end(&mut rest)).await; // it may be reset
+    malformed_becomes(&bench, 1, "the connection").await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_no_time_is_no_reason_to_blame_a_server() {
+    let (bench, _, _) = guarded().await;
+    let server =
+        Server::start(|_: watchkeeper_front::Request| std::future::pending::<watchkeeper_front::Response>());
+    let state = strict(&bench, &server, "HTTP1").await;
+    // What may be sent twice is read before any of it is sent on.
+    let retry = json!({"attempts": 1, "statuses": [503]});
+    let rule = json!({"backends": [{"name": "one"}], "timeouts": {"request": "2s"}, "retry": retry});
+    let other = json!({
+        "matches": [{"path": {"prefix": "/quick"}}],
+        "backends": [{"name": "one"}],
+        "timeouts": {"request": "100ms"},
+    });
+    bench.put("GatewayRoute", "files", json!({"rules": [other, rule]})).await;
+    for method in ["PUT", "POST"] {
+        let mut stream = TcpStream::connect(bench.address).await.unwrap();
+        let head = format!("{method} / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhell");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
+        stream.write_all(b"o").await.unwrap();
+        let mut read = Vec::new();
+        within("an answer", stream.read_buf(&mut read)).await.unwrap();
+        let read = String::from_utf8_lossy(&read);
+        // On a slow machine, the client is later than it wants to be.
+        assert!(read.starts_with("HTTP/1.1 504 ") || read.starts_with("HTTP/1.1 408 "), "{read}");
+        assert!(state.failures.load(Relaxed) == 0 && !state.is_ejected(), "{method}");
+    }
+    // Nobody waits for this client.
+    within("the server to be left out", async {
+        while !state.is_ejected() {
+            raw(&bench, b"POST /quick HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello").await;
+        }
+    })
+    .await;
 }
 
 /// How long each of some requests takes, on connections of their own.

@@ -76,7 +76,7 @@ pub(super) fn route_key(key: &Key) -> Key {
 
 /// The spec of an object. Fields that are not known are left out: the definitions of the project have more of them.
 fn read<S: Spec>(input: &Input) -> Result<S, Vec<Problem>> {
-    let spec = input.json.get("spec").cloned().unwrap_or_default();
+    let spec = input.json.read().get_mut("spec").map(Value::take).unwrap_or_default();
     S::read(spec).map_err(|error| vec![Problem::new("spec", error.to_string())])
 }
 
@@ -111,7 +111,8 @@ impl Compiler {
     }
 
     pub(super) fn put_namespace(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
-        let labels = input.json.pointer("/metadata/labels").and_then(Value::as_object);
+        let json = input.json.read();
+        let labels = json.pointer("/metadata/labels").and_then(Value::as_object);
         let labels = labels.into_iter().flatten();
         let labels =
             labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
@@ -246,7 +247,8 @@ impl Compiler {
         }
         let is_free = |address: &IpAddr| !known.values().any(|taken| taken == address);
         // After a restart, the one that it had.
-        let told = input.json.pointer("/status/addresses/0/value").and_then(Value::as_str);
+        let json = input.json.read();
+        let told = json.pointer("/status/addresses/0/value").and_then(Value::as_str);
         let told = told.and_then(|text| text.parse().ok()).filter(|address| pool.contains(*address));
         let mut hasher = DefaultHasher::new();
         key.to_string().hash(&mut hasher);
