@@ -242,6 +242,8 @@ impl Call {
         if self.outcome == Outcome::Unknown {
             let lost = self.settle();
             self.lost = self.lost.plus(lost);
+            // It says nothing of the next attempt.
+            self.usage = None;
         }
         if self.wanted.is_none() {
             self.outcome = Outcome::Unsent;

@@ -12,12 +12,12 @@ use crate::ai::{Ai, chat, mock, sha256, streamed};
 use crate::postgres::{Database, Server};
 use crate::support::{Bench, send, within};
 
-async fn recording(destinations: Destinations) -> Ai {
+pub(crate) async fn recording(destinations: Destinations) -> Ai {
     let options = Options { records: destinations, ..Options::default() };
     Ai::over(Bench::start_with(json!({"port": 0}), options).await, mock(), json!({})).await
 }
 
-fn files(directory: &Path) -> Destinations {
+pub(crate) fn files(directory: &Path) -> Destinations {
     Destinations { directory: Some(directory.to_owned()), table: None }
 }
 
@@ -26,7 +26,7 @@ fn table(database: &Database) -> Destinations {
 }
 
 /// Stops a gateway, which writes all records, and reads them, in the order of the calls.
-async fn stopped(ai: Ai, directory: &Path) -> Vec<Value> {
+pub(crate) async fn stopped(ai: Ai, directory: &Path) -> Vec<Value> {
     ai.bench.gateway.stop(Duration::from_secs(5)).await;
     let mut read = Vec::new();
     records::read(directory, |record| read.push(record.clone())).unwrap();

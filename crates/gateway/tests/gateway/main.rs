@@ -12,6 +12,7 @@ mod ai_records;
 mod ai_replicas;
 mod ai_routing;
 mod ai_streams;
+mod ai_usage;
 mod ai_webhooks;
 mod apis;
 mod backends;
