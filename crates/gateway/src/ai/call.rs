@@ -9,7 +9,7 @@ use futures_util::future::select_all;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_ai::{
-    Amounts, ApiError, Dialect, ErrorKind, Ledger, Money, Prices, Reservation, Unit, Usage,
+    Amounts, ApiError, Dialect, ErrorKind, Ledger, Limit, Money, Prices, Reservation, Unit, Usage,
 };
 use watchkeeper_core::Key;
 
@@ -163,7 +163,8 @@ impl Call {
     /// Reserves of all budgets of the key what the call may use.
     pub(super) async fn reserve(&mut self, usage: &Usage) -> Result<(), ApiError> {
         let (key, tenant) = (self.key.clone(), self.tenant.clone());
-        let wanted = amounts(usage, self.prices.as_ref());
+        let most = self.prices.map_or(0, |prices| prices.most(usage).0);
+        let wanted = Amounts { requests: 1, tokens: usage.total(), money: most };
         // Also without limits: one that comes later counts what was used before it.
         let mut budgets: Vec<(Budget<'_>, &str)> = Vec::new();
         if let Some(key) = &key {
@@ -226,12 +227,21 @@ impl Call {
         }
     }
 
-    /// Whether tokens or money are limited.
-    pub(super) fn is_budgeted(&self) -> bool {
+    /// All limits of the call.
+    fn limits(&self) -> impl Iterator<Item = &Limit> {
         let key = self.key.as_ref().map(|key| key.policy.key_limits.iter().chain(&key.policy.limits));
         let tenant = self.tenant.as_ref().map(|tenant| tenant.limits.iter());
-        let mut limits = key.into_iter().flatten().chain(tenant.into_iter().flatten());
-        limits.any(|limit| limit.unit != Unit::Requests)
+        key.into_iter().flatten().chain(tenant.into_iter().flatten())
+    }
+
+    /// Whether tokens or money are limited.
+    pub(super) fn is_budgeted(&self) -> bool {
+        self.limits().any(|limit| limit.unit != Unit::Requests)
+    }
+
+    /// Whether money is limited.
+    pub(super) fn limits_cost(&self) -> bool {
+        self.limits().any(|limit| limit.unit == Unit::Money)
     }
 
     /// Notes that the call is sent to a provider, for the first time or again. What became of an attempt before that nobody knows of counts as used, and

@@ -55,6 +55,7 @@ pub use seldom::Seldom;
 pub(crate) use serve::{Asked, refused, serve};
 pub(crate) use share::Share;
 pub(crate) use stats::METRICS;
+pub(crate) use table::limits_cost;
 pub use table::{
     AiGateway, AiKey, AiPolicy, AiTable, Guard, Look, Model, Provider, Retry, Split, Target, Tenant, Timeouts,
 };

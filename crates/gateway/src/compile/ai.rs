@@ -310,6 +310,9 @@ impl Compiler {
     pub(super) fn put_model(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
         let model = Arc::new(model(input)?);
         let before = self.ai.models.insert(input.id.key.clone(), Arc::clone(&model));
+        if before.as_ref().is_some_and(|before| before.prices.is_none()) {
+            self.touch_cost_limits(model.key.namespace());
+        }
         if let Some(before) = before.filter(|before| before.name != model.name) {
             self.name_model(&before);
         }
@@ -327,12 +330,16 @@ impl Compiler {
     fn name_model(&mut self, model: &Model) {
         let same = self.claims(model);
         let first = same.first().copied().cloned();
+        let is_unpriced = same.iter().any(|claim| claim.prices.is_none()) || model.prices.is_none();
         let ids: Vec<ObjectId> =
             same.iter().map(|claim| ObjectId { kind: InputKind::Model, key: claim.key.clone() }).collect();
         self.touched.extend(ids);
         let name = Key::new(model.key.namespace(), &model.name);
         Arc::make_mut(&mut self.table.ai).put_model(name, first);
         self.touch_prompts(model.key.namespace());
+        if is_unpriced {
+            self.touch_cost_limits(model.key.namespace());
+        }
     }
 
     /// The mappings of a namespace that have the same name, the one that counts first.
