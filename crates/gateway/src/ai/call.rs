@@ -19,6 +19,7 @@ use super::content::Content;
 use super::guard::UNAVAILABLE;
 use super::records::{Record, Records};
 use super::share::{Budget, Owner, Refused, Share};
+use super::spent::Known;
 use super::stats::{Lost, Stats};
 use super::table::{AiKey, Tenant};
 
@@ -27,6 +28,8 @@ use super::table::{AiKey, Tenant};
 pub(crate) struct Shared {
     pub(crate) records: Option<Records>,
     pub(crate) stats: Stats,
+    /// Whether it is known what budgets were charged with before the start.
+    pub(crate) spent: Known,
     /// What budgets are leased from, if replicas share them.
     pub(crate) share: Option<Share>,
 }
@@ -162,6 +165,9 @@ impl Call {
 
     /// Reserves of all budgets of the key what the call may use.
     pub(super) async fn reserve(&mut self, usage: &Usage) -> Result<(), ApiError> {
+        if self.limits().next().is_some() {
+            self.shared.spent.wait().await?;
+        }
         let (key, tenant) = (self.key.clone(), self.tenant.clone());
         let most = self.prices.map_or(0, |prices| prices.most(usage).0);
         let wanted = Amounts { requests: 1, tokens: usage.total(), money: most };
