@@ -107,7 +107,7 @@ pub struct LlmLimit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub tokens: Option<i64>,
-    /// So much money, in the currency of prices: `"25.00"`.
+    /// So much money, in the currency of prices: `"25.00"`. Models without prices cannot be called then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
 }

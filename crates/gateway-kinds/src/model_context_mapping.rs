@@ -28,7 +28,7 @@ pub struct ModelContextMappingSpec {
     /// Which target of a priority gets a request.
     #[serde(default)]
     pub split: ModelSplit,
-    /// What it costs. Without prices, calls cost nothing, and limits in money do not hold them up.
+    /// What it costs. Without prices, calls of keys whose cost is limited are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<ModelPrices>,
     /// An expression of jq that changes requests after they were translated, as the provider gets them: `.temperature = 0 | del(.user)`.

@@ -275,7 +275,11 @@ async fn prompt(
 ) -> Response {
     let dialect = Dialect::OpenAiChat;
     let Asked { table, gateway, shared, parts, body, .. } = asked;
-    let may_call = |prompt: &&Arc<Prompt>| key.as_ref().is_none_or(|key| key.may_call(&prompt.model));
+    let named = parts.uri.query().and_then(|query| parameter(query, "model"));
+    let may_call = |prompt: &&Arc<Prompt>| {
+        let model = named.as_deref().unwrap_or(&prompt.model);
+        key.as_ref().is_none_or(|key| key.may_call(model))
+    };
     let Some(prompt) = table.prompt(&gateway.key, name, version).filter(may_call).cloned() else {
         let message = "there is no such prompt, or no such version of it, or this key may not call its model";
         return told(dialect, &ApiError::new(ErrorKind::NotFound, message));
@@ -285,11 +289,12 @@ async fn prompt(
     }
     let mut call = Call::new(shared, gateway.key.clone(), dialect, key);
     let id = call.id.clone();
+    let model = named.unwrap_or_else(|| prompt.model.as_ref().to_owned());
     let answered = async {
         let body = read_body(body, gateway.max_body).await?;
         let inputs: Value = serde_json::from_slice(&body)
             .map_err(|_| ApiError::invalid("the body is not valid JSON in UTF-8"))?;
-        let request = prompt.request(&inputs)?.to_string();
+        let request = prompt.request(&model, &inputs)?.to_string();
         let work = prepared(&table, gateway, parts, request.into(), &mut call, None, Some(false))?;
         call.reserve(&work.estimate).await?;
         let answered = attempted(&mut call, &work).await.map_err(|failed| failed.error)?;
@@ -302,7 +307,7 @@ async fn prompt(
         let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let response = dialect.read_response(&value)?;
         (call.status, call.is_complete) = (200, true);
-        Ok(page(&prompt.answer(&response)))
+        Ok(page(&prompt.answer(&model, &response)))
     };
     let answered = answered.await;
     let mut response = answered.unwrap_or_else(|error: ApiError| {

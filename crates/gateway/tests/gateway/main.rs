@@ -8,6 +8,7 @@ mod ai_dialects;
 mod ai_mcp;
 mod ai_places;
 mod ai_promises;
+mod ai_prompts;
 mod ai_records;
 mod ai_replicas;
 mod ai_routing;
