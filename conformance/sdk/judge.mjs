@@ -8,7 +8,7 @@ import OpenAI from "openai";
 
 const API = process.env.API;
 const KEY = "wk-judge";
-const PROVIDERS = ["openai", "anthropic", "gemini"];
+const PROVIDERS = ["openai", "anthropic", "gemini", "responses"];
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const SCHEMA = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
 const PARIS = JSON.stringify({ city: "Paris" });

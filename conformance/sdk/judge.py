@@ -20,7 +20,7 @@ from google.genai import types
 
 API = os.environ["API"]
 KEY = "wk-judge"
-PROVIDERS = ["openai", "anthropic", "gemini"]
+PROVIDERS = ["openai", "anthropic", "gemini", "responses"]
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )

@@ -377,11 +377,13 @@ impl Ledger {
         self.windows.iter().zip(Period::ALL).all(|(window, period)| window.number < period.number(now))
     }
 
-    /// Notes what was used before, as records tell: for a start.
+    /// Notes what was used in a period before, as records tell: for a start. If another period has begun since, it says nothing of that.
     pub fn restore(&mut self, now: u64, period: Period, used: Amounts) {
         self.turn(now);
         let window = &mut self.windows[period as usize];
-        window.used = window.used.plus(used);
+        if window.number == period.number(now) {
+            window.used = window.used.plus(used);
+        }
     }
 
     /// Begins new periods. The clock may go backwards by a little; then the later period goes on.

@@ -71,6 +71,13 @@ impl Prices {
         .sum();
         Money(u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
+
+    /// What a call costs at most, whatever of its prompt comes from a cache or is written to one.
+    pub fn most(&self, usage: &Usage) -> Money {
+        let others = [self.cached, self.cache_written].into_iter().flatten();
+        let input = others.fold(self.input, Money::max);
+        Self { input, cached: None, cache_written: None, output: self.output }.cost(usage)
+    }
 }
 
 #[cfg(test)]
@@ -89,6 +96,28 @@ mod tests {
         }
         for text in ["", ".5", "-1", "1e3", "1.0000000001", "99999999999999", "1,5"] {
             assert!(text.parse::<Money>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_costs_at_most_the_highest_of_its_prices() {
+        let usage = |cached, cache_written| Usage {
+            input: 1_000,
+            cached,
+            cache_written,
+            output: 100,
+            ..Usage::default()
+        };
+        for (cached, cache_written) in
+            [(None, None), (Some(1), Some(7)), (Some(7), Some(1)), (Some(1), Some(1)), (None, Some(7))]
+        {
+            let price = |units: u64| Money(units * 1_000_000);
+            let [cached, cache_written] = [cached, cache_written].map(|units| units.map(price));
+            let prices = Prices { input: price(3), cached, cache_written, output: price(5) };
+            let most = prices.most(&usage(0, 0));
+            let all = [(0, 0), (1_000, 0), (0, 1_000), (300, 300)];
+            let costs = all.map(|(cached, written)| prices.cost(&usage(cached, written)));
+            assert_eq!(costs.iter().max(), Some(&most), "{prices:?}");
         }
     }
 

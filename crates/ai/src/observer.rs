@@ -4,7 +4,7 @@ use memchr::memmem;
 use serde_json::Value;
 
 use crate::sse::SseEvent;
-use crate::{ApiError, Dialect, Usage};
+use crate::{ApiError, Dialect, Tally, Usage};
 
 /// The most answers of a stream that are told apart: more than any vendor gives at once.
 const ANSWERS: usize = 1_024;
@@ -19,8 +19,7 @@ pub struct Observer {
     choices: u64,
     /// The answers that came, by number, and whether they ended.
     ended: BTreeMap<u64, bool>,
-    /// What was used, as far as the provider has said.
-    pub usage: Option<Usage>,
+    tally: Tally,
     /// Whether the model has written something.
     pub has_content: bool,
     /// Whether the stream came to its end.
@@ -38,12 +37,17 @@ impl Observer {
             dialect,
             choices,
             ended: BTreeMap::new(),
-            usage: None,
+            tally: Tally::default(),
             has_content: false,
             is_complete: false,
             error: None,
             only_usage: false,
         }
+    }
+
+    /// What was used; `None` if the provider did not say all of it.
+    pub fn usage(&self) -> Option<Usage> {
+        self.tally.known()
     }
 
     /// Looks at an event.
@@ -68,11 +72,14 @@ impl Observer {
             Dialect::Anthropic => has(b"message_") || has(b"\"error\""),
             _ => true,
         };
-        // The first few events are read as a whole: which of them has content cannot be told by a word.
-        if (suspicious || !self.has_content)
+        // The first few events are read as a whole, and those after usage was told: which of them has content cannot be told by a word.
+        if (suspicious || !self.has_content || self.tally.is_output_told())
             && let Ok(value) = serde_json::from_str::<Value>(&event.data)
         {
-            self.has_content = self.has_content || has_content(self.dialect, &value);
+            if has_content(self.dialect, &value) {
+                self.has_content = true;
+                self.tally.wrote();
+            }
             if suspicious {
                 self.look(&value);
             }
@@ -114,7 +121,7 @@ impl Observer {
             }
         };
         if let Some(usage) = usage {
-            self.usage = Some(self.usage.map_or(usage, |known| known.merged(usage)));
+            self.tally.told(usage);
         }
     }
 
@@ -134,19 +141,38 @@ impl Observer {
     }
 }
 
-/// Whether an event has something that the model wrote: text, thoughts, or a call of a tool.
-fn has_content(dialect: Dialect, event: &Value) -> bool {
-    let is_something = |value: &Value| match value {
+fn is_something(value: &Value) -> bool {
+    match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
         _ => true,
-    };
-    let has_other = |value: &Value, names: &[&str]| {
-        let mut fields = value.as_object().into_iter().flatten();
-        fields.any(|(name, value)| !names.contains(&name.as_str()) && is_something(value))
-    };
+    }
+}
+
+/// Whether an object has something besides these fields.
+fn has_other(value: &Value, names: &[&str]) -> bool {
+    let mut fields = value.as_object().into_iter().flatten();
+    fields.any(|(name, value)| !names.contains(&name.as_str()) && is_something(value))
+}
+
+/// Whether a response that is no stream has something that the model wrote.
+pub(crate) fn has_answer(dialect: Dialect, body: &Value) -> bool {
+    match dialect {
+        Dialect::OpenAiEmbeddings | Dialect::GeminiEmbeddings => false,
+        Dialect::OpenAiResponses => is_something(&body["output"]),
+        Dialect::Anthropic => is_something(&body["content"]),
+        Dialect::Gemini => has_content(dialect, body),
+        Dialect::OpenAiChat => {
+            let mut choices = body["choices"].as_array().into_iter().flatten();
+            choices.any(|choice| has_other(&choice["message"], &["role"]))
+        }
+    }
+}
+
+/// Whether an event has something that the model wrote: text, thoughts, or a call of a tool.
+fn has_content(dialect: Dialect, event: &Value) -> bool {
     match dialect {
         Dialect::OpenAiResponses => {
             event["type"].as_str().is_some_and(|name| name.ends_with(".delta"))

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::sse::SseEvent;
 use crate::{
-    ApiError, ChatRequest, ChatResponse, Dialect, ErrorKind, Event, Stamp, Usage, anthropic, gemini, openai,
-    responses,
+    ApiError, ChatRequest, ChatResponse, Dialect, ErrorKind, Event, Stamp, Tally, Usage, anthropic, gemini,
+    observer, openai, responses,
 };
 
 impl Dialect {
@@ -69,7 +69,7 @@ impl Dialect {
         written.map_err(|wrong| ApiError::new(ErrorKind::Provider, wrong))
     }
 
-    /// What a response of a provider says of usage.
+    /// What a response of a provider says of usage; what it does not count is 0.
     pub fn usage(self, body: &Value) -> Option<Usage> {
         match self {
             Self::OpenAiChat | Self::OpenAiEmbeddings => Usage::from_openai(body.get("usage")?),
@@ -77,6 +77,16 @@ impl Dialect {
             Self::Anthropic => Usage::from_anthropic(body.get("usage")?),
             Self::Gemini | Self::GeminiEmbeddings => Usage::from_gemini(body.get("usageMetadata")?),
         }
+    }
+
+    /// What was used, as a response of a provider says; `None` if it does not say all of it.
+    pub fn known_usage(self, body: &Value) -> Option<Usage> {
+        let mut tally = Tally::default();
+        if observer::has_answer(self, body) {
+            tally.wrote();
+        }
+        tally.told(self.usage(body)?);
+        tally.known()
     }
 }
 

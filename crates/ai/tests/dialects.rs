@@ -358,7 +358,11 @@ fn passers_by_see_usage_and_the_end() {
                 assert_eq!(observer.only_usage, at == 8);
             }
         }
-        assert_eq!(observer.usage, Some(Usage { input: 10, output: 5, ..Usage::default() }), "{provider:?}");
+        assert_eq!(
+            observer.usage(),
+            Some(Usage { input: 10, output: 5, ..Usage::default() }),
+            "{provider:?}"
+        );
         assert!(observer.is_complete && observer.error.is_none());
         let expected =
             if provider == Dialect::Anthropic { 3 } else { usize::from(provider == Dialect::OpenAiChat) };
@@ -369,6 +373,73 @@ fn passers_by_see_usage_and_the_end() {
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "later"}}).to_string();
     observer.take(&SseEvent { event: "error".into(), data });
     assert_eq!(observer.error.map(|error| error.kind), Some(ErrorKind::Unavailable));
+}
+
+/// The same JSON without these fields, wherever they are.
+fn without(value: &Value, fields: &[&str]) -> Value {
+    match value {
+        Value::Object(all) => {
+            let kept = all.iter().filter(|(name, _)| !fields.contains(&name.as_str()));
+            kept.map(|(name, value)| (name.clone(), without(value, fields))).collect()
+        }
+        Value::Array(items) => items.iter().map(|item| without(item, fields)).collect(),
+        other => other.clone(),
+    }
+}
+
+/// What says how much was written, and what says all of usage.
+const OUTPUT: [&str; 3] = ["completion_tokens", "output_tokens", "candidatesTokenCount"];
+const USAGE: [&str; 2] = ["usage", "usageMetadata"];
+
+#[test]
+fn usage_of_an_answer_is_known_if_what_was_written_is_counted() {
+    let expected = Some(Usage { input: 10, cached: 4, output: 5, ..Usage::default() });
+    for provider in PROVIDERS {
+        let whole = answer(provider);
+        assert_eq!(provider.known_usage(&whole), expected, "{provider:?}");
+        for fields in [&OUTPUT[..], &USAGE[..]] {
+            assert_eq!(provider.known_usage(&without(&whole, fields)), None, "{provider:?} {fields:?}");
+        }
+        let empty = without(&whole, &["content", "choices", "candidates", OUTPUT[0], OUTPUT[1], OUTPUT[2]]);
+        let expected = expected.map(|usage| Usage { output: 0, ..usage });
+        assert_eq!(provider.known_usage(&empty), expected, "nothing was written: {provider:?}");
+    }
+    let zeros =
+        json!({"content": [{"type": "text", "text": "a"}], "usage": {"input_tokens": 0, "output_tokens": 0}});
+    assert_eq!(Dialect::Anthropic.known_usage(&zeros), None, "a prompt has tokens");
+    let vectors = json!({"data": [{"embedding": [1.0]}], "usage": {"prompt_tokens": 3}});
+    let expected = Some(Usage { input: 3, ..Usage::default() });
+    assert_eq!(Dialect::OpenAiEmbeddings.known_usage(&vectors), expected);
+}
+
+#[test]
+fn usage_of_a_stream_is_known_if_it_is_told_after_all_that_was_written() {
+    let observed = |dialect: Dialect, events: &[SseEvent]| {
+        let mut observer = watchkeeper_ai::Observer::new(dialect, 1);
+        events.iter().for_each(|event| observer.take(event));
+        observer.usage()
+    };
+    let changed = |event: &SseEvent, fields: &[&str]| {
+        let value = serde_json::from_str::<Value>(&event.data);
+        let data = value.map_or_else(|_| event.data.clone(), |value| without(&value, fields).to_string());
+        SseEvent { data, ..event.clone() }
+    };
+    for provider in PROVIDERS {
+        let all = events(&stream(provider));
+        assert!(observed(provider, &all).is_some(), "{provider:?}");
+        for fields in [&OUTPUT[..], &USAGE[..]] {
+            let less: Vec<SseEvent> = all.iter().map(|event| changed(event, fields)).collect();
+            assert_eq!(observed(provider, &less), None, "{provider:?} {fields:?}");
+        }
+        // What was told too early: the model goes on.
+        let content = all.iter().find(|event| {
+            let mut observer = watchkeeper_ai::Observer::new(provider, 1);
+            observer.take(event);
+            observer.has_content
+        });
+        let late = [all.clone(), vec![changed(content.unwrap(), &USAGE)]].concat();
+        assert_eq!(observed(provider, &late), None, "{provider:?}");
+    }
 }
 
 #[test]

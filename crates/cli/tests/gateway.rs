@@ -398,6 +398,30 @@ fn processes_share_a_budget_and_a_table_of_records_and_one_is_killed() {
 }
 
 #[test]
+fn usage_is_told_of_one_namespace() {
+    let records = tempfile::tempdir().unwrap();
+    let line = |namespace: &str, key: &str, tokens: u32| {
+        format!(
+            "{{\"time\":\"2026-11-18T00:00:00.000000Z\",\"namespace\":\"{namespace}\",\"key\":\"{key}\",\"model\":\"m\",\"inputTokens\":{tokens}}}\n"
+        )
+    };
+    let lines = [line("team-a", "jane", 3), line("team-b", "jane", 50), line("team-a", "joe", 7)].concat();
+    fs::write(records.path().join("calls-1.jsonl"), lines).unwrap();
+    let directory = records.path().display().to_string();
+    let told = |more: &[&str]| {
+        let arguments =
+            [&["usage", "--records", &directory, "--by", "namespace", "-o", "json"], more].concat();
+        let (code, said, _) = text(&gateway(&arguments).output().unwrap());
+        assert_eq!(code, Some(0));
+        let part = |line: &str| (line.contains("team-a"), line.contains("\"inputTokens\":10,"));
+        said.lines().map(part).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&[]), [(true, true), (false, false)]);
+    assert_eq!(told(&["--namespace", "team-a"]), [(true, true)]);
+    assert_eq!(told(&["--namespace", "team-c"]), []);
+}
+
+#[test]
 fn a_gateway_that_is_killed_knows_afterwards_what_was_used() {
     let records = tempfile::tempdir().unwrap();
     let (mut mock, objects) = models(3);

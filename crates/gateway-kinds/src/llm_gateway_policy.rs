@@ -108,7 +108,7 @@ pub struct LlmLimit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub tokens: Option<i64>,
-    /// The maximum cost, in the currency of the prices: `"25.00"`.
+    /// The maximum cost, in the currency of the prices: `"25.00"`. Models without prices cannot be called then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
 }

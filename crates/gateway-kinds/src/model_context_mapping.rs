@@ -28,7 +28,7 @@ pub struct ModelContextMappingSpec {
     /// The choice among targets of the same priority.
     #[serde(default)]
     pub split: ModelSplit,
-    /// The prices of the model. Without prices, calls cost nothing, and limits of cost do not apply to them.
+    /// The prices of the model. Without prices, calls of keys whose cost is limited are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<ModelPrices>,
     /// A jq expression that changes requests after their translation for the provider: `.temperature = 0 | del(.user)`.

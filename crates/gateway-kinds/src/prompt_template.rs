@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::GatewayStatus;
 
 /// A prompt as a REST API: `POST /v1/prompts/NAME` with its inputs as JSON answers with what the model writes.
@@ -33,7 +35,8 @@ pub struct PromptTemplateSpec {
     /// The description of the prompt in its OpenAPI document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The model, by the name in its ModelContextMapping. The key of the client must be allowed to call it.
+    /// The model, by the name in its ModelContextMapping, unless the client names another one with `?model=NAME`. The key of the client must be
+    /// allowed to call it.
     pub model: String,
     /// The system prompt: a template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,6 +76,36 @@ pub struct PromptInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1048576))]
     pub max_length: Option<i64>,
+    /// What it is if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    pub default: Option<Value>,
+    /// The values that it may have. Default: all.
+    #[serde(default, rename = "enum", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("items" = {"x-kubernetes-preserve-unknown-fields": true}))]
+    pub allowed: Vec<Value>,
+    /// The least that a number may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum: Option<f64>,
+    /// The most that a number may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maximum: Option<f64>,
+    /// What each item of a list has to be: a JSON Schema, such as `{type: string, maxLength: 100}`. Default: anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    pub items: Option<Value>,
+    /// How few items a list may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1000000))]
+    pub min_items: Option<i64>,
+    /// How many items a list may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1000000))]
+    pub max_items: Option<i64>,
+    /// What the fields of an object have to be, by name: JSON Schemas. Default: anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    pub properties: Option<Value>,
 }
 
 /// The type of an input.
@@ -84,6 +117,8 @@ pub enum PromptInputType {
     String,
     /// A number.
     Number,
+    /// A whole number.
+    Integer,
     /// True or false.
     Boolean,
     /// A list.

@@ -21,6 +21,7 @@ mod compile;
 mod control;
 mod describe;
 mod dump;
+mod json_schema;
 mod metrics;
 pub mod mock;
 pub mod net;

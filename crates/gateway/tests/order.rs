@@ -152,18 +152,20 @@ fn ai_object() -> impl Strategy<Value = Value> {
     let secret = "k[12]".prop_map(|name| {
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"apiKey": "a"}})
     });
-    let model = ("m[12]", 0..3_u8, "[ab]", "[xy]").prop_map(|(name, created, model, provider)| {
-        object(
-            "ModelContextMapping",
-            &name,
-            created,
-            json!({"model": model, "targets": [{"provider": provider}]}),
-        )
+    let names = ("m[12]", "[ab]", "[xy]");
+    let model = (names, 0..3_u8, any::<bool>()).prop_map(|((name, model, provider), created, priced)| {
+        let mut spec = json!({"model": model, "targets": [{"provider": provider}]});
+        if priced {
+            spec["prices"] = json!({"input": "1.00", "output": "1.00"});
+        }
+        object("ModelContextMapping", &name, created, spec)
     });
-    let policy = ("q[12]", prop::collection::btree_set("[ab]", 0..3)).prop_map(|(name, keys)| {
+    let keys = prop::collection::btree_set("[ab]", 0..3);
+    let policy = ("q[12]", keys, any::<bool>()).prop_map(|(name, keys, is_limited)| {
         let keys: Vec<Value> =
             keys.iter().map(|key| json!({"name": key, "sha256": key.repeat(64)})).collect();
-        object("LLMGatewayPolicy", &name, 0, json!({"keys": keys}))
+        let limits = if is_limited { json!([{"per": "Day", "cost": "1.00"}]) } else { json!([]) };
+        object("LLMGatewayPolicy", &name, 0, json!({"keys": keys, "limits": limits}))
     });
     let prompt = ("t[12]", "g[12]", "v[12]").prop_map(|(name, gateway, version)| {
         let spec =

@@ -19,7 +19,7 @@ Settings, after the name of a model and a comma, such as echo,delay=100ms,status
   status=503   refuses with this code           fail=2      refuses the first so many requests
   error=3      an error after so many pieces    cut=3       breaks off after so many pieces
   html=yes     answers with a page              tear=3      breaks off within the event after so many pieces
-  hang=3       says no more after so many pieces
+  hang=3       says no more after so many pieces  usage=input  says of usage only what the prompt was
 
 Example:
   watchkeeper gateway mock --listen 127.0.0.1:9000

@@ -61,7 +61,8 @@ pub(crate) struct Gateway {
     /// Record calls of models in this directory, a line of JSON each
     #[arg(long, value_name = "DIR")]
     records: Option<PathBuf>,
-    /// Record calls of models in a table of a PostgreSQL database: postgres://USER@HOST/DATABASE?table=NAME&passwordFile=FILE. The table is made if it is not there
+    /// Record calls of models in a table of a PostgreSQL database: postgres://USER@HOST/DATABASE?table=NAME&passwordFile=FILE. The table is made if it is not there.
+    /// Without --records, a start asks it what budgets were charged with
     #[arg(long, value_name = "URL")]
     records_database: Option<String>,
     /// Share budgets of models with the other replicas of this gateway, by LLMBudget objects in the cluster, or by a table of a PostgreSQL database if its URL is

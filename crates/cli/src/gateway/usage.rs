@@ -19,6 +19,7 @@ Examples:
   watchkeeper gateway --from file:./objects --records ./records
   watchkeeper gateway usage --records ./records --by key,model --since 24h
   watchkeeper gateway usage --records ./records --by provider -o json
+  watchkeeper gateway usage --records ./records --namespace team-a --by key
   watchkeeper gateway usage --records-database postgres://me@host/db --by key --since 7d")]
 pub(super) struct Usage {
     /// The directory that the gateway was given as --records
@@ -30,6 +31,9 @@ pub(super) struct Usage {
     /// What to add up by
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FIELD", default_values = ["key", "model"])]
     by: Vec<By>,
+    /// Only calls of this namespace, which is a tenant
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
     /// Only calls that began within so long, such as 1d, 12h or 30m
     #[arg(long, value_name = "DURATION", value_parser = since)]
     since: Option<Duration>,
@@ -130,6 +134,9 @@ impl Usage {
         let from = from.map(|from| Time::from(from).rfc3339_micro());
         let mut sums: BTreeMap<Vec<String>, Sum> = BTreeMap::new();
         let mut add = |record: &Value| {
+            if self.namespace.as_ref().is_some_and(|namespace| record["namespace"] != namespace.as_str()) {
+                return;
+            }
             sums.entry(self.by.iter().map(|by| by.of(record)).collect()).or_default().add(record);
         };
         if let Some(url) = &self.records_database {

@@ -318,7 +318,7 @@ fn whole(
     if work.stream {
         return Err(ApiError::new(ErrorKind::Provider, "the answer is no stream, though one was asked for"));
     }
-    call.used(dialect.usage(&body));
+    call.used(dialect.known_usage(&body));
     if let Some(request) = embeddings {
         let response = EmbeddingResponse::read(dialect, &body)?;
         return Ok((response.write(work.dialect, request, &work.stamp).to_string().into(), None));

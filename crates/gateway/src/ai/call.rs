@@ -9,7 +9,7 @@ use futures_util::future::select_all;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use watchkeeper_ai::{
-    Amounts, ApiError, Dialect, ErrorKind, Ledger, Money, Prices, Reservation, Unit, Usage,
+    Amounts, ApiError, Dialect, ErrorKind, Ledger, Limit, Money, Prices, Reservation, Unit, Usage,
 };
 use watchkeeper_core::Key;
 
@@ -19,6 +19,7 @@ use super::content::Content;
 use super::guard::UNAVAILABLE;
 use super::records::{Record, Records};
 use super::share::{Budget, Owner, Refused, Share};
+use super::spent::Known;
 use super::stats::{Lost, Stats};
 use super::table::{AiKey, Tenant};
 
@@ -27,6 +28,8 @@ use super::table::{AiKey, Tenant};
 pub(crate) struct Shared {
     pub(crate) records: Option<Records>,
     pub(crate) stats: Stats,
+    /// Whether it is known what budgets were charged with before the start.
+    pub(crate) spent: Known,
     /// What budgets are leased from, if replicas share them.
     pub(crate) share: Option<Share>,
 }
@@ -162,8 +165,12 @@ impl Call {
 
     /// Reserves of all budgets of the key what the call may use.
     pub(super) async fn reserve(&mut self, usage: &Usage) -> Result<(), ApiError> {
+        if self.limits().next().is_some() {
+            self.shared.spent.wait().await?;
+        }
         let (key, tenant) = (self.key.clone(), self.tenant.clone());
-        let wanted = amounts(usage, self.prices.as_ref());
+        let most = self.prices.map_or(0, |prices| prices.most(usage).0);
+        let wanted = Amounts { requests: 1, tokens: usage.total(), money: most };
         // Also without limits: one that comes later counts what was used before it.
         let mut budgets: Vec<(Budget<'_>, &str)> = Vec::new();
         if let Some(key) = &key {
@@ -226,12 +233,21 @@ impl Call {
         }
     }
 
-    /// Whether tokens or money are limited.
-    pub(super) fn is_budgeted(&self) -> bool {
+    /// All limits of the call.
+    fn limits(&self) -> impl Iterator<Item = &Limit> {
         let key = self.key.as_ref().map(|key| key.policy.key_limits.iter().chain(&key.policy.limits));
         let tenant = self.tenant.as_ref().map(|tenant| tenant.limits.iter());
-        let mut limits = key.into_iter().flatten().chain(tenant.into_iter().flatten());
-        limits.any(|limit| limit.unit != Unit::Requests)
+        key.into_iter().flatten().chain(tenant.into_iter().flatten())
+    }
+
+    /// Whether tokens or money are limited.
+    pub(super) fn is_budgeted(&self) -> bool {
+        self.limits().any(|limit| limit.unit != Unit::Requests)
+    }
+
+    /// Whether money is limited.
+    pub(super) fn limits_cost(&self) -> bool {
+        self.limits().any(|limit| limit.unit == Unit::Money)
     }
 
     /// Notes that the call is sent to a provider, for the first time or again. What became of an attempt before that nobody knows of counts as used, and
@@ -242,6 +258,8 @@ impl Call {
         if self.outcome == Outcome::Unknown {
             let lost = self.settle();
             self.lost = self.lost.plus(lost);
+            // It says nothing of the next attempt.
+            self.usage = None;
         }
         if self.wanted.is_none() {
             self.outcome = Outcome::Unsent;

@@ -32,6 +32,7 @@ mod relay;
 mod seldom;
 mod serve;
 mod share;
+mod spent;
 mod stats;
 mod table;
 mod watch;
@@ -54,7 +55,9 @@ pub use record_table::RecordTable;
 pub use seldom::Seldom;
 pub(crate) use serve::{Asked, refused, serve};
 pub(crate) use share::Share;
+pub(crate) use spent::ask as ask_spent;
 pub(crate) use stats::METRICS;
+pub(crate) use table::limits_cost;
 pub use table::{
     AiGateway, AiKey, AiPolicy, AiTable, Guard, Look, Model, Provider, Retry, Split, Target, Tenant, Timeouts,
 };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use watchkeeper_ai::{ApiError, ChatResponse, Template};
 use watchkeeper_core::Key;
 
-use crate::kinds::PromptInputType;
+use crate::json_schema::{JsonSchema, Wrong};
 
 /// How long a text may be if nobody said, in bytes.
 pub(crate) const TEXT: usize = 65_536;
@@ -25,7 +25,7 @@ pub struct Prompt {
     pub version: String,
     /// What it does.
     pub description: Option<String>,
-    /// The model.
+    /// The model, if the client names no other one.
     pub model: Arc<str>,
     /// What the model is told before.
     pub system: Option<Template>,
@@ -40,35 +40,26 @@ pub struct Prompt {
 /// An input.
 #[derive(Debug)]
 pub struct Input {
-    /// Its type.
-    pub kind: PromptInputType,
-    /// What it is.
-    pub description: Option<String>,
     /// Whether it may be left out.
     pub optional: bool,
-    /// How long a text may be.
+    /// What it is if it is left out.
+    pub default: Option<Value>,
+    /// How long a text may be, in bytes.
     pub max_length: usize,
+    /// Its JSON Schema.
+    pub schema: Value,
+    /// The same, read.
+    pub(crate) checked: JsonSchema,
 }
 
 impl Input {
-    fn name(&self) -> &'static str {
-        match self.kind {
-            PromptInputType::String => "string",
-            PromptInputType::Number => "number",
-            PromptInputType::Boolean => "boolean",
-            PromptInputType::Array => "array",
-            PromptInputType::Object => "object",
+    /// Says what is wrong with a value, and where.
+    pub(crate) fn check(&self, value: &Value, place: &str) -> Result<(), Wrong> {
+        let is_text = self.schema["type"] == "string";
+        if is_text && value.as_str().is_none_or(|text| text.len() > self.max_length) {
+            return Err((place.to_owned(), format!("has to be a text of at most {} bytes", self.max_length)));
         }
-    }
-
-    fn fits(&self, value: &Value) -> bool {
-        match self.kind {
-            PromptInputType::String => value.as_str().is_some_and(|text| text.len() <= self.max_length),
-            PromptInputType::Number => value.is_number(),
-            PromptInputType::Boolean => value.is_boolean(),
-            PromptInputType::Array => value.is_array(),
-            PromptInputType::Object => value.is_object(),
-        }
+        self.checked.check(value, place)
     }
 }
 
@@ -82,12 +73,12 @@ impl Prompt {
         self.version.split(['.', '-']).map(part).collect()
     }
 
-    /// The request of chat completions that these inputs make.
+    /// The request of chat completions that these inputs make, to a model.
     ///
     /// # Errors
     ///
-    /// An input that is missing, of another type or not known; a template that cannot be written with them.
-    pub fn request(&self, inputs: &Value) -> Result<Value, ApiError> {
+    /// An input that is missing, not as its schema says or not known; a template that cannot be written with them.
+    pub fn request(&self, model: &str, inputs: &Value) -> Result<Value, ApiError> {
         let Value::Object(given) = inputs else {
             return Err(ApiError::invalid("the body has to be a JSON object with the inputs of the prompt"));
         };
@@ -99,28 +90,25 @@ impl Prompt {
                 known.join(", ")
             )));
         }
+        let mut inputs = given.clone();
         for (name, input) in &self.inputs {
-            match given.get(name) {
-                None if input.optional => {}
-                None => return Err(ApiError::invalid(format!("{name}: is missing"))),
-                Some(value) if input.fits(value) => {}
-                Some(_) if input.kind == PromptInputType::String => {
-                    return Err(ApiError::invalid(format!(
-                        "{name}: has to be a text of at most {} bytes",
-                        input.max_length
-                    )));
-                }
-                Some(_) => {
-                    return Err(ApiError::invalid(format!("{name}: has to be of type {}", input.name())));
-                }
+            match (given.get(name), &input.default) {
+                (Some(value), _) => input
+                    .check(value, name)
+                    .map_err(|(place, message)| ApiError::invalid(format!("{place}: {message}")))?,
+                // It was checked with the object.
+                (None, Some(default)) => drop(inputs.insert(name.clone(), default.clone())),
+                (None, None) if input.optional => {}
+                (None, None) => return Err(ApiError::invalid(format!("{name}: is missing"))),
             }
         }
+        let inputs = &Value::Object(inputs);
         let mut messages = Vec::new();
         if let Some(system) = &self.system {
             messages.push(json!({"role": "system", "content": system.render(inputs)?}));
         }
         messages.push(json!({"role": "user", "content": self.template.render(inputs)?}));
-        let mut request = json!({"model": &*self.model, "messages": messages});
+        let mut request = json!({"model": model, "messages": messages});
         if let Some(most) = self.max_tokens {
             request["max_tokens"] = most.into();
         }
@@ -128,32 +116,23 @@ impl Prompt {
     }
 
     /// What the client gets.
-    pub(crate) fn answer(&self, response: &ChatResponse) -> Value {
+    pub(crate) fn answer(&self, model: &str, response: &ChatResponse) -> Value {
         let usage = response.usage.unwrap_or_default();
         json!({
             "output": response.text(),
             "prompt": self.name,
             "version": self.version,
-            "model": &*self.model,
+            "model": model,
             "usage": {"inputTokens": usage.input, "outputTokens": usage.output},
         })
     }
 
     /// The OpenAPI document.
     pub fn openapi(&self) -> Value {
-        let property = |(name, input): (&String, &Input)| {
-            let mut schema = json!({"type": input.name()});
-            if let Some(description) = &input.description {
-                schema["description"] = description.as_str().into();
-            }
-            if input.kind == PromptInputType::String {
-                schema["maxLength"] = input.max_length.into();
-            }
-            (name.clone(), schema)
-        };
-        let properties: serde_json::Map<String, Value> = self.inputs.iter().map(property).collect();
-        let required: Vec<&String> =
-            self.inputs.iter().filter(|(_, input)| !input.optional).map(|(name, _)| name).collect();
+        let properties: serde_json::Map<String, Value> =
+            self.inputs.iter().map(|(name, input)| (name.clone(), input.schema.clone())).collect();
+        let required = self.inputs.iter().filter(|(_, input)| !input.optional && input.default.is_none());
+        let required: Vec<&String> = required.map(|(name, _)| name).collect();
         let path = format!("/v1/prompts/{}/{}", self.name, self.version);
         let error = json!({"type": "object", "properties": {"error": {"type": "object", "properties": {"message": {"type": "string"}}}}});
         json!({
@@ -163,6 +142,10 @@ impl Prompt {
                 "operationId": self.name.replace('-', "_"),
                 "summary": self.description,
                 "security": [{"key": []}],
+                "parameters": [{
+                    "name": "model", "in": "query", "description": "Another model that the key may call",
+                    "schema": {"type": "string", "default": &*self.model},
+                }],
                 "requestBody": {"required": true, "content": {"application/json": {"schema": {
                     "type": "object", "properties": properties, "required": required, "additionalProperties": false,
                 }}}},

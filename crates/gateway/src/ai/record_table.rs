@@ -1,10 +1,15 @@
 //! The table of a PostgreSQL database in which calls are recorded.
 
+use std::time::SystemTime;
+
 use serde_json::Value;
+use watchkeeper_ai::{Amounts, Money, Period};
 use watchkeeper_core::Error;
+use watchkeeper_go::Time;
 use watchkeeper_sources::postgres::{Database, Session, StatementError, identifier, literal};
 
 use super::database_store::LOCK;
+use super::records::{Spent, charge};
 
 /// The name of the table if the URL names none.
 const TABLE: &str = "watchkeeper_ai_calls";
@@ -123,6 +128,49 @@ impl RecordTable {
             }
         };
         session.each(&statement, take).await.map_err(|failed| failed.error)
+    }
+
+    /// Adds up what calls that began before a moment were charged with in the periods that it is in.
+    pub(super) async fn spent(&self, before: SystemTime) -> Result<Spent, StatementError> {
+        let moment = format!("timestamptz {}", literal(&Time::from(before).rfc3339_micro()));
+        let begin = |period: Period| {
+            let unit = match period {
+                Period::Minute => "minute",
+                Period::Hour => "hour",
+                Period::Day => "day",
+                Period::Month => "month",
+            };
+            format!("(date_trunc('{unit}', {moment} AT TIME ZONE 'UTC') AT TIME ZONE 'UTC')")
+        };
+        let sums = Period::ALL.map(|period| {
+            // So many digits as amounts have after the point.
+            let columns = [("charged_requests", 0), ("charged_tokens", 0), ("charged_cost", 9)];
+            let sum = |(name, digits)| {
+                format!("round(sum(\"{name}\") FILTER (WHERE \"time\" >= {}), {digits})", begin(period))
+            };
+            columns.map(sum).join(", ")
+        });
+        let statement = format!(
+            "SELECT namespace, policy, key, {} FROM {} WHERE \"time\" >= {} AND \"time\" < {moment} GROUP BY namespace, policy, key",
+            sums.join(", "),
+            self.0.table(),
+            begin(Period::Month),
+        );
+        let mut spent = Spent::new();
+        let take = |row: Vec<Option<String>>| {
+            let text = |at: usize| row.get(at).and_then(Option::as_deref);
+            // What is more than can be counted is more than any limit.
+            let count = |at: usize| text(at).map_or(0, |count| count.parse().unwrap_or(u64::MAX));
+            let money =
+                |at: usize| text(at).map_or(0, |cost| cost.parse::<Money>().map_or(u64::MAX, |cost| cost.0));
+            let charged: [Amounts; Period::ALL.len()] = std::array::from_fn(|period| {
+                let at = 3 + 3 * period;
+                Amounts { requests: count(at), tokens: count(at + 1), money: money(at + 2) }
+            });
+            charge(&mut spent, [text(0), text(1), text(2)], &charged);
+        };
+        self.open().await?.each(&statement, take).await?;
+        Ok(spent)
     }
 }
 

@@ -518,6 +518,24 @@ pub(crate) const TENANT: &str = "Tenant:";
 /// was charged with is under a policy that cannot be.
 pub type Spent = HashMap<(Key, String), [Amounts; Period::ALL.len()]>;
 
+/// Adds what calls of a namespace, a policy and a key were charged with in each period.
+pub(super) fn charge(
+    spent: &mut Spent,
+    [namespace, policy, key]: [Option<&str>; 3],
+    charged: &[Amounts; Period::ALL.len()],
+) {
+    let tenant = (Key::new(namespace, TENANT), "");
+    let policy = policy.map(|policy| Key::new(namespace, policy));
+    let all = policy.clone().map(|policy| (policy, ""));
+    let own = policy.zip(key);
+    for (policy, name) in [Some(tenant), all, own].into_iter().flatten() {
+        let sums = spent.entry((policy, name.to_owned())).or_default();
+        for (sum, charged) in sums.iter_mut().zip(charged) {
+            *sum = sum.plus(*charged);
+        }
+    }
+}
+
 /// Adds up what records say of the periods that a moment is in, so that a start does not begin anew.
 ///
 /// # Errors
@@ -532,18 +550,9 @@ pub fn spent(directory: &Path, now: u64) -> io::Result<Spent> {
         let text = |name: &str| record[name].as_str();
         let Some(time) = seconds(record) else { return };
         let charged = charged(record);
-        let tenant = (Key::new(text("namespace"), TENANT), "");
-        let policy = text("policy").map(|policy| Key::new(text("namespace"), policy));
-        let all = policy.clone().map(|policy| (policy, ""));
-        let own = policy.zip(text("key"));
-        for (policy, name) in [Some(tenant), all, own].into_iter().flatten() {
-            let sums = spent.entry((policy, name.to_owned())).or_default();
-            for (sum, period) in sums.iter_mut().zip(Period::ALL) {
-                if period.number(time) == period.number(now) {
-                    *sum = sum.plus(charged);
-                }
-            }
-        }
+        let in_period = |period: Period| period.number(time) == period.number(now);
+        let sums = Period::ALL.map(|period| if in_period(period) { charged } else { Amounts::default() });
+        charge(&mut spent, [text("namespace"), text("policy"), text("key")], &sums);
     };
     let sums = directory.join(SUMS);
     if sums.exists() {

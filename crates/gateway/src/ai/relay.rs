@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 use watchkeeper_ai::sse::{MOST, Splitter, SseEvent, TooLarge};
-use watchkeeper_ai::{ApiError, Decoder, Dialect, Encoder, ErrorKind, Event, Observer, Stamp, Usage};
+use watchkeeper_ai::{ApiError, Decoder, Dialect, Encoder, ErrorKind, Event, Observer, Stamp, Tally};
 
 use super::call::{Call, Cut};
 use super::guard::{Judge, Judged, UNAVAILABLE, is_guarded};
@@ -68,13 +68,7 @@ enum Way {
     /// As it is. `partial` is the part of an event that has come so far.
     Same { splitter: Splitter, observer: Observer, partial: Vec<u8>, strip_usage: bool },
     /// Translated.
-    Across {
-        splitter: Splitter,
-        decoder: Decoder,
-        encoder: Box<Encoder>,
-        finished: bool,
-        usage: Option<Usage>,
-    },
+    Across { splitter: Splitter, decoder: Decoder, encoder: Box<Encoder>, finished: bool, tally: Tally },
 }
 
 /// What webhooks are asked while a stream runs: about all that came while they were asked before.
@@ -105,7 +99,7 @@ impl Relay {
                 decoder,
                 encoder: Box::new(Encoder::new(client, stamp)),
                 finished: false,
-                usage: None,
+                tally: Tally::default(),
             },
             None => Way::Same {
                 splitter: Splitter::default(),
@@ -292,7 +286,7 @@ impl Relay {
 
     /// Translates events.
     fn translate(&mut self, events: &[SseEvent]) {
-        let Way::Across { decoder, encoder, finished, usage, .. } = &mut self.way else { return };
+        let Way::Across { decoder, encoder, finished, tally, .. } = &mut self.way else { return };
         let (mut between, mut bytes) = (Vec::new(), Vec::new());
         for event in events {
             decoder.take(event, &mut between);
@@ -304,10 +298,11 @@ impl Relay {
                     break;
                 }
                 Event::Finish(_) => *finished = true,
-                Event::Usage(told) => *usage = Some(usage.map_or(*told, |known| known.merged(*told))),
+                Event::Usage(told) => tally.told(*told),
                 Event::Start { .. } => {}
                 Event::Text(_) | Event::Thinking(_) | Event::ToolStart { .. } | Event::ToolArguments(_) => {
                     self.has_content = true;
+                    tally.wrote();
                 }
             }
             encoder.take(event, &mut bytes);
@@ -377,20 +372,20 @@ impl Relay {
                             self.ready.push_back(rest.into());
                         }
                         call.is_complete = true;
-                        call.used(observer.usage);
+                        call.used(observer.usage());
                     }
                     // A part of an event is nothing that an error could follow.
                     false if call.error.is_none() => self.error = broke(),
                     false => {}
                 }
             }
-            Way::Across { encoder, finished, usage, .. } => match *finished {
+            Way::Across { encoder, finished, tally, .. } => match *finished {
                 true => {
                     let mut bytes = Vec::new();
                     encoder.finish(&mut bytes);
                     self.ready.push_back(bytes.into());
                     call.is_complete = true;
-                    call.used(*usage);
+                    call.used(tally.known());
                 }
                 false if self.error.is_some() => {}
                 false => self.error = broke(),

@@ -26,7 +26,7 @@ use super::key::given_key;
 use super::models;
 use super::prompt::Prompt;
 use super::relay::Relay;
-use super::table::{AiGateway, AiKey, AiTable, Model, Provider, Split};
+use super::table::{AiGateway, AiKey, AiTable, Model, Provider, Split, limits_cost};
 
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream; charset=utf-8");
 
@@ -54,8 +54,13 @@ pub(crate) async fn serve(asked: Asked) -> Response {
         Err(error) => return told(guessed, &error),
     };
     let gateway = Arc::clone(&asked.gateway);
+    let is_limited = key.as_ref().is_some_and(|key| key.policy.limits_cost())
+        || asked.table.tenant(&namespace).is_some_and(|tenant| limits_cost(&tenant.limits));
     let allows = |model: &&Arc<Model>| {
-        model.is_served_by(&gateway) && key.as_ref().is_none_or(|key| key.may_call(&model.name))
+        model.is_served_by(&gateway)
+            && key.as_ref().is_none_or(|key| key.may_call(&model.name))
+            // Its calls are refused.
+            && (model.prices.is_some() || !is_limited)
     };
     match endpoint {
         Endpoint::Models(dialect) => {
@@ -180,6 +185,9 @@ fn prepared(
     let Some(model) = found.cloned() else { return Err(no_model(&name)) };
     call.model = Arc::clone(&model.name);
     call.prices = model.prices;
+    if call.prices.is_none() && call.limits_cost() {
+        return Err(no_prices(&model));
+    }
     call.stream = stream.unwrap_or(envelope.stream) && !dialect.is_embeddings();
     let mut texts = None;
     if is_guarded(call.key.as_deref(), false) {
@@ -267,7 +275,11 @@ async fn prompt(
 ) -> Response {
     let dialect = Dialect::OpenAiChat;
     let Asked { table, gateway, shared, parts, body, .. } = asked;
-    let may_call = |prompt: &&Arc<Prompt>| key.as_ref().is_none_or(|key| key.may_call(&prompt.model));
+    let named = parts.uri.query().and_then(|query| parameter(query, "model"));
+    let may_call = |prompt: &&Arc<Prompt>| {
+        let model = named.as_deref().unwrap_or(&prompt.model);
+        key.as_ref().is_none_or(|key| key.may_call(model))
+    };
     let Some(prompt) = table.prompt(&gateway.key, name, version).filter(may_call).cloned() else {
         let message = "there is no such prompt, or no such version of it, or this key may not call its model";
         return told(dialect, &ApiError::new(ErrorKind::NotFound, message));
@@ -277,11 +289,12 @@ async fn prompt(
     }
     let mut call = Call::new(shared, gateway.key.clone(), dialect, key);
     let id = call.id.clone();
+    let model = named.unwrap_or_else(|| prompt.model.as_ref().to_owned());
     let answered = async {
         let body = read_body(body, gateway.max_body).await?;
         let inputs: Value = serde_json::from_slice(&body)
             .map_err(|_| ApiError::invalid("the body is not valid JSON in UTF-8"))?;
-        let request = prompt.request(&inputs)?.to_string();
+        let request = prompt.request(&model, &inputs)?.to_string();
         let work = prepared(&table, gateway, parts, request.into(), &mut call, None, Some(false))?;
         call.reserve(&work.estimate).await?;
         let answered = attempted(&mut call, &work).await.map_err(|failed| failed.error)?;
@@ -294,7 +307,7 @@ async fn prompt(
         let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let response = dialect.read_response(&value)?;
         (call.status, call.is_complete) = (200, true);
-        Ok(page(&prompt.answer(&response)))
+        Ok(page(&prompt.answer(&model, &response)))
     };
     let answered = answered.await;
     let mut response = answered.unwrap_or_else(|error: ApiError| {
@@ -333,6 +346,15 @@ fn no_model(name: &str) -> ApiError {
         "there is no model {shown:?}, or this key may not call it; GET /v1/models lists those that it may"
     );
     ApiError::new(ErrorKind::NotFound, message).code("model_not_found")
+}
+
+/// What a call costs that has a limit of cost is to be known.
+fn no_prices(model: &Model) -> ApiError {
+    let message = format!(
+        "model {:?} has no prices, so that its calls would not count for the limit of cost that this key has: set spec.prices of ModelContextMapping {}, to \"0.00\" if they cost nothing",
+        model.name, model.key
+    );
+    ApiError::new(ErrorKind::Forbidden, message).code("model_without_prices")
 }
 
 /// Who is asked, in which order.

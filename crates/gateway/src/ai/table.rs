@@ -8,7 +8,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use watchkeeper_ai::mcp::joined;
-use watchkeeper_ai::{Dialect, Expression, Ledger, Limit, Prices};
+use watchkeeper_ai::{Dialect, Expression, Ledger, Limit, Prices, Unit};
 use watchkeeper_core::Key;
 
 use super::cache::Cache;
@@ -243,6 +243,23 @@ pub struct AiPolicy {
     pub content: Option<Arc<ContentLog>>,
 }
 
+impl AiPolicy {
+    /// Whether its keys may call a model, as far as it says.
+    pub fn may_call(&self, model: &str) -> bool {
+        self.models.is_empty() || self.models.iter().any(|pattern| fits(pattern, model))
+    }
+
+    /// Whether it limits what calls cost.
+    pub fn limits_cost(&self) -> bool {
+        limits_cost(&self.key_limits) || limits_cost(&self.limits)
+    }
+}
+
+/// Whether one of the limits is of cost.
+pub(crate) fn limits_cost(limits: &[Limit]) -> bool {
+    limits.iter().any(|limit| limit.unit == Unit::Money)
+}
+
 /// Something that is looked for.
 #[derive(Debug)]
 pub struct Guard {
@@ -285,9 +302,8 @@ pub struct AiKey {
 impl AiKey {
     /// Whether it may call a model.
     pub fn may_call(&self, model: &str) -> bool {
-        let allows =
-            |patterns: &[String]| patterns.is_empty() || patterns.iter().any(|pattern| fits(pattern, model));
-        allows(&self.policy.models) && allows(&self.models)
+        let own = &self.models;
+        self.policy.may_call(model) && (own.is_empty() || own.iter().any(|pattern| fits(pattern, model)))
     }
 
     /// Whether it may use a tool.
@@ -363,6 +379,16 @@ impl AiTable {
 
     pub(crate) fn put_policy(&mut self, policy: Arc<AiPolicy>) {
         self.policies.insert(policy.key.clone(), policy);
+    }
+
+    /// All policies, in no order.
+    pub(crate) fn policies(&self) -> impl Iterator<Item = &Arc<AiPolicy>> {
+        self.policies.values()
+    }
+
+    /// A policy.
+    pub(crate) fn policy(&self, key: &Key) -> Option<&Arc<AiPolicy>> {
+        self.policies.get(key)
     }
 
     pub(crate) fn remove_policy(&mut self, key: &Key) {

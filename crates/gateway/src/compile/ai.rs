@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use watchkeeper_ai::{Expression, Ledger, Limit, Money, Period, Prices, Unit};
+use watchkeeper_ai::{Amounts, Expression, Ledger, Limit, Money, Period, Prices, Unit};
 use watchkeeper_core::Key;
 use watchkeeper_go::{Time, base64};
 
@@ -19,6 +19,7 @@ use super::ledgers::Ledgers;
 use super::policy::digest;
 use super::route::reference;
 use super::{Compiler, Put, Users, backend};
+use crate::ai::records::Spent;
 use crate::ai::{
     AiGateway, AiKey, AiPolicy, Cache, ContentLog, Guard, Look, Model, Prompt, Provider, ProviderKey, Retry,
     Seldom, Split, Target, Timeouts, Webhook, now,
@@ -311,6 +312,9 @@ impl Compiler {
     pub(super) fn put_model(&mut self, input: &Input) -> Result<Put, Vec<Problem>> {
         let model = Arc::new(model(input)?);
         let before = self.ai.models.insert(input.id.key.clone(), Arc::clone(&model));
+        if before.as_ref().is_some_and(|before| before.prices.is_none()) {
+            self.touch_cost_limits(model.key.namespace());
+        }
         if let Some(before) = before.filter(|before| before.name != model.name) {
             self.name_model(&before);
         }
@@ -328,12 +332,16 @@ impl Compiler {
     fn name_model(&mut self, model: &Model) {
         let same = self.claims(model);
         let first = same.first().copied().cloned();
+        let is_unpriced = same.iter().any(|claim| claim.prices.is_none()) || model.prices.is_none();
         let ids: Vec<ObjectId> =
             same.iter().map(|claim| ObjectId { kind: InputKind::Model, key: claim.key.clone() }).collect();
         self.touched.extend(ids);
         let name = Key::new(model.key.namespace(), &model.name);
         Arc::make_mut(&mut self.table.ai).put_model(name, first);
         self.touch_prompts(model.key.namespace());
+        if is_unpriced {
+            self.touch_cost_limits(model.key.namespace());
+        }
     }
 
     /// The mappings of a namespace that have the same name, the one that counts first.
@@ -523,14 +531,21 @@ impl Compiler {
     /// What a key has used, or a policy.
     pub(super) fn ledger(&mut self, policy: &Key, name: &str) -> Arc<Mutex<Ledger>> {
         let place = (policy.clone(), name.to_owned());
-        let (spent, spent_at) = (self.settings.spent.get(&place), self.settings.spent_at);
-        self.ai.ledgers.get(place, now(), || {
+        let (spent, spent_at) = (&self.settings.spent, self.settings.spent_at);
+        let begin = || {
             let mut ledger = Ledger::default();
-            for (used, period) in spent.into_iter().flatten().zip(Period::ALL) {
-                ledger.restore(spent_at, period, *used);
-            }
+            restore(&mut ledger, spent.get(&place), spent_at);
             ledger
-        })
+        };
+        self.ai.ledgers.get(place.clone(), now(), begin)
+    }
+
+    /// Says what budgets were charged with before a moment, after all: those that are known go on from there, too.
+    pub(crate) fn restore_spent(&mut self, spent: Spent, at: u64) {
+        for (owner, ledger) in self.ai.ledgers.all() {
+            restore(&mut ledger.lock(), spent.get(owner), at);
+        }
+        (self.settings.spent, self.settings.spent_at) = (spent, at);
     }
 
     /// Says anew whose the keys of a policy are: of two policies with the same key, that of the first by name counts.
@@ -558,6 +573,13 @@ impl Compiler {
             }
             Arc::make_mut(&mut self.table.ai).put_key(&namespace, digest, holder);
         }
+    }
+}
+
+/// Adds to a ledger what was used before.
+fn restore(ledger: &mut Ledger, used: Option<&[Amounts; Period::ALL.len()]>, at: u64) {
+    for (used, period) in used.into_iter().flatten().zip(Period::ALL) {
+        ledger.restore(at, period, *used);
     }
 }
 

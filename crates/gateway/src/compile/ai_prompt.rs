@@ -1,14 +1,17 @@
 //! PromptTemplates.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use watchkeeper_ai::Template;
 use watchkeeper_core::Key;
 
 use super::fields::Problems;
 use super::{Compiler, Put};
 use crate::ai::{Input as PromptInput, Prompt, TEXT};
-use crate::kinds::PromptTemplateSpec;
+use crate::json_schema::JsonSchema;
+use crate::kinds::{PromptInput as WantedInput, PromptInputType, PromptTemplateSpec};
 use crate::object::{Input, InputKind, ObjectId, Problem};
 
 impl Compiler {
@@ -96,17 +99,10 @@ fn compile(input: &Input) -> Result<Prompt, Vec<Problem>> {
             }
         }
     }
-    let inputs = spec.inputs.iter().map(|(name, wanted)| {
-        let max_length = wanted.max_length.and_then(|most| usize::try_from(most).ok()).unwrap_or(TEXT);
-        let compiled = PromptInput {
-            kind: wanted.kind,
-            description: wanted.description.clone(),
-            optional: wanted.optional,
-            max_length,
-        };
-        (name.clone(), compiled)
-    });
-    let inputs = inputs.collect();
+    let mut inputs = BTreeMap::new();
+    for (name, wanted) in &spec.inputs {
+        inputs.extend(self::input(&mut problems, name, wanted).map(|input| (name.clone(), input)));
+    }
     // Without a template there is a problem.
     let template = problems.finish(template)?.ok_or_else(Vec::new)?;
     Ok(Prompt {
@@ -121,4 +117,58 @@ fn compile(input: &Input) -> Result<Prompt, Vec<Problem>> {
         inputs,
         max_tokens: spec.max_tokens.and_then(|most| u64::try_from(most).ok()),
     })
+}
+
+/// The types that have a least and a largest value.
+const NUMBERS: &[&str] = &["number", "integer"];
+
+/// An input as it is asked for.
+fn input(problems: &mut Problems, name: &str, wanted: &WantedInput) -> Option<PromptInput> {
+    let field = format!("spec.inputs[{name}]");
+    let kind = match wanted.kind {
+        PromptInputType::String => "string",
+        PromptInputType::Number => "number",
+        PromptInputType::Integer => "integer",
+        PromptInputType::Boolean => "boolean",
+        PromptInputType::Array => "array",
+        PromptInputType::Object => "object",
+    };
+    let max_length = wanted.max_length.and_then(|most| usize::try_from(most).ok()).unwrap_or(TEXT);
+    let allowed = (!wanted.allowed.is_empty()).then(|| Value::from(wanted.allowed.clone()));
+    // With the types of which they say something.
+    let keywords: [(&str, &[&str], Option<Value>); 10] = [
+        ("description", &[], wanted.description.as_deref().map(Value::from)),
+        ("default", &[], wanted.default.clone()),
+        ("enum", &[], allowed),
+        ("minimum", NUMBERS, wanted.minimum.map(Value::from)),
+        ("maximum", NUMBERS, wanted.maximum.map(Value::from)),
+        ("items", &["array"], wanted.items.clone()),
+        ("minItems", &["array"], wanted.min_items.map(Value::from)),
+        ("maxItems", &["array"], wanted.max_items.map(Value::from)),
+        ("properties", &["object"], wanted.properties.clone()),
+        ("maxLength", &["string"], (kind == "string").then(|| max_length.into())),
+    ];
+    let mut schema = json!({"type": kind});
+    for (keyword, kinds, value) in keywords {
+        let Some(value) = value else { continue };
+        if !kinds.is_empty() && !kinds.contains(&kind) {
+            let of = kinds.join(" and ");
+            problems.add(format!("{field}.{keyword}"), format!("is for inputs of type {of}, not {kind}"));
+        }
+        schema[keyword] = value;
+    }
+    let checked = problems.note(field.as_str(), JsonSchema::read(&schema))?;
+    let input = PromptInput {
+        optional: wanted.optional,
+        default: wanted.default.clone(),
+        max_length,
+        schema,
+        checked,
+    };
+    if let Some(default) = &input.default
+        && let Err((place, message)) = input.check(default, &format!("{field}.default"))
+    {
+        problems.add(place, message);
+    }
+    Some(input)
 }

@@ -230,6 +230,12 @@ impl Compiler {
         Ok(Put::default())
     }
 
+    /// The Tenants of a namespace, in no order.
+    pub(super) fn own_tenants<'a>(&'a self, namespace: Option<&'a str>) -> impl Iterator<Item = &'a Tenant> {
+        let all = self.apis.tenants.values().map(|(tenant, _)| &**tenant);
+        all.filter(move |tenant| tenant.key.namespace() == namespace)
+    }
+
     pub(super) fn remove_tenant(&mut self, key: &Key) {
         self.apis.tenants.remove(key);
         self.name_tenant(key.namespace());

@@ -33,6 +33,11 @@ impl Ledgers {
         }
         Arc::clone(self.by_owner.entry(owner).or_insert_with(|| Arc::new(Mutex::new(make()))))
     }
+
+    /// All that are known, with their owners, in no order.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&(Key, String), &Mutex<Ledger>)> {
+        self.by_owner.iter().map(|(owner, ledger)| (owner, &**ledger))
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! - **State is not configuration.** What is counted and learned stays when an object is edited.
 
 pub(crate) mod ai;
+mod ai_prices;
 mod ai_prompt;
 mod api;
 mod backend;

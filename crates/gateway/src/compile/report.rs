@@ -75,8 +75,9 @@ impl Compiler {
         });
         let mut unresolved = entry.unresolved.clone();
         unresolved.extend(self.missing(id));
-        let resolved =
-            Condition::of("RefNotFound", &unresolved).unwrap_or_else(|| Condition::good("ResolvedRefs"));
+        let resolved = Condition::of("RefNotFound", &unresolved)
+            .or_else(|| Condition::of("PricesMissing", &self.unpriced(id)))
+            .unwrap_or_else(|| Condition::good("ResolvedRefs"));
         let unusable = self.unusable_policies(id);
         let pending = self.pending(&id.key).filter(|_| id.kind == InputKind::Subscription);
         let programmed = match is_served {

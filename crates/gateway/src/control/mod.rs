@@ -30,7 +30,7 @@ pub use explain::{Explained, Question, Served, explain};
 pub use state::StateError;
 
 use crate::ai;
-use crate::ai::records::{Destinations, Records};
+use crate::ai::records::{Destinations, Records, Spent};
 use crate::compile::{Compiler, Report, Settings};
 use crate::object::ObjectId;
 use crate::proxy::Shared;
@@ -190,11 +190,19 @@ impl Gateway {
             share_budgets,
             supervisor,
         } = options;
-        if let Some(directory) = records.directory.as_ref().filter(|_| share_budgets.is_none()) {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-            (settings.spent, settings.spent_at) =
-                (ai::records::spent(directory, now).map_err(Error::Records)?, now);
-        }
+        let begin = SystemTime::now();
+        let now = begin.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        // Budgets that replicas share are known to those who lease them.
+        let spent = match (&records.directory, &records.table) {
+            _ if share_budgets.is_some() => None,
+            (Some(directory), _) => {
+                (settings.spent, settings.spent_at) =
+                    (ai::records::spent(directory, now).map_err(Error::Records)?, now);
+                None
+            }
+            (None, Some(table)) => Some((ai::ask_spent(table.clone(), begin, &supervisor), now)),
+            (None, None) => None,
+        };
         let log = match access_log {
             Some((output, one_in)) => AccessLog::start(output, one_in, &supervisor).map_err(Error::Log)?,
             None => AccessLog::default(),
@@ -213,6 +221,9 @@ impl Gateway {
         });
         let shared =
             Arc::new(Shared::new(log, tracer, ai::Shared { records, share, ..ai::Shared::default() }));
+        if spent.is_some() {
+            shared.ai.spent.awaits();
+        }
         let view = Arc::<Mutex<View>>::default();
         let (stop, stopping) = watch::channel(None);
         let (told, progress) = watch::channel(0);
@@ -230,6 +241,7 @@ impl Gateway {
             state,
             told,
             news,
+            spent,
             stopping,
             begun: false,
             supervisor: supervisor.clone(),
@@ -344,6 +356,9 @@ impl Handle {
                     .into(),
             );
         }
+        if self.shared.ai.spent.is_awaited() {
+            notes.push("the database of records has not said yet what budgets were charged with: calls of models that have limits wait for it".into());
+        }
         for (address, port) in &view.ports {
             if let Err(reason) = port {
                 notes.push(format!("listener on {address}: {reason}"));
@@ -384,6 +399,8 @@ struct Keeper {
     state: Option<StateFile>,
     told: watch::Sender<u64>,
     news: mpsc::Receiver<News>,
+    /// Who says what budgets were charged with before a moment, while that is not known.
+    spent: Option<(mpsc::Receiver<Spent>, u64)>,
     /// Set to how long requests may take to end when the gateway is to stop.
     stopping: watch::Receiver<Option<Ending>>,
     /// Whether what is known is served yet.
@@ -417,6 +434,7 @@ impl Keeper {
                     }
                     self.begun |= self.sources.is_synced();
                 }
+                Some((spent, at)) = told(&mut self.spent) => self.restore_spent(spent, at),
                 _ = round.tick() => self.round(),
                 () = sleep_until(deadline), if !self.begun => self.begun = true,
             }
@@ -426,6 +444,13 @@ impl Keeper {
             self.show();
         };
         self.stop(ending).await
+    }
+
+    /// Has budgets go on from what they were charged with before a moment.
+    fn restore_spent(&mut self, spent: Spent, at: u64) {
+        self.spent = None;
+        self.compiler.restore_spent(spent, at);
+        self.shared.ai.spent.told();
     }
 
     /// Takes one piece of news. An object that makes this panic is rejected, and keeps its last good form.
@@ -657,6 +682,14 @@ impl Keeper {
             state.finish().await;
         }
         drained
+    }
+}
+
+/// What budgets were charged with, once somebody says so.
+async fn told(spent: &mut Option<(mpsc::Receiver<Spent>, u64)>) -> Option<(Spent, u64)> {
+    match spent {
+        Some((spent, at)) => spent.recv().await.map(|spent| (spent, *at)),
+        None => None,
     }
 }
 

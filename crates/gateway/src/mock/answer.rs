@@ -46,7 +46,7 @@ pub(super) fn say(request: &ChatRequest, script: &Script) -> ChatResponse {
     let input = asked.map(|text| text.split_whitespace().count() as u64).sum::<u64>()
         + last_words(request).split_whitespace().count() as u64;
     let output = if calls { 10 * parts.len() as u64 } else { words.len() as u64 };
-    let usage = (!script.silent).then_some(Usage { input, output, ..Usage::default() });
+    let usage = Some(Usage { input, output, ..Usage::default() });
     ChatResponse { id: String::new(), model: request.model.clone(), parts, stop, usage }
 }
 
@@ -71,7 +71,10 @@ fn call(at: usize, name: &str, schema: Option<&Value>) -> Part {
 
 /// An answer as the pieces of a stream.
 pub(super) fn events(answer: &ChatResponse) -> Vec<Event> {
-    let mut events = vec![Event::Start { id: answer.id.clone(), model: answer.model.clone() }];
+    // Who has a place for it there says at the start what the prompt was.
+    let prompt = answer.usage.map(|usage| Event::Usage(Usage { input: usage.input, ..Usage::default() }));
+    let mut events: Vec<Event> = prompt.into_iter().collect();
+    events.push(Event::Start { id: answer.id.clone(), model: answer.model.clone() });
     for part in &answer.parts {
         match part {
             Part::Text(text) => {

@@ -14,11 +14,13 @@
 //! | `tear=3` | a stream breaks off after so many pieces and all but the last byte of the next |
 //! | `hang=3` | a stream says no more after so many pieces; 0 is after the headers |
 //! | `usage=none` | does not say what was used |
+//! | `usage=input` | says what the prompt was, and not what was written |
 //! | `html=yes` | answers with a page |
 //! | `fail=2` | refuses the first so many requests with 500 |
 
 mod answer;
 mod script;
+mod told;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -43,6 +45,7 @@ use watchkeeper_front::{Body, Front, Listener, Request, Response};
 
 use answer::{events, say};
 use script::Script;
+use told::Told;
 
 /// How long after the part of an event a stream breaks off.
 const TEAR: Duration = Duration::from_millis(50);
@@ -181,7 +184,7 @@ async fn serve(state: &Arc<State>, request: Request) -> Response {
         stream_usage: true,
     };
     if dialect.is_embeddings() {
-        return embed(dialect, &value, &stamp);
+        return embed(dialect, &value, &stamp, script.usage);
     }
     let request = match dialect.read_request(&value) {
         Ok(request) => ChatRequest { model, stream: is_stream.unwrap_or(value["stream"] == true), ..request },
@@ -190,7 +193,10 @@ async fn serve(state: &Arc<State>, request: Request) -> Response {
     let answer = say(&request, &script);
     match request.stream {
         false => match dialect.write_response(&answer, &stamp) {
-            Ok(answer) => page(StatusCode::OK, &answer),
+            Ok(mut answer) => {
+                script.usage.of(&mut answer);
+                page(StatusCode::OK, &answer)
+            }
             Err(error) => refuse(dialect, StatusCode::INTERNAL_SERVER_ERROR, &error.message),
         },
         true => {
@@ -242,7 +248,7 @@ fn refuse(dialect: Dialect, status: StatusCode, message: &str) -> Response {
 }
 
 /// Vectors that depend on the texts.
-fn embed(dialect: Dialect, value: &Value, stamp: &Stamp) -> Response {
+fn embed(dialect: Dialect, value: &Value, stamp: &Stamp, told: Told) -> Response {
     let request = match EmbeddingRequest::read(dialect, value) {
         Ok(request) => request,
         Err(error) => return refuse(dialect, StatusCode::BAD_REQUEST, &error.message),
@@ -256,7 +262,9 @@ fn embed(dialect: Dialect, value: &Value, stamp: &Stamp) -> Response {
     let words = request.inputs.iter().map(|input| input.split_whitespace().count() as u64).sum();
     let usage = Some(Usage { input: words, ..Usage::default() });
     let response = EmbeddingResponse { vectors: request.inputs.iter().map(vector).collect(), usage };
-    page(StatusCode::OK, &response.write(dialect, &request, stamp))
+    let mut answer = response.write(dialect, &request, stamp);
+    told.of(&mut answer);
+    page(StatusCode::OK, &answer)
 }
 
 /// Counts a stream that is dropped before its end.
@@ -299,6 +307,7 @@ fn streamed(
     let mut end = Vec::new();
     encoder.finish(&mut end);
     pieces.push(end);
+    let pieces: Vec<Vec<u8>> = pieces.into_iter().map(|piece| script.usage.of_events(piece)).collect();
     state.sent.lock().clear();
     let streaming = Streaming {
         pieces: pieces.into_iter(),

@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use super::told::Told;
+
 /// What is to go wrong, as the name of a model says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Script {
@@ -13,7 +15,7 @@ pub(super) struct Script {
     pub(super) cut: Option<u64>,
     pub(super) tear: Option<u64>,
     pub(super) hang: Option<u64>,
-    pub(super) silent: bool,
+    pub(super) usage: Told,
     pub(super) html: bool,
     pub(super) fail: u64,
 }
@@ -41,7 +43,8 @@ impl Script {
                 "tear" => script.tear = Some(number()?),
                 "hang" => script.hang = Some(number()?),
                 "fail" => script.fail = number()?,
-                "usage" if value == "none" => script.silent = true,
+                "usage" if value == "none" => script.usage = Told::Nothing,
+                "usage" if value == "input" => script.usage = Told::Input,
                 "html" => script.html = true,
                 _ => return Err(wrong()),
             }
@@ -61,10 +64,12 @@ mod tests {
             (script.delay, script.status, script.error),
             (Duration::from_millis(100), Some(StatusCode::SERVICE_UNAVAILABLE), Some(3))
         );
-        assert!(script.silent);
+        assert_eq!(script.usage, Told::Nothing);
+        assert_eq!(Script::read("echo,usage=input").unwrap().usage, Told::Input);
         assert!(
             Script::read("echo,delay").is_err()
                 && Script::read("echo,x=1").is_err()
+                && Script::read("echo,usage=some").is_err()
                 && Script::read("echo").is_ok()
         );
     }

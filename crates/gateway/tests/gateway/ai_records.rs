@@ -12,12 +12,12 @@ use crate::ai::{Ai, chat, mock, sha256, streamed};
 use crate::postgres::{Database, Server};
 use crate::support::{Bench, send, within};
 
-async fn recording(destinations: Destinations) -> Ai {
+pub(crate) async fn recording(destinations: Destinations) -> Ai {
     let options = Options { records: destinations, ..Options::default() };
     Ai::over(Bench::start_with(json!({"port": 0}), options).await, mock(), json!({})).await
 }
 
-fn files(directory: &Path) -> Destinations {
+pub(crate) fn files(directory: &Path) -> Destinations {
     Destinations { directory: Some(directory.to_owned()), table: None }
 }
 
@@ -26,7 +26,7 @@ fn table(database: &Database) -> Destinations {
 }
 
 /// Stops a gateway, which writes all records, and reads them, in the order of the calls.
-async fn stopped(ai: Ai, directory: &Path) -> Vec<Value> {
+pub(crate) async fn stopped(ai: Ai, directory: &Path) -> Vec<Value> {
     ai.bench.gateway.stop(Duration::from_secs(5)).await;
     let mut read = Vec::new();
     records::read(directory, |record| read.push(record.clone())).unwrap();
@@ -194,4 +194,93 @@ async fn a_record_that_the_database_refuses_is_lost_alone_and_counted() {
         }
     })
     .await;
+}
+
+/// A gateway over these records with a model, and a policy of two keys, the first of which may make so many requests.
+async fn limited(destinations: Destinations, requests: u64) -> Ai {
+    let ai = recording(destinations).await;
+    ai.model("m", &[("openai", "echo")]).await;
+    let policy = json!({
+        "keys": [{"name": "jane", "sha256": sha256("secret")}, {"name": "joe", "sha256": sha256("other")}],
+        "limits": [{"per": "Month", "requests": requests}, {"per": "Month", "tokens": 1_000_000, "by": "Policy"}],
+    });
+    ai.policy(policy).await;
+    // Who has no limit waits for nobody.
+    ai.bench
+        .put("LLMGatewayPolicy", "free", json!({"keys": [{"name": "jim", "sha256": sha256("free")}]}))
+        .await;
+    ai
+}
+
+async fn ask(ai: &Ai, key: &str) -> u16 {
+    let request = Ai::request("/v1/chat/completions", &chat("m", "hi"), Some(key));
+    send(ai.bench.address, request).await.status.as_u16()
+}
+
+#[tokio::test]
+async fn a_gateway_that_starts_again_knows_from_a_database_what_was_used() {
+    let database = Server::shared().database().await;
+    let ai = limited(table(&database), 3).await;
+    assert_eq!(
+        (ask(&ai, "secret").await, ask(&ai, "secret").await, ask(&ai, "other").await),
+        (200, 200, 200)
+    );
+    assert_eq!(ask(&ai, "free").await, 200);
+    ai.bench.gateway.stop(Duration::from_secs(5)).await;
+    database.until("SELECT count(*) = 4 FROM watchkeeper_ai_calls").await;
+    // What was spent last year, or by the calls of another policy, says nothing.
+    let columns = "id, time, namespace, policy, key, charged_requests, charged_tokens, charged_cost";
+    for (id, time, policy, requests, tokens) in [
+        ("old", "now() - interval '370 days'", "keys", 9, 9_000_000),
+        ("theirs", "now()", "others", 9, 9_000_000),
+        ("own", "now()", "keys", 0, 900_000),
+    ] {
+        let values = format!("'{id}', {time}, 'default', '{policy}', 'jane', {requests}, {tokens}, 0.5");
+        database.sql(&format!("INSERT INTO watchkeeper_ai_calls ({columns}) VALUES ({values})")).await;
+    }
+    let ai = limited(table(&database), 3).await;
+    assert_eq!((ask(&ai, "secret").await, ask(&ai, "secret").await), (200, 429));
+    assert_eq!((ask(&ai, "other").await, ask(&ai, "other").await, ask(&ai, "other").await), (200, 200, 429));
+    let policy = json!({
+        "keys": [{"name": "jane", "sha256": sha256("secret")}], "limits": [{"per": "Month", "tokens": 900_000, "by": "Policy"}],
+    });
+    ai.policy(policy).await;
+    let told = ai.chat("m").await;
+    assert!(told.status == 429 && told.text().contains("all keys of the policy"), "{}", told.text());
+}
+
+#[tokio::test]
+async fn who_has_limits_waits_for_a_database_that_is_not_there_at_the_start() {
+    let mut server = Server::start(&[]);
+    let database = server.database().await;
+    let ai = limited(table(&database), 3).await;
+    assert_eq!((ask(&ai, "secret").await, ask(&ai, "secret").await), (200, 200));
+    ai.bench.gateway.stop(Duration::from_secs(5)).await;
+    let destinations = table(&database);
+    drop(database);
+    server.kill();
+    let ai = limited(destinations, 3).await;
+    assert_eq!(ask(&ai, "free").await, 200);
+    let told = ai.chat("m").await;
+    assert!(told.status == 503 && told.text().contains("budget_unavailable"), "{}", told.text());
+    let (ready, notes) = ai.bench.handle.readiness();
+    assert!(ready && notes.iter().any(|note| note.contains("database of records")), "{notes:?}");
+    ai.bench.supervisor.inject("spent-budgets");
+    within("a panic", async {
+        while ai.bench.supervisor.panics("spent-budgets") == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    server.restart();
+    let status = within("the database", async {
+        loop {
+            match ask(&ai, "secret").await {
+                503 => {}
+                status => return status,
+            }
+        }
+    })
+    .await;
+    assert_eq!((status, ask(&ai, "secret").await), (200, 429), "two were served before");
 }

@@ -1,6 +1,6 @@
 //! Which provider serves a call, with which key, and for whom.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -8,6 +8,8 @@ use http::Request;
 use serde_json::{Value, json};
 use watchkeeper_core::Key;
 use watchkeeper_front::Body;
+use watchkeeper_gateway::Options;
+use watchkeeper_gateway::ai::records::{self, Destinations};
 use watchkeeper_gateway::kinds::API_VERSION;
 use watchkeeper_gateway::mock::Mock;
 use watchkeeper_gateway::object::{InputKind, ObjectId};
@@ -126,4 +128,69 @@ async fn tenants_know_nothing_of_each_other() {
     let request = Request::get("/b/v1/models").header("host", "h").header("x-api-key", "key-of-b");
     let told = send(bench.address, request.body(Body::empty()).unwrap()).await;
     assert!(told.text().contains("model-of-b") && !told.text().contains("model-of-a"), "{}", told.text());
+}
+
+#[tokio::test]
+async fn tenants_with_the_same_paths_on_hosts_of_their_own_do_not_mix() {
+    let directory = tempfile::tempdir().unwrap();
+    let destinations = Destinations { directory: Some(directory.path().to_owned()), table: None };
+    let bench =
+        Bench::start_with(json!({"port": 0}), Options { records: destinations, ..Options::default() }).await;
+    let mocks = [mock(), mock()];
+    let tenants = ["a", "b"];
+    // The same names of everything, and the same name of a key.
+    for (namespace, mock) in tenants.iter().zip(&mocks) {
+        let provider =
+            json!([{"name": "openai", "dialect": "OpenAI", "url": format!("http://{}", mock.address())}]);
+        let config = json!({"hosts": [format!("{namespace}.test")], "providers": provider});
+        put(&bench, namespace, "AIGatewayConfig", "main", config).await;
+        let model =
+            json!({"model": "m", "targets": [{"provider": "openai", "model": format!("echo-{namespace}")}]});
+        put(&bench, namespace, "ModelContextMapping", "m", model).await;
+        let keys = json!({
+            "keys": [{"name": "jane", "sha256": sha256(&format!("key-of-{namespace}"))}], "cache": {"ttl": "1h"},
+            "limits": [{"per": "Month", "requests": 4}],
+        });
+        put(&bench, namespace, "LLMGatewayPolicy", "keys", keys).await;
+        let prompt = json!({"gateway": "main", "prompt": "who", "model": "m", "template": format!("I am {namespace}")});
+        put(&bench, namespace, "PromptTemplate", "who", prompt).await;
+    }
+    let ask = async |host: &str, path: &str, key: &str, body: Value| {
+        let mut request = Ai::request(path, &body, Some(&format!("key-of-{key}")));
+        request.headers_mut().insert("host", format!("{host}.test").parse().unwrap());
+        send(bench.address, request).await
+    };
+    let path = "/v1/chat/completions";
+    for (tenant, other) in [("a", "b"), ("b", "a")] {
+        let told = ask(tenant, path, other, chat("m", "hi")).await;
+        assert_eq!(told.status, 401, "the key of {other} for {tenant}: {}", told.text());
+        let told = ask(tenant, path, tenant, chat("m", "hi")).await;
+        assert_eq!((told.status.as_u16(), told.header("x-cache")), (200, None), "{}", told.text());
+        let told = ask(tenant, "/v1/prompts/who", tenant, json!({})).await;
+        assert_eq!(told.json()["output"], format!("You said: I am {tenant}"), "{}", told.text());
+    }
+    assert_eq!(ask("c", path, "a", chat("m", "hi")).await.status, 404, "a host of nobody");
+    for (namespace, mock) in tenants.iter().zip(&mocks) {
+        assert_eq!(mock.requests(), 2);
+        let sent: Value = serde_json::from_slice(&mock.last().unwrap().1).unwrap();
+        assert_eq!(sent["model"], format!("echo-{namespace}"));
+    }
+    for _ in 0..2 {
+        assert_eq!(ask("a", path, "a", chat("m", "again")).await.status, 200);
+    }
+    assert_eq!(ask("a", path, "a", chat("m", "again")).await.status, 429);
+    assert_eq!(ask("b", path, "b", chat("m", "again")).await.status, 200, "the limit of the other one");
+    bench.gateway.stop(Duration::from_secs(5)).await;
+    let mut counts = BTreeMap::new();
+    records::read(directory.path(), |record| {
+        let told = ["namespace", "gateway", "policy", "key", "status"].map(|name| record[name].to_string());
+        *counts.entry(told.join(" ")).or_insert(0) += 1;
+    })
+    .unwrap();
+    let expected = [
+        ("\"a\" \"main\" \"keys\" \"jane\" 200", 4),
+        ("\"a\" \"main\" \"keys\" \"jane\" 429", 1),
+        ("\"b\" \"main\" \"keys\" \"jane\" 200", 3),
+    ];
+    assert_eq!(counts, expected.map(|(told, count)| (told.to_owned(), count)).into());
 }

@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use watchkeeper_ai::tokens_of;
 
 use crate::ai::{Ai, chat, sha256, streamed};
 use crate::ai_promises::check;
+use crate::ai_records::{files, recording, stopped};
 use crate::support::{Answer, Control, send, within};
 
 /// How soon a piece leaves after it came.
@@ -188,12 +190,16 @@ async fn a_subscription_that_is_revoked_cuts_streams_if_its_api_says_so() {
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_call_soon_and_it_is_settled() {
-    let ai = Ai::start().await;
-    // The reservation of a call is about 130: one that is not settled leaves no room for a second.
-    ai.policy(json!({"keys": [{"name": "jane", "sha256": sha256("secret")}], "limits": [{"per": "Month", "tokens": 100_000}]})).await;
-    ai.model("slow", &[("openai", "echo,words=1000,pace=20ms")]).await;
+    let directory = tempfile::tempdir().unwrap();
+    let ai = recording(files(directory.path())).await;
+    let body = streamed(chat("m", "hi"));
+    let reserved = tokens_of(body.to_string().as_bytes()) + 100;
+    // Room for what this call keeps and for the reservation of one more, which keeps it, too: a call that is charged twice leaves no room for it, and one
+    // that is charged with less leaves room for two.
+    ai.policy(json!({"keys": [{"name": "jane", "sha256": sha256("secret")}], "limits": [{"per": "Month", "tokens": 2 * reserved}]})).await;
+    ai.model("m", &[("openai", "echo,words=1000,pace=20ms")]).await;
     let mut client = crate::support::connect(ai.bench.address).await;
-    let request = Ai::request("/v1/chat/completions", &streamed(chat("slow", "hi")), Some("secret"));
+    let request = Ai::request("/v1/chat/completions", &body, Some("secret"));
     let mut response = client.send_request(request).await.unwrap();
     assert!(response.body_mut().frame().await.unwrap().is_ok());
     let begin = Instant::now();
@@ -205,6 +211,16 @@ async fn a_client_that_leaves_ends_the_call_soon_and_it_is_settled() {
     })
     .await;
     println!("the provider's call ended, and the budget was settled, after {:?}", begin.elapsed());
+    ai.model("m", &[("openai", "echo,usage=none")]).await;
+    let mut codes = Vec::new();
+    for _ in 0..2 {
+        codes.push(ai.post("/v1/chat/completions", &body).await.status.as_u16());
+    }
+    assert_eq!(codes, [200, 429]);
+    let read = stopped(ai, directory.path()).await;
+    assert_eq!((&read[0]["error"], &read[0]["inputTokens"]), (&json!("client_gone"), &Value::Null));
+    let charged: Vec<u64> = read.iter().map(|record| record["chargedTokens"].as_u64().unwrap()).collect();
+    assert_eq!(charged, [reserved, reserved, 0]);
 }
 
 #[tokio::test]

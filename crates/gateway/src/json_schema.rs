@@ -1,4 +1,4 @@
-//! Schemas of OpenAPI 3.0 and 3.1, as far as they say what a value may be. Annotations and formats are not looked at.
+//! JSON Schemas, as OpenAPI 3.0 and 3.1 have them, as far as they say what a value may be. Annotations and formats are not looked at.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +14,7 @@ const REGEX_BYTES: usize = 1 << 20;
 
 /// The schemas of a document. They refer to each other by number, so that a schema may contain itself.
 #[derive(Debug, Default)]
-pub(super) struct Schemas {
+pub(crate) struct Schemas {
     nodes: Vec<Node>,
     /// What is compiled already, by its pointer.
     known: HashMap<String, usize>,
@@ -68,12 +68,37 @@ impl Bounds {
     }
 }
 
+/// One schema by itself.
+#[derive(Debug)]
+pub(crate) struct JsonSchema {
+    schemas: Schemas,
+    root: usize,
+}
+
+impl JsonSchema {
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, and where.
+    pub(crate) fn read(schema: &Value) -> Result<Self, String> {
+        let mut schemas = Schemas::default();
+        let root = schemas.compile(schema, "")?;
+        Ok(Self { schemas, root })
+    }
+
+    /// Says the first thing that is wrong with a value.
+    pub(crate) fn check(&self, value: &Value, place: &str) -> Result<(), Wrong> {
+        self.schemas.check(self.root, value, place)
+    }
+}
+
 /// What is wrong with a value: where, and what.
-pub(super) type Wrong = (String, String);
+pub(crate) type Wrong = (String, String);
 
 impl Schemas {
     /// Compiles the schema at a pointer of a document.
-    pub(super) fn compile(&mut self, document: &Value, pointer: &str) -> Result<usize, String> {
+    pub(crate) fn compile(&mut self, document: &Value, pointer: &str) -> Result<usize, String> {
         if let Some(known) = self.known.get(pointer) {
             return Ok(*known);
         }
@@ -159,7 +184,7 @@ impl Schemas {
     }
 
     /// Says the first thing that is wrong with a value.
-    pub(super) fn check(&self, number: usize, value: &Value, place: &str) -> Result<(), Wrong> {
+    pub(crate) fn check(&self, number: usize, value: &Value, place: &str) -> Result<(), Wrong> {
         self.check_within(number, value, place, DEPTH)
     }
 
@@ -233,7 +258,7 @@ impl Schemas {
     }
 
     /// Reads a parameter, which is text, as what its schema says it is: a number, a boolean, or text.
-    pub(super) fn read(&self, number: usize, text: &str) -> Value {
+    pub(crate) fn read(&self, number: usize, text: &str) -> Value {
         let wants = |name: &str| self.wants(number, name, DEPTH);
         if (wants("integer") || wants("number"))
             && let Ok(Value::Number(read)) = serde_json::from_str(text)
@@ -301,7 +326,7 @@ fn inside(place: &str, name: &str) -> String {
 }
 
 /// A name as a part of a JSON pointer.
-pub(super) fn escaped(name: &str) -> String {
+pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 

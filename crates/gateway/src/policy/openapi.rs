@@ -1,7 +1,5 @@
 //! Requests that are as an OpenAPI document says.
 
-mod schema;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,8 +8,8 @@ use http::{HeaderMap, Method, StatusCode};
 use serde_json::Value;
 
 use super::Refusal;
+use crate::json_schema::{Schemas, Wrong, escaped};
 use crate::query::parameter;
-use schema::{Schemas, Wrong, escaped};
 
 /// The methods that a path of a document can have.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
