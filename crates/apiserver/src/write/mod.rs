@@ -33,6 +33,7 @@ mod disruption;
 mod document_order;
 mod internal;
 mod operation;
+mod owner_references;
 mod ownership;
 mod quota;
 mod request;
@@ -58,6 +59,7 @@ pub(crate) use writer::{Handles, Writer};
 
 use crate::budget::{self, Claim};
 use crate::status_error::StatusError;
+use owner_references::Stage;
 use request::{Current, Moment, Outcome};
 
 /// How often a write is tried when others are faster. Each time, another writer made progress.
@@ -118,6 +120,7 @@ impl Writer {
         let current = self.read_current(request, entry).await?;
         let mut draft = self.draft(request, &current, &moment).await?;
         self.admission.mutate(request, &current, &mut draft).await?;
+        owner_references::deduplicate(&mut draft.object, Stage::Mutated, &mut draft.warnings);
         if request.operation.creates_part() && current.object.is_none() {
             return Err(request.target.not_found().with_more_warnings(&draft.warnings));
         }
@@ -147,6 +150,9 @@ impl Writer {
     ) -> Result<Draft, StatusError> {
         let step = || {
             let mut draft = request.operation.next(request, current, moment)?;
+            if matches!(request.operation, Operation::Create(_) | Operation::Replace(_)) {
+                owner_references::deduplicate(&mut draft.object, Stage::Sent, &mut draft.warnings);
+            }
             ownership::record(request, current, moment, &mut draft);
             Ok(draft)
         };
