@@ -52,8 +52,7 @@ impl<'a> Certificate<'a> {
     pub fn read(encoded: &'a [u8]) -> Result<Self, Malformed> {
         let mut certificate = der::only(SEQUENCE, encoded)?.reader();
         let mut signed = certificate.expect(SEQUENCE)?.reader();
-        let signature_algorithm =
-            certificate.expect(SEQUENCE)?.reader().expect(OBJECT_ID)?.object_id()?;
+        let signature_algorithm = certificate.expect(SEQUENCE)?.reader().expect(OBJECT_ID)?.object_id()?;
         certificate.expect(BIT_STRING)?;
         certificate.finish()?;
 

@@ -152,7 +152,11 @@ fn not_signed(signed: &Certificate<'_>, authority: &Certificate<'_>) -> String {
         () if algorithm == oid::ED25519 => "Ed25519",
         () if algorithm.starts_with(ECDSA) => "ECDSA",
         // Those of one family differ in the last number.
-        () if algorithm.split_last().map(|(_, family)| family) == oid::RSA.split_last().map(|(_, family)| family) => "RSA",
+        () if algorithm.split_last().map(|(_, family)| family)
+            == oid::RSA.split_last().map(|(_, family)| family) =>
+        {
+            "RSA"
+        }
         () => return UNSUPPORTED.to_owned(),
     };
     let key = PublicKeyInfo::read(authority.public_key).ok().map(|info| info.key);
@@ -163,7 +167,9 @@ fn not_signed(signed: &Certificate<'_>, authority: &Certificate<'_>) -> String {
     };
     match (algorithm, key) {
         (algorithm, (of, kind)) if algorithm != of => {
-            format!("x509: signature algorithm specifies an {algorithm} public key, but have public key of type {kind}")
+            format!(
+                "x509: signature algorithm specifies an {algorithm} public key, but have public key of type {kind}"
+            )
         }
         ("RSA", _) => "crypto/rsa: verification error".to_owned(),
         (algorithm, _) => format!("x509: {algorithm} verification failure"),

@@ -144,7 +144,8 @@ impl WebhookClient {
         let is_text = kind.is_empty() || kind.starts_with("text/");
         let read = Limited::new(response.into_body(), limits.answer_bytes).collect();
         let unread = |why: String| {
-            let why = format!("unexpected error when reading response body. Please retry. Original error: {why}");
+            let why =
+                format!("unexpected error when reading response body. Please retry. Original error: {why}");
             Failed::Refused(why)
         };
         let read = timeout_at(deadline, read).await.map_err(|_| unread(too_late()))?;

@@ -55,7 +55,8 @@ mod tests {
 
     #[test]
     fn only_references_that_are_the_same_in_every_field_are_dropped() {
-        let owner = |name: &str, uid: &str| json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid});
+        let owner =
+            |name: &str, uid: &str| json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid});
         let mut controller = owner("a", "1");
         controller["controller"] = true.into();
         let mut nulls = owner("a", "1");

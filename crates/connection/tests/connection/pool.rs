@@ -280,7 +280,10 @@ async fn a_port_where_nobody_listens_refuses_and_a_host_that_does_not_answer_is_
     let config = Config::new(&format!("https://{}", silent.address)).unwrap();
     let connection = Connection::new(config.connect_timeout(Duration::from_millis(200))).unwrap();
     let error = connection.send(get("/")).await.unwrap_err();
-    assert!(matches!(&error, Error::Connect { reason, .. } if reason.to_string().contains("within")), "{error}");
+    assert!(
+        matches!(&error, Error::Connect { reason, .. } if reason.to_string().contains("within")),
+        "{error}"
+    );
 }
 
 #[tokio::test]
