@@ -41,8 +41,11 @@ fn not_connected(obstacle: &Obstacle, server: &str, caller: &Caller) -> String {
         Obstacle::NoTls { .. } => "tls: first record does not look like a TLS handshake".to_owned(),
         Obstacle::Alert { code, .. } => format!("remote error: tls: {}", alert(*code)),
         Obstacle::Certificate { chain, is_foreign, error } => {
-            let told = distrusted(chain, *is_foreign, caller, SystemTime::now());
-            let why = told.unwrap_or_else(|| error.to_string());
+            let error = error.to_string();
+            // Of these, Go says that no authority has issued them.
+            let is_foreign = *is_foreign
+                || ["CaUsedAsEndEntity", "UnsupportedSignatureAlgorithm"].iter().any(|why| error.contains(why));
+            let why = distrusted(chain, is_foreign, caller, SystemTime::now()).unwrap_or(error);
             format!("tls: failed to verify certificate: x509: {why}")
         }
         Obstacle::Handshake(error) if error.kind() == ErrorKind::UnexpectedEof => "EOF".to_owned(),
