@@ -14,7 +14,9 @@ import json
 import os
 import pathlib
 import re
+import socket
 import ssl
+import struct
 import sys
 import threading
 import time
@@ -74,6 +76,124 @@ class Hooks:
             return self.asked.pop(case, [])
 
 
+class Faults:
+    """Servers with which something is wrong on the way to an answer, each at a port of its own."""
+
+    def __init__(self):
+        self.ports = {name: self.serve(fault) for name, fault in FAULTS.items()}
+
+    @staticmethod
+    def serve(fault):
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def accept():
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=handle, args=(connection,), daemon=True).start()
+
+        def handle(connection):
+            try:
+                fault(connection)
+            except OSError:
+                pass
+            finally:
+                connection.close()
+
+        threading.Thread(target=accept, daemon=True).start()
+        return listener.getsockname()[1]
+
+
+def secured(connection, certificate="server", **settings):
+    """Speaks TLS with a certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(KEYS / f"{certificate}.crt", KEYS / "server.key")
+    for name, value in settings.items():
+        setattr(context, name, value)
+    return context.wrap_socket(connection, server_side=True)
+
+
+def read_request(connection):
+    read = b""
+    while b"\r\n\r\n" not in read:
+        read += connection.recv(65536)
+    head, body = read.split(b"\r\n\r\n", 1)
+    length = int(re.search(rb"content-length: *(\d+)", head, re.IGNORECASE).group(1))
+    while len(body) < length:
+        body += connection.recv(65536)
+
+
+def reset(connection):
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def until_closed(connection):
+    while connection.recv(65536):
+        pass
+
+
+def shows(certificate):
+    return lambda connection: until_closed(secured(connection, certificate))
+
+
+def says(text):
+    """Answers the first bytes, whatever they are, with a text."""
+    def fault(connection):
+        connection.recv(65536)
+        connection.sendall(text)
+        until_closed(connection)
+    return fault
+
+
+def breaks_off(connection):
+    connection.recv(65536)
+    reset(connection)
+
+
+def hangs_up(connection):
+    connection.recv(65536)
+
+
+def breaks_off_later(connection):
+    connection = secured(connection)
+    read_request(connection)
+    reset(connection)
+
+
+def hangs_up_later(connection):
+    connection = secured(connection)
+    read_request(connection)
+    connection.unwrap()
+
+
+HALF = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"apiVersion": '
+
+
+def answers_half(connection):
+    connection = secured(connection)
+    read_request(connection)
+    connection.sendall(HALF)
+    connection.close()
+
+
+def answers_half_and_hangs(connection):
+    connection = secured(connection)
+    read_request(connection)
+    connection.sendall(HALF)
+    time.sleep(4)
+    connection.close()
+
+
+FAULTS = {
+    "fine": shows("fine"), "expired": shows("expired"), "too-early": shows("too-early"), "nameless": shows("nameless"),
+    "other-names": shows("other-names"), "other-addresses": shows("other-addresses"),
+    "plain": says(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"), "no-tls": says(b"220 mail.example ESMTP\r\n"),
+    "old-tls": lambda connection: until_closed(secured(connection, minimum_version=ssl.TLSVersion.TLSv1, maximum_version=ssl.TLSVersion.TLSv1)),
+    "breaks-off": breaks_off, "hangs-up": hangs_up, "breaks-off-later": breaks_off_later, "hangs-up-later": hangs_up_later,
+    "half": answers_half, "half-and-hangs": answers_half_and_hangs,
+}
+
+
 def review(request, **response):
     version = request["apiVersion"]
     return 200, {"apiVersion": version, "kind": "AdmissionReview", "response": {"uid": request["request"]["uid"], **response}}
@@ -99,6 +219,12 @@ def hang(request):
     time.sleep(4)
     return review(request, allowed=True)
 
+
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "00000000-0000-0000-0000-000000000001"}
+OWNERS = [OWNER, {**OWNER, "name": "other"}, OWNER, {**OWNER, "uid": "00000000-0000-0000-0000-000000000002"}, OWNER]
+
+# What is asked of special cases, and not of each phase and failure policy.
+SPECIAL = ("first", "second", "third", "hang", "unknown-spec", "owners", "other-manager", "no-managers", "wrong-managers", "wrong-fields-type")
 
 BEHAVIOURS = {
     "allow": lambda request: review(request, allowed=True),
@@ -142,6 +268,13 @@ BEHAVIOURS = {
     "empty": lambda request: (200, ""),
     "cut": lambda request: (200, '{"apiVersion": "admission.k8s.io/v1", "kind":'),
     "list": lambda request: (200, "[]"),
+    "owners": lambda request: review(request, **patch(add("/metadata/ownerReferences", OWNERS))),
+    "other-manager": lambda request: review(request, **patch(
+        {"op": "replace", "path": "/metadata/managedFields/0/manager", "value": "somebody"})),
+    "no-managers": lambda request: review(request, **patch({"op": "remove", "path": "/metadata/managedFields"})),
+    "wrong-managers": lambda request: review(request, **patch(add("/metadata/managedFields", [{"manager": "somebody"}]))),
+    "wrong-fields-type": lambda request: review(request, **patch(
+        {"op": "replace", "path": "/metadata/managedFields/0/fieldsType", "value": "FieldsV2"})),
     "hang": hang,
     "first": counting("first"),
     "second": counting("second"),
@@ -173,7 +306,7 @@ def cases():
         def case(name, hooks, requests=(create(),)):
             return (f"{phase}-{name}", [hooks] if phase == "mutating" else [], [hooks] if phase == "validating" else [], list(requests))
         for behaviour in BEHAVIOURS:
-            if behaviour in ("first", "second", "third", "hang", "unknown-spec"):
+            if behaviour in SPECIAL:
                 continue
             yield case(f"{behaviour}", [hook(behaviour)])
             if not behaviour.startswith("deny"):
@@ -202,9 +335,37 @@ def cases():
         yield case("unknown-authority", [hook("allow", ca="other")])
         yield case("refused", [hook("allow", port=1)])
         yield case("service", [hook("allow", service="nobody")])
+        yield case("request-timeout", [hook("allow")], [("POST", MAPS + "?timeout=2s", MAP)])
+        for policy in ("Fail", "Ignore"):
+            yield case(f"hang-request-timeout-{policy.lower()}", [hook("hang", failurePolicy=policy)], [("POST", MAPS + "?timeout=1s", MAP)])
         yield case("generate-name", [hook("allow")], [create(metadata={"generateName": "m-"})])
         yield case("apply", [hook("allow")], [("APPLY", MAPS + "/m?fieldManager=me", MAP), ("APPLY", MAPS + "/m?fieldManager=me", {**MAP, "data": {"a": "2"}})])
         yield case("collection", [hook("allow")], [create(), ("DELETE", MAPS + "?fieldSelector=metadata.name=m", None)])
+    def fault(name, server=None, requests=(create(),), **fields):
+        return (f"fault-{name}", [], [[hook("allow", fault=server or name, **fields)]], list(requests))
+    for name in ("expired", "too-early", "nameless", "other-addresses"):
+        yield fault(name, ca="authority")
+    for name in ("other-names", "nameless"):
+        yield fault(f"{name}-at-localhost", name, ca="authority", host="localhost")
+    yield fault("twin-authority", "fine", ca="twin")
+    yield fault("twin-rsa-authority", "fine", ca="twin-rsa")
+    yield fault("twin-no-authority", "fine", ca="twin-leaf")
+    yield fault("expired-and-unknown", "expired", ca="other")
+    yield fault("other-addresses-and-unknown", "other-addresses", ca="other")
+    for name in ("plain", "no-tls", "old-tls", "breaks-off", "hangs-up", "breaks-off-later", "hangs-up-later", "half"):
+        yield fault(name)
+    yield fault("half-and-hangs", timeoutSeconds=1)
+    # A name that no resolver has to be asked for.
+    yield ("fault-unknown-host", [], [[hook("allow", host=f"{'a' * 64}.example", port=443)]], [create()])
+    twice = {"metadata": {"name": "m", "ownerReferences": OWNERS}}
+    yield ("owners-twice", [], [], [create(**twice), ("PUT", MAPS + "/m", {**MAP, **twice}), ("GET", MAPS + "/m", None)])
+    yield ("owners-twice-patched", [], [], [create(), ("PATCH", MAPS + "/m", {"metadata": {"ownerReferences": OWNERS}})])
+    yield ("owners-twice-applied", [], [], [("APPLY", MAPS + "/m?fieldManager=me", {**MAP, **twice})])
+    yield ("owners-twice-by-hook", [[hook("owners")]], [], [create(), ("PUT", MAPS + "/m", MAP), ("PATCH", MAPS + "/m", {"data": {"z": "1"}})])
+    for behaviour in ("other-manager", "no-managers", "wrong-managers", "wrong-fields-type"):
+        yield (f"managed-{behaviour}", [[hook(behaviour)]], [], [
+            ("POST", MAPS + "?fieldManager=me", MAP), ("PATCH", MAPS + "/m?fieldManager=you", {"data": {"z": "1"}}),
+            ("PUT", MAPS + "/m?fieldManager=you", {**MAP, "data": {"y": "1"}})])
     deny = hook("deny-message", "judge")
     yield ("two-refuse", [[hook("deny-message", "one"), hook("deny-reason", "two")]], [], [create()])
     yield ("mutated-then-judged", [[hook("data")]], [[hook("allow", "judge")]], [create()])
@@ -285,13 +446,17 @@ class Api:
             return answer.status, text.decode(), warnings
 
 
-def configuration(case, phase, index, hooks, port):
-    bundle = {name: base64.b64encode((KEYS / f"{name}.crt").read_bytes()).decode() for name in ("ca", "other")}
+AUTHORITIES = ("ca", "other", "authority", "twin", "twin-rsa", "twin-leaf")
+
+
+def configuration(case, phase, index, hooks, port, faults):
+    bundle = {name: base64.b64encode((KEYS / f"{name}.crt").read_bytes()).decode() for name in AUTHORITIES}
     entries = []
     for one in hooks:
-        fields = {key: value for key, value in one.items() if key not in ("behaviour", "ca", "port", "service")}
+        fields = {key: value for key, value in one.items() if key not in ("behaviour", "ca", "port", "service", "fault", "host")}
         path = f"/{case}/{one['name']}/{one['behaviour']}"
-        place = {"url": f"https://127.0.0.1:{one.get('port', port)}{path}", "caBundle": bundle[one.get("ca", "ca")]}
+        at = faults[one["fault"]] if "fault" in one else one.get("port", port)
+        place = {"url": f"https://{one.get('host', '127.0.0.1')}:{at}{path}", "caBundle": bundle[one.get("ca", "ca")]}
         if "service" in one:
             place = {"service": {"namespace": "default", "name": one["service"], "path": path}, "caBundle": bundle["ca"]}
         entries.append({"sideEffects": "None", "admissionReviewVersions": ["v1"], **fields, "name": f"{one['name']}.{phase}.dev", "clientConfig": place,
@@ -304,6 +469,9 @@ def shown(value, port):
     """Without what differs from run to run."""
     text = json.dumps(value, sort_keys=True)
     text = text.replace(f":{port}/", ":PORT/")
+    text = re.sub(r"(127\.0\.0\.1|localhost):\d{4,5}\b", r"\1:PORT", text)
+    # Which resolver was asked.
+    text = re.sub(r"(lookup \S+) on \S+:", r"\1:", text)
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "ID", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME", text)
     text = re.sub(r'"m-[a-z0-9]{5}"', '"m-RANDOM"', text)
@@ -326,8 +494,10 @@ def noted(asked, port):
                   "user": sorted(set(request.get("userInfo", {})) - {"extra"})}, port)
 
 
-def answered(code, body, warnings, port):
+def answered(code, body, warnings, port, shows_managers=False):
     about = {"code": code, "warnings": warnings}
+    if shows_managers:
+        about["managers"] = body["metadata"].get("managedFields")
     if body.get("kind") == "Status":
         about |= {field: body.get(field) for field in ("status", "reason", "message", "details")}
     else:
@@ -345,7 +515,7 @@ DEFINITION = {
 
 
 def run():
-    api, hooks, found = Api(), Hooks(), {}
+    api, hooks, faults, found = Api(), Hooks(), Faults().ports, {}
     everything = list(cases())
     api.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
     for name, mutating, validating, _ in everything:
@@ -353,7 +523,7 @@ def run():
         assert code == 201, body
         for phase, configurations in (("mutating", mutating), ("validating", validating)):
             for index, one in enumerate(configurations):
-                code, body, _ = api.send("POST", f"/apis/{GROUP}/v1/{phase}webhookconfigurations", configuration(name, phase, index, one, hooks.port))
+                code, body, _ = api.send("POST", f"/apis/{GROUP}/v1/{phase}webhookconfigurations", configuration(name, phase, index, one, hooks.port, faults))
                 assert code == 201, body
     # A real server takes a moment until definitions and configurations are in force.
     time.sleep(float(os.environ.get("SETTLE", "0")))
@@ -363,7 +533,7 @@ def run():
             content_type = {"PATCH": "application/merge-patch+json", "APPLY": "application/apply-patch+yaml"}.get(method, "application/json")
             answer = api.send(method.replace("APPLY", "PATCH"), path.replace("{ns}", name), body, content_type)
             asked = [noted(one, hooks.port) for one in hooks.taken(name)]
-            rounds.append({"request": f"{method} {path}", "answer": answered(*answer, hooks.port), "asked": asked})
+            rounds.append({"request": f"{method} {path}", "answer": answered(*answer, hooks.port, name.startswith("managed-")), "asked": asked})
         found[name] = rounds
     for name, mutating, validating, _ in everything:
         for phase, configurations in (("mutating", mutating), ("validating", validating)):

@@ -72,6 +72,11 @@ impl Samples {
         self.at(0.5)
     }
 
+    /// What they come to on average: of a clock that is coarse, all of them together say more than each.
+    pub fn mean(&self) -> Option<f64> {
+        (!self.is_empty()).then(|| self.0.iter().sum::<f64>() / self.len() as f64)
+    }
+
     /// Half the distance between the quartiles, as a share of the median.
     pub fn spread(&self) -> Option<f64> {
         let (low, median, high) = (self.at(0.25)?, self.median()?, self.at(0.75)?);

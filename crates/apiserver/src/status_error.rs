@@ -221,7 +221,7 @@ impl StatusError {
 
     /// The request took longer than it may.
     pub(crate) fn too_slow() -> Self {
-        let why = "request did not complete within requested timeout - context deadline exceeded";
+        let why = "request did not complete within the allotted timeout";
         Self::new(504, reason::TIMEOUT, format!("Timeout: {why}")).about(Subject { group: "", name: "" }, "")
     }
 

@@ -11,11 +11,12 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::rustls::ClientConfig;
 
-use crate::Error;
 use crate::proxy::Proxy;
 use crate::server::Server;
+use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::tls::Tls;
+use crate::{Error, Obstacle};
 
 /// How long it may take to connect, unless told otherwise.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,13 +34,13 @@ pub(crate) async fn connect(
     proxy: Option<&Proxy>,
     within: Duration,
 ) -> Result<Stream, Error> {
-    let failed = |reason: String| Error::Connect { server: server.address(), reason };
+    let failed = |reason| Error::Connect { server: server.address(), reason };
     let connecting = async {
         let stream: Stream = match proxy {
-            None => Box::new(tcp(&server.host, server.port).await.map_err(|error| error.to_string())?),
+            None => Box::new(tcp(&server.host, server.port).await?),
             Some(proxy) => {
                 let (host, port) = proxy.address();
-                let unreachable = |error: io::Error| format!("the proxy {proxy} is not reached: {error}");
+                let unreachable = |error: Obstacle| format!("the proxy {proxy} is not reached: {error}");
                 proxy.tunnel(tcp(host, port).await.map_err(unreachable)?, &server.address()).await?
             }
         };
@@ -50,38 +51,49 @@ pub(crate) async fn connect(
     };
     match timeout(within, connecting).await {
         Ok(connected) => connected.map_err(failed),
-        Err(_) => Err(failed(format!("no connection within {} s", within.as_secs()))),
+        Err(_) => Err(failed(Obstacle::Timeout(within))),
     }
 }
 
-/// Connects to the address of a host that answers first. They are tried in order, each with a head start on the next.
-async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let addresses: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
+/// Connects to the address of a host that answers first. They are tried in order, each with a head start on the next. If none answers,
+/// the error is that of the first.
+async fn tcp(host: &str, port: u16) -> Result<Socket, Obstacle> {
+    let addresses: Vec<SocketAddr> = lookup_host((host, port)).await.map_err(Obstacle::Lookup)?.collect();
     let mut addresses = addresses.into_iter();
-    let mut last = io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address"));
-    let mut trying = FuturesUnordered::new();
-    trying.extend(addresses.next().map(TcpStream::connect));
+    let dial = |address: SocketAddr| async move {
+        let connected = TcpStream::connect(address).await.and_then(prepared);
+        connected.map_err(|error| Obstacle::Dial { address, error })
+    };
+    let Some(first) = addresses.next() else {
+        let none = io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address"));
+        return Err(Obstacle::Lookup(none));
+    };
+    let (mut failed, mut trying) = (None, FuturesUnordered::new());
+    trying.push(dial(first));
     while !trying.is_empty() {
         tokio::select! {
             tried = trying.next() => match tried {
-                Some(Ok(stream)) => return prepared(stream),
-                Some(Err(error)) => {
-                    last = error;
-                    trying.extend(addresses.next().map(TcpStream::connect));
+                Some(Ok(socket)) => return Ok(socket),
+                Some(Err(obstacle)) => {
+                    let is_first = matches!(obstacle, Obstacle::Dial { address, .. } if address == first);
+                    if is_first || failed.is_none() {
+                        failed = Some(obstacle);
+                    }
+                    trying.extend(addresses.next().map(dial));
                 }
                 None => {}
             },
             () = sleep(ATTEMPT_DELAY), if addresses.len() > 0 => {
-                trying.extend(addresses.next().map(TcpStream::connect));
+                trying.extend(addresses.next().map(dial));
             }
         }
     }
-    Err(last)
+    Err(failed.unwrap_or_else(|| Obstacle::Other(format!("{host} was not tried"))))
 }
 
-fn prepared(stream: TcpStream) -> io::Result<TcpStream> {
+fn prepared(stream: TcpStream) -> io::Result<Socket> {
     stream.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);
     SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
-    Ok(stream)
+    Ok(Socket::new(stream))
 }

@@ -1,5 +1,8 @@
 use std::error::Error as StdError;
 use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use watchkeeper_wire::Status;
 
@@ -12,8 +15,8 @@ pub enum Error {
     Connect {
         /// The server, as `host:port`.
         server: String,
-        /// The message of the system, the proxy or TLS.
-        reason: String,
+        /// What is in the way.
+        reason: Obstacle,
     },
     /// There are no credentials to send the request with: nothing was sent.
     #[error("no credentials: {0}")]
@@ -37,6 +40,64 @@ impl Error {
 
     pub(crate) fn broken(reason: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::Broken(reason.into())
+    }
+}
+
+/// The reason why there is no way to a server. Each prints as the message of the system, the proxy or TLS.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// The name of the host has no address, or nobody says which.
+    #[error("{0}")]
+    Lookup(io::Error),
+    /// The address takes no connection.
+    #[error("{error}")]
+    Dial {
+        /// The first address of the host.
+        address: SocketAddr,
+        /// The error of the system.
+        error: io::Error,
+    },
+    /// What answers does not speak TLS.
+    #[error("TLS: {error}")]
+    NoTls {
+        /// The first five bytes of the answer.
+        first: Vec<u8>,
+        /// The error of the handshake.
+        error: io::Error,
+    },
+    /// The server refuses the handshake.
+    #[error("TLS: {error}")]
+    Alert {
+        /// The description of the alert, as RFC 8446 numbers them.
+        code: u8,
+        /// The error of the handshake.
+        error: io::Error,
+    },
+    /// The certificate of the server is not believed.
+    #[error("TLS: {error}")]
+    Certificate {
+        /// The certificate in DER, and those that the server showed with it.
+        chain: Vec<Vec<u8>>,
+        /// Whether no authority that is trusted has issued it. Otherwise something else is wrong with it; it may be both.
+        is_foreign: bool,
+        /// The error of the handshake.
+        error: io::Error,
+    },
+    /// The handshake failed in another way.
+    #[error("TLS: {0}")]
+    Handshake(io::Error),
+    /// It took too long.
+    #[error("no connection within {} s", .0.as_secs())]
+    Timeout(Duration),
+    /// A proxy is in the way, or the name of the host is none that a certificate can have.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<String> for Obstacle {
+    fn from(reason: String) -> Self {
+        Self::Other(reason)
     }
 }
 

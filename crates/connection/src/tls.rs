@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -15,12 +16,14 @@ use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error as RustlsError, RootCertStore,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as RustlsError, OtherError, RootCertStore,
     SignatureScheme,
 };
 use watchkeeper_x509::Certificate;
 
+use crate::Obstacle;
 use crate::followed::Followed;
+use crate::greeting::Greeted;
 use crate::stream::Stream;
 
 /// Something in PEM: where it is, or what it is.
@@ -118,14 +121,69 @@ impl Tls {
         config: Arc<ClientConfig>,
         stream: Stream,
         host: &str,
-    ) -> Result<Stream, String> {
+    ) -> Result<Stream, Obstacle> {
         let name = self.settings.server_name.as_deref().unwrap_or(host);
         let name = ServerName::try_from(name.to_owned())
             .map_err(|_| format!("{name:?} is not a name that a certificate can have"))?;
-        let connected = TlsConnector::from(config).connect(name, stream).await;
-        Ok(Box::new(connected.map_err(|error| format!("TLS: {error}"))?))
+        let connecting = TlsConnector::from(config).connect(name, Greeted::new(stream));
+        match connecting.into_fallible().await {
+            Ok(connected) => Ok(Box::new(connected)),
+            Err((error, stream)) => Err(obstacle(error, &stream)),
+        }
     }
 }
+
+/// What a handshake that failed says about the server.
+fn obstacle(error: io::Error, stream: &Greeted) -> Obstacle {
+    if let Some(first) = stream.is_no_tls() {
+        return Obstacle::NoTls { first: first.to_vec(), error };
+    }
+    let reason = error.get_ref().and_then(|reason| reason.downcast_ref::<RustlsError>());
+    match reason {
+        Some(RustlsError::AlertReceived(alert)) => Obstacle::Alert { code: u8::from(*alert), error },
+        Some(RustlsError::InvalidCertificate(CertificateError::Other(other))) => {
+            match other.0.downcast_ref::<Distrusted>() {
+                Some(Distrusted { chain, reason }) => {
+                    let is_foreign =
+                        matches!(reason, CertificateError::UnknownIssuer | CertificateError::BadSignature);
+                    let said = RustlsError::InvalidCertificate(reason.clone());
+                    let (chain, error) = (chain.clone(), io::Error::new(error.kind(), said));
+                    Obstacle::Certificate { chain, is_foreign, error }
+                }
+                None => Obstacle::Handshake(error),
+            }
+        }
+        _ => Obstacle::Handshake(error),
+    }
+}
+
+/// A certificate that is not believed, with those that came with it.
+#[derive(Debug)]
+struct Distrusted {
+    chain: Vec<Vec<u8>>,
+    reason: CertificateError,
+}
+
+impl Distrusted {
+    /// The same error with the certificates that it is about.
+    fn error(
+        error: RustlsError,
+        end_entity: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+    ) -> RustlsError {
+        let RustlsError::InvalidCertificate(reason) = error else { return error };
+        let chain = std::iter::once(end_entity).chain(others).map(|one| one.to_vec()).collect();
+        CertificateError::Other(OtherError(Arc::new(Self { chain, reason }))).into()
+    }
+}
+
+impl fmt::Display for Distrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.reason, f)
+    }
+}
+
+impl std::error::Error for Distrusted {}
 
 impl TlsSettings {
     /// What files hold, if it is another than before.
@@ -153,7 +211,20 @@ impl TlsSettings {
                 let verifier = Verifier { provider, trusted: Some(trusted) };
                 config.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
             }
-            _ => config.with_root_certificates(system_roots()),
+            _ => {
+                let roots = system_roots();
+                if roots.is_empty() {
+                    config.with_root_certificates(roots)
+                } else {
+                    let authorities =
+                        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+                    let authorities = authorities.build().map_err(|error| error.to_string())?;
+                    let trusted = Some(Trusted { authorities, certificates: Vec::new() });
+                    config
+                        .dangerous()
+                        .with_custom_certificate_verifier(Arc::new(Verifier { provider, trusted }))
+                }
+            }
         };
         let mut config = match (&self.identity, &contents.identity) {
             (Some(identity), Some((certificate, key))) => {
@@ -280,11 +351,13 @@ impl ServerCertVerifier for Verifier {
         };
         let verified =
             authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        if verified.is_err() && certificates.iter().any(|trusted| trusted == end_entity) {
-            counts(end_entity, server_name, now)?;
-            return Ok(ServerCertVerified::assertion());
-        }
-        verified
+        let verified = match verified {
+            Err(_) if certificates.iter().any(|trusted| trusted == end_entity) => {
+                counts(end_entity, server_name, now).map(|()| ServerCertVerified::assertion())
+            }
+            verified => verified,
+        };
+        verified.map_err(|error| Distrusted::error(error, end_entity, intermediates))
     }
 
     fn verify_tls12_signature(

@@ -721,6 +721,59 @@ fn webhook_configurations_come_empty_and_go_with_what_they_came_with() {
     assert!(!render(&description()).contains_key("chart/templates/webhookconfigurations.yaml"));
 }
 
+/// A template with what Helm makes of it where the certificate is in a Secret, or without: the conditions on that and the lists of the
+/// user, which are empty, are all that is looked at.
+fn with_certificate(template: &str, secret: Option<&str>) -> String {
+    let (mut kept, mut open) = (String::new(), Vec::new());
+    for line in template.lines() {
+        let action = line.trim().strip_prefix("{{- ").and_then(|rest| rest.strip_suffix(" }}"));
+        match action.map(|action| (action.split(' ').next().unwrap_or_default(), action)) {
+            Some(("if" | "with" | "range", action)) => open.push(match action {
+                action if action.contains("webhook.certificateSecret") => secret.is_some(),
+                action => !action.contains("$v.extra"),
+            }),
+            Some(("end", _)) => drop(open.pop()),
+            _ if open.iter().all(|holds| *holds) => {
+                kept.push_str(&line.replace("{{ . }}", secret.unwrap_or("{{ . }}")));
+                kept.push('\n');
+            }
+            _ => {}
+        }
+    }
+    kept
+}
+
+#[test]
+fn a_certificate_that_somebody_else_makes_is_mounted_and_its_folder_is_told() {
+    let files = render(&hooked());
+    let template = &files["chart/templates/deployment.yaml"];
+    let (without, with) = (with_certificate(template, None), with_certificate(template, Some("made")));
+    for text in ["--certs=", "webhook-certificate", "volumeMounts:", "volumes:"] {
+        assert!(!without.contains(text), "{text:?} is in {without}");
+    }
+    for text in [
+        "        - --certs=/etc/webhook-certificate\n",
+        "        volumeMounts:\n        - name: webhook-certificate\n          mountPath: /etc/webhook-certificate\n          readOnly: true\n",
+        "      volumes:\n      - name: webhook-certificate\n        secret:\n          secretName: made\n",
+    ] {
+        assert!(with.contains(text), "{text:?} is not in {with}");
+    }
+    // It keeps its configurations itself all the same.
+    assert!(!with.contains("--configured"), "{with}");
+    let schema: Value = serde_json::from_str(&files["chart/values.schema.json"]).unwrap();
+    assert_eq!(schema["properties"]["webhook"]["properties"]["certificateSecret"], json!({"type": "string"}));
+    assert!(files["chart/values.yaml"].contains("# webhook:\n#   certificateSecret: \"\"\n"));
+
+    let mut fixed = hooked();
+    fixed.webhook_arguments.clear();
+    for description in [description(), fixed] {
+        let files = render(&description);
+        for path in ["chart/templates/deployment.yaml", "chart/values.yaml", "chart/values.schema.json"] {
+            assert!(!files[path].contains("ertificateSecret"), "{path}");
+        }
+    }
+}
+
 #[test]
 fn a_bundle_leaves_webhooks_to_the_operator_lifecycle_manager() {
     let files = render(&unlimited(hooked()));

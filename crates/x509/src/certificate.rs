@@ -7,6 +7,10 @@ use crate::{Malformed, Name, oid, time};
 /// A certificate, as far as somebody looks into it. Neither its signature nor its chain is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate<'a> {
+    /// Its number, big-endian, as it is written.
+    pub serial: &'a [u8],
+    /// The [object identifier](oid) of the algorithm that it is signed with.
+    pub signature_algorithm: &'a [u8],
     /// The issuer.
     pub issuer: Name<'a>,
     /// The subject: the holder of the key.
@@ -19,6 +23,8 @@ pub struct Certificate<'a> {
     pub is_authority: bool,
     /// By which certificates name the key that signed them.
     pub subject_key_id: Option<&'a [u8]>,
+    /// What the key that signed it is named by.
+    pub authority_key_id: Option<&'a [u8]>,
     /// The names and addresses it stands for. Other kinds of names are left out.
     pub alternative_names: Vec<AlternativeName>,
 }
@@ -46,12 +52,12 @@ impl<'a> Certificate<'a> {
     pub fn read(encoded: &'a [u8]) -> Result<Self, Malformed> {
         let mut certificate = der::only(SEQUENCE, encoded)?.reader();
         let mut signed = certificate.expect(SEQUENCE)?.reader();
-        certificate.expect(SEQUENCE)?; // the algorithm of the signature
+        let signature_algorithm = certificate.expect(SEQUENCE)?.reader().expect(OBJECT_ID)?.object_id()?;
         certificate.expect(BIT_STRING)?;
         certificate.finish()?;
 
         signed.optional(der::explicit(0))?; // the version
-        signed.expect(INTEGER)?; // the serial number
+        let serial = signed.expect(INTEGER)?.content;
         signed.expect(SEQUENCE)?; // the algorithm of the signature, again
         let issuer = Name::read(&mut signed)?;
         let mut validity = signed.expect(SEQUENCE)?.reader();
@@ -65,12 +71,15 @@ impl<'a> Certificate<'a> {
         signed.finish()?;
 
         let mut read = Self {
+            serial,
+            signature_algorithm,
             issuer,
             subject,
             validity: Validity { not_before, not_after },
             public_key,
             is_authority: false,
             subject_key_id: None,
+            authority_key_id: None,
             alternative_names: Vec::new(),
         };
         if let Some(extensions) = extensions {
@@ -87,7 +96,8 @@ impl<'a> Certificate<'a> {
             extension.optional(BOOLEAN)?.map_or(Ok(false), |critical| critical.boolean())?;
             let value = extension.expect(OCTET_STRING)?.content;
             extension.finish()?;
-            let known = [oid::BASIC_CONSTRAINTS, oid::SUBJECT_KEY_ID, oid::ALTERNATIVE_NAMES];
+            let known =
+                [oid::BASIC_CONSTRAINTS, oid::SUBJECT_KEY_ID, oid::AUTHORITY_KEY_ID, oid::ALTERNATIVE_NAMES];
             if !known.contains(&id) {
                 continue;
             }
@@ -103,6 +113,10 @@ impl<'a> Certificate<'a> {
                 }
                 oid::SUBJECT_KEY_ID => {
                     self.subject_key_id = Some(der::only(OCTET_STRING, value)?.content);
+                }
+                oid::AUTHORITY_KEY_ID => {
+                    let mut authority = der::only(SEQUENCE, value)?.reader();
+                    self.authority_key_id = authority.optional(der::implicit(0))?.map(|id| id.content);
                 }
                 _ => self.alternative_names = alternative_names(der::only(SEQUENCE, value)?.reader())?,
             }

@@ -24,6 +24,10 @@ fn a_certificate_says_who_when_and_where() {
         0xba, 0x9c, 0x33,
     ];
     assert_eq!(certificate.subject_key_id, Some(&id[..]));
+    assert_eq!(certificate.authority_key_id, None);
+    assert_eq!((&certificate.serial[..3], certificate.serial.len()), (&[0x6b, 0x63, 0x7f][..], 20));
+    let rsa_with_sha256 = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b];
+    assert_eq!(certificate.signature_algorithm, rsa_with_sha256);
     let names = [
         AlternativeName::Dns("api.example".into()),
         AlternativeName::Address("192.0.2.7".parse().unwrap()),

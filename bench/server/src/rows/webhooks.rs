@@ -17,6 +17,9 @@ use crate::wanted::Wanted;
 const CLIENTS: [usize; 2] = [1, 16];
 /// How many times faster we aim to be.
 const TIMES: f64 = 3.0;
+/// What a create may take that no webhook is about, as a multiple of one where there are none: what is more is more than the noise of a
+/// quiet machine.
+const UNASKED: f64 = 1.05;
 /// How long a server may take until it asks: it has to notice the configuration first.
 const CONFIGURED_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often a server is asked whether it serves a version: seldom enough not to be measured.
@@ -32,17 +35,21 @@ impl Bench {
         let hook = Hook::start()?;
         let unasked = Kind::new("unasked");
         self.define(&unasked).await?;
-        self.creates_of(&unasked, "without webhooks").await;
+        let alone = self.creates_of(&unasked, "without webhooks").await;
         for count in CLIENTS {
             self.asked(count, &hook).await?;
         }
-        self.creates_of(&unasked, "beside webhooks about other kinds").await;
+        let beside = "beside webhooks about other kinds".to_owned();
+        let cost = self.creates_of(&unasked, &beside).await;
+        self.compare(&beside, cost, alone);
         for side in self.sides() {
             for number in 0..OTHERS {
                 configure(side, &format!("other{number}"), &hook).await?;
             }
         }
-        self.creates_of(&unasked, &format!("beside {OTHERS} webhooks about other kinds")).await;
+        let beside = format!("beside {OTHERS} webhooks about other kinds");
+        let cost = self.creates_of(&unasked, &beside).await;
+        self.compare(&beside, cost, alone);
         self.converted(&hook).await
     }
 
@@ -69,8 +76,25 @@ impl Bench {
         Ok(())
     }
 
-    /// Creates of a kind that no webhook is about.
-    async fn creates_of(&mut self, kind: &Kind, beside: &str) {
+    /// What creates of a kind that no webhook is about cost us beside webhooks, as a multiple of what they cost without any.
+    fn compare(&mut self, beside: &str, cost: Option<f64>, alone: Option<f64>) {
+        let what = format!(
+            "durable creates {beside}: CPU time of the server, as a multiple of that without webhooks"
+        );
+        let row = Wanted::new(Unit::Number, what).at_most(UNASKED);
+        match cost.zip(alone).filter(|(_, alone)| *alone > 0.0) {
+            Some((cost, alone)) => self.add(row, (cost / alone).into()),
+            None => {
+                let failure = Some("one of them was not measured".to_owned());
+                let row = row.found(self.group, Samples::default(), Ok(Samples::default()), failure);
+                self.report.rows.push(row);
+            }
+        }
+    }
+
+    /// Creates of a kind that no webhook is about. Gives the CPU time that one of them took us, over all rounds, since that of one round
+    /// is known to a hundredth of a second only.
+    async fn creates_of(&mut self, kind: &Kind, beside: &str) -> Option<f64> {
         let what = format!("durable creates {beside}, {}", clients(1));
         let rate = Wanted::new(Unit::Rate, what.clone());
         let cost = Wanted::new(Unit::Seconds, format!("{what}: CPU time of the server per create"));
@@ -80,6 +104,8 @@ impl Bench {
             Ok([creates as f64 / time, (side.cpu()? - cpu) / creates as f64])
         })
         .await;
+        let row = self.report.rows.last().filter(|row| row.failure.is_none())?;
+        row.ours.mean()
     }
 
     /// A list in a version that objects are not stored in.

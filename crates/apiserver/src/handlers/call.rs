@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use tokio::time::Instant;
 
 use crate::audit::Annotations;
 use crate::authentication::Identity;
@@ -22,6 +23,8 @@ pub(crate) struct Call {
     pub(crate) identity: Arc<Identity>,
     pub(crate) pretty: bool,
     pub(crate) body: Bytes,
+    /// When it has to be answered, unless it may take for ever.
+    pub(crate) deadline: Option<Instant>,
     /// What is said about it besides its answer.
     pub(crate) annotations: Annotations,
 }
@@ -30,7 +33,7 @@ impl Call {
     pub(crate) fn new(headers: HeaderMap, query: Query, identity: Identity) -> Self {
         let pretty = media::pretty(&headers, &query);
         let (identity, annotations) = (Arc::new(identity), Annotations::of_request());
-        Self { headers, query, identity, pretty, body: Bytes::new(), annotations }
+        Self { headers, query, identity, pretty, body: Bytes::new(), deadline: None, annotations }
     }
 
     pub(crate) fn delete_options(&self) -> Result<DeleteOptions, StatusError> {
@@ -56,6 +59,7 @@ impl Call {
             field_validation: options.field_validation,
             author: Author::Client(Arc::clone(&self.identity)),
             of_collection: false,
+            deadline: self.deadline,
             annotations: self.annotations.clone(),
         }
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;
+use tokio::time::Instant;
 use watchkeeper_rbac::About;
 
 use crate::access::{Authorized, Split};
@@ -139,6 +140,7 @@ impl Server {
             }
         };
         let limit = self.limit(&call, &action);
+        call.deadline = limit.map(|limit| Instant::now() + limit);
         // Futures that are handed on by value are copied, and have room for each copy: one is boxed, the other is pinned here.
         let answer = pin!(async {
             if action.has_body() {

@@ -40,7 +40,7 @@ impl ClientConfig {
 
     /// The URL, as messages have it; with the time that the webhook has, if it is told.
     pub(super) fn url(&self, told: Option<Duration>) -> String {
-        let timeout = told.map(|timeout| format!("timeout={}s", timeout.as_secs())).unwrap_or_default();
+        let timeout = told.map(|timeout| format!("timeout={}s", whole_seconds(timeout))).unwrap_or_default();
         match &self.place {
             Place::Url(url) => {
                 let (url, query) = url.split_once('?').unwrap_or((url, ""));
@@ -58,6 +58,11 @@ impl ClientConfig {
             }
         }
     }
+}
+
+/// A time in seconds, of which one that has begun counts.
+fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
 }
 
 /// A path as Go's client sends it: without empty segments, of which envtest makes one.
@@ -83,6 +88,8 @@ mod tests {
         assert_eq!(url("https://127.0.0.1:9443", Some(10)), "https://127.0.0.1:9443/?timeout=10s");
         assert_eq!(url("https://h/a/./b/?x=1", Some(10)), "https://h/a/b?x=1&timeout=10s");
         assert_eq!(url("https://h/convert", None), "https://h/convert");
+        let client = ClientConfig { place: Place::Url("https://h/a".to_owned()), authorities: Vec::new() };
+        assert_eq!(client.url(Some(Duration::from_millis(1001))), "https://h/a?timeout=2s");
         assert_eq!(url("https://h/convert?x=1", None), "https://h/convert?x=1");
     }
 }

@@ -2,7 +2,9 @@
 
 mod answer;
 mod config;
+mod distrust;
 mod endpoints;
+mod failure;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -14,7 +16,8 @@ use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Request, Uri};
 use http_body_util::{BodyExt as _, Limited};
 use parking_lot::Mutex;
-use watchkeeper_connection::{Config, Connection, Error};
+use tokio::time::{Instant, timeout_at};
+use watchkeeper_connection::{Config, Connection};
 use watchkeeper_storage::Storage;
 
 use crate::registry::Registrar;
@@ -22,6 +25,7 @@ pub(crate) use answer::{decode_answer, wrong_type};
 pub(crate) use config::ClientConfig;
 use config::Place;
 use endpoints::ParsedServices;
+use failure::{body_in_words_of_go, in_words_of_go};
 
 /// How many servers connections are kept to.
 const MOST_CALLERS: usize = 200;
@@ -90,24 +94,22 @@ impl WebhookClient {
         body: Bytes,
     ) -> Result<Bytes, String> {
         let url = config.url(limits.tells_timeout.then_some(limits.timeout));
-        let failed = |why: &str| format!("Post {url:?}: {why}");
-        let answer = self.sent(config, &url, limits.answer_bytes, body);
-        match tokio::time::timeout(limits.timeout, answer).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(Failed::Refused(why))) => Err(why),
-            Ok(Err(Failed::Request(why))) => Err(failed(&why)),
-            Err(_) => Err(failed("context deadline exceeded")),
-        }
+        self.sent(config, &url, limits, body).await.map_err(|failed| match failed {
+            Failed::Refused(why) => why,
+            Failed::Request(why) => format!("Post {url:?}: {why}"),
+        })
     }
 
     async fn sent(
         &self,
         config: &ClientConfig,
         url: &str,
-        answer_bytes: usize,
+        limits: CallLimits,
         body: Bytes,
     ) -> Result<Bytes, Failed> {
         let failed = |why: String| Failed::Request(why);
+        let deadline = Instant::now() + limits.timeout;
+        let too_late = || "context deadline exceeded".to_owned();
         let url: Uri = url.parse().map_err(|error: http::uri::InvalidUri| failed(error.to_string()))?;
         let caller = match &config.place {
             Place::Url(_) => {
@@ -116,7 +118,8 @@ impl WebhookClient {
                 Caller { base, server_name: None, authorities: config.authorities.clone() }
             }
             Place::Service { namespace, name, port, .. } => {
-                let (host, port) = self.endpoint(namespace, name, *port).await.map_err(failed)?;
+                let endpoint = timeout_at(deadline, self.endpoint(namespace, name, *port)).await;
+                let (host, port) = endpoint.map_err(|_| failed(too_late()))?.map_err(failed)?;
                 let host = if host.contains(':') { format!("[{host}]") } else { host };
                 Caller {
                     base: format!("https://{host}:{port}"),
@@ -132,19 +135,23 @@ impl WebhookClient {
             .header(USER_AGENT, "kube-apiserver-admission")
             .body(body)
             .map_err(|error| failed(error.to_string()))?;
-        let response = connection.send(request).await.map_err(|error| failed(in_words_of_go(&error)))?;
+        let response = timeout_at(deadline, connection.send(request)).await;
+        let response = response.map_err(|_| failed(too_late()))?;
+        let response = response.map_err(|error| failed(in_words_of_go(&error, &caller)))?;
         let code = response.status().as_u16();
         let kind =
             response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_text = kind.is_empty() || kind.starts_with("text/");
-        let read = Limited::new(response.into_body(), answer_bytes).collect().await;
-        let answer = read.map_err(|error| {
-            let is_long = error.is::<http_body_util::LengthLimitError>();
-            failed(if is_long {
-                format!("the answer has more than {answer_bytes} bytes")
-            } else {
-                error.to_string()
-            })
+        let read = Limited::new(response.into_body(), limits.answer_bytes).collect();
+        let unread = |why: String| {
+            let why =
+                format!("unexpected error when reading response body. Please retry. Original error: {why}");
+            Failed::Refused(why)
+        };
+        let read = timeout_at(deadline, read).await.map_err(|_| unread(too_late()))?;
+        let answer = read.map_err(|error| match error.is::<http_body_util::LengthLimitError>() {
+            true => failed(format!("the answer has more than {} bytes", limits.answer_bytes)),
+            false => unread(body_in_words_of_go(&*error)),
         })?;
         let answer = answer.to_bytes();
         if (200..=206).contains(&code) {
@@ -188,6 +195,15 @@ impl Callers {
 }
 
 impl Caller {
+    /// The host that is connected to, without the brackets of an IPv6 address.
+    fn host(&self) -> &str {
+        let authority = self.base.split_once("://").map_or(&*self.base, |(_, authority)| authority);
+        match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((host, _)) => host,
+            None => authority.split_once(':').map_or(authority, |(host, _)| host),
+        }
+    }
+
     fn is_of_same_server(&self, other: &Self) -> bool {
         self.base == other.base && self.server_name == other.server_name
     }
@@ -209,32 +225,6 @@ impl Kept {
         {
             self.connections.remove(&oldest);
         }
-    }
-}
-
-fn in_words_of_go(error: &Error) -> String {
-    match error {
-        Error::Connect { server, reason } => {
-            let verify = "tls: failed to verify certificate: x509:";
-            if reason.contains("Connection refused") {
-                format!("dial tcp {server}: connect: connection refused")
-            } else if ["UnknownIssuer", "BadSignature", "CaUsedAsEndEntity"]
-                .iter()
-                .any(|why| reason.contains(why))
-            {
-                format!("{verify} certificate signed by unknown authority")
-            } else if reason.contains("Expired") {
-                format!("{verify} certificate has expired or is not yet valid")
-            } else if reason.contains("NotValidForName") {
-                format!("{verify} certificate is not valid for {server}")
-            } else if reason.contains("no connection within") {
-                "context deadline exceeded".to_owned()
-            } else {
-                format!("dial tcp {server}: {reason}")
-            }
-        }
-        Error::Broken(_) => "EOF".to_owned(),
-        error => error.to_string(),
     }
 }
 

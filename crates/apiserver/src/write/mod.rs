@@ -35,6 +35,7 @@ mod disruption;
 mod document_order;
 mod internal;
 mod operation;
+mod owner_references;
 mod ownership;
 mod quota;
 mod request;
@@ -60,6 +61,7 @@ pub(crate) use writer::{Handles, Writer};
 
 use crate::budget::{self, Claim};
 use crate::status_error::StatusError;
+use owner_references::Stage;
 use request::{Current, Moment, Outcome};
 
 /// How often a write is tried when others are faster. Each time, another writer made progress.
@@ -120,6 +122,7 @@ impl Writer {
         let current = self.read_current(request, entry).await?;
         let mut draft = self.draft(request, &current, &moment).await?;
         self.admission.mutate(request, &current, &mut draft).await?;
+        owner_references::deduplicate(&mut draft.object, Stage::Mutated, &mut draft.warnings);
         if request.operation.creates_part() && current.object.is_none() {
             return Err(request.target.not_found().with_more_warnings(&draft.warnings));
         }
@@ -149,6 +152,9 @@ impl Writer {
     ) -> Result<Draft, StatusError> {
         let step = || {
             let mut draft = request.operation.next(request, current, moment)?;
+            if matches!(request.operation, Operation::Create(_) | Operation::Replace(_)) {
+                owner_references::deduplicate(&mut draft.object, Stage::Sent, &mut draft.warnings);
+            }
             ownership::record(request, current, moment, &mut draft);
             Ok(draft)
         };

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
-use watchkeeper_schema::managed::{self, Converted, FieldPath, FieldSet, Request, Versions};
+use watchkeeper_schema::managed::{self, Converted, FieldPath, FieldSet, ManagedFields, Request, Versions};
 use watchkeeper_schema::{Error, Shape};
 
 use super::operation::Operation;
 use super::request::{Current, Draft, Moment};
 use super::{Subresource, WriteRequest};
 use crate::conversion::Conversions;
+use crate::object::meta;
 use crate::resource::{Nature, Resource};
 
 /// What is written through the object itself leaves the status alone.
@@ -128,6 +129,26 @@ fn record_change(
 ) {
     let record = |request: &Request<'_>| managed::update_or_clear(request, live, object.take());
     *object = as_manager(resource, subresource, manager, moment, record);
+}
+
+/// Undoes what webhooks have made of the owners of fields if that makes no sense, and warns about it. What makes sense stays, as in
+/// kube-apiserver.
+pub(super) fn restore(draft: &mut Draft) {
+    let before = draft.owners.take();
+    let Err(why) = ManagedFields::read(&draft.object) else {
+        if meta::get(&draft.object, "managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            meta::remove(&mut draft.object, "managedFields");
+        }
+        return;
+    };
+    match before {
+        Some(before) => meta::set(&mut draft.object, "managedFields", before),
+        None => meta::remove(&mut draft.object, "managedFields"),
+    }
+    draft.warnings.push(format!(
+        ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission \
+         controller; please fix your requests: {why}"
+    ));
 }
 
 /// Changes owners of fields in the name of a manager.

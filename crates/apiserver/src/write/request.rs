@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::Value;
+use tokio::time::Instant;
 use watchkeeper_storage::{Entry, Revision};
 
 use super::operation::Operation;
@@ -49,11 +50,18 @@ pub(crate) struct WriteContext {
     /// Whether unknown and repeated fields are ignored, warned about or refused.
     pub(crate) field_validation: FieldValidation,
     pub(crate) author: Author,
+    /// When the request has to be answered.
+    pub(crate) deadline: Option<Instant>,
     /// What is said about the request besides its answer.
     pub(crate) annotations: Annotations,
 }
 
 impl WriteContext {
+    /// Whether it is too late for an answer.
+    pub(crate) fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
     /// A write of the server itself, under the name of one of its parts.
     pub(crate) fn of_server(manager: &str) -> Self {
         Self { manager: manager.into(), ..Self::default() }
@@ -114,6 +122,8 @@ pub(crate) struct Draft {
     pub(crate) warnings: Vec<String>,
     /// Whether a webhook has changed the object, so that it may have fields that its schema does not know.
     pub(crate) is_hooked: bool,
+    /// If so, the `managedFields` before.
+    pub(crate) owners: Option<Value>,
 }
 
 impl Draft {
@@ -122,7 +132,7 @@ impl Draft {
     }
 
     pub(super) fn new(object: Value, warnings: Vec<String>) -> Self {
-        Self { object, warnings, is_hooked: false }
+        Self { object, warnings, is_hooked: false, owners: None }
     }
 }
 

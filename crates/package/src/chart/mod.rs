@@ -133,6 +133,7 @@ fn fill(operator: &Operator<'_>, text: &str) -> String {
         ("Path: VOLUME\n", &format!("Path: {}\n", operator.volume().map_or("", |volume| &volume.path))),
         ("Limit: SCRATCH\n", &format!("Limit: {}\n", operator.scratch().map_or("", |scratch| &scratch.size))),
         ("Path: SCRATCH\n", &format!("Path: {}\n", operator.scratch().map_or("", |scratch| &scratch.path))),
+        ("mountPath: CERTIFICATES\n", &format!("mountPath: {CERTIFICATES}\n")),
         ("COMPONENT", operator.component()),
         ("OPERATOR", operator.name()),
     ] {
@@ -159,6 +160,8 @@ fn has(operator: &Operator<'_>, part: &str) -> bool {
         "ports" => !description.run.ports.is_empty(),
         "noports" => description.run.ports.is_empty(),
         "webhooks" => description.webhook_port.is_some(),
+        "webhookfiles" => folder_argument(operator).is_some(),
+        "nowebhookfiles" => folder_argument(operator).is_none(),
         "nowebhooks" => description.webhook_port.is_none(),
         "listens" => has(operator, "ports") || has(operator, "webhooks"),
         "listensnot" => !has(operator, "listens"),
@@ -172,6 +175,15 @@ fn has(operator: &Operator<'_>, part: &str) -> bool {
     }
 }
 
+/// Where a certificate that somebody else makes is mounted.
+const CERTIFICATES: &str = "/etc/webhook-certificate";
+
+/// The argument that names that folder, if the program has webhooks and takes one.
+fn folder_argument(operator: &Operator<'_>) -> Option<String> {
+    operator.description.webhook_port?;
+    operator.webhook_arguments(CERTIFICATES).into_iter().find(|argument| argument.contains(CERTIFICATES))
+}
+
 /// The lines of a list.
 fn items(operator: &Operator<'_>, list: &str) -> Vec<String> {
     let webhook = |port| ServedPort { name: "webhook".to_owned(), port: 443, target: port };
@@ -183,6 +195,9 @@ fn items(operator: &Operator<'_>, list: &str) -> Vec<String> {
             let arguments =
                 operator.first_arguments("{{ include \"OPERATOR.fullname\" . }}", "{{ .Release.Namespace }}");
             arguments.iter().map(|argument| format!("- {argument}")).collect()
+        }
+        "webhookfolder" => {
+            folder_argument(operator).map(|argument| format!("- {argument}")).into_iter().collect()
         }
         "containerports" => {
             let lines = |port: &ServedPort| {

@@ -169,5 +169,8 @@ async fn who_says_nothing_or_too_slowly_is_not_waited_for_and_keeps_nobody_out()
     // The review that never came is given up before its second is over, and its connection is closed.
     let ended = tokio::time::timeout(Duration::from_secs(20), answer(slow)).await;
     assert_eq!(ended.map(|(code, _)| code), Ok(408));
+    let metrics = running.metrics();
+    let line = "watchkeeper_webhook_refused_total{reason=\"body\"} 1";
+    assert!(metrics.contains(line), "{line} is not in {metrics}");
     running.stop().await;
 }

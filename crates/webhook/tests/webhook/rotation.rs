@@ -173,7 +173,8 @@ async fn no_admission_fails_while_authorities_are_replaced_and_replicas_come_and
     rotate_under_load(4, Duration::from_secs(3)).await;
 }
 
-/// The same for long: `cargo test -p watchkeeper-webhook --test webhook -- --ignored a_hundred`.
+/// The same for long:
+/// `cargo test -p watchkeeper-webhook --test webhook -- --ignored --exact rotation::no_admission_fails_in_a_hundred_rotations`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes ten minutes"]
 async fn no_admission_fails_in_a_hundred_rotations() {

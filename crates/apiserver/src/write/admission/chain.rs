@@ -10,6 +10,7 @@ use super::{Attributes, BUILT_IN, OFF_BY_DEFAULT, Plugin, PluginHandles, QUOTA, 
 use crate::resource::{PluginSet, Slot};
 use crate::status_error::StatusError;
 use crate::write::operation::Operation;
+use crate::write::ownership;
 use crate::write::request::{Current, Planned};
 use crate::write::{Draft, WriteRequest};
 
@@ -129,6 +130,9 @@ impl Chain {
         if rounds.again() {
             self.mutate_once(attributes, draft).await?;
             Box::pin(self.webhooks.mutate(attributes, draft, &mut rounds)).await?;
+        }
+        if draft.is_hooked {
+            ownership::restore(draft);
         }
         Ok(())
     }

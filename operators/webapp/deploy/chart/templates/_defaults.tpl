@@ -72,6 +72,9 @@ serviceAccount:
 rbac:
   create: true
   helpers: true
+# A Secret with tls.crt, tls.key and ca.crt, as a Certificate of cert-manager fills it. Without one, the program makes its certificates itself.
+webhook:
+  certificateSecret: ""
 # The definitions. Kept, they and all objects of them outlive the release.
 crds:
   enabled: true

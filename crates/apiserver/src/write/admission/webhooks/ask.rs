@@ -1,6 +1,7 @@
 //! Asking a hook.
 
 use bytes::Bytes;
+use tokio::time::Instant;
 
 use super::hook::Hook;
 use super::review::{self, Question, Verdict};
@@ -23,7 +24,11 @@ impl Webhooks {
         };
         let uid = crate::object::random::uid();
         let body = Bytes::from(question.review(version, phase, &uid).to_string());
-        let limits = CallLimits { timeout: hook.timeout, tells_timeout: true, answer_bytes: MOST_BYTES };
+        // What is left to the request is all that the hook has.
+        let left = question.attributes.context.deadline;
+        let left = left.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = left.map_or(hook.timeout, |left| left.min(hook.timeout));
+        let limits = CallLimits { timeout, tells_timeout: true, answer_bytes: MOST_BYTES };
         let answer = self.client.post(&hook.client, limits, body).await;
         let answer = answer.map_err(|why| format!("failed to call webhook: {why}"))?;
         review::read(&answer, version, &uid, phase)

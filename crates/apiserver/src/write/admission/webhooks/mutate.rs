@@ -146,11 +146,11 @@ impl Webhooks {
             resource.default(&mut patched);
         }
         let mut patched = self.converted(resource, from, &patched).await?;
-        // Owners of fields are recorded by the server.
-        let owners =
-            meta::get(&draft.object, "managedFields").map(|owners| ("managedFields", owners.clone()));
-        for (field, value) in system.into_iter().chain(owners) {
+        for (field, value) in system {
             meta::set(&mut patched, field, value);
+        }
+        if !draft.is_hooked {
+            draft.owners = meta::get(&draft.object, "managedFields").cloned();
         }
         // One that changes nothing counts as a change, too, as in kube-apiserver.
         draft.object = patched;

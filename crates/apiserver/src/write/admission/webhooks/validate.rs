@@ -111,6 +111,10 @@ impl Webhooks {
         call: Call,
         why: &str,
     ) -> Result<(), StatusError> {
+        if attributes.context.is_late() {
+            self.count(hook, phase, attributes, 0, true);
+            return Err(StatusError::too_slow());
+        }
         if hook.ignores_failure {
             let key = format!("failed-open.{}", key(phase.annotated(), call));
             attributes.context.annotations.add_notable(key, hook.name.clone());
