@@ -79,8 +79,11 @@ class Table:
             commit = commit.removesuffix(OLDER)
             self.rows[key] = [commit if tree.is_that_of(commit) else commit + OLDER, text]
         for key, result in results.items():
-            if result.outcome is not Outcome.NOT_RUN or key not in self.rows:
+            if result.outcome is not Outcome.NOT_RUN:
                 self.rows[key] = [tree.commit, str(result)]
+            elif key not in self.rows:
+                # Nothing is known of any commit.
+                self.rows[key] = ["", str(result)]
 
     def text(self, keys):
         """The rows of these checks, in this order."""
