@@ -23,7 +23,7 @@ test: setup ## every test that CI runs
 test-real: ## the tests of the framework against the real kube-apiserver and etcd, after `make peers`
 	scripts/test-real
 
-test-packaging: ## programs of others judge what `generate` and `image` make of the operators, the API server and the gateway; builds them first, needs Go
+test-packaging: ## programs of others judge what `generate` and `image` make of the operators, the API server and the gateway; builds them first, needs Go, and `make peers`
 	scripts/packaging-tools
 	scripts/test-packaging
 	scripts/test-types

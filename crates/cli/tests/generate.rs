@@ -6,8 +6,16 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
-use watchkeeper::prelude::Manager;
+use quorum::{Quorum, QuorumFields, QuorumFieldsMethod};
+use serde_json::{Value, json};
+use watchkeeper::prelude::{Client, Key, Manager};
+use watchkeeper_testkit::TestEnv;
+
+/// What `generate types` makes of `quorums.yaml`.
+#[path = "generate/quorum.rs"]
+#[rustfmt::skip]
+#[allow(unreachable_pub, reason = "it is generated")]
+mod quorum;
 
 fn generate(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
@@ -308,7 +316,7 @@ async fn types_are_made_of_a_definition_of_a_cluster_or_of_a_url() {
     let project = Project::new();
     assert!(project.generate(&["crds"]).status.success());
     let text = fs::read_to_string(project.at("deploy/crds/webapps.apps.watchkeeper.dev.yaml")).unwrap();
-    let env = watchkeeper_testkit::TestEnv::builder().listening().start().await;
+    let env = TestEnv::builder().listening().start().await;
     env.install_yaml(&text).await;
     let url = web_server(&text);
     let kubeconfig = env.kubeconfig().to_str().unwrap().to_owned();
@@ -361,4 +369,45 @@ fn types_are_made_of_a_definition_and_not_of_anything_else() {
         assert!(told.contains(expected) && told.trim_end().lines().count() == 1, "{arguments:?}: {told}");
         assert!(!project.at("new.rs").exists());
     }
+}
+
+#[tokio::test]
+async fn a_kind_without_a_spec_becomes_a_type_that_the_framework_works_with() {
+    let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/generate/quorums.yaml");
+    let output = generate(Path::new("."), &["types", definition.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", told(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), include_str!("generate/quorum.rs"));
+
+    let object = json!({
+        "apiVersion": "example.com/v1",
+        "kind": "Quorum",
+        "metadata": {"name": "shop", "namespace": "default"},
+        "Kind": "of voters",
+        "method": "ANY",
+        "weights": {"one": 1, "two": 1.5},
+        "voters": [{"name": "one"}, {"name": "two"}],
+        "status": {"primary": "one"},
+    });
+    let quorum: Quorum = serde_json::from_value(object.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&quorum).unwrap(), object);
+
+    let env = TestEnv::start().await;
+    env.install_file(&definition).await;
+    let client = Client::new(env.connection());
+    client.create(&quorum).await.unwrap();
+    let key = Key::new(Some("default"), "shop");
+    let first = |quorum: &mut Quorum| quorum.spec.method = QuorumFieldsMethod::FIRST;
+    assert!(client.modify(&key, first).await.unwrap().is_changed());
+    let live = client.live();
+    let stored = live.get::<Quorum>(&key).await.unwrap().unwrap();
+    assert_eq!(stored.spec, QuorumFields { method: QuorumFieldsMethod::FIRST, ..quorum.spec });
+    assert_eq!(stored.status, None, "it is a subresource");
+    let names = Some(vec!["two".to_owned()]);
+    let found = names.clone();
+    let write = client
+        .status(&*stored)
+        .set(move |quorum| quorum.status.get_or_insert_default().standby_names = found.clone());
+    assert!(write.await.unwrap().is_changed());
+    let stored = live.get::<Quorum>(&key).await.unwrap().unwrap();
+    assert_eq!(stored.status.clone().unwrap().standby_names, names);
 }

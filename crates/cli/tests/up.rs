@@ -239,6 +239,47 @@ fn a_directory_is_for_one_at_a_time() {
 }
 
 #[test]
+fn a_command_runs_beside_it_and_ends_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let beside = |arguments: &[&str]| {
+        let all = [&["--port", "0", "--metrics-port", "0", "--no-workloads", "--"], arguments].concat();
+        let output = up(directory.path(), &all).output().unwrap();
+        let [said, complaint] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        (output.status.code(), said, complaint)
+    };
+    // From wherever it is run.
+    let ask = "cd / && kubectl get namespace default -o name";
+    let (code, said, complaint) = beside(&["sh", "-c", ask]);
+    assert_eq!((code, &*complaint), (Some(0), ""), "{said}");
+    let (before, after) = said.split_once("\nnamespace/default\n").expect(&said);
+    assert!(before.contains("Ctrl-C") && after.starts_with("  stopped "), "{said}");
+
+    let (code, _, complaint) = beside(&["sh", "-c", "exit 3"]);
+    assert_eq!((code, &*complaint), (Some(1), "watchkeeper: sh ended: exit status: 3\n"));
+    let (code, said, complaint) = beside(&["no-such-program"]);
+    assert_eq!(code, Some(2), "{complaint}");
+    assert!(
+        complaint.starts_with("watchkeeper: cannot run no-such-program: ") && said.contains("  stopped ")
+    );
+
+    // A signal is handed on, and what the command does then is waited for.
+    let patient = "trap 'echo in order; exit 7' TERM; echo here; while :; do sleep 0.05; done";
+    let mut running =
+        Up::start(directory.path(), &["--port", "0", "--no-workloads", "--", "sh", "-c", patient]);
+    while !running.said.ends_with("here\n") {
+        assert_ne!(running.stdout.read_line(&mut running.said).unwrap(), 0, "{}", running.said);
+    }
+    // Another one meanwhile runs beside the same.
+    let (code, said, complaint) = beside(&["sh", "-c", ask]);
+    assert_eq!((code, &*complaint), (Some(0), ""), "{said}");
+    assert!(said.starts_with("  api server   runs already: .watchkeeper/data is in use by "), "{said}");
+    assert!(said.ends_with("\nnamespace/default\n") && said.lines().count() == 2, "{said}");
+    let (code, last, complaint) = running.stop();
+    assert_eq!((code, &*complaint), (Some(0), ""));
+    assert!(last.starts_with("in order\n  stopped "), "{last}");
+}
+
+#[test]
 fn the_usual_port_is_taken_if_it_is_free_and_another_if_not() {
     let directory = tempfile::tempdir().unwrap();
     // Whether it is ours or somebody else's: it is taken.

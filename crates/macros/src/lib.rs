@@ -33,6 +33,7 @@ use proc_macro::TokenStream;
 /// |---|---|
 /// | `group = "demo.dev"`, `version = "v1"`, `kind = "Page"` | required |
 /// | `namespaced` | objects live in namespaces; without it, in none |
+/// | `no_spec` | objects have the fields of the struct themselves, and no `spec`; in Rust they stay in the field `spec` |
 /// | `status = "PageStatus"` | the type of `status`, which becomes a subresource |
 /// | `plural = "pages"`, `singular = "page"` | default: derived from the kind |
 /// | `shortname = "pg"`, `category = "all"` | names for `kubectl get`; may be repeated |

@@ -21,7 +21,7 @@ const LARGEST: usize = 32 * 1024 * 1024;
 
 /// Write Rust types for the kinds of definitions that somebody else made
 ///
-/// An object decodes and encodes to itself: what need not be there is an Option, what the schema leaves open is a serde_json::Value. The types need the crates watchkeeper, serde_json and k8s-openapi.
+/// An object decodes and encodes to itself: what need not be there is an Option, what the schema leaves open is a serde_json::Value. A kind without a spec is made of the fields that it has instead. The types need the crates watchkeeper, serde_json and k8s-openapi.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Types {

@@ -1,14 +1,16 @@
 //! `watchkeeper up`: everything in one process, to see custom resources being watched and acted on.
 
 mod claim;
+mod companion;
 mod crew;
 mod folder;
 mod gateway;
 mod git_index;
 mod screen;
 
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +26,7 @@ use crate::host::{self, Host, Plan, Socket};
 use crate::monitor::Monitor;
 use crate::stopping::Signals;
 use crate::{caution, logging};
+use companion::Companion;
 use crew::Crew;
 use folder::Folder;
 use screen::Screen;
@@ -44,12 +47,13 @@ Examples:
   watchkeeper up                    all operators, on port 6443 if it is free
   watchkeeper up --only webapp      this operator and no other
   watchkeeper up --fresh --port 0   forget what was there, and take any free port
+  watchkeeper up -- cargo run       run the operator of this folder beside it
 
   export KUBECONFIG=$PWD/.watchkeeper/kubeconfig
   kubectl apply -f examples/webapp.yaml
   kubectl get webapps -w
 
-Exit codes: 0 stopped by a signal, 1 something failed, 2 wrong arguments.")]
+Exit codes: 0 stopped by a signal, or the command succeeded; 1 something failed, or the command; 2 wrong arguments.")]
 pub(crate) struct Up {
     /// Run these operators only; may be repeated, or be a list with commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME")]
@@ -78,6 +82,9 @@ pub(crate) struct Up {
     /// What to log to stderr: a level, or levels by module, such as warn,watchkeeper_runtime=debug
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     log: String,
+    /// A command to run beside all this, with $KUBECONFIG; when it ends, all ends. Where an `up` runs already, the command alone is run
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
 }
 
 /// The reference operators.
@@ -95,10 +102,17 @@ impl Up {
             return Err(Failure::input(format!("--pace {} is not a factor such as 0.1 or 2", self.pace)));
         }
         caution::disable_core_dumps();
-        let screen = Screen::new();
+        let mut screen = Screen::new();
         let folder = Folder::open(&self.data_dir, self.fresh)?;
-        let storage: Arc<dyn Storage> =
-            Arc::new(Embedded::open(folder.data(), storage::Options::default()).map_err(Failure::running)?);
+        let storage: Arc<dyn Storage> = match Embedded::open(folder.data(), storage::Options::default()) {
+            Ok(storage) => Arc::new(storage),
+            Err(error @ storage::Error::Locked { .. }) if !self.command.is_empty() => {
+                screen.line("api server", &format!("runs already: {error}"));
+                return host::runtime()?
+                    .block_on(async { self.stay(&folder.kubeconfig(), &mut Signals::listen()?).await });
+            }
+            Err(error) => return Err(Failure::running(error)),
+        };
         // After the storage: who holds its lock has the directory to itself.
         let secrets = folder.credentials();
         let mut options = Options::default();
@@ -146,14 +160,19 @@ impl Up {
         monitor.add(host::part(&host.server));
         let mut crew = Crew::connect(&folder.kubeconfig(), Arc::clone(&monitor)).await?;
         let ready = tokio::select! {
-            ready = self.man(&mut crew, &mut screen) => ready,
-            _ = signals.next() => Ok(()),
+            ready = self.man(&mut crew, &mut screen) => ready.map(|()| true),
+            _ = signals.next() => Ok(false),
         };
-        if ready.is_ok() {
-            screen.line("metrics", &format!("http://{}/metrics   of all of these", monitor.address()));
-            self.invite(folder, &mut screen);
-            signals.next().await;
-        }
+        let ended = match ready {
+            Ok(true) => {
+                screen.line("metrics", &format!("http://{}/metrics   of all of these", monitor.address()));
+                self.invite(folder, &mut screen);
+                self.stay(&folder.kubeconfig(), &mut signals).await
+            }
+            // It was told to stop before all was ready.
+            Ok(false) => Ok(()),
+            Err(failure) => Err(failure),
+        };
         let Host { server, front, .. } = host;
         let stop = async move {
             let mut crew = crew;
@@ -175,7 +194,16 @@ impl Up {
             }
             number = signals.next() => process::exit(128 + number),
         }
-        ready
+        ended
+    }
+
+    /// Waits for a signal, or for the end of the command if there is one.
+    async fn stay(&self, kubeconfig: &Path, signals: &mut Signals) -> Result<(), Failure> {
+        if self.command.is_empty() {
+            signals.next().await;
+            return Ok(());
+        }
+        Companion::start(&self.command, kubeconfig)?.run(signals).await
     }
 
     /// Starts what works on the objects, and says so.

@@ -16,10 +16,13 @@ use shape::Module;
 /// What an object has is kept: fields that need not be there are `Option`s, what the schema leaves open is `serde_json::Value`, so that an
 /// object decodes and encodes to itself. Rules, patterns and defaults are the server's and are not in the types.
 ///
+/// A kind is made of its `spec`. One that has none, or other fields beside it and `status`, is made of a struct of all these fields (`no_spec`
+/// of `#[watchkeeper::kind]`).
+///
 /// # Errors
 ///
-/// If there is no such version, it has no schema, its objects have no `spec`, or they have something that these types could not keep: another
-/// field beside `spec` and `status`, or one of the two that is no object of named fields. The text says which.
+/// If there is no such version, it has no schema, or its objects have something that these types could not keep: fields without names beside
+/// `spec` and `status`, or a `status` that is no object of named fields. The text says which.
 pub fn types(definition: &Definition<'_>, version: Option<&str>) -> Result<String, String> {
     let found = match version {
         Some(name) => definition.versions().find(|version| version.name == name),
@@ -35,45 +38,59 @@ pub fn types(definition: &Definition<'_>, version: Option<&str>) -> Result<Strin
         )
     })?;
     let schema = found.schema().ok_or_else(|| format!("{} {} has no schema", definition.name, found.name))?;
-    let spec = schema.pointer("/properties/spec");
-    let spec = spec.ok_or_else(|| format!("objects of {} {} have no spec", definition.name, found.name))?;
-    let loses = |what: &str| {
-        format!(
-            "objects of {} {} have {what}, which a type of spec and status would lose",
-            definition.name, found.name
-        )
-    };
     if let Some(lost) = lost(schema) {
-        return Err(loses(&lost));
+        return Err(format!(
+            "objects of {} {} have {lost}, which the types would lose",
+            definition.name, found.name
+        ));
     }
     let mut module = Module::new(definition.kind);
     let status = schema.pointer("/properties/status").filter(|status| has_fields(status));
-    let attribute = attribute(definition, found, status.is_some());
-    module.root(&format!("{}Spec", definition.kind), spec, Some(&attribute));
+    let only_spec = only_spec(schema);
+    let attribute = attribute(definition, found, only_spec.is_some(), status.is_some());
+    match only_spec {
+        Some(spec) => module.root(&format!("{}Spec", definition.kind), spec, Some(&attribute)),
+        None => module.fields(&format!("{}Fields", definition.kind), &fields(schema), &attribute),
+    }
     if let Some(status) = status {
         module.root(&format!("{}Status", definition.kind), status, None);
     }
     Ok(format!("{}{}", preamble(definition, found, &module), module.text()))
 }
 
-/// What objects have that is neither a named field of `spec` or `status` nor what all objects have.
-fn lost(schema: &Value) -> Option<String> {
-    const KEPT: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
-    let fields = schema.get("properties").and_then(Value::as_object);
-    let other =
-        fields.into_iter().flatten().map(|(name, _)| name).find(|name| !KEPT.contains(&name.as_str()));
-    if let Some(other) = other {
-        return Some(format!("the field {other}"));
-    }
+/// The fields of all objects, and `status`: a typed kind has them beside those that it is made of.
+const ELSEWHERE: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+/// What objects have that no type of ours keeps.
+fn lost(schema: &Value) -> Option<&'static str> {
     if shape::is_open(schema) {
-        return Some("fields that the schema does not name".to_owned());
+        return Some("fields that the schema does not name");
     }
-    let is_other = |name: &str| {
-        let part = schema.pointer(&format!("/properties/{name}"));
-        part.is_some_and(|part| part["type"] != "object" || part.get("additionalProperties").is_some())
-    };
-    let part = ["spec", "status"].into_iter().find(|name| is_other(name));
-    part.map(|name| format!("a {name} that is no object of named fields"))
+    let status = schema.pointer("/properties/status");
+    let is_other = status.is_some_and(|status| !is_object_of_named_fields(status));
+    is_other.then_some("a status that is no object of named fields")
+}
+
+/// The schema of `spec`, if objects are made of nothing else.
+fn only_spec(schema: &Value) -> Option<&Value> {
+    let mut names = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    if names.any(|(name, _)| name != "spec" && !ELSEWHERE.contains(&name.as_str())) {
+        return None;
+    }
+    schema.pointer("/properties/spec").filter(|spec| is_object_of_named_fields(spec))
+}
+
+/// The schema of what objects are made of, without the fields that a typed kind has anyway.
+fn fields(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.retain(|name, _| !ELSEWHERE.contains(&name.as_str()));
+    }
+    schema
+}
+
+fn is_object_of_named_fields(schema: &Value) -> bool {
+    schema["type"] == "object" && schema.get("additionalProperties").is_none()
 }
 
 /// Whether objects that follow a schema can have fields.
@@ -93,13 +110,16 @@ fn preamble(definition: &Definition<'_>, version: Version<'_>, module: &Module) 
     text
 }
 
-fn attribute(definition: &Definition<'_>, version: Version<'_>, has_status: bool) -> String {
+fn attribute(definition: &Definition<'_>, version: Version<'_>, has_spec: bool, has_status: bool) -> String {
     let mut text = format!(
         "#[watchkeeper::kind(\n    group = {:?},\n    version = {:?},\n    kind = {:?},\n    plural = {:?},\n",
         definition.group, version.name, definition.kind, definition.plural
     );
     if definition.namespaced {
         text.push_str("    namespaced,\n");
+    }
+    if !has_spec {
+        text.push_str("    no_spec,\n");
     }
     if has_status {
         let _ = writeln!(text, "    status = \"{}Status\",", definition.kind);

@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use super::ident;
 
+/// The names that the fields of a kind without a `spec` cannot have: the type of the object has fields of these names.
+const TAKEN: [&str; 4] = ["api_version", "kind", "metadata", "status"];
+
 /// A module that is being written: types in the order in which they are met, each with a name of its own.
 pub(crate) struct Module {
     declarations: Vec<String>,
@@ -67,7 +70,13 @@ impl Module {
     /// Adds a struct of this name, with an attribute or that of a part.
     pub(crate) fn root(&mut self, name: &str, schema: &Value, attribute: Option<&str>) {
         self.names.insert(name.to_owned());
-        self.structure(name, schema, attribute);
+        self.structure(name, schema, attribute, &[]);
+    }
+
+    /// Adds a struct of the fields that objects of a kind have in the place of a `spec`.
+    pub(crate) fn fields(&mut self, name: &str, schema: &Value, attribute: &str) {
+        self.names.insert(name.to_owned());
+        self.structure(name, schema, Some(attribute), &TAKEN);
     }
 
     /// A name for a type that no other has.
@@ -81,7 +90,8 @@ impl Module {
         tried
     }
 
-    fn structure(&mut self, name: &str, schema: &Value, attribute: Option<&str>) -> bool {
+    /// Adds a struct whose fields have other names than those that are taken. Whether there is a value to begin with.
+    fn structure(&mut self, name: &str, schema: &Value, attribute: Option<&str>, taken: &[&str]) -> bool {
         // The place of the declaration is that of its name, before the types of its fields.
         let place = self.declarations.len();
         self.declarations.push(String::new());
@@ -93,7 +103,7 @@ impl Module {
             .filter_map(Value::as_str)
             .collect();
         let mut fields = String::new();
-        let mut taken = BTreeSet::new();
+        let mut taken: BTreeSet<String> = taken.iter().map(|&name| name.to_owned()).collect();
         let mut has_default = true;
         for (key, inner) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let mut ident = ident::field(key);
@@ -164,7 +174,7 @@ impl Module {
     fn object(&mut self, name: &str, schema: &Value) -> Type {
         if schema.get("properties").and_then(Value::as_object).is_some_and(|fields| !fields.is_empty()) {
             let name = self.unused(name);
-            let has_default = self.structure(&name, schema, None);
+            let has_default = self.structure(&name, schema, None, &[]);
             return Type::new(name, has_default);
         }
         match schema.get("additionalProperties") {
