@@ -27,6 +27,7 @@ mod provided;
 mod quotas;
 mod rights;
 mod services;
+mod shared_storage;
 mod storage_protection;
 mod supervision;
 mod watches;

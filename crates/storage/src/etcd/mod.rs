@@ -282,6 +282,10 @@ impl Storage for Etcd {
         })
     }
 
+    fn known<'a>(&'a self, key: &'a str) -> Answer<'a, Found> {
+        Box::pin(async move { self.mirror.engine.get(key, None) })
+    }
+
     fn range(&self, range: Range) -> Answer<'_, Page> {
         Box::pin(async move {
             self.reach(range.at).await?;
